@@ -1,0 +1,45 @@
+# Each target works in a fresh clone: the environment is made on first use and again when its pins change.
+VENV := .venv
+PYTHON ?= python3
+KERNELGATE := $(VENV)/bin/kernelgate
+READY := $(VENV)/.ready
+
+.PHONY: help env pr test test-gpu lint types format benchmark clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+
+env: $(READY) ## create .venv with everything that is needed
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelgate needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --progress-bar off --constraint constraints.txt setuptools
+	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $(READY)
+
+pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
+	$(KERNELGATE) pr $(if $(BASE),--base $(BASE))
+
+test: env ## run the tests that need no GPU
+	$(VENV)/bin/pytest -n auto -m 'not gpu'
+
+test-gpu: env ## run the tests that need a GPU
+	$(VENV)/bin/pytest -m gpu
+
+lint: env ## ruff and clang-format
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format --dry-run --Werror
+
+types: env ## mypy, strict
+	$(VENV)/bin/mypy
+
+format: env ## rewrite the sources in the project's format
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format -i
+
+clean: ## remove the environment and everything that was made
+	rm -rf $(VENV) out build

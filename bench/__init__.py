@@ -1,0 +1,1 @@
+"""Measures. Knows GPUs and torch, writes the run record, and never decides."""

@@ -1,0 +1,59 @@
+"""Progress on standard error: a bar in a terminal, a line every few seconds in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+LOG_INTERVAL_S = 5.0
+
+Advance = Callable[[str], None]
+"""Call after each finished step, with what comes next (or "")."""
+
+
+def say(message: str) -> None:
+    """One line for the person who waits; standard output stays free for results."""
+    Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(message)
+
+
+@contextmanager
+def track(label: str, total: int) -> Iterator[Advance]:
+    """Shows how many of `total` steps are done until the block ends."""
+    with _bar(label, total) if sys.stderr.isatty() else _lines(label, total) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(label: str, total: int) -> Iterator[Advance]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[step]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(label, total=total, step="")
+        yield lambda step: progress.update(task, advance=1, step=step)
+
+
+@contextmanager
+def _lines(label: str, total: int) -> Iterator[Advance]:
+    start = last = time.monotonic()
+    done = 0
+    say(f"{label}: {total} steps")
+
+    def advance(step: str) -> None:
+        nonlocal done, last
+        done += 1
+        now = time.monotonic()
+        if now - last >= LOG_INTERVAL_S or done == total:
+            last = now
+            say(f"{label}: {done}/{total}, {now - start:.0f} s{f', {step}' if step else ''}")
+
+    yield advance

@@ -1,0 +1,1 @@
+"""Judges and reports. Reads the run record; imports neither torch nor anything of a GPU."""
