@@ -80,7 +80,7 @@ def load(library: Library) -> ForwardOut:
     import torch
 
     try:
-        torch.ops.load_library(str(library.path))
+        torch.ops.load_library(str(library.path))  # type: ignore[no-untyped-call]
         operator: ForwardOut = getattr(torch.ops, library.manifest.namespace).forward_out
     except (OSError, AttributeError, RuntimeError) as error:
         raise KernelgateError(f"{library.path} cannot be loaded by torch {torch.__version__}: {error}") from None
