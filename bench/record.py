@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from bench.errors import RecordError
 
@@ -30,13 +30,17 @@ Count = Annotated[int, Field(ge=0)]
 Params = dict[str, Finite | str]
 
 
+def _without_nulls(data: Any) -> Any:
+    return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
 class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _null_means_left_out(cls, data: Any) -> Any:
-        return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+        return _without_nulls(data)
 
 
 class Subject(Model):
@@ -143,7 +147,7 @@ class Launch(Model):
     """One fresh process. A sample is the time of one call."""
 
     order: Order = "interleaved"
-    samples_us: dict[Timed, tuple[Microseconds, ...]]
+    samples_us: Annotated[dict[Timed, tuple[Microseconds, ...]], BeforeValidator(_without_nulls)]
     """Arrays of one length; index i is round i."""
     inner_repeats: Annotated[int, Field(ge=1)] | None = None
     """Calls inside one timed interval; the samples are already divided by it."""

@@ -37,3 +37,7 @@ def run(arguments: list[str]) -> int:
         click.echo(f"kernelgate: {error}", err=True)
         return error.exit_code
     return code if isinstance(code, int) else 0
+
+
+if __name__ == "__main__":
+    main()
