@@ -6,6 +6,7 @@ Heavy imports (torch, scipy, jinja2) stay inside the verbs, so that `kernelgate 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -16,6 +17,29 @@ from bench.errors import KernelgateError, UsageError
 @click.version_option(package_name="kernelgate")
 def cli() -> None:
     """Continuous integration for CUDA kernels: build, fuzz, duel, judge, and say so in one comment."""
+
+
+@cli.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--baseline", type=click.Path(path_type=Path), help="Compare the heads with the ones in this baseline file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each record.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--profile", default="default", show_default=True, help="The policy's profile, such as strict.")
+def compare(
+    records: tuple[Path, ...], baseline: Path | None, as_json: bool, policy_file: Path | None, profile: str
+) -> int:
+    """Judge run records: improved, regressed, equivalent or inconclusive, and how sure that is.
+
+    Exit codes: 0 improved, 1 regressed, 2 no significant difference, 3 cannot be judged (why), 64 usage. With several
+    records the worst of them: 1, then 3, 2, 0.
+    """
+    from ci import compare, policy
+
+    codes = []
+    for verdict in compare.compare(records, policy.load(policy_file, profile), baseline):
+        click.echo(compare.as_json(verdict) if as_json else compare.as_text(verdict))
+        codes.append(compare.exit_code(verdict))
+    return compare.worst_exit_code(codes)
 
 
 def main() -> None:

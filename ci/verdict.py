@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+import numpy as np
+
+from bench.record import RunRecord
+from ci import evidence, findings, stats
+from ci.evidence import Evidence
+from ci.findings import Finding, percent
+from ci.policy import Policy
+from ci.stats import BootstrapIntervals, Pooled
+from ci.words import counted
+from ci.words import percent as written
+
+__all__ = [
+    "CaseVerdict",
+    "Direction",
+    "Finding",
+    "LaunchChange",
+    "Outcome",
+    "RecordVerdict",
+    "decided",
+    "exit_code",
+    "judge",
+]
 
 
 class Outcome(StrEnum):
@@ -22,18 +47,6 @@ class Direction(StrEnum):
     SLOWER = "slower"
     FASTER = "faster"
     NONE = "none"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that is not a difference between base and head: drift, throttling, a bimodal side, …"""
-
-    code: str
-    """A stable key, such as `throttled`."""
-    message: str
-    """One sentence for people, with the numbers that show it."""
-    disqualifies: bool
-    """True where no verdict may rest on the case; False for a warning."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +98,355 @@ class RecordVerdict:
     refused: str | None = None
     against: str = "base"
     """`base`, or the name of the baseline file."""
+
+
+# ---- one record ------------------------------------------------------------------------------------------------------
+
+
+def judge(
+    record: RunRecord, policy: Policy, baseline: RunRecord | None = None, name: str = "record", against: str = "base"
+) -> RecordVerdict:
+    """The verdict on `record`: its head against its own base, or against the heads of `baseline`, named `against`.
+
+    Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
+    """
+    known = {case.id: case for case in baseline.cases} if baseline else {}
+    refused = _unfit(record) or (_mismatch(record, baseline) if baseline else None)
+    if refused is None:
+        device = record.environment.device
+        evidences = [
+            evidence.of_baseline(case, known[case.id], device, policy)
+            if baseline
+            else evidence.of_duel(case, device, policy)
+            for case in record.cases
+            if baseline is None or case.id in known
+        ]
+        refused = _too_little(evidences)
+    if refused is not None:
+        return RecordVerdict(name, Outcome.INCONCLUSIVE, f"cannot be judged: {refused}", (), refused, against)
+    cases = _judge_cases(evidences, policy)
+    outcome = _overall(cases)
+    notes = _notes(record, baseline) if baseline else []
+    return RecordVerdict(name, outcome, "; ".join([_reason(outcome, cases), *notes]), cases, None, against)
+
+
+def exit_code(verdict: RecordVerdict) -> int:
+    """0 improved · 1 regressed · 2 no significant difference · 3 no judgement was possible."""
+    if verdict.refused is not None or all(_disqualified(case.findings) for case in verdict.cases):
+        return 3
+    return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}.get(verdict.verdict, 2)
+
+
+def _unfit(record: RunRecord) -> str | None:
+    """Why nothing in the record may be judged."""
+    if not record.cases:
+        return "the record holds no cases"
+    if record.fuzz and record.fuzz.status == "failed":
+        failed = sum(not result.passed for result in record.fuzz.results)
+        count = f"{failed} of {counted(len(record.fuzz.results), 'fuzz case')} failed" if failed else "fuzzing failed"
+        return f"wrong result: {count}; speed was not judged"
+    for case in record.cases:
+        for finding in findings.wrong_output(case):
+            return f"wrong result: {case.id}: {finding.message}; speed was not judged"
+    return None
+
+
+def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
+    """Why the record cannot be compared with this baseline."""
+    now, was = record.environment.device.name, baseline.environment.device.name
+    if now and was and now != was:
+        return f"the baseline was measured on {was}, this record on {now}: times of different devices are not compared"
+    known = [case.id for case in baseline.cases]
+    if not {case.id for case in record.cases} & set(known):
+        ids = ", ".join(case.id for case in record.cases)
+        return f"the baseline has other cases: it holds {', '.join(known) or 'none'}; this record holds {ids}"
+    return None
+
+
+def _too_little(evidences: Sequence[Evidence]) -> str | None:
+    """The first case's shortage, where no case has samples enough."""
+    short = [next((finding for finding in case.findings if finding.code == "too_few"), None) for case in evidences]
+    if all(finding is not None for finding in short) and short[0] is not None:
+        return f"too few samples: {evidences[0].id} has {short[0].message}"
+    return None
+
+
+def _notes(record: RunRecord, baseline: RunRecord) -> list[str]:
+    """What limits a comparison with a baseline, for people."""
+    known = {case.id for case in baseline.cases}
+    missing = [case.id for case in record.cases if case.id not in known]
+    notes = [f"not in the baseline: {', '.join(missing)}"] if missing else []
+    if not (record.environment.device.name and baseline.environment.device.name):
+        notes.append("whether both were measured on one kind of device is not known")
+    return notes
+
+
+def _overall(cases: Sequence[CaseVerdict]) -> Outcome:
+    """The record's verdict: a regression anywhere; else what is true of every case that is not the same as before."""
+    outcomes = {case.verdict for case in cases}
+    for outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED):
+        if outcome in outcomes:
+            return outcome
+    return Outcome.EQUIVALENT
+
+
+def _reason(outcome: Outcome, cases: Sequence[CaseVerdict]) -> str:
+    """The sentence of the case that decided, and how many there are of each kind."""
+    first = worst_first(cases)[0]
+    if len(cases) == 1:
+        return first.sentence
+    counts = [
+        f"{sum(case.verdict == kind for case in cases)} {kind}"
+        for kind in Outcome
+        if any(c.verdict == kind for c in cases)
+    ]
+    deciding = next(case for case in worst_first(cases) if case.verdict == outcome)
+    return f"{deciding.id}: {deciding.sentence}; of {len(cases)} cases {', '.join(counts)}"
+
+
+def worst_first(cases: Sequence[CaseVerdict]) -> list[CaseVerdict]:
+    """Regressions before what cannot be told, before improvements, before the unchanged; the slowest first in each."""
+    ranks = [Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED, Outcome.EQUIVALENT]
+    return sorted(cases, key=lambda case: (ranks.index(case.verdict), -(case.change_pct or 0.0)))
+
+
+# ---- the cases of a record -------------------------------------------------------------------------------------------
+
+
+def _judge_cases(evidences: Sequence[Evidence], policy: Policy) -> tuple[CaseVerdict, ...]:
+    expected = _expected_scatter(evidences, policy)
+    pooled = [case.pooled(ratio) if case.groups else None for case, ratio in zip(evidences, expected, strict=True)]
+    sound = [i for i, case in enumerate(evidences) if case.groups and not _disqualified(case.findings)]
+    p_values = stats.holm([change.p() for i in sound if (change := pooled[i])])
+    adjusted: dict[int, float] = dict(zip(sound, p_values, strict=True))
+    return tuple(
+        _without_estimate(case)
+        if change is None
+        else _judge_case(case, _Claim.of(case, change, adjusted.get(i), len(sound), policy), policy)
+        for i, (case, change) in enumerate(zip(evidences, pooled, strict=True))
+    )
+
+
+def _disqualified(found: Sequence[Finding]) -> Finding | None:
+    return next((finding for finding in found if finding.disqualifies), None)
+
+
+def _expected_scatter(evidences: Sequence[Evidence], policy: Policy) -> list[float]:
+    """For each case, the scatter ratio to expect from what the record's other cases show; never below 1.
+
+    The policy's prior weighs as many launches as it says. A wild case counts only as far as chance could reach.
+    """
+    groups = [case.groups[0] if len(case.groups) == 1 else None for case in evidences]
+    weights = [group.df if group else 0 for group in groups]
+    ratios = [
+        group.df * min(group.scatter, stats.scatter_bound(policy.certainty.alpha, group.df)) if group else 0.0
+        for group in groups
+    ]
+    prior = policy.spread.prior_launches
+    total, weight = sum(ratios), sum(weights)
+    return [max(1.0, (prior + total - own) / (prior + weight - df)) for own, df in zip(ratios, weights, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is asserted of one case's change, before the gates."""
+
+    pooled: Pooled
+    p: float | None
+    """Adjusted over the cases of the record; None where the case is disqualified."""
+    alpha: float
+    """The level for a direction after this many launches."""
+    equivalence_alpha: float
+    family: int
+    """How many cases the level covers."""
+
+    @classmethod
+    def of(cls, case: Evidence, pooled: Pooled, p: float | None, family: int, policy: Policy) -> _Claim:
+        certainty, launches = policy.certainty, policy.launches
+
+        def level(alpha: float) -> float:
+            count = len(case.groups[-1].values)
+            return stats.look_alpha(alpha, count, launches.minimum, launches.limit, certainty.spending_shape)
+
+        return cls(pooled, p, level(certainty.alpha), level(certainty.equivalence_alpha), max(1, family))
+
+    @property
+    def direction(self) -> Direction:
+        if self.p is None or not self.p <= self.alpha:
+            return Direction.NONE
+        return Direction.SLOWER if self.pooled.change > 0 else Direction.FASTER
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Interval of the log change, for this case alone."""
+        width = self.pooled.half_width(1 - level)
+        return self.pooled.change - width, self.pooled.change + width
+
+    def within(self, margin: float) -> bool:
+        """Two one-sided tests (Schuirmann 1987): the log change lies within ±`margin`."""
+        width = self.pooled.half_width(2 * self.equivalence_alpha)
+        return self.p is not None and abs(self.pooled.change) + width < margin
+
+
+def _without_estimate(case: Evidence) -> CaseVerdict:
+    found = _disqualified(case.findings)
+    return CaseVerdict(
+        id=case.id,
+        verdict=Outcome.INCONCLUSIVE,
+        direction=Direction.NONE,
+        sentence=f"cannot tell: {found.message if found else 'nothing was measured'}",
+        change_pct=None,
+        interval_pct=None,
+        p=None,
+        cliffs_delta=None,
+        minimum_detectable_pct=None,
+        mann_whitney_p=None,
+        bootstrap_pct=None,
+        base_us=_median(case.base),
+        head_us=_median(case.head),
+        oracle_us=_median(case.oracle),
+        launches=len(case.head),
+        rounds=sum(map(len, case.head)),
+        per_launch=(),
+        findings=case.findings,
+    )
+
+
+def _judge_case(case: Evidence, claim: _Claim, policy: Policy) -> CaseVerdict:
+    certainty, resampling = policy.certainty, policy.bootstrap
+    base, head = np.concatenate(case.base), np.concatenate(case.head)
+    delta = stats.cliffs_delta(base, head)
+    medians = stats.bootstrap(
+        case.base, case.head, case.paired, certainty.interval_level, resampling.resamples, resampling.seed
+    )
+    outcome = _gate(case, claim, delta, medians, policy)
+    low, high = claim.interval(certainty.interval_level)
+    return CaseVerdict(
+        id=case.id,
+        verdict=outcome,
+        direction=claim.direction,
+        sentence=_sentence(case, claim, outcome, policy),
+        change_pct=percent(claim.pooled.change),
+        interval_pct=(percent(low), percent(high)),
+        p=claim.p,
+        cliffs_delta=delta,
+        minimum_detectable_pct=_detectable(claim, policy),
+        mann_whitney_p=stats.mann_whitney_p(base, head),
+        bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
+        base_us=float(np.median(base)),
+        head_us=float(np.median(head)),
+        oracle_us=_median(case.oracle),
+        launches=len(case.head),
+        rounds=len(head),
+        per_launch=_per_launch(case, certainty.interval_level),
+        findings=case.findings,
+    )
+
+
+def _gate(case: Evidence, claim: _Claim, delta: float, medians: BootstrapIntervals, policy: Policy) -> Outcome:
+    """The policy's gates, asked only of a difference that is itself certain."""
+    if _disqualified(case.findings):
+        return Outcome.INCONCLUSIVE
+    gates = policy.gates
+    change = percent(claim.pooled.change)
+    shown = claim.direction is not Direction.NONE and claim.p is not None and claim.p < gates.p
+    if shown and change > gates.regression_pct and delta >= gates.cliffs_delta and _confirmed(case, policy):
+        return Outcome.REGRESSED
+    apart = medians.head[1] < medians.base[0]
+    if shown and change <= -gates.improvement_pct and -delta >= gates.cliffs_delta and apart:
+        return Outcome.IMPROVED
+    return Outcome.EQUIVALENT if claim.within(math.log1p(gates.margin_pct / 100)) else Outcome.INCONCLUSIVE
+
+
+def _confirmed(case: Evidence, policy: Policy) -> bool:
+    return len(case.groups[-1].values) >= policy.launches.to_block
+
+
+def _detectable(claim: _Claim, policy: Policy) -> float:
+    """The smallest change that a run like this one would have called a difference, in percent."""
+    return percent(claim.pooled.detectable(claim.alpha / claim.family, policy.certainty.power))
+
+
+def _per_launch(case: Evidence, level: float) -> tuple[LaunchChange, ...]:
+    width = stats.normal_half_width(level)
+    return tuple(
+        LaunchChange(
+            percent(found.value),
+            percent(found.value - width * math.sqrt(found.variance)),
+            percent(found.value + width * math.sqrt(found.variance)),
+        )
+        for found in case.by_launch()
+    )
+
+
+def _median(launches: Sequence[stats.Array]) -> float | None:
+    return float(np.median(np.concatenate(launches))) if launches else None
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+def _sentence(case: Evidence, claim: _Claim, outcome: Outcome, policy: Policy) -> str:
+    found = _disqualified(case.findings)
+    if found is not None:
+        return f"cannot tell: {found.message}"
+    gates = policy.gates
+    low, high = (percent(bound) for bound in claim.interval(policy.certainty.interval_level))
+    change = percent(claim.pooled.change)
+    digits = 2 if high - low < 0.1 else 1
+    seen = written(_detectable(claim, policy), digits)
+    between = _between(low, high, digits)
+    would = f"a change of {seen} would have been seen"
+    if claim.direction is Direction.NONE:
+        if outcome is Outcome.EQUIVALENT:
+            return f"no change: within ±{gates.margin_pct:g}%, {between}; {would}"
+        return f"cannot tell: {between}; a change below {seen} could not be seen"
+    size = f"{written(abs(change), digits)} {claim.direction}, {between}"
+    if outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
+        return f"{size}; {would}"
+    if outcome is Outcome.EQUIVALENT:
+        return f"{size}: certain, and within ±{gates.margin_pct:g}%; {would}"
+    return f"{size}: certain, {_short_of_gate(case, change, policy)}; {would}"
+
+
+def _short_of_gate(case: Evidence, change: float, policy: Policy) -> str:
+    """Why a certain difference is neither a regression nor an improvement."""
+    gates = policy.gates
+    if change > gates.regression_pct and not _confirmed(case, policy):
+        return f"but it takes {policy.launches.to_block} launches to block"
+    if 0 < change <= gates.regression_pct:
+        return f"but not more than the {gates.regression_pct:g}% that blocks"
+    if -gates.improvement_pct < change <= 0:
+        return f"but less than the {gates.improvement_pct:g}% that counts as an improvement"
+    return "but single times of base and head overlap too much"
+
+
+def _between(low: float, high: float, digits: int) -> str:
+    """The interval in words, small to large where both ends lie on one side."""
+    if low > 0:
+        return f"between {written(low, digits)} and {written(high, digits)}"
+    if high < 0:
+        return f"between {written(-high, digits)} and {written(-low, digits)}"
+    return f"between {written(-low, digits)} faster and {written(high, digits)} slower"
+
+
+# ---- stopping --------------------------------------------------------------------------------------------------------
+
+
+def decided(record: RunRecord, policy: Policy) -> bool:
+    """Whether every case is settled, so that more launches would not change what is said: stops `kernelgate bench`.
+
+    True as well at the policy's limit of launches. The levels of `judge` hold however often this was asked.
+    """
+    launches = min((len(case.launches) for case in record.cases), default=0)
+    if launches >= policy.launches.limit:
+        return True
+    verdict = judge(record, policy)
+    return bool(verdict.cases) and all(_settled(case) for case in verdict.cases)
+
+
+def _settled(case: CaseVerdict) -> bool:
+    if case.interval_pct is None or _disqualified(case.findings):
+        return False
+    if case.verdict in (Outcome.REGRESSED, Outcome.IMPROVED):
+        return True
+    return case.direction is not Direction.NONE

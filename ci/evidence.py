@@ -1,0 +1,203 @@
+"""From the samples of one case to launch estimates: everything that is known before anything is decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bench.record import Case, Device, Launch, Timed
+from ci import findings, stats
+from ci.findings import Finding, percent
+from ci.policy import Policy
+from ci.stats import Array, Location, Pooled
+
+
+@dataclass(frozen=True)
+class Group:
+    """Estimates of one quantity, one a launch, and how far such launches scatter as far as is known."""
+
+    values: Array
+    variances: Array
+    prior: float
+    prior_df: float
+
+    def without(self, index: int) -> Group:
+        return replace(self, values=np.delete(self.values, index), variances=np.delete(self.variances, index))
+
+    @property
+    def scatter(self) -> float:
+        """1 where the launches scatter as the prior and their rounds say."""
+        return stats.scatter_ratio(self.values, self.variances, self.prior)
+
+    @property
+    def df(self) -> int:
+        return len(self.values) - 1
+
+    def agrees(self, p: float) -> bool:
+        return self.df < 1 or stats.scatter_p(self.scatter, self.df) >= p
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One case: times in microseconds by launch, launch estimates of the log change, and what was found beside them."""
+
+    id: str
+    base: tuple[Array, ...]
+    head: tuple[Array, ...]
+    oracle: tuple[Array, ...]
+    paired: bool
+    """Round i of base and head was timed back to back."""
+    groups: tuple[Group, ...]
+    """One group, of log changes, where launches timed both sides. Two, of the baseline's and the head's log times, where
+    these are different processes. None where there is too little to estimate from."""
+    bias: float
+    """Bound on the error of the log change that more rounds or launches do not reduce."""
+    findings: tuple[Finding, ...]
+
+    def pooled(self, expected_scatter: float = 1.0) -> Pooled:
+        """All launches together; `expected_scatter` is the scatter ratio that the record's other cases show."""
+        sides = [_pool(group, expected_scatter) for group in self.groups]
+        return replace(sides[0], bias=self.bias) if len(sides) == 1 else _difference(sides[0], sides[1], self.bias)
+
+    def by_launch(self) -> list[Location]:
+        """Each head launch's own log change, with its variance."""
+        *base, head = self.groups
+        zero, noise = 0.0, 0.0
+        if base:
+            before = _pool(base[0], 1.0)
+            zero, noise = before.change, before.error**2 + head.prior**2
+        pairs = zip(head.values, head.variances, strict=True)
+        return [Location(float(value) - zero, float(variance) + noise) for value, variance in pairs]
+
+
+def _pool(group: Group, expected_scatter: float) -> Pooled:
+    return stats.pool(group.values, group.variances, group.prior, group.prior_df, expected_scatter)
+
+
+def _difference(base: Pooled, head: Pooled, bias: float) -> Pooled:
+    """Head against base of other processes: variances add up, degrees of freedom after Welch and Satterthwaite."""
+    error = math.hypot(base.error, head.error)
+    df = error**4 / (base.error**4 / base.df + head.error**4 / head.df)
+    return Pooled(head.change - base.change, error, df, bias)
+
+
+def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
+    """The evidence of a case whose launches timed both sides."""
+    timed = [launch for launch in case.launches if launch.samples_us.get("base") and launch.samples_us.get("head")]
+    orders = {launch.order for launch in timed}
+    paired = orders <= {"interleaved"}
+    found = [*findings.of_telemetry(timed, policy.limits, paired)]
+    used, few = _usable(timed, policy, policy.launches.minimum, "launches that timed base and head")
+    base, head, oracle = (_times(used, side) for side in ("base", "head", "oracle"))
+    plain = Evidence(case.id, base, head, oracle, paired, (), 0.0, (*found, *few))
+    if len(used) < policy.launches.minimum:
+        return plain
+    found += few
+    found += findings.of_samples(base, head, paired, policy.limits)
+    found += findings.below_floor(_medians(base=base, head=head), case.work, device, policy.limits)
+    spread = policy.spread
+    order_bias = spread.alternating_bias_pct if "alternating" in orders else spread.block_bias_pct
+    bias = (0.0 if paired else math.log1p(order_bias / 100)) + _rounding(base) + _rounding(head)
+    step = max(_log_step(np.concatenate(side)) for side in (base, head))
+    changes = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
+    group, odd = _settle(_group(changes, spread.launch_pct, spread.prior_launches), policy)
+    return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
+
+
+def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evidence:
+    """The evidence of a case's head against the head that a baseline file holds."""
+    timed = [launch for launch in case.launches if launch.samples_us.get("head")]
+    before = [launch for launch in stored.launches if launch.samples_us.get("head")]
+    found = [
+        *findings.of_telemetry(timed, policy.limits, interleaved=True),
+        *findings.clocks_apart(before, timed, policy.limits),
+    ]
+    used, few = _usable(timed, policy, policy.launches.minimum, "launches that timed the head")
+    kept, few_before = _usable(before, policy, 1, "launches in the baseline")
+    base, head, oracle = _times(kept, "head"), _times(used, "head"), _times(used, "oracle")
+    plain = Evidence(case.id, base, head, oracle, False, (), 0.0, (*found, *few, *few_before))
+    if len(used) < policy.launches.minimum or not kept:
+        return plain
+    found += [*few, *few_before]
+    found += findings.of_samples(head, head, False, policy.limits)
+    found += findings.below_floor(_medians(head=head), case.work, device, policy.limits)
+    spread = policy.spread
+    groups, odd = [], []
+    for side in (base, head):
+        levels = [stats.locate(np.log(samples), _log_step(samples)) for samples in side]
+        group, strange = _settle(_group(levels, spread.process_pct, spread.process_prior_launches), policy)
+        groups.append(group)
+        odd += strange
+    bias = math.log1p(spread.baseline_drift_pct / 100) + _rounding(base) + _rounding(head)
+    return replace(plain, groups=tuple(groups), bias=bias, findings=(*found, *odd))
+
+
+def _usable(launches: Sequence[Launch], policy: Policy, minimum: int, what: str) -> tuple[list[Launch], list[Finding]]:
+    """The launches that a judgement may rest on, and what is to be said of the others."""
+    long = [launch for launch in launches if _rounds(launch) >= policy.launches.minimum_rounds]
+    used = [launch for launch in long if not findings.throttled(launch, policy.limits)]
+    said = []
+    if len(long) < len(launches):
+        short = f"{len(launches) - len(long)} of {len(launches)} launches"
+        fewer = f"fewer than {policy.launches.minimum_rounds} rounds and are left out"
+        said.append(Finding("short_launch", f"{short} have {fewer}", False))
+    if len(used) < minimum:
+        if len(long) >= minimum:
+            said.append(
+                Finding("throttled", f"the GPU was throttled in {len(long) - len(used)} of {len(long)} launches", True)
+            )
+        else:
+            counted = f"{len(long)} {what} with at least {policy.launches.minimum_rounds} rounds"
+            said.append(Finding("too_few", f"{counted}; {minimum} are needed", True))
+    return used, said
+
+
+def _rounds(launch: Launch) -> int:
+    return max(map(len, launch.samples_us.values()), default=0)
+
+
+def _times(launches: Iterable[Launch], side: Timed) -> tuple[Array, ...]:
+    return tuple(np.array(launch.samples_us[side]) for launch in launches if launch.samples_us.get(side))
+
+
+def _medians(**sides: Sequence[Array]) -> dict[str, float]:
+    return {side: float(np.median(np.concatenate(launches))) for side, launches in sides.items()}
+
+
+def _log_step(samples: Array) -> float:
+    return stats.clock_step(samples) / float(np.median(samples))
+
+
+def _rounding(launches: Sequence[Array]) -> float:
+    """The clock's part in the bias of one side, as a log ratio."""
+    step = stats.clock_step(np.concatenate(launches))
+    return max(stats.rounding_bias(samples, step) / float(np.median(samples)) for samples in launches)
+
+
+def _group(locations: Sequence[Location], prior_pct: float, prior_launches: int) -> Group:
+    values = np.array([found.value for found in locations])
+    variances = np.array([found.variance for found in locations])
+    return Group(values, variances, math.log1p(prior_pct / 100), prior_launches)
+
+
+def _settle(group: Group, policy: Policy) -> tuple[Group, list[Finding]]:
+    """The launches that agree: one that stands alone is left out, and where the others disagree it is said."""
+    limits = policy.limits
+    if group.agrees(limits.odd_launch_p):
+        return group, []
+    deviations = [abs(value - np.delete(group.values, i).mean()) for i, value in enumerate(group.values)]
+    alone = int(np.argmax(deviations))
+    rest = group.without(alone)
+    far = deviations[alone] > math.log1p(limits.lone_launch_pct / 100)
+    if rest.df >= policy.launches.to_block - 1 and far and rest.agrees(limits.odd_launch_p):
+        apart = percent(float(group.values[alone] - rest.values.mean()))
+        message = f"launch {alone + 1} stands alone, {apart:+.1f}% off the {len(rest.values)} others, and is left out"
+        return rest, [Finding("lone_launch", message, False)]
+    # Launches that scatter more than anything known explains are judged by their own scatter alone.
+    group = replace(group, prior_df=0)
+    scatter = percent(float(np.ptp(group.values)))
+    message = f"launches disagree by {scatter:.1f}%, more than their rounds explain"
+    return group, [Finding("launches_disagree", message, scatter > limits.scatter_pct)]

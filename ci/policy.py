@@ -1,0 +1,156 @@
+"""The policy: every number that decides something, with the reason beside it in `.ci/kernelgate.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bench.errors import KernelgateError, UsageError
+
+POLICY_FILE = Path(".ci/kernelgate.toml")
+DEFAULT_PROFILE = "default"
+BUILT_IN_PROFILES: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}}
+
+Percent = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PercentOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(gt=0, lt=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class PolicyError(KernelgateError):
+    """The policy file cannot be read or does not say what a policy may say."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Gates(Section):
+    """What blocks, what counts as an improvement, and what counts as the same."""
+
+    regression_pct: Percent = 3.0
+    improvement_pct: Annotated[float, Field(gt=0, lt=100)] = 10.0
+    p: Probability = 0.05
+    cliffs_delta: Share = 0.3
+    margin_pct: Percent = 1.0
+
+
+class Certainty(Section):
+    """How sure the judge must be before it says something."""
+
+    alpha: Probability = 0.001
+    equivalence_alpha: Probability = 0.01
+    interval_level: Probability = 0.95
+    power: Probability = 0.95
+    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.25
+
+
+class Launches(Section):
+    """How many launches and rounds a judgement needs."""
+
+    minimum: Annotated[int, Field(ge=2)] = 2
+    to_block: Annotated[int, Field(ge=2)] = 3
+    limit: Annotated[int, Field(ge=2)] = 5
+    minimum_rounds: Annotated[int, Field(ge=8)] = 20
+
+
+class Spread(Section):
+    """What is known beforehand of how far launches scatter, and of errors that no number of rounds removes."""
+
+    launch_pct: Percent = 0.05
+    prior_launches: Positive = 20
+    process_pct: Percent = 0.15
+    process_prior_launches: Positive = 10
+    baseline_drift_pct: PercentOrNone = 0.5
+    block_bias_pct: PercentOrNone = 0.3
+    alternating_bias_pct: PercentOrNone = 0.8
+
+
+class Bootstrap(Section):
+    resamples: Annotated[int, Field(ge=100)] = 10_000
+    seed: int = 20260801
+
+
+class Limits(Section):
+    """Where something that is not a difference is named (`warn`), and where it forbids a verdict."""
+
+    warn_cv_pct: Percent = 12.0
+    warn_temperature_c: float = 80.0
+    harmless_throttle_reasons: tuple[str, ...] = ("gpu_idle", "applications_clocks_setting", "display_clock_setting")
+    clock_change_pct: Percent = 2.0
+    distinct_values: Positive = 3
+    mode_distance_pct: Percent = 3.0
+    mode_share: Share = 0.2
+    mode_overlap: Share = 0.05
+    drift_pct: Percent = 1.0
+    lone_launch_pct: Percent = 0.5
+    scatter_pct: Percent = 1.0
+    odd_launch_p: Probability = 1e-4
+    floor_tolerance: Share = 0.05
+
+
+class Policy(Section):
+    gates: Gates = Gates()
+    certainty: Certainty = Certainty()
+    launches: Launches = Launches()
+    spread: Spread = Spread()
+    bootstrap: Bootstrap = Bootstrap()
+    limits: Limits = Limits()
+
+
+def load(path: Path | None = None, profile: str = DEFAULT_PROFILE) -> Policy:
+    """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `profile`.
+
+    Raises PolicyError naming the key that does not fit, and UsageError for a profile that the file does not have.
+    """
+    chosen = path or POLICY_FILE
+    if path is None and not chosen.exists():
+        return parse("", "the built-in policy", profile)
+    try:
+        text = chosen.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{chosen}: the policy cannot be read: {error}") from None
+    return parse(text, str(chosen), profile)
+
+
+def parse(text: str, name: str = "policy", profile: str = DEFAULT_PROFILE) -> Policy:
+    """The policy in TOML `text`: sections of `Policy`, and `profiles.<name>` with the sections that it changes."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{name} is not TOML: {error}") from None
+    profiles = content.pop("profiles", BUILT_IN_PROFILES)
+    if not isinstance(profiles, dict) or not all(isinstance(changes, dict) for changes in profiles.values()):
+        raise PolicyError(f"{name}: profiles must be tables, such as [profiles.strict.gates]")
+    plain = _validated(content, name)
+    complete = {
+        known: _validated(_merged(content, changes), f"{name}, profile {known}") for known, changes in profiles.items()
+    }
+    if profile == DEFAULT_PROFILE:
+        return complete.get(profile, plain)
+    if profile not in complete:
+        raise UsageError(
+            f"{name} has no profile {profile!r}; it has: {', '.join([DEFAULT_PROFILE, *sorted(complete)])}"
+        )
+    return complete[profile]
+
+
+def _merged(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`content` with the single keys that `changes` names replaced, section by section."""
+    merged = dict(content)
+    for section, values in changes.items():
+        old = content.get(section, {})
+        merged[section] = {**old, **values} if isinstance(old, dict) and isinstance(values, dict) else values
+    return merged
+
+
+def _validated(content: dict[str, Any], name: str) -> Policy:
+    try:
+        return Policy.model_validate(content)
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors(include_url=False)]
+        raise PolicyError(f"{name} does not fit: {'; '.join(faults)}") from None
