@@ -21,7 +21,9 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--baseline", type=click.Path(path_type=Path), help="Compare the heads with the ones in this baseline file.")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="Compare the heads with the ones in this baseline file."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each record.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option("--profile", default="default", show_default=True, help="The policy's profile, such as strict.")
