@@ -51,8 +51,8 @@ class Evidence:
     paired: bool
     """Round i of base and head was timed back to back."""
     groups: tuple[Group, ...]
-    """One group, of log changes, where launches timed both sides. Two, of log times of the baseline and of the head, where
-    these are different processes. None where there is too little to estimate from."""
+    """One group, of log changes, where launches timed both sides. Two, of log times of the baseline and of the head,
+    where these are different processes. None where there is too little to estimate from."""
     bias: float
     """Bound on the error of the log change that more rounds or launches do not reduce."""
     findings: tuple[Finding, ...]
