@@ -36,13 +36,12 @@ def test_any_finite_scale(kernel: Any, scale: float, dtype: torch.dtype) -> None
     assert error_ratio(kernel.forward(q, k, v, scale, True), reference(q, k, v, scale, True)) <= 1
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_weights_far_apart(kernel: Any, dtype: torch.dtype) -> None:
-    """Scores of some hundreds, whose exponentials leave float32 unless the maximum is taken off first."""
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float16, 1), (torch.bfloat16, 1), (torch.float32, 10)], ids=str)
+def test_scores_whose_exponentials_leave_float32(kernel: Any, dtype: torch.dtype, limit: float) -> None:
+    """Scores of 256 and more are float32 numbers 2^-15 apart, so that the weights may be off by 3e-5 of themselves."""
     q, k, v = inputs(1, 2, 200, dtype)
-    scores = q.double() @ k.double().transpose(-1, -2)
-    assert scores.max() * 8 > 128  # e^128 is no float32
-    assert error_ratio(kernel.forward(q, k, v, 8.0, False), reference(q, k, v, 8.0, False)) <= 100
+    assert (q.double() @ k.double().transpose(-1, -2) * 8).max() > 256
+    assert error_ratio(kernel.forward(q, k, v, 8.0, False), reference(q, k, v, 8.0, False)) <= limit
 
 
 def test_the_maximum_may_come_last(kernel: Any) -> None:
