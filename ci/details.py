@@ -45,8 +45,7 @@ def statistics(cases: Sequence[Judged]) -> Section | None:
         Column("could be seen", numeric=True),
         Column("Mann–Whitney p", numeric=True),
         Column("bootstrap 95%", numeric=True),
-        Column("launches", numeric=True),
-        Column("rounds", numeric=True),
+        Column("rounds in launches", numeric=True),
     )
     note = (
         "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
@@ -79,8 +78,7 @@ def _statistics_row(one: Judged) -> tuple[Line, ...]:
         (words.MISSING if seen is None else words.about(seen),),
         (words.probability(case.mann_whitney_p),),
         (words.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else words.MISSING,),
-        (str(case.launches),),
-        (str(case.rounds),),
+        (f"{case.rounds} in {case.launches}",),
     )
 
 
@@ -156,8 +154,10 @@ def conditions(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
         blocks.append(Table(columns, rows))
     elif rows:
         blocks.append(Paragraph((f"Clocks, temperature and power: {words.NOT_MEASURED}.",)))
-    title = f"Clocks, temperature, warnings ({len(warnings)})" if warnings else "Clocks, temperature"
-    return Section(title, tuple(blocks), worth=30) if blocks else None
+    title = ["Clocks", "temperature"]
+    title += ["notes"] if record.notes else []
+    title += [f"warnings ({len(warnings)})"] if warnings else []
+    return Section(", ".join(title), tuple(blocks), worth=30) if blocks else None
 
 
 _TELEMETRY = (
