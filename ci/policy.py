@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bench.errors import KernelgateError, UsageError
 
@@ -59,6 +59,12 @@ class Launches(Section):
     to_block: Annotated[int, Field(ge=2)] = 3
     limit: Annotated[int, Field(ge=2)] = 5
     minimum_rounds: Annotated[int, Field(ge=8)] = 20
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.minimum <= self.to_block <= self.limit:
+            raise ValueError("minimum, to_block and limit must not decrease")
+        return self
 
 
 class Spread(Section):
