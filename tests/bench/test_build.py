@@ -333,7 +333,7 @@ def test_a_target_that_the_commit_lacks(gpu_tree: Path, monkeypatch: pytest.Monk
     with pytest.raises(BuildError, match=r"asks for sm_90, but .* it has: sm_80, sm_89"):
         build.build_commit(gpu_tree)
     monkeypatch.setenv(targets.ARCH_LIST, "9.0a")
-    with pytest.raises(UsageError, match="'9.0a' is not supported"):
+    with pytest.raises(UsageError, match=r"'9.0a' is not supported"):
         build.build_commit(gpu_tree)
 
 
