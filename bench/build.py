@@ -99,10 +99,11 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: pip install {CUDA_PACKAGES})")
         return ()
     at_hand = targets.gpus_at_hand()
-    for gpu in at_hand:
-        if not targets.serving([gpu], available):
-            has = ", ".join(map(sm, available)) or "none"
-            say(f"the GPU at hand ({gpu[0]}.{gpu[1]}) cannot run this library; targets that csrc/ has: {has}")
+    for gpu in sorted({targets.L4, *at_hand}):
+        if available and not targets.serving([gpu], available):
+            say(
+                f"no target of csrc/ runs on compute capability {gpu[0]}.{gpu[1]}; it has: {', '.join(map(sm, available))}"
+            )
     return targets.serving({targets.L4, *at_hand}, available)
 
 
@@ -193,8 +194,8 @@ def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: L
             )
         except TimeoutError:
             raise BuildError(
-                f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
-                f"unfinished: {' '.join(unfinished)} (output so far: {log}); --time-limit allows more"
+                f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; unfinished: "
+                f"{' '.join(unfinished)} (output so far: {log}); `kernelgate build --time-limit` allows more"
             ) from None
     if code != 0:
         error = first_error(log.read_text(encoding="utf-8"))
