@@ -98,13 +98,12 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
     if available and tools.cuda is None:
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: pip install {CUDA_PACKAGES})")
         return ()
-    at_hand = targets.gpus_at_hand()
-    for gpu in sorted({targets.L4, *at_hand}):
-        if available and not targets.serving([gpu], available):
-            say(
-                f"no target of csrc/ runs on compute capability {gpu[0]}.{gpu[1]}; it has: {', '.join(map(sm, available))}"
-            )
-    return targets.serving({targets.L4, *at_hand}, available)
+    gpus = sorted({targets.L4, *targets.gpus_at_hand()})
+    has = ", ".join(map(sm, available))
+    for major, minor in gpus:
+        if available and not targets.serving([(major, minor)], available):
+            say(f"no target of csrc/ runs on compute capability {major}.{minor}; it has: {has}")
+    return targets.serving(gpus, available)
 
 
 def _cached(entry: Path) -> Library | None:
@@ -194,8 +193,8 @@ def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: L
             )
         except TimeoutError:
             raise BuildError(
-                f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; unfinished: "
-                f"{' '.join(unfinished)} (output so far: {log}); `kernelgate build --time-limit` allows more"
+                f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
+                f"unfinished: {' '.join(unfinished)} (output so far: {log}); `build --time-limit` allows more"
             ) from None
     if code != 0:
         error = first_error(log.read_text(encoding="utf-8"))
