@@ -107,12 +107,10 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
 
 
 def _cached(entry: Path) -> Library | None:
-    if not entry.exists():
-        return None
+    """None for a damaged entry, too."""
     try:
         return library.read(entry)
-    except KernelgateError as error:
-        say(f"{error}: compiling it again")
+    except KernelgateError:
         return None
 
 
@@ -139,6 +137,8 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: Limits) -> Li
     """Compiles into the cache. The caller holds the entry's lock."""
     work = entry.parent / "building" / entry.name
     log = entry.parent / "logs" / f"{entry.name}.log"
+    if entry.exists():
+        say(f"{entry} is damaged: compiling it again")
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     try:
         _write_sources(recipe, work)
@@ -220,7 +220,7 @@ def _put_in_place(manifest: Manifest, work: Path, entry: Path) -> None:
     finished.mkdir()
     (work / LIBRARY).rename(finished / LIBRARY)
     _write_manifest(manifest, finished)
-    shutil.rmtree(entry, ignore_errors=True)  # what `_cached` found broken
+    shutil.rmtree(entry, ignore_errors=True)  # where it was damaged
     finished.rename(entry)
 
 
