@@ -340,7 +340,7 @@ __global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocks)
 
   float delay = scale_log2;
 #pragma unroll 1
-  for (int i = 0; i < 56; ++i) {
+  for (int i = 0; i < 10; ++i) {
     delay = fmaf(delay, 0.5f, 1.0f);
   }
   warp.row_sum[0][0] = delay < 0.0f ? 0.0f : warp.row_sum[0][0];  // never, but the compiler cannot know
