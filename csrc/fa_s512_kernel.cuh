@@ -41,7 +41,7 @@ __device__ inline void copy_rows(SharedAddress to, const char* head, int first, 
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// One warp's state
+// One warp's state, all of it in registers
 // ---------------------------------------------------------------------------------------------------------------------
 
 // A warp's queries come in fragments of 16; of each, a lane holds two rows, i / 4 and i / 4 + 8, called halves.
@@ -337,13 +337,6 @@ __global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocks)
     softmax_step(warp, scale_log2, scores);
     accumulate<Type>(warp, shared_v + stage * kStepBytes, scores);
   }
-
-  float delay = scale_log2;
-#pragma unroll 1
-  for (int i = 0; i < 10; ++i) {
-    delay = fmaf(delay, 0.5f, 1.0f);
-  }
-  warp.row_sum[0][0] = delay < 0.0f ? 0.0f : warp.row_sum[0][0];  // never, but the compiler cannot know
 
   write_output<Type>(warp, shared, first_row, static_cast<char*>(arguments.out) + head_offset, seq);
 }
