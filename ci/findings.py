@@ -141,9 +141,14 @@ def _bimodal(sides: Sides, paired: bool, limits: Limits) -> Iterator[Finding]:
         split = found.smaller_share >= limits.mode_share and found.middle_share <= limits.mode_overlap
         if distance <= apart or not split:
             continue
+        low, high = math.exp(found.low), math.exp(found.high)
+        shares = [float(np.mean(np.log(samples) > (found.low + found.high) / 2)) for samples in launches]
+        if all(min(share, 1 - share) < limits.mode_share for share in shares):
+            # Each launch keeps to one mode: whether the launches agree on the change is asked elsewhere.
+            yield Finding("bimodal", f"the {side} sits at {low:.4g} or {high:.4g} µs from launch to launch", False)
+            continue
         # Where both sides change mode in the same rounds, the rounds' ratios do not show it.
         together = paired and _reach(_ratios(sides), limits.mode_share) < limits.mode_together * distance
-        low, high = math.exp(found.low), math.exp(found.high)
         tail = ", base and head together" if together else ""
         yield Finding("bimodal", f"the {side} jumps between {low:.4g} and {high:.4g} µs{tail}", not together)
 

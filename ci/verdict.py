@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -218,16 +219,12 @@ def _overall(cases: Sequence[CaseVerdict]) -> Outcome:
 
 def _reason(outcome: Outcome, cases: Sequence[CaseVerdict]) -> str:
     """The sentence of the case that decided, and how many there are of each kind."""
-    first = worst_first(cases)[0]
+    deciding = next(case for case in worst_first(cases) if case.verdict is outcome)
     if len(cases) == 1:
-        return first.sentence
-    counts = [
-        f"{sum(case.verdict == kind for case in cases)} {kind}"
-        for kind in Outcome
-        if any(c.verdict == kind for c in cases)
-    ]
-    deciding = next(case for case in worst_first(cases) if case.verdict == outcome)
-    return f"{deciding.id}: {deciding.sentence}; of {len(cases)} cases {', '.join(counts)}"
+        return deciding.sentence
+    counts = Counter(case.verdict for case in cases)
+    kinds = ", ".join(f"{counts[kind]} {kind}" for kind in Outcome if counts[kind])
+    return f"{deciding.id}: {deciding.sentence}; of {len(cases)} cases {kinds}"
 
 
 def worst_first(cases: Sequence[CaseVerdict]) -> list[CaseVerdict]:

@@ -270,6 +270,16 @@ def test_a_lone_launch_that_would_change_nothing_is_left_out() -> None:
     assert judged(base, head).sentence == "cannot tell: launch 4 stands alone, -2.4% off the 4 others"
 
 
+def test_launches_that_each_keep_to_a_mode_are_said_to() -> None:
+    base, head = draw(np.random.default_rng(44), "quiet_fma_inter", 1)
+    modes = (1.0, 1.13, 1.0, 1.13, 1.13)
+    slow = [[s * mode for s, mode in zip(side, modes, strict=True)] for side in (base, head)]
+    one = judged(*slow)
+    assert one.verdict is Outcome.EQUIVALENT
+    assert one.findings[0].message.startswith("the base sits at 147.")
+    assert one.findings[0].message.endswith("µs from launch to launch")
+
+
 def test_launches_that_disagree_are_judged_by_their_own_scatter() -> None:
     base, head = noise(np.random.default_rng(16), spread=0.001)
     scattered = [h * factor for h, factor in zip(head, (1.001, 1.004, 1.007, 0.998, 1.0), strict=True)]
