@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -262,7 +263,7 @@ def _launch(plan: Plan, number: int, together: bool, advance: progress.Advance) 
             runner.step(_request(plan, number, team))
             runners.append(runner)
         for case in plan.cases:
-            done = _case(plan, runners, rng, lambda case=case: advance(f"{name}, {case.id}"))  # type: ignore[misc]
+            done = _case(plan, runners, rng, partial(advance, f"{name}, {case.id}"))
             launches[case.id] = merged([answer.launch for answer in done])
             notes += [note for answer in done for note in answer.notes]
     return launches, notes
