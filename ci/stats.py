@@ -25,8 +25,8 @@ SHARED_ROUNDS = 50
 """How many rounds the other launches' noise counts as, in what is known of one launch's noise."""
 STEPS = 30
 """Iterations of an M-estimate; it converges in three to six."""
-SHAPE_ROUNDS = 150
-"""Fewer rounds over all launches do not show the shape of their noise."""
+SHAPE_SAMPLES = 170
+"""Fewer samples in the other launches do not show the shape of the noise."""
 SHAPE_BINS = 512
 SHAPE_REACH = 8.0
 """The shape of the noise is learnt within so many robust standard deviations; beyond, a sample has no influence."""
@@ -38,6 +38,8 @@ SHAPE_AGREES = 3.0
 """… and its answer lies within so many standard errors of Huber's."""
 OUTLIER_REACH = 5.0
 """Robust standard deviations beyond which a sample is no part of a mode."""
+DENSEST = 0.4
+"""The share of samples whose shortest stretch shows the clock's step."""
 MODE_MIDDLE = (0.25, 0.75)
 """Two modes are apart where hardly a sample lies in the middle half of the way between them."""
 
@@ -162,8 +164,6 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
     launch that it is used on, so the usual variance of an M-estimate holds. f starts wide and is sharpened as launches
     are aligned better. None where nothing can be learnt.
     """
-    if len(base) < 2 or sum(map(len, base)) < SHAPE_ROUNDS:
-        return None
     sides = [*base, *head]
     centres = [_huber(values, step).value for values in sides]
     low, middle, high = np.quantile(np.concatenate(_centred(sides, centres)), (0.1587, 0.5, 0.8413))
@@ -175,6 +175,8 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
         counts = np.stack([np.histogram(values, edges)[0] for values in _centred(sides, centres)]).astype(float)
         by_launch = counts[: len(base)] + counts[len(base) :]
         others = by_launch.sum(axis=0) - by_launch
+        if others.sum(axis=1).min() < SHAPE_SAMPLES:
+            return None
         scores = 2 * [_Score.of(each, edges, spread, step, widening) for each in others]
         centres = [score.locate(v, centre) for score, v, centre in zip(scores, sides, centres, strict=True)]
     noise = _centred(sides, centres)
@@ -236,12 +238,12 @@ class _Score:
 def clock_step(samples: Array) -> float:
     """The step in which these times come, in their unit; 0 where all are equal.
 
-    Half of the shortest way that holds two fifths of the samples is crossed in gaps of at least this size: a jitter
+    Half of the shortest stretch that holds `DENSEST` of the samples is crossed in gaps of at least this size: a jitter
     around coarse ticks does not hide the ticks, and the way between two modes or to an outlier is not taken for one.
-    Where these are all equal, it is the smallest gap between any two.
+    Where these samples are all equal, it is the smallest gap between any two.
     """
     values = np.sort(samples)
-    held = max(2, math.ceil(0.4 * len(values)))
+    held = max(2, math.ceil(DENSEST * len(values)))
     start = int(np.argmin(values[held - 1 :] - values[: len(values) - held + 1]))
     gaps = np.sort(np.diff(values[start : start + held]))
     if span := float(gaps.sum()):
