@@ -77,6 +77,31 @@ def report(
         render.show(render.comment(said), Console())
 
 
+@cli.command()
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="An earlier report: say what changed since.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
+def analyze(report: Path, against: Path | None, as_json: bool) -> None:
+    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
+    from ci import profile
+
+    analyses = profile.analyze(report)
+    before = profile.analyze(against) if against else ()
+    click.echo((profile.to_json if as_json else profile.to_text)(analyses, before))
+
+
+@cli.command()
+@click.argument("speedup", type=float)
+@click.argument("milliseconds", type=float)
+def decide(speedup: float, milliseconds: float) -> None:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
+    from ci.decide import decide as choose
+
+    decision = choose(speedup, milliseconds)
+    click.echo(decision.sentence)
+    click.echo(f"Next: {decision.command}")
+
+
 def main() -> None:
     """The `kernelgate` command. Errors that a user can mend are printed in a sentence, never as a traceback."""
     sys.exit(run(sys.argv[1:]))
