@@ -148,8 +148,9 @@ def conditions(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
         for number, launch in enumerate(case.launches, start=1)
     )
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
-    blocks += [Bullets(tuple((note,) for note in record.notes))] if record.notes else []
-    if any(launch.telemetry for case in record.cases for launch in case.launches):
+    if record.notes:
+        blocks += [Paragraph(("How it was measured:",)), Bullets(tuple((note,) for note in record.notes))]
+    if any(_was_read(launch.telemetry) for case in record.cases for launch in case.launches):
         columns = (Column("case"), Column("launch", numeric=True), Column("order"), *_TELEMETRY)
         blocks.append(Table(columns, rows))
     elif rows:
@@ -171,7 +172,7 @@ _TELEMETRY = (
 
 def _telemetry_row(name: Piece, number: int, launch: Launch) -> tuple[Line, ...]:
     seen = launch.telemetry or Telemetry()
-    throttled = ", ".join(seen.throttle_reasons) or ("nothing" if launch.telemetry else words.MISSING)
+    throttled = ", ".join(seen.throttle_reasons) or ("nothing" if _was_read(seen) else words.MISSING)
     return (
         (name,),
         (str(number),),
@@ -182,6 +183,11 @@ def _telemetry_row(name: Piece, number: int, launch: Launch) -> tuple[Line, ...]
         (_with_unit(seen.power_w, "W"),),
         (throttled,),
     )
+
+
+def _was_read(telemetry: Telemetry | None) -> bool:
+    """Whether a device said anything: a CPU has telemetry without readings."""
+    return telemetry is not None and telemetry != Telemetry()
 
 
 def machine(record: RunRecord) -> Section | None:

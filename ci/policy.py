@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bench.errors import KernelgateError, UsageError
 
@@ -47,7 +47,9 @@ class Certainty(Section):
     equivalence_alpha: Probability = 0.01
     interval_level: Probability = 0.95
     power: Probability = 0.95
-    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.25
+    resolution_pct: Percent = 0.4
+    miss: Probability = 0.01
+    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.4
 
 
 class Launches(Section):
@@ -57,6 +59,12 @@ class Launches(Section):
     to_block: Annotated[int, Field(ge=2)] = 3
     limit: Annotated[int, Field(ge=2)] = 5
     minimum_rounds: Annotated[int, Field(ge=8)] = 20
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.minimum <= self.to_block <= self.limit:
+            raise ValueError("minimum, to_block and limit must not decrease")
+        return self
 
 
 class Spread(Section):
