@@ -15,9 +15,13 @@ from dataclasses import dataclass, field
 from importlib import util
 from pathlib import Path
 
+from bench import git
 from bench.errors import KernelgateError, NoDeviceError
+from bench.library import Library
 from bench.occupancy import GPUS, Occupancy, occupancy
+from bench.recipe import FOLDER
 from bench.record import Resources, Side
+from bench.verbs import Sides
 
 TIMEOUT_S = 120.0
 
@@ -248,3 +252,20 @@ def _run(tools: Tools, *words: str | Path) -> str:
 
 def _lines(text: str) -> Iterator[str]:
     return (line.strip() for line in text.splitlines() if line.strip())
+
+
+def of_library(repo: Path, library: Library, side: Side, tools: Tools) -> tuple[Resources, ...]:
+    """A compiled side's kernels, with what its launch asks for where this repository has its sources."""
+    sha = library.manifest.sha
+    if sha is None or not git.has(repo, sha, FOLDER):
+        root = git.toplevel(repo) or repo
+        return read(library.path, side, tools, root / FOLDER if sha is None else None)
+    with git.worktree(repo, sha, FOLDER) as tree:
+        return read(library.path, side, tools, tree / FOLDER)
+
+
+def of_sides(repo: Path, sides: Sides) -> tuple[Resources, ...]:
+    """Base and head, each kernel for each target. Raises where the tools are missing or a library cannot be read."""
+    tools = find_tools()
+    base = of_library(repo, sides.base, "base", tools) if sides.base else ()
+    return (*base, *of_library(repo, sides.head, "head", tools))

@@ -6,6 +6,7 @@ Heavy imports (torch, scipy, jinja2) stay inside the verbs, so that `kernelgate 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -17,6 +18,91 @@ from bench.errors import KernelgateError, UsageError
 @click.version_option(package_name="kernelgate")
 def cli() -> None:
     """Continuous integration for CUDA kernels: build, fuzz, duel, judge, and say so in one comment."""
+
+
+@cli.command()
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="An earlier report: say what changed since.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
+def analyze(report: Path, against: Path | None, as_json: bool) -> None:
+    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
+    from ci import profile
+
+    analyses = profile.analyze(report)
+    before = profile.analyze(against) if against else ()
+    click.echo((profile.to_json if as_json else profile.to_text)(analyses, before))
+
+
+@cli.command()
+@click.argument("speedup", type=float)
+@click.argument("milliseconds", type=float)
+def decide(speedup: float, milliseconds: float) -> None:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
+    from ci.decide import decide as choose
+
+    decision = choose(speedup, milliseconds)
+    click.echo(decision.sentence)
+    click.echo(f"Next: {decision.command}")
+
+
+def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The options that name base and head."""
+    for option in (
+        click.option("--alone", is_flag=True, help="The head without a base."),
+        click.option("--head-library", type=click.Path(path_type=Path), help="This compiled library is the head."),
+        click.option("--head", help="This commit is the head, instead of the working tree."),
+        click.option("--base-library", type=click.Path(path_type=Path), help="This compiled library is the base."),
+        click.option("--base", help="The base commit. Default: where this branch left the default branch."),
+    ):
+        verb = option(verb)
+    return verb
+
+
+@cli.command()
+@two_sides
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put what is found into this run record.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--tile", help="Compile nothing: would this tile fit? Queries x keys, such as 128x64.")
+@click.option("--stages", type=int, default=2, show_default=True, help="Of the tile's ring of keys and values.")
+@click.option("--warps", type=int, default=4, show_default=True, help="That share the tile's queries.")
+@click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, a100, h100 or h200.")
+def resources(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    run: Path | None,
+    as_json: bool,
+    policy_file: Path | None,
+    tile: str | None,
+    stages: int,
+    warps: int,
+    gpu: str,
+) -> int:
+    """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
+
+    Exit codes: 0 nothing that the policy blocks, 1 new spills, 3 could not be tried, 64 usage.
+    """
+    if tile is not None:
+        from bench import occupancy
+
+        click.echo(occupancy.explain(occupancy.tile(tile, stages, warps), occupancy.gpu(gpu)))
+        return 0
+    from bench import verbs
+    from bench.resources import of_sides
+    from ci import policy, static
+
+    here = Path.cwd()
+    found = of_sides(here, verbs.sides(here, base, base_library, head, head_library, alone))
+    if run is not None:
+        verbs.put_into(run, resources=found)
+    findings = static.judge(found, policy.load(policy_file).static)
+    click.echo(static.to_json(found, findings) if as_json else static.to_text(found))
+    for finding in findings:
+        click.echo(f"{finding.severity}: {finding.message}", err=True)
+    return static.exit_code(findings)
 
 
 @cli.command()
@@ -78,28 +164,146 @@ def report(
 
 
 @cli.command()
-@click.argument("report", type=click.Path(path_type=Path))
-@click.option("--against", type=click.Path(path_type=Path), help="An earlier report: say what changed since.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
-def analyze(report: Path, against: Path | None, as_json: bool) -> None:
-    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
-    from ci import profile
+@click.option("--ref", help="Compile this commit instead of the working tree.")
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Put a copy into this folder.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="End a compile that takes longer.",
+)
+def build(ref: str | None, output: Path | None, time_limit: float) -> None:
+    """Compile one commit's kernel into the cache, and print where the library is. Needs no GPU.
 
-    analyses = profile.analyze(report)
-    before = profile.analyze(against) if against else ()
-    click.echo((profile.to_json if as_json else profile.to_text)(analyses, before))
+    Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
+    cache is $KERNELGATE_CACHE, or ~/.cache/kernelgate.
+
+    Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not be tried, 64 usage.
+    """
+    from bench import build, git, progress
+    from bench.supervise import Limits
+
+    limits = Limits(total_s=time_limit)
+    here = Path.cwd()
+    built = (
+        build.build_tree(git.toplevel(here) or here, limits=limits)
+        if ref is None
+        else build.build_commit(here, ref, limits=limits)
+    )
+    progress.say(build.describe(built))
+    click.echo((build.export(built, output) if output else built).path)
 
 
 @cli.command()
-@click.argument("speedup", type=float)
-@click.argument("milliseconds", type=float)
-def decide(speedup: float, milliseconds: float) -> None:
-    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
-    from ci.decide import decide as choose
+@click.option("--ref", help="Fuzz this commit instead of the working tree.")
+@click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library (a folder with kernel.so).")
+@click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
+@click.option(
+    "--case", "case_ids", multiple=True, help="Run this configuration alone, such as s512_b32_h8 or edge_s513."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
+def fuzz(
+    ref: str | None, library: Path | None, seed: int | None, case_ids: tuple[str, ...], output: Path | None
+) -> int:
+    """Run the kernel on random inputs and compare it with PyTorch's SDPA in float64.
 
-    decision = choose(speedup, milliseconds)
-    click.echo(decision.sentence)
-    click.echo(f"Next: {decision.command}")
+    38 configurations around S=512 and at the edges of tiles; on a CPU the same list with fewer batches and heads.
+    Every failure comes with the command that repeats it.
+
+    Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
+    be run, 64 usage.
+    """
+    from bench import fuzz, verbs
+
+    done = verbs.fuzz(Path.cwd(), ref, library, seed, case_ids, output)
+    click.echo(fuzz.summary(done))
+    return fuzz.exit_code(done)
+
+
+@cli.command()
+@click.option("--base", help="Time against this commit. Default: where this branch left the default branch.")
+@click.option("--base-library", type=click.Path(path_type=Path), help="Time against this compiled library.")
+@click.option("--head", help="Time this commit instead of the working tree.")
+@click.option("--head-library", type=click.Path(path_type=Path), help="Time this compiled library.")
+@click.option("--alone", is_flag=True, help="Time the head without a base, beside PyTorch's SDPA: for a baseline.")
+@click.option("--suite", help="pr, full or cpu. Default: pr on a GPU, cpu elsewhere.")
+@click.option(
+    "--case", "case_ids", multiple=True, help="Time this case, such as s512_b32_h8_d64_fp16; may be repeated."
+)
+@click.option("--launches", type=click.IntRange(min=1), default=5, show_default=True, help="Fresh processes.")
+@click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
+@click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
+@click.option("--resume", is_flag=True, help="Go on with the launches that the output file lacks.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("out/run.json"),
+    show_default=True,
+    help="Run record.",
+)
+def bench(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    suite: str | None,
+    case_ids: tuple[str, ...],
+    launches: int,
+    rounds: int,
+    seed: int | None,
+    resume: bool,
+    output: Path,
+) -> None:
+    """Time base and head against each other, in interleaved rounds, over several fresh processes.
+
+    The record grows launch by launch: a run that was cut short loses the launch in flight, and --resume goes on.
+    Prints the record's path; judge it with `kernelgate compare`.
+    """
+    from bench import verbs
+
+    sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output)
+    click.echo(output)
+
+
+@cli.command()
+def doctor() -> int:
+    """Is this machine fit to measure? Each check that fails says how to mend it.
+
+    Exit codes: 0 fit, 1 not fit.
+    """
+    from bench import doctor
+
+    checks = doctor.examine()
+    click.echo(doctor.report(checks))
+    return 0 if doctor.fit(checks) else 1
+
+
+@cli.command()
+@click.option("--base", help="Compare with this commit. Default: where this branch left the default branch.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, help="For the results.")
+@click.option("--profile", default="default", show_default=True, help="The policy's profile, such as strict.")
+def pr(base: str | None, out: Path, profile: str) -> int:
+    """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
+
+    The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
+    page.html in the output folder.
+
+    Exit codes: 0 nothing blocks, 1 the change does not compile, is wrong, or is slower than the policy allows, 3 it
+    could not be judged (why), 64 usage.
+    """
+    from rich.console import Console
+
+    from ci import policy, pr, render
+
+    said = pr.run(Path.cwd(), base, out, policy.load(None, profile))
+    render.show(said.comment, Console())
+    click.echo(f"Written: {', '.join(str(out / name) for name in pr.written(out))}", err=True)
+    return int(said.blocks)
 
 
 def main() -> None:

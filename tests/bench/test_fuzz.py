@@ -238,7 +238,7 @@ def test_what_a_kernel_prints_does_no_harm(built: Build) -> None:
 def test_a_library_that_cannot_be_loaded(tmp_path: Path) -> None:
     broken = faulty.build(tmp_path / "broken", "fuzz_broken")
     broken.path.write_bytes(b"no library")
-    with pytest.raises(KernelgateError, match="not the file that .* describes"):
+    with pytest.raises(KernelgateError, match=r"not the file that .* describes"):
         fuzz.run(broken, SEED, CPU, ["edge_s4"])
 
 
