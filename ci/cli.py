@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -103,6 +104,87 @@ def resources(
     for finding in findings:
         click.echo(f"{finding.severity}: {finding.message}", err=True)
     return static.exit_code(findings)
+
+
+@cli.command()
+@two_sides
+@click.option("--case", "cases", multiple=True, help="Such as s512_b32_h8_d64_fp16, the default; may be repeated.")
+@click.option(
+    "--set",
+    "which",
+    type=click.Choice(["quick", "full"]),
+    default="quick",
+    show_default=True,
+    help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
+)
+@click.option("--kernel", default="attention", show_default=True, help="Profile the kernel whose name holds this.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def profile(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    cases: tuple[str, ...],
+    which: Literal["quick", "full"],
+    kernel: str,
+    out: Path,
+    run: Path | None,
+    policy_file: Path | None,
+) -> int:
+    """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
+
+    Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
+    """
+    from bench import nsight, progress, suite, verbs
+    from bench.targets import only_gpu
+    from ci import policy
+    from ci import profile as profiles
+
+    rules = policy.load(policy_file).profiling
+    chosen = [suite.parse(case).id for case in cases] or [suite.TARGET.id]
+    options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
+    here = Path.cwd()
+    done = nsight.profile(verbs.sides(here, base, base_library, head, head_library, alone), chosen, options)
+    if run is not None and done.profiles:
+        verbs.put_into(run, profile=done.profiles)
+    for text in profiles.sides_to_text(out, done.profiles):
+        click.echo(text)
+    for reason in done.failures:
+        progress.say(reason)
+    return 3 if done.failures else 0
+
+
+@cli.command()
+@click.option("--ref", help="Check this commit instead of the working tree.")
+@click.option("--library", type=click.Path(path_type=Path), help="Check a compiled library (a folder with kernel.so).")
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
+    help="Default: all four; may be repeated.",
+)
+@click.option("--case", "cases", multiple=True, help="Default: two small ragged ones; may be repeated.")
+def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
+    """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
+
+    Exit codes: 0 nothing found, 1 something found, 3 could not be tried, 64 usage.
+    """
+    from bench import sanitize as sanitizer
+    from bench import suite, verbs
+    from bench.targets import only_gpu
+
+    chosen = [suite.parse(case).id for case in cases] or sanitizer.CASES
+    sanitizer.find_sanitizer()
+    only_gpu()
+    found = sanitizer.library(verbs.library(Path.cwd(), ref, library), tools or sanitizer.TOOLS, chosen)
+    for finding in found:
+        click.echo(str(finding))
+    click.echo("nothing found" if not found else f"{len(found)} findings")
+    return int(bool(found))
 
 
 @cli.command()

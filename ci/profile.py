@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import metrics, reports
+from bench.record import Profile
 from bench.reports import Kernel
 from ci import advice, bottleneck, roofline
 from ci.advice import Recommendation
@@ -173,6 +174,16 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
         gain = "" if one.expected_gain_pct is None else f" (up to {one.expected_gain_pct:.0f}% of the time)"
         yield f"  {number}. {one.action}{gain}"
         yield f"     {one.reason}. {one.link}"
+
+
+def sides_to_text(folder: Path, profiles: Sequence[Profile]) -> Iterator[str]:
+    """Each case's head, beside its base where there is one, from the reports in `folder`."""
+    for head in profiles:
+        if head.side != "head" or head.report is None:
+            continue
+        base = next((one for one in profiles if one.case == head.case and one.side == "base" and one.report), None)
+        before = analyze(folder / base.report) if base is not None and base.report else ()
+        yield to_text(analyze(folder / head.report), before)
 
 
 def sureness(strength: float) -> str:
