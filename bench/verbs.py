@@ -78,8 +78,9 @@ def bench(
     seed: int | None,
     resume: bool,
     output: Path,
+    stop: duel.Stop = duel.never,
 ) -> record.RunRecord:
-    """Times both sides into a run record at `output`, and shows its times and rates."""
+    """Times both sides into a run record at `output`, and shows its times and rates. `stop` may end it early."""
     machine = environment.describe()
     plan = duel.Plan(
         base=timed.base,
@@ -91,7 +92,7 @@ def bench(
         rounds=rounds,
     )
     skeleton = record.RunRecord(subject=subject.describe(timed.base, timed.head))
-    done = duel.run(plan, skeleton, output, resume=resume)
+    done = duel.run(plan, skeleton, output, stop, resume)
     Console(stderr=True).print(rates.table(done))
     return done
 

@@ -21,7 +21,6 @@ class Group:
 
     values: Array
     variances: Array
-    rounds: Array
     prior: float
     prior_df: float
 
@@ -76,15 +75,15 @@ class Evidence:
         sides = [_pool(group, expected_scatter) for group in self.groups]
         return replace(sides[0], bias=self.bias) if len(sides) == 1 else _difference(sides[0], sides[1], self.bias)
 
-    def by_launch(self) -> list[Location]:
-        """Each head launch's own log change, with its variance."""
+    def by_launch(self) -> list[tuple[float, float]]:
+        """Each head launch's own log change, with its standard error."""
         *base, head = self.groups
         zero, noise = 0.0, 0.0
         if base:
             before = _pool(base[0], 1.0)
             zero, noise = before.change, before.error**2 + head.prior**2
-        launches = zip(head.values, head.variances, head.rounds, strict=True)
-        return [Location(float(v) - zero, float(s) + noise, float(n)) for v, s, n in launches]
+        errors = np.sqrt(head.variances + noise)
+        return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
 
 
 def _pool(group: Group, expected_scatter: float) -> Pooled:
@@ -104,20 +103,23 @@ def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
     orders = {launch.order for launch in timed}
     paired = orders <= {"interleaved"}
     found = [*findings.of_telemetry(timed, policy.limits, paired)]
-    used, few = _usable(timed, policy, policy.launches.minimum, "launches that timed base and head")
+    used, few = _usable(timed, policy, policy.launches.minimum, "of base and head")
     base, head, oracle = (_times(used, side) for side in ("base", "head", "oracle"))
     plain = Evidence(case.id, base, head, oracle, paired, (), 0.0, (*found, *few))
     if len(used) < policy.launches.minimum:
         return plain
     found += few
-    found += findings.of_samples(base, head, paired, policy.limits)
+    found += findings.of_samples({"base": base, "head": head}, paired, policy.limits)
     found += findings.below_floor(_medians(base=base, head=head), case.work, device, policy.limits)
     spread = policy.spread
     order_bias = spread.alternating_bias_pct if "alternating" in orders else spread.block_bias_pct
     bias = (0.0 if paired else math.log1p(order_bias / 100)) + _rounding(base) + _rounding(head)
     step = max(_log_step(np.concatenate(side)) for side in (base, head))
     changes = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
-    group, odd = _settle(_group(changes, spread.launch_pct, spread.prior_launches), policy)
+    prior = spread.launch_pct if paired else spread.block_launch_pct
+    # What is known beforehand weighs no more than the rounds whose noise it is added to.
+    prior_df = 1 / (1 / spread.prior_launches + 1 / sum(found.rounds for found in changes))
+    group, odd = _settle(_group(changes, prior, prior_df), policy)
     return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
 
 
@@ -129,14 +131,16 @@ def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evi
         *findings.of_telemetry(timed, policy.limits, interleaved=True),
         *findings.clocks_apart(before, timed, policy.limits),
     ]
-    used, few = _usable(timed, policy, policy.launches.minimum, "launches that timed the head")
-    kept, few_before = _usable(before, policy, 1, "launches in the baseline")
+    used, few = _usable(timed, policy, policy.launches.minimum, "of the head")
+    kept, few_before = _usable(before, policy, 1, "in the baseline")
     base, head, oracle = _times(kept, "head"), _times(used, "head"), _times(used, "oracle")
     plain = Evidence(case.id, base, head, oracle, False, (), 0.0, (*found, *few, *few_before))
     if len(used) < policy.launches.minimum or not kept:
         return plain
     found += [*few, *few_before]
-    found += findings.of_samples(head, head, False, policy.limits)
+    found += findings.of_samples({"head": head}, False, policy.limits)
+    # A stored launch that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
+    found += (replace(f, disqualifies=False) for f in findings.of_samples({"baseline": base}, False, policy.limits))
     found += findings.below_floor(_medians(head=head), case.work, device, policy.limits)
     spread = policy.spread
     groups, odd = [], []
@@ -164,8 +168,8 @@ def _usable(launches: Sequence[Launch], policy: Policy, minimum: int, what: str)
                 Finding("throttled", f"the GPU was throttled in {len(long) - len(used)} of {len(long)} launches", True)
             )
         else:
-            counted = f"{len(long)} {what} with at least {policy.launches.minimum_rounds} rounds"
-            said.append(Finding("too_few", f"{counted}; {minimum} are needed", True))
+            few = f"launches {what} with at least {policy.launches.minimum_rounds} rounds: {len(long)}"
+            said.append(Finding("too_few", f"{few}; it takes {minimum}", True))
     return used, said
 
 
@@ -191,11 +195,9 @@ def _rounding(launches: Sequence[Array]) -> float:
     return max(stats.rounding_bias(samples, step) / float(np.median(samples)) for samples in launches)
 
 
-def _group(locations: Sequence[Location], prior_pct: float, prior_launches: int) -> Group:
-    """The launches with what is known beforehand, which weighs no more than the rounds that it is applied to."""
-    columns = np.array([(found.value, found.variance, found.rounds) for found in locations]).T
-    prior_df = 1 / (1 / prior_launches + 1 / float(columns[2].sum()))
-    return Group(columns[0], columns[1], columns[2], math.log1p(prior_pct / 100), prior_df)
+def _group(locations: Sequence[Location], prior_pct: float, prior_df: float) -> Group:
+    columns = np.array([(found.value, found.variance) for found in locations]).T
+    return Group(columns[0], columns[1], math.log1p(prior_pct / 100), prior_df)
 
 
 def _settle(group: Group, policy: Policy) -> tuple[Group, list[Finding]]:
