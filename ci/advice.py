@@ -123,23 +123,23 @@ def _tidy(gain: float | None) -> float | None:
 
 _ACTIONS: Mapping[Bottleneck, tuple[str, ...]] = {
     Bottleneck.TENSOR: (
-        "use the widest tensor instruction of this GPU (wgmma on sm_90 does 1.5 times what mma.sync does)",
+        "use the widest tensor instruction of this GPU: on sm_90 wgmma does 1.5 times what mma.sync does",
         "leave out products that do not count: masked tiles, padding, a precision wider than needed",
     ),
     Bottleneck.COMPUTE: (
-        "move products to the tensor cores, or arithmetic to a cheaper form (exp2 for exp, fused multiply-adds)",
+        "move products to the tensor cores, or arithmetic to a cheaper form: exp2 for exp, fused multiply-adds",
         "hoist index arithmetic and conversions out of the inner loop, and load 16 bytes an instruction",
     ),
     Bottleneck.DRAM: (
         "move fewer bytes: fuse with the kernels before and after, keep what is read again in shared memory or L2",
-        "store narrower types (float16 or bfloat16 for float32 halves the traffic)",
+        "store narrower types: float16 or bfloat16 for float32 halves the traffic",
     ),
     Bottleneck.L2: (
         "reuse what was loaded: larger tiles in shared memory or registers, blocks that share data side by side",
-        "let one block of a cluster load what its neighbours need too (multicast on sm_90)",
+        "let one block of a cluster load what its neighbours need too: multicast on sm_90",
     ),
     Bottleneck.OCCUPANCY: (
-        "make room for more warps: fewer registers (__launch_bounds__), less shared memory, smaller tiles",
+        "make room for more warps: fewer registers, less shared memory, smaller tiles",
         "give each warp more independent work: several loads or products in flight, copies ahead of use",
     ),
     Bottleneck.LAUNCH: (
@@ -155,16 +155,16 @@ _ACTIONS: Mapping[Bottleneck, tuple[str, ...]] = {
         "read with ldmatrix or 16-byte loads, which need fewer wavefronts",
     ),
     Bottleneck.SPILLS: (
-        "give the kernel more registers (a smaller minimum of blocks in __launch_bounds__), or split its state",
+        "give the kernel more registers, by fewer blocks in __launch_bounds__ or smaller tiles, or split its state",
         "index arrays by constants only: unroll the loops over them, so that they stay in registers",
     ),
     Bottleneck.SMALL_GRID: (
         "cut the work into as many blocks as fill whole waves: smaller tiles, or split along another dimension",
-        "start as many blocks as fit and let each take tiles until none is left (a persistent kernel)",
+        "start as many blocks as fit and let each take tiles until none is left: a persistent kernel",
     ),
     Bottleneck.BARRIER: (
         "let fewer threads wait for each other: smaller blocks, __syncwarp or named barriers for parts of the block",
-        "even out the work between barriers, or overlap it with copies (cp.async, mbarrier)",
+        "even out the work between barriers, or overlap it with copies by cp.async and mbarrier",
     ),
 }
 

@@ -102,7 +102,7 @@ def resources(
     findings = static.judge(found, policy.load(policy_file).static)
     click.echo(static.to_json(found, findings) if as_json else static.to_text(found))
     for finding in findings:
-        click.echo(f"{finding.severity}: {finding.message}", err=True)
+        click.echo(str(finding), err=True)
     return static.exit_code(findings)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,14 @@ def analyze_kernel(kernel: Kernel) -> Analysis:
     return Analysis(kernel, findings, roofline.place(kernel), advice.recommend(kernel, findings))
 
 
-def top_stalls(figures: dict[str, float]) -> list[tuple[str, float]]:
-    """The three largest reasons to wait, in cycles per issued instruction."""
+def top_stalls(figures: Mapping[str, float], most: int = TOP_STALLS) -> list[tuple[str, float]]:
+    """The largest reasons to wait, in cycles per issued instruction."""
     waiting = {
         key: value
         for key, value in figures.items()
         if metrics.is_stall(key) and key not in ("stall_selected", "stall_not_selected")
     }
-    return sorted(waiting.items(), key=lambda item: -item[1])[:TOP_STALLS]
+    return sorted(waiting.items(), key=lambda item: -item[1])[:most]
 
 
 # ----------------------------------------------------------------------------------------------------------------------

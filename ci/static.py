@@ -17,7 +17,12 @@ Severity = Literal["fail", "warn"]
 class StaticFinding:
     code: Literal["new_spills", "occupancy_loss"]
     severity: Severity
+    kernel: str
+    target: str
     message: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.kernel} for {self.target}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,8 @@ def _spills(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
     before = (pair.base.spill_bytes or 0) if pair.base else 0
     after = pair.head.spill_bytes or 0
     if after > before:
-        where = f"{pair.head.kernel} for {pair.head.target}"
-        yield StaticFinding(
-            "new_spills", severity, f"{where} spills {after} bytes of registers to local memory (was {before})"
-        )
+        message = f"{after} bytes of registers are spilled to local memory, where it was {before}"
+        yield StaticFinding("new_spills", severity, pair.head.kernel, pair.head.target, message)
 
 
 def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
@@ -64,8 +67,8 @@ def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
         if before is not None and after < before - 0.01:
             limit = pair.head.occupancy_limits.get(gpu, "")
             because = f", limited by {limit}" if limit else ""
-            message = f"{pair.head.kernel}: occupancy on the {gpu} falls from {before:g}% to {after:g}%{because}"
-            yield StaticFinding("occupancy_loss", severity, message)
+            message = f"occupancy on the {gpu} falls from {before:g}% to {after:g}%{because}"
+            yield StaticFinding("occupancy_loss", severity, pair.head.kernel, pair.head.target, message)
 
 
 def exit_code(findings: Iterable[StaticFinding]) -> int:

@@ -26,8 +26,8 @@ def test_new_spills_fail_and_lost_occupancy_warns() -> None:
         ("new_spills", "fail"),
         ("occupancy_loss", "warn"),
     ]
-    assert found[0].message == "attention for sm_89 spills 64 bytes of registers to local memory (was 0)"
-    assert found[1].message == "attention: occupancy on the L4 falls from 25% to 16.7%, limited by registers"
+    assert found[0].message == "64 bytes of registers are spilled to local memory, where it was 0"
+    assert found[1].message == "occupancy on the L4 falls from 25% to 16.7%, limited by registers"
     assert static.exit_code(found) == 1
 
 
