@@ -36,7 +36,6 @@ ANCHORS: Mapping[Bottleneck, str] = {
     Bottleneck.SMALL_GRID: "grid-size-and-tail",
     Bottleneck.BARRIER: "barriers",
 }
-ASYNC_COPIES = "asynchronous-copies"
 
 RULES: Mapping[str, Bottleneck] = {
     "SharedMemoryConflicts": Bottleneck.BANK_CONFLICTS,
