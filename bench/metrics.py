@@ -120,6 +120,7 @@ SECTION_METRICS: tuple[Metric, ...] = (
     _same("l2_pct", "L2 throughput", "%", f"lts__throughput{_ELAPSED}"),
     _same("l1_pct", "L1 throughput", "%", f"l1tex__throughput{_ACTIVE}"),
     _same("l1_hit_pct", "L1 hit rate", "%", "l1tex__t_sector_hit_rate.pct"),
+    _same("adu_pct", "barriers and branches", "%", f"sm__inst_executed_pipe_adu{_ELAPSED}"),
     _same("global_sectors", "sectors of global memory", "", "memory_l2_theoretical_sectors_global"),
     _same("global_sectors_ideal", "sectors if coalesced", "", "memory_l2_theoretical_sectors_global_ideal"),
     _same("load_bytes_per_sector", "bytes used of a loaded sector", "bytes",
@@ -205,5 +206,9 @@ DERIVED: Mapping[str, tuple[str, str, int]] = {
     "local_instructions": ("local-memory instructions (spills)", "", -1),
     "shared_bytes": ("shared memory a block", "bytes", 0),
     "dram_bytes": ("DRAM traffic", "bytes", -1),
+    "code_instructions": ("instructions in the code", "", 0),
+    "code_load_bytes": ("widest global load in the code", "bytes", 0),
+    "code_store_bytes": ("widest global store in the code", "bytes", 0),
+    "code_local": ("local-memory instructions in the code", "", -1),
 }
 """Sums of the above: label, unit, and whether more is better."""

@@ -100,7 +100,7 @@ def _kernel(action: Any) -> Kernel | None:
         device=_text(action, "device__attribute_display_name") if "device__attribute_display_name" in known else None,
         compute_capability=(int(major), int(minor)) if major is not None and minor is not None else None,
         sm_count=int(sms) if sms else None,
-        figures=_figures(value),
+        figures=_figures(value) | _code(action, known),
         rules=tuple(_rules(action)),
     )
 
@@ -164,6 +164,44 @@ def _figures(value: Any) -> dict[str, float]:
     _add(figures, "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
     _add(figures, "dram_bytes", "dram_read_bytes", "dram_write_bytes")
     return figures
+
+
+MOST_INSTRUCTIONS = 50_000
+INSTRUCTION_BYTES = 16
+_LOCAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(?:LDL|STL)\b")
+
+
+_GLOBAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(LDG|STG)((?:\.\w+)*)")
+_WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
+
+
+def _code(action: Any, known: set[str]) -> dict[str, float]:
+    """What the kernel's machine code does to memory: the share of local memory, the widest global accesses.
+
+    Nothing where the report came without the code.
+    """
+    if "launch__function_pcs" not in known:
+        return {}
+    total = local = 0
+    widest = {"LDG": 0, "STG": 0}
+    try:
+        start = action.metric_by_name("launch__function_pcs").as_uint64(0)
+        for number in range(MOST_INSTRUCTIONS):
+            line = action.sass_by_pc(start + number * INSTRUCTION_BYTES)
+            if not line:
+                break
+            total += 1
+            local += _LOCAL.match(line) is not None
+            if access := _GLOBAL.match(line):
+                width = next((_WIDTHS[word] for word in access[2].split(".") if word in _WIDTHS), 4)
+                widest[access[1]] = max(widest[access[1]], width)
+    except Exception:  # noqa: S110 - old reports hold no code
+        pass
+    if not total:
+        return {}
+    found = {"code_instructions": total, "code_local": local}
+    accesses = {"code_load_bytes": widest["LDG"], "code_store_bytes": widest["STG"]}
+    return {key: float(value) for key, value in (found | {k: v for k, v in accesses.items() if v}).items()}
 
 
 def _first(metric: Metric, value: Any) -> float | None:

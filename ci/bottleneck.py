@@ -203,13 +203,12 @@ def _small_grid(facts: Facts) -> Finding | None:
 
 def _spills(facts: Facts) -> Finding | None:
     share = facts.ratio("local_instructions", "instructions")
-    spilled = facts.ratio("spill_requests", "instructions")
-    if share is None and spilled is None:
+    counted = share is not None
+    if share is None:
+        share = facts.ratio("code_local", "code_instructions")
+    if share is None or share < LOCAL_SHARE:
         return None
-    share = max(share or 0.0, spilled or 0.0)
-    if share < LOCAL_SHARE:
-        return None
-    evidence = [f"{share:.0%} of its instructions load or store local memory"]
+    evidence = [f"{share:.0%} of {'its' if counted else 'the code’s'} instructions load or store local memory"]
     if facts["registers"] is not None:
         evidence.append(f"{facts.get('registers'):.0f} registers a thread")
     stalled = facts.memory_stalled
@@ -217,6 +216,10 @@ def _spills(facts: Facts) -> Finding | None:
     if stalled is not None:
         evidence.append(f"{stalled:.0%} of the waiting is for memory")
     relevant = (1.0 if stalled is None else _clamp(0.4 + stalled)) * (0.5 if busy >= 80 else 1.0)
+    if not counted:
+        # Code that runs once says nothing; code that is run often shows in the memory units.
+        memory = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.l1_busy or 0.0)
+        relevant *= 0.9 if memory >= LOW_OCCUPANCY_PCT else 0.5
     strength = _clamp(0.55 + 1.2 * share) * relevant
     return Finding(Bottleneck.SPILLS, strength, tuple(evidence), _percent(share + (stalled or 0.0) / 2))
 
@@ -290,22 +293,22 @@ def _excess(facts: Facts) -> tuple[float | None, str]:
     used = [value for key in ("load_bytes_per_sector", "store_bytes_per_sector") if (value := facts[key])]
     if used:
         return 1.0 - min(used) / 32, f"{min(used):.0f} of the 32 bytes of a sector are used"
-    asked = [
-        (facts.get(f"{op}_sectors"), facts.get(f"{op}_requests"))
-        for op in ("load", "store")
-        if facts[f"{op}_sectors"] is not None and facts[f"{op}_requests"]
-    ]
-    if not asked:
+    total = moved = needed = 0.0
+    worst = ""
+    for op in ("load", "store"):
+        sectors, requests = facts.get(f"{op}_sectors"), facts.get(f"{op}_requests")
+        if facts[f"{op}_sectors"] is None or not requests:
+            continue
+        # A coalesced request of 32 lanes moves as many sectors of 32 bytes as a lane takes bytes.
+        coalesced = facts[f"code_{op}_bytes"] or WIDEST_COALESCED
+        total += sectors
+        if sectors / requests > 1.2 * coalesced:
+            moved += sectors
+            needed += coalesced * requests if facts[f"code_{op}_bytes"] else 4.0 * requests
+            worst = f"{sectors / requests:.0f} sectors a {op} request, where {coalesced:.0f} would be coalesced"
+    if not total:
         return None, ""
-    # Up to 16 sectors a request may be coalesced (16 bytes a lane); what is above is not.
-    total = sum(sectors for sectors, _ in asked)
-    scattered = [(sectors, requests) for sectors, requests in asked if sectors / requests > 1.05 * WIDEST_COALESCED]
-    moved = sum(sectors for sectors, _ in scattered)
-    if not total or not moved:
-        return 0.0, ""
-    per_request = max(sectors / requests for sectors, requests in scattered)
-    needed = sum(4.0 * requests for _, requests in scattered)  # a lane with 4 bytes
-    return (moved - needed) / total, f"{per_request:.0f} sectors a request, where 4 to 16 are coalesced"
+    return (moved - needed) / total, worst
 
 
 def _hidden_coalescing(facts: Facts) -> Finding | None:
@@ -342,7 +345,9 @@ def _scattered(facts: Facts) -> bool:
 
 def _barrier(facts: Facts) -> Finding | None:
     share = facts.stall_share("barrier")
-    if share is None or share < BARRIER_SHARE or next(iter(facts.stalls)) != "barrier":
+    if share is None:
+        return _hidden_barrier(facts)
+    if share < BARRIER_SHARE or next(iter(facts.stalls)) != "barrier":
         return None
     cycles = facts.get(STALL_PREFIX + "barrier")
     busy = max(facts.get("tensor_pct"), facts.get("dram_pct"), facts.l2_busy or 0.0, facts.get("issue_pct"))
@@ -352,6 +357,15 @@ def _barrier(facts: Facts) -> Finding | None:
     )
     strength = _clamp(0.4 + 0.8 * share) * (1.0 if busy < 80 else 0.4)
     return Finding(Bottleneck.BARRIER, strength, evidence, _percent(share * (1 - facts.get("issue_pct") / 100)))
+
+
+def _hidden_barrier(facts: Facts) -> Finding | None:
+    """Without stalls: the unit of barriers and branches is the busiest one, which arithmetic never makes it."""
+    adu, whole = facts["adu_pct"], facts["sm_pct"]
+    if adu is None or whole is None or adu < 40 or adu < 0.9 * whole:
+        return None
+    evidence = (f"the unit for barriers and branches is {adu:.0f}% busy", "the report holds no stalls")
+    return Finding(Bottleneck.BARRIER, 0.55, evidence)
 
 
 def _saturated(facts: Facts) -> Finding | None:

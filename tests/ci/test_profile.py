@@ -185,6 +185,26 @@ def test_any_set_of_counters_gives_a_bottleneck(
     assert profile.to_text([analysis])
 
 
+def test_the_code_in_a_report_stands_in_for_missing_counters() -> None:
+    """A report of Nsight Compute's basic set: no counts of spills, of sectors or of stalls."""
+    basic = {
+        "duration_us", "dram_pct", "l2_pct", "l1_pct", "lsu_data_pct", "sm_pct", "memory_pct", "tensor_pct", "adu_pct",
+        "occupancy_pct", "theoretical_occupancy_pct", "registers", "grid", "waves", "shared_bytes", "elapsed_cycles",
+        "sm_active_cycles", "code_instructions", "code_local",
+    }  # fmt: skip
+    for report, fault in {"spills_sections": "spills", "bank_conflicts_sections": "bank_conflicts"}.items():
+        kernel = reports.read(DATA / f"{report}.ncu-rep")[0]
+        poorer = replace(kernel, figures={k: v for k, v in kernel.figures.items() if k in basic}, rules=())
+        assert profile.analyze_kernel(poorer).bottleneck.bottleneck == fault
+
+
+def test_width_of_accesses_is_read_from_the_code() -> None:
+    kernel = reports.read(DATA / "dram.ncu-rep")[0]
+    assert kernel.figures["code_load_bytes"] == kernel.figures["code_store_bytes"] == 16
+    kernel = reports.read(DATA / "coalescing.ncu-rep")[0]
+    assert kernel.figures["code_load_bytes"] == 4
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(FAULTS)), st.integers(0, 2**32))
 def test_missing_counters_lower_confidence_rather_than_raise(report: str, seed: int) -> None:
