@@ -15,6 +15,9 @@ from bench import library as libraries
 from bench.errors import NoKernelError, UsageError
 from bench.library import Library
 
+LOG_COLUMNS = 120
+"""Of a log, which has no width of its own."""
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -93,7 +96,8 @@ def bench(
     )
     skeleton = record.RunRecord(subject=subject.describe(timed.base, timed.head))
     done = duel.run(plan, skeleton, output, stop, resume)
-    Console(stderr=True).print(rates.table(done))
+    screen = Console(stderr=True)
+    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(rates.table(done))
     return done
 
 
