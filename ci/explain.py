@@ -265,6 +265,19 @@ def _moved(old: float | None, new: float | None) -> str:
     return words.percent(100 * (new / old - 1), 1, sign=True)
 
 
+def blocking(record: RunRecord, policy: Static) -> tuple[Line, ...]:
+    """A remark for each thing that the compiler alone shows and the policy blocks."""
+    return tuple(
+        (Mark.SLOWER, " Blocks: ", *_static_line(one))
+        for one in static.judge(record.resources, policy)
+        if one.severity == "fail"
+    )
+
+
+def _static_line(one: static.StaticFinding) -> Line:
+    return Code(one.kernel), " for ", Code(one.target), f": {one.message}."
+
+
 def static_section(record: RunRecord, policy: Static) -> Section | None:
     """What the compiler gave each kernel, base → head; what the policy minds first."""
     if not record.resources:
@@ -280,10 +293,7 @@ def static_section(record: RunRecord, policy: Static) -> Section | None:
         Column("instructions"),
     )
     marks = {"fail": Mark.SLOWER, "warn": Mark.SLIGHT}
-    said = tuple(
-        (marks[one.severity], " ", Code(one.kernel), " for ", Code(one.target), f": {one.message}.")
-        for one in static.judge(record.resources, policy)
-    )
+    said = tuple((marks[one.severity], " ", *_static_line(one)) for one in static.judge(record.resources, policy))
     blocks: list[Block] = [Bullets(said)] if said else []
     table = Table(columns, tuple(_static_row(pair) for pair in pairs))
     return Section("Registers, shared memory, instructions", (*blocks, table), worth=70)

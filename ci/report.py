@@ -79,7 +79,7 @@ def report(
     return Report(
         headline=(said.mark, f" {said.verdict}: ", *said.rest),
         summary=headline.summary(record, verdict, cases),
-        remarks=(*_one_library(record), *_precision(record)),
+        remarks=(*_one_library(record), *_precision(record), *explain.blocking(record, static or Static())),
         cases=shown,
         folded=folded,
         folded_title=words.counted(len(folded.rows), "unchanged case") if folded else "",

@@ -106,6 +106,15 @@ def test_the_comment_is_the_golden_one() -> None:
     assert text == GOLDEN.read_text(encoding="utf-8")
 
 
+def test_new_spills_block_in_so_many_words() -> None:
+    found = with_profiles("attention_spills")
+    spilled = (built("base", 242, 0, 49152, 12.5), built("head", 128, 944, 49152, 25.0))
+    spilling = found.model_copy(update={"resources": spilled})
+    said = report(spilling, judge(Outcome.EQUIVALENT, same(TIMED, 0.0)), Gates())
+    (remark,) = ["".join(str(getattr(piece, "text", piece)) for piece in line[1:]) for line in said.remarks]
+    assert remark.startswith(" Blocks: attention<Sm90, 1, false> for sm_90: 944 bytes of registers are spilled to local")
+
+
 def test_the_page_draws_roofline_and_stalls() -> None:
     found = with_profiles("attention_occupancy")
     text = page(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)), Gates()))
