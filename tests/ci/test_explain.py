@@ -112,7 +112,7 @@ def test_new_spills_block_in_so_many_words() -> None:
     spilling = found.model_copy(update={"resources": spilled})
     said = report(spilling, judge(Outcome.EQUIVALENT, same(TIMED, 0.0)), Gates())
     (remark,) = ["".join(str(getattr(piece, "text", piece)) for piece in line[1:]) for line in said.remarks]
-    assert remark.startswith(" Blocks: attention<Sm90, 1, false> for sm_90: 944 bytes of registers are spilled to local")
+    assert remark.startswith(" Blocks: attention<Sm90, 1, false> for sm_90: 944 bytes of registers are spilled")
 
 
 def test_the_page_draws_roofline_and_stalls() -> None:
