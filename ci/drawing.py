@@ -13,7 +13,7 @@ from ci.roofline import Roofline
 from ci.view import Bar, Code, Point, ProfilePicture, RooflinePicture, StallPicture, Tick
 
 WIDTH = 360.0
-LEFT, RIGHT = 44.0, 350.0
+LEFT, RIGHT = 44.0, 340.0
 TOP, BOTTOM = 12.0, 150.0
 BAR_LEFT, BAR_RIGHT = 196.0, 320.0
 BAR_ROW = 26.0

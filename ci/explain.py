@@ -158,9 +158,20 @@ def _log_ratio(old: float, new: float) -> float:
 
 def _reason(change: Change, found: Both) -> str:
     said = f"{_short(change.key)} {profile.show(change.key, change.before)} → {profile.show(change.key, change.after)}"
+    sides = (found.base.kernel, found.head.kernel) if found.base else ()
     if change.key == "occupancy_pct":
-        said += _because((found.base.kernel, found.head.kernel) if found.base else ())
+        said += _because(sides)
+    elif change.key == "local_instructions":
+        said += _fewer_registers(sides)
     return said
+
+
+def _fewer_registers(sides: Sequence[Kernel]) -> str:
+    """Spills come of registers that were taken away, where they were."""
+    counts = [side.figures.get("registers") for side in sides]
+    if len(counts) == 2 and counts[0] is not None and counts[1] is not None and counts[1] < counts[0]:
+        return f", because registers fell {counts[0]:.0f} → {counts[1]:.0f}"
+    return ""
 
 
 def _short(key: str) -> str:

@@ -204,8 +204,17 @@ def show(key: str, value: float) -> str:
     if unit == "%":
         return f"{value:.1f}%"
     if unit == "bytes":
-        return f"{value / 1024:.0f} KiB" if value >= 1024 else f"{value:.0f} B"
+        return _bytes(value)
     if unit == "cycles/issue":
         return f"{value:.1f}"
     number = f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
     return f"{number} {unit}".rstrip()
+
+
+def _bytes(value: float) -> str:
+    """Up to the unit in which it is 1 to 1024, with three digits."""
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:,.3g} GiB"

@@ -74,7 +74,7 @@ def test_bank_conflicts_are_what_explains_a_lost_swizzle() -> None:
 
 def test_spills_come_before_what_they_cause() -> None:
     reason, action = why("attention_spills")
-    assert reason.startswith("Why: spill instructions 0 → 6,717,440; ")
+    assert reason.startswith("Why: spill instructions 0 → 6,717,440, because registers fell 242 → 128; ")
     assert "occupancy" not in reason  # it rose, which explains no loss
     assert action.startswith("Try: give the kernel more registers")
 
