@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -37,6 +38,9 @@ PERMISSION = (
     "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN, or put "
     "`options nvidia NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia.conf and reload the driver"
 )
+
+
+_PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
 class ProfileError(KernelgateError):
@@ -130,7 +134,8 @@ def profile_side(ncu: Path, library: Library, side: Side, case: str, options: Op
     if not report.exists():
         raise ProfileError(f"ncu ended with {code} and wrote no report")
     kernel = reports.read(report)[0]
-    progress.say(f"profiled {side} at {case}: {time.monotonic() - start:.1f} s")
+    passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
+    progress.say(f"profiled {side} at {case}: {passes} passes, {time.monotonic() - start:.1f} s")
     return Profile(case=case, side=side, metrics=dict(kernel.figures), report=report.name)
 
 
