@@ -99,3 +99,9 @@ def bench(
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(rates.table(done))
     return done
+
+
+def put_into(path: Path, **parts: object) -> None:
+    """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
+    old = record.read(path) if path.exists() else record.RunRecord()
+    record.write(old.model_copy(update=parts), path)

@@ -6,7 +6,9 @@ Heavy imports (torch, scipy, jinja2) stay inside the verbs, so that `kernelgate 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -17,6 +19,172 @@ from bench.errors import KernelgateError, UsageError
 @click.version_option(package_name="kernelgate")
 def cli() -> None:
     """Continuous integration for CUDA kernels: build, fuzz, duel, judge, and say so in one comment."""
+
+
+@cli.command()
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="An earlier report: say what changed since.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
+def analyze(report: Path, against: Path | None, as_json: bool) -> None:
+    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
+    from ci import profile
+
+    analyses = profile.analyze(report)
+    before = profile.analyze(against) if against else ()
+    click.echo((profile.to_json if as_json else profile.to_text)(analyses, before))
+
+
+@cli.command()
+@click.argument("speedup", type=float)
+@click.argument("milliseconds", type=float)
+def decide(speedup: float, milliseconds: float) -> None:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
+    from ci.decide import decide as choose
+
+    decision = choose(speedup, milliseconds)
+    click.echo(decision.sentence)
+    click.echo(f"Next: {decision.command}")
+
+
+def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The options that name base and head."""
+    for option in (
+        click.option("--alone", is_flag=True, help="The head without a base."),
+        click.option("--head-library", type=click.Path(path_type=Path), help="This compiled library is the head."),
+        click.option("--head", help="This commit is the head, instead of the working tree."),
+        click.option("--base-library", type=click.Path(path_type=Path), help="This compiled library is the base."),
+        click.option("--base", help="The base commit. Default: where this branch left the default branch."),
+    ):
+        verb = option(verb)
+    return verb
+
+
+@cli.command()
+@two_sides
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put what is found into this run record.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--tile", help="Compile nothing: would this tile fit? Queries x keys, such as 128x64.")
+@click.option("--stages", type=int, default=2, show_default=True, help="Of the tile's ring of keys and values.")
+@click.option("--warps", type=int, default=4, show_default=True, help="That share the tile's queries.")
+@click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, a100, h100 or h200.")
+def resources(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    run: Path | None,
+    as_json: bool,
+    policy_file: Path | None,
+    tile: str | None,
+    stages: int,
+    warps: int,
+    gpu: str,
+) -> int:
+    """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
+
+    Exit codes: 0 nothing that the policy blocks, 1 new spills, 3 could not be tried, 64 usage.
+    """
+    if tile is not None:
+        from bench import occupancy
+
+        click.echo(occupancy.explain(occupancy.tile(tile, stages, warps), occupancy.gpu(gpu)))
+        return 0
+    from bench import verbs
+    from bench.resources import of_sides
+    from ci import policy, static
+
+    here = Path.cwd()
+    found = of_sides(here, verbs.sides(here, base, base_library, head, head_library, alone))
+    if run is not None:
+        verbs.put_into(run, resources=found)
+    findings = static.judge(found, policy.load(policy_file).static)
+    click.echo(static.to_json(found, findings) if as_json else static.to_text(found))
+    for finding in findings:
+        click.echo(str(finding), err=True)
+    return static.exit_code(findings)
+
+
+@cli.command()
+@two_sides
+@click.option("--case", "cases", multiple=True, help="Such as s512_b32_h8_d64_fp16, the default; may be repeated.")
+@click.option(
+    "--set",
+    "which",
+    type=click.Choice(["quick", "full"]),
+    default="quick",
+    show_default=True,
+    help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
+)
+@click.option("--kernel", default="attention", show_default=True, help="Profile the kernel whose name holds this.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def profile(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    cases: tuple[str, ...],
+    which: Literal["quick", "full"],
+    kernel: str,
+    out: Path,
+    run: Path | None,
+    policy_file: Path | None,
+) -> int:
+    """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
+
+    Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
+    """
+    from bench import nsight, progress, suite, verbs
+    from bench.targets import only_gpu
+    from ci import policy
+    from ci import profile as profiles
+
+    rules = policy.load(policy_file).profiling
+    chosen = [suite.parse(case).id for case in cases] or [suite.TARGET.id]
+    options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
+    here = Path.cwd()
+    done = nsight.profile(verbs.sides(here, base, base_library, head, head_library, alone), chosen, options)
+    if run is not None and done.profiles:
+        verbs.put_into(run, profile=done.profiles)
+    for text in profiles.sides_to_text(out, done.profiles):
+        click.echo(text)
+    for reason in done.failures:
+        progress.say(reason)
+    return 3 if done.failures else 0
+
+
+@cli.command()
+@click.option("--ref", help="Check this commit instead of the working tree.")
+@click.option("--library", type=click.Path(path_type=Path), help="Check a compiled library (a folder with kernel.so).")
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
+    help="Default: all four; may be repeated.",
+)
+@click.option("--case", "cases", multiple=True, help="Default: two small ragged ones; may be repeated.")
+def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
+    """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
+
+    Exit codes: 0 nothing found, 1 something found, 3 could not be tried, 64 usage.
+    """
+    from bench import sanitize as sanitizer
+    from bench import suite, verbs
+    from bench.targets import only_gpu
+
+    chosen = [suite.parse(case).id for case in cases] or sanitizer.CASES
+    sanitizer.find_sanitizer()
+    only_gpu()
+    found = sanitizer.library(verbs.library(Path.cwd(), ref, library), tools or sanitizer.TOOLS, chosen)
+    for finding in found:
+        click.echo(str(finding))
+    click.echo("nothing found" if not found else f"{len(found)} findings")
+    return int(bool(found))
 
 
 @cli.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -108,6 +108,20 @@ class Limits(Section):
     longest_us: Annotated[float, Field(gt=0)] = 1e10
 
 
+class Static(Section):
+    """What the compiler made of the kernel: whether a change for the worse blocks, warns, or is let be."""
+
+    new_spills: Literal["fail", "warn", "ignore"] = "fail"
+    occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
+
+
+class Profiling(Section):
+    """How `kernelgate profile` measures."""
+
+    clock_control: Literal["none", "base"] = "none"
+    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
+
+
 class Policy(Section):
     gates: Gates = Gates()
     certainty: Certainty = Certainty()
@@ -115,6 +129,8 @@ class Policy(Section):
     spread: Spread = Spread()
     bootstrap: Bootstrap = Bootstrap()
     limits: Limits = Limits()
+    static: Static = Static()
+    profiling: Profiling = Profiling()
 
 
 def load(path: Path | None = None, profile: str = DEFAULT_PROFILE) -> Policy:
