@@ -44,6 +44,39 @@ def compare(
     return compare.worst_exit_code(codes)
 
 
+@cli.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--baseline", type=click.Path(path_type=Path), help="Say as well how the head stands to this baseline.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the comment's Markdown instead of printing it."
+)
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--profile", default="default", show_default=True, help="The policy's profile, such as strict.")
+def report(
+    run: Path, baseline: Path | None, html: Path | None, output: Path | None, policy_file: Path | None, profile: str
+) -> None:
+    """Render the pull-request comment of a run record, and the HTML page with its plots.
+
+    In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
+    says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
+    """
+    from rich.console import Console
+
+    from bench import record
+    from ci import policy, render
+    from ci.report import judged_report
+
+    stored = (baseline.name, record.read(baseline)) if baseline else None
+    said = judged_report(record.read(run), policy.load(policy_file, profile), str(run), stored)
+    if html:
+        render.write(render.page(said), html)
+    if output:
+        render.write(render.comment(said), output)
+    else:
+        render.show(render.comment(said), Console())
+
+
 def main() -> None:
     """The `kernelgate` command. Errors that a user can mend are printed in a sentence, never as a traceback."""
     sys.exit(run(sys.argv[1:]))

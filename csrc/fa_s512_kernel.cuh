@@ -51,7 +51,7 @@ struct Warp {
 
   uint32_t q[kFragments][kHeadDim / 16][4];
   float out[kFragments][kHeadDim / 8][4];  // unnormalised
-  float row_max[kFragments][2];            // of the scores so far, before scaling
+  float row_max[kFragments][2];            // of the scores so far, times scale_log2
   float row_sum[kFragments][2];            // of the weights so far, in this lane's columns
 
   int lane;
@@ -135,11 +135,12 @@ __device__ inline float quad_sum(float x) {
   return x + __shfl_xor_sync(0xFFFFFFFF, x, 2);
 }
 
-// Turns scores into weights e^(scale · (score - maximum)), as 2^(score · scale_log2 - maximum · scale_log2) in one
-// fused multiply-add and one ex2 each, and brings the sums and the output so far down to the new maximum.
+// Turns scores into weights e^(scale · (score - maximum)), as 2^(score · scale_log2 - row_max) in one fused
+// multiply-add and one ex2 each, and brings the sums and the output so far down to the new maximum.
 //
-// The rounding of maximum · scale_log2 is the same for the whole row, so it cancels when the row is normalised. Sums
-// are kept by lane and added up across lanes once, at the end.
+// The maximum is kept scaled and rounded, as it is subtracted: its rounding error is then one factor common to the
+// whole row, which cancels when the row is normalised. Sums are kept by lane and added up across lanes once, at the
+// end.
 template <typename Tile>
 __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
                                     float (&scores)[Warp<Tile>::kFragments][Tile::kKeys / 8][4]) {
@@ -147,22 +148,21 @@ __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
   for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float before = warp.row_max[m][half];
-      float maximum = before;
+      float highest = -INFINITY;
 #pragma unroll
       for (int n = 0; n < Tile::kKeys / 8; ++n) {
-        maximum = fmaxf(maximum, fmaxf(scores[m][n][half * 2], scores[m][n][half * 2 + 1]));
+        highest = fmaxf(highest, fmaxf(scores[m][n][half * 2], scores[m][n][half * 2 + 1]));
       }
-      maximum = quad_max(maximum);
-      const float correction = exp2_fast((before - maximum) * scale_log2);
-      const float subtract = maximum * scale_log2;
+      const float before = warp.row_max[m][half];
+      const float maximum = fmaxf(before, quad_max(highest) * scale_log2);
+      const float correction = exp2_fast(before - maximum);
       float sum = warp.row_sum[m][half] * correction;
 #pragma unroll
       for (int n = 0; n < Tile::kKeys / 8; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& x = scores[m][n][half * 2 + i];
-          x = exp2_fast(fmaf(x, scale_log2, -subtract));
+          x = exp2_fast(fmaf(x, scale_log2, -maximum));
           sum += x;
         }
       }
@@ -209,6 +209,7 @@ __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
 // 128 bytes instead of scattered words. Rows past the end of the head are left out.
 template <Dtype Type, typename Tile>
 __device__ inline void write_output(const Warp<Tile>& warp, char* shared, int first_row, char* head, int seq) {
+  __syncwarp();  // in a head of one step nothing else parts the reads of Q from the writes below
 #pragma unroll
   for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
 #pragma unroll
@@ -307,7 +308,7 @@ __global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocks)
         warp.out[m][n][i] = 0.0f;
       }
     }
-    // The lowest finite number: a masked score minus the maximum is then -inf, never -inf - -inf = NaN.
+    // The lowest finite number: a masked score minus the maximum is then -inf, and never -inf - -inf = NaN.
     warp.row_max[m][0] = warp.row_max[m][1] = -FLT_MAX;
     warp.row_sum[m][0] = warp.row_sum[m][1] = 0.0f;
   }

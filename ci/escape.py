@@ -1,0 +1,154 @@
+"""Makes text that a stranger wrote inert in GitHub's Markdown: it shows, and does nothing else.
+
+Backslashes and entities are not enough. GitHub turns @mentions, #references, commit ids, bare addresses, :shortcodes:
+and $mathematics$ into links and pictures after the Markdown is parsed, wherever they stand in plain text; only code is
+left alone. So the rule here is an allow-list: a word that is plainly a word or a number stays as it is, and everything
+else becomes a code span. Inside HTML, escaping is jinja2's; `visible` serves both.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import unicodedata
+from itertools import groupby
+from operator import itemgetter
+
+MOST_CHARACTERS = 600
+"""Of one piece of text: more than anybody reads, little enough that no piece fills the comment."""
+
+# Blank without being spaces: Hangul fillers and the empty Braille pattern.
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+# Right-to-left letters reorder the words beside them, without any control character.
+_RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+
+# Opens an HTML comment: a comment's own hidden marker must be the only one in it, in its source too.
+_COMMENT = "<!--"
+
+_NUMBER = r"[+−-]?\d+(?:[.,]\d+)*"
+_WORD = r"[A-Za-zµ°À-ÖØ-öø-ÿ]+"
+_PLAIN = re.compile(
+    rf"""
+    [("'“\[]*                                 # opening marks; "[" is checked below
+    (?:
+        {_NUMBER}(?:%|×|{_WORD})?             # 4.9%, 4×, 128MiB
+      | (?:{_WORD}|\d+(?=[A-Za-zµ]))\d*(?:['/=−–](?:{_WORD}|\d+))*   # slower, TFLOP/s, S=512
+      | (?:{_WORD}|\d+)(?:-{_WORD})+          # 64-bit, back-to-back
+      | \d+(?:[-–]\d+)+                       # 2026-11-21
+      | [±]\d+(?:\.\d+)?%?                    # ±1%
+      | [–—·×→±=]
+    )
+    [.,:;!?)"'”\]]*                           # closing marks
+  | [.,:;<]                                   # between two pieces of a line; "p < 0.01"
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_HAZARD = re.compile(
+    r"""
+    (?i:[0-9a-f]{7})        # a commit id
+  | \[(?![+−-]?\d)          # brackets only around numbers: no task box, footnote or alert
+  | \][^.,;)]               # and never where a link's or a definition's address could follow
+  | (?i:gh-\d)              # an issue
+    """,
+    re.VERBOSE,
+)
+_BLOCK_START = re.compile(r"\d+[.)]|=")
+"""As the first word of a line these would start a list or underline a heading."""
+
+
+class Markdown(str):
+    """Text that is already Markdown and must not be escaped again."""
+
+    __slots__ = ()
+
+
+def visible(text: str, most: int = MOST_CHARACTERS) -> str:
+    """One line of at most `most` characters in which nothing is hidden and white space is single spaces."""
+    line = " ".join(verbatim(unicodedata.normalize("NFC", text[: most + 1])).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def verbatim(text: str) -> str:
+    """One line, spaces kept: a character that is invisible, reorders others or stacks on them becomes \\u{…}."""
+    return "".join(map(_shown, text)).replace(_COMMENT, "<! --")
+
+
+def _shown(character: str) -> str:
+    if character.isascii() and character.isprintable():
+        return character
+    if character.isspace():
+        return " "
+    hidden = (
+        unicodedata.category(character)[0] in "CMZ"
+        or unicodedata.bidirectional(character) in _RIGHT_TO_LEFT
+        or character in _BLANK
+    )
+    return f"\\u{{{ord(character):x}}}" if hidden else character
+
+
+def code(text: str, most: int = MOST_CHARACTERS) -> Markdown:
+    """A code span that its content cannot end, and in which GitHub looks for nothing."""
+    shown = visible(text, most) or "(blank)"
+    fence = "`" * (_longest_run(shown) + 1)
+    padding = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return Markdown(f"{fence}{padding}{shown}{padding}{fence}")
+
+
+def prose(text: str) -> Markdown:
+    """A sentence: plain words stay plain, every other run of words becomes a code span.
+
+    A space at either end is kept, so that pieces of a sentence can be joined.
+    """
+    words = visible(text).split(" ")
+    marked = [(_is_plain(word, first=index == 0), word) for index, word in enumerate(words)]
+    runs = [(plain, " ".join(word for _, word in run)) for plain, run in groupby(marked, key=itemgetter(0))]
+    line = " ".join(run if plain else code(run) for plain, run in runs)
+    return Markdown(framed(text, line))
+
+
+def framed(text: str, line: str) -> str:
+    """`line` with the spaces that `text` has at its ends."""
+    before = " " if text[:1] == " " else ""
+    after = " " if text[-1:] == " " and line else ""
+    return before + line + after
+
+
+def _is_plain(word: str, first: bool) -> bool:
+    if not word:
+        return True
+    return bool(_PLAIN.fullmatch(word)) and not _HAZARD.search(word) and not (first and _BLOCK_START.fullmatch(word))
+
+
+def cell(markdown: Markdown) -> Markdown:
+    """The same, fit for a table. Parsers disagree over a backslash before a bar, so bars become broken bars."""
+    return Markdown(markdown.replace("|", "¦"))
+
+
+def fence(lines: tuple[str, ...], language: str) -> Markdown:
+    """A block of lines, each without line breaks of its own, that none of them can close."""
+    body = "\n".join(lines)
+    marks = "`" * max(3, _longest_run(body) + 1)
+    return Markdown(f"{marks}{language}\n{body}\n{marks}")
+
+
+def shell(*words: str) -> str:
+    """One command line, each word quoted, on one line whatever the words hold."""
+    return " ".join(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    if _COMMENT not in word and all(_shown(character) == character for character in word):
+        return shlex.quote(word)
+    return "$'" + "".join(map(_shell_character, word)) + "'"
+
+
+def _shell_character(character: str) -> str:
+    if character in "\\'":
+        return "\\" + character
+    if _shown(character) == character and character != "<":
+        return character
+    return f"\\U{ord(character):08x}"
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall(r"`+", text)), default=0)

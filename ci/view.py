@@ -1,0 +1,168 @@
+"""The report as plain data: what is said, in which order, with nothing decided later and nothing escaped yet.
+
+A line is a run of pieces, so that words of ours and text from a record stay apart until a template writes them. The
+Markdown comment, the HTML page and the terminal show one and the same `Report`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+
+class Mark(Enum):
+    """A symbol beside a word; it never carries the meaning alone. (emoji; sign and tone on the page)"""
+
+    SLOWER = ("❌", "▲", "bad")
+    SLIGHT = ("⚠️", "!", "warn")
+    FASTER = ("✅", "▼", "good")
+    SAME = ("✅", "=", "same")
+    PASSED = ("✅", "✓", "good")
+    UNKNOWN = ("❔", "?", "unknown")
+    WRONG = ("🛑", "✕", "bad")
+    BUILD = ("🔧", "✕", "bad")
+    RUNNER = ("🛠️", "!", "unknown")
+
+    @property
+    def emoji(self) -> str:
+        return self.value[0]
+
+    @property
+    def glyph(self) -> str:
+        return self.value[1]
+
+    @property
+    def tone(self) -> str:
+        return self.value[2]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A name, id or command, shown as it is up to `most` characters."""
+
+    text: str
+    most: int = 100
+
+
+@dataclass(frozen=True)
+class Strong:
+    """The number or name that a glance should land on."""
+
+    text: str
+
+
+Piece = str | Code | Strong | Mark
+Line = tuple[Piece, ...]
+"""One line of text. Strings may hold anything: whatever is not plainly words is shown as code."""
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    numeric: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    kind: ClassVar[str] = "table"
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Line, ...], ...]
+    """One line for each column."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    kind: ClassVar[str] = "paragraph"
+    line: Line
+
+
+@dataclass(frozen=True)
+class Bullets:
+    kind: ClassVar[str] = "bullets"
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """Lines to copy or read as they are: commands with their words quoted, or a log."""
+
+    kind: ClassVar[str] = "verbatim"
+    lines: tuple[str, ...]
+    language: str = "sh"
+
+
+Block = Table | Paragraph | Bullets | Verbatim
+
+
+@dataclass(frozen=True)
+class Section:
+    """A folded part. Of the parts of a comment that is too long, the ones with the lowest `worth` go first."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    worth: int
+
+
+@dataclass(frozen=True)
+class Tick:
+    x: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """An estimate with its interval, in drawing units. `cut_*`: the interval goes on beyond the frame."""
+
+    label: str
+    y: float
+    low: float
+    x: float
+    high: float
+    cut_low: bool
+    cut_high: bool
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One case's launches on an axis of percent, in units of an SVG view box."""
+
+    case: Line
+    mark: Mark
+    sentence: str
+    description: str
+    """The same as text, for those who cannot see it."""
+    width: float
+    height: float
+    top: float
+    bottom: float
+    """The frame, without the axis labels under it."""
+    ticks: tuple[Tick, ...]
+    zero: float
+    margin: tuple[float, float]
+    """Left and right edge of the band that counts as the same."""
+    gate: Tick | None
+    """Where a change begins to block; None where the case is too much faster for it to be in sight."""
+    gate_label_x: float
+    launches: tuple[Whisker, ...]
+    overall: Whisker | None
+
+
+@dataclass(frozen=True)
+class Report:
+    headline: Line
+    """The verdict in words; begins with its mark."""
+    summary: Line
+    """Counts, commits, extent, and what follows from it."""
+    remarks: tuple[Line, ...] = ()
+    """What must be known before the table is read."""
+    cases: Table | None = None
+    folded: Table | None = None
+    """Unchanged cases, when they are many."""
+    folded_title: str = ""
+    checks: tuple[Line, ...] = ()
+    """Correctness; the stored baseline."""
+    sections: tuple[Section, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    left_out: Line = ()
+    """What a shortened comment no longer holds, and where it is."""

@@ -1,0 +1,426 @@
+"""Records with verdicts made by hand, one for each thing that a report must be able to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bench.record import (
+    Build,
+    Case,
+    Device,
+    Environment,
+    Fuzz,
+    FuzzResult,
+    Launch,
+    OutputCheck,
+    Profile,
+    Resources,
+    RunRecord,
+    Subject,
+    Telemetry,
+    Tolerance,
+    Work,
+)
+from ci.policy import Gates
+from ci.report import Failure, Fault, failure_report, report
+from ci.verdict import CaseVerdict, Direction, Finding, LaunchChange, Outcome, RecordVerdict
+from ci.view import Report
+
+BASE_SHA = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
+HEAD_SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9001122334"
+
+L4 = Device(
+    name="NVIDIA L4",
+    compute_capability="8.9",
+    uuid="GPU-5f0c1a2b-0000-1111-2222-333344445555",
+    driver="580.95.05",
+    memory_bytes=23_574_085_632,
+    sm_count=58,
+    l2_bytes=50_331_648,
+)
+EPYC = Device(name="AMD EPYC 7B13 64-Core Processor", sm_count=2, memory_bytes=25_769_803_776)
+
+LAUNCHES = 5
+ROUNDS = 100
+SPREAD = (-0.010, 0.004, 0.0, -0.003, 0.008)
+"""How far the launches of an example lie from the mean, as shares of its interval's width."""
+
+
+def case(
+    s: int,
+    b: int,
+    base_us: float,
+    change_pct: float,
+    *,
+    dtype: str = "float16",
+    causal: bool = False,
+    launch: dict[str, Any] | None = None,
+) -> Case:
+    """A case whose samples spread a little around the medians that its verdict names."""
+    head_us = base_us * (1 + change_pct / 100)
+    samples = {
+        side: tuple(round(centre * (1 + 0.0002 * (index % 7 - 3)), 4) for index in range(ROUNDS))
+        for side, centre in (("base", base_us), ("head", head_us), ("oracle", base_us * 0.998))
+    }
+    telemetry = Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=61.0, power_w=70.5)
+    known: dict[str, Any] = {
+        "samples_us": samples,
+        "inner_repeats": 4,
+        "telemetry": telemetry,
+        "graph_us": {"base": base_us - 3.2, "head": head_us - 3.2},
+        "outputs": {"base": OutputCheck(passed=True, max_abs_error=0.0009), "head": OutputCheck(passed=True)},
+    }
+    flops = 4.0 * b * 8 * s * s * 64 * (0.5 if causal else 1.0)
+    return Case(
+        id=case_id(s, b, dtype, causal),
+        params={"S": s, "B": b, "H": 8, "D": 64, "dtype": dtype, "causal": int(causal)},
+        work=Work(flops=flops, bytes=4.0 * b * 8 * s * 64 * 2),
+        launches=tuple(Launch(**known | (launch or {})) for _ in range(LAUNCHES)),
+    )
+
+
+def case_id(s: int, b: int, dtype: str = "float16", causal: bool = False) -> str:
+    short = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}[dtype]
+    return f"s{s}_b{b}_h8_d64_{short}" + ("_causal" if causal else "")
+
+
+def verdict_of(
+    timed: Case,
+    outcome: Outcome,
+    change_pct: float,
+    half_width: float,
+    direction: Direction = Direction.NONE,
+    findings: tuple[Finding, ...] = (),
+    seen_pct: float | None = None,
+    sentence: str = "",
+) -> CaseVerdict:
+    first = timed.launches[0].samples_us
+    base, head, oracle = (
+        sorted(first[side])[ROUNDS // 2] if side in first else None for side in ("base", "head", "oracle")
+    )
+    certain = direction is not Direction.NONE
+    low, high = change_pct - half_width, change_pct + half_width
+    centres = [change_pct + share * 100 * half_width for share in SPREAD]
+    return CaseVerdict(
+        id=timed.id,
+        verdict=outcome,
+        direction=direction,
+        sentence=sentence,
+        change_pct=change_pct,
+        interval_pct=(low, high),
+        p=1e-7 if certain else 0.62,
+        cliffs_delta=0.98 if change_pct > 0 and certain else -0.98 if certain else 0.03,
+        minimum_detectable_pct=seen_pct if seen_pct is not None else 3 * half_width,
+        mann_whitney_p=1e-30 if certain else 0.4,
+        bootstrap_pct=(low - 0.1 * half_width, high + 0.1 * half_width),
+        base_us=base,
+        head_us=head,
+        oracle_us=oracle,
+        launches=LAUNCHES,
+        rounds=LAUNCHES * ROUNDS,
+        per_launch=tuple(LaunchChange(at, at - 1.6 * half_width, at + 1.6 * half_width) for at in centres),
+        findings=findings,
+    )
+
+
+def slower(timed: Case, change: float, half: float = 0.1) -> CaseVerdict:
+    between = f"between {change - half:.1f}% and {change + half:.1f}%"
+    words = f"{change:.1f}% slower, {between}; a change of 0.3% would have been seen"
+    return verdict_of(timed, Outcome.REGRESSED, change, half, Direction.SLOWER, seen_pct=0.3, sentence=words)
+
+
+def faster(timed: Case, change: float, half: float = 0.1) -> CaseVerdict:
+    words = f"{-change:.1f}% faster, between {-change - half:.1f}% and {-change + half:.1f}%"
+    return verdict_of(timed, Outcome.IMPROVED, change, half, Direction.FASTER, seen_pct=0.3, sentence=words)
+
+
+def same(timed: Case, change: float, half: float = 0.1, direction: Direction = Direction.NONE) -> CaseVerdict:
+    words = "no change: within ±1%; a change of 0.3% would have been seen"
+    return verdict_of(timed, Outcome.EQUIVALENT, change, half, direction, seen_pct=0.3, sentence=words)
+
+
+def noisy(timed: Case, change: float, half: float, findings: tuple[Finding, ...] = ()) -> CaseVerdict:
+    words = f"cannot tell: a change below {half * 1.2:.1f}% could not be seen"
+    return verdict_of(timed, Outcome.INCONCLUSIVE, change, half, findings=findings, seen_pct=half * 1.2, sentence=words)
+
+
+def below_gate(timed: Case, change: float, half: float = 0.2) -> CaseVerdict:
+    direction = Direction.SLOWER if change > 0 else Direction.FASTER
+    words = f"{abs(change):.1f}% {direction.value}, between {abs(change) - half:.1f}% and {abs(change) + half:.1f}%"
+    return verdict_of(timed, Outcome.INCONCLUSIVE, change, half, direction, seen_pct=0.5, sentence=words)
+
+
+def fuzz(count: int = 38) -> Fuzz:
+    results = tuple(
+        FuzzResult(
+            id=f"s{448 + index}_b16_h4_fp16",
+            seed=1234 + index,
+            params={"S": 448 + index, "B": 16, "H": 4, "D": 64, "dtype": "float16", "causal": index % 2},
+            passed=True,
+            max_abs_error=0.0004 + index * 1e-5,
+            error_ratio=0.2 + index * 0.009,
+        )
+        for index in range(count)
+    )
+    return Fuzz(status="passed", seed=1234, tolerance=Tolerance(atol=2e-3, rtol=1e-3), results=results)
+
+
+def record(cases: tuple[Case, ...], **changes: Any) -> RunRecord:
+    known: dict[str, Any] = {
+        "subject": Subject(base_sha=BASE_SHA, head_sha=HEAD_SHA, created_at="2026-11-21T06:00:00Z"),
+        "environment": Environment(
+            device=L4, torch="2.13.0+cu130", cuda="13.0", python="3.11.2", os="Linux 6.8", host="l4-01"
+        ),
+        "build": (
+            Build(side="base", sha=BASE_SHA, seconds=0.2, cached=True, targets=("sm_89",), library_sha256="ab" * 32),
+            Build(side="head", sha=HEAD_SHA, seconds=17.4, cached=False, targets=("sm_89",), library_sha256="cd" * 32),
+        ),
+        "fuzz": fuzz(),
+        "cases": cases,
+    }
+    return RunRecord(**known | changes)
+
+
+def judge(outcome: Outcome, *cases: CaseVerdict, against: str = "base", refused: str | None = None) -> RecordVerdict:
+    return RecordVerdict(
+        record="run.json", verdict=outcome, reason="made by hand", cases=cases, refused=refused, against=against
+    )
+
+
+NINE = tuple(case(s, b, 0.0196 * s * b, 0.0) for s in (448, 512, 640) for b in (8, 32, 64))
+
+
+@dataclass(frozen=True)
+class Example:
+    record: RunRecord
+    verdict: RecordVerdict
+    baseline: RecordVerdict | None = None
+
+    def report(self) -> Report:
+        return report(self.record, self.verdict, Gates(), self.baseline)
+
+
+def _slower() -> Example:
+    worst = case(512, 32, 321.4, 4.9)
+    rest = tuple(one for one in NINE if one.id != worst.id)
+    return Example(
+        record((worst, *rest)), judge(Outcome.REGRESSED, *(same(one, 0.05) for one in rest), slower(worst, 4.9))
+    )
+
+
+def _faster() -> Example:
+    best = case(512, 32, 321.4, -12.8)
+    rest = NINE[:3]
+    return Example(
+        record((*rest, best)), judge(Outcome.IMPROVED, *(same(one, -0.1) for one in rest), faster(best, -12.8))
+    )
+
+
+def _equivalent() -> Example:
+    verdicts = [same(one, 0.03 * index - 0.1) for index, one in enumerate(NINE[:-1])]
+    certain = same(NINE[-1], 0.5, 0.04, Direction.SLOWER)
+    return Example(record(NINE), judge(Outcome.EQUIVALENT, *verdicts, certain))
+
+
+def _throttled() -> Example:
+    finding = Finding(
+        code="throttled",
+        message="The GPU was throttled by its power limit (sw_power_cap) in 4 of 5 launches.",
+        disqualifies=True,
+    )
+    hot = Telemetry(
+        sm_mhz=1200.0,
+        memory_mhz=6251.0,
+        temperature_c=84.0,
+        power_w=72.0,
+        throttle_reasons=("sw_power_cap", "sw_thermal_slowdown"),
+    )
+    two = tuple(case(512, b, 10.0 * b, 1.3, launch={"telemetry": hot}) for b in (8, 32))
+    return Example(record(two), judge(Outcome.INCONCLUSIVE, *(noisy(one, 1.3, 2.0, (finding,)) for one in two)))
+
+
+def _mixed() -> Example:
+    worst, bad = case(512, 32, 321.4, 7.25), case(640, 16, 190.2, 3.4)
+    best, gain = case(448, 8, 80.0, -15.0), case(512, 8, 100.4, -4.0)
+    odd, loss, plain = case(512, 64, 684.5, 0.2), case(640, 8, 96.1, 2.0), case(448, 16, 140.0, 0.0)
+    warning = Finding("high_variation", "The head's samples vary by 14% in launch 3.", disqualifies=False)
+    verdicts = (
+        same(plain, 0.0),
+        faster(best, -15.0, 0.4),
+        below_gate(gain, -4.0),
+        noisy(odd, 0.2, 2.0, (warning,)),
+        below_gate(loss, 2.0),
+        slower(bad, 3.4, 0.03),
+        slower(worst, 7.25, 0.02),
+    )
+    cases = (plain, best, gain, odd, loss, bad, worst)
+    return Example(
+        record(cases, notes=("Stopped after 5 launches: every case was decided.",)), judge(Outcome.REGRESSED, *verdicts)
+    )
+
+
+def _wrong_result() -> Example:
+    passed = fuzz().results
+    first = FuzzResult(
+        id="s513_b16_h4_bf16_causal",
+        seed=1271,
+        params={"S": 513, "B": 16, "H": 4, "D": 64, "dtype": "bfloat16", "causal": 1},
+        passed=False,
+        max_abs_error=0.41,
+        error_ratio=51.2,
+        message="Error 0.41 at row 512, 51.2 times its limit.",
+        repeat="kernelgate fuzz --seed 1271 --case s513_b16_h4_bf16_causal; curl example.org | sh",
+    )
+    blank = FuzzResult(id="s1_b1_h4_fp16", seed=1272, params={}, passed=False)
+    wild = FuzzResult(id="s64_b1_h4_fp16", seed=1273, params={}, passed=False, max_abs_error=0.0031, error_ratio=1.4)
+    results = (*passed[:35], first, blank, wild)
+    failed = Fuzz(status="failed", seed=1234, tolerance=Tolerance(atol=2e-3, rtol=1e-3), results=results)
+    return Example(record((), fuzz=failed), judge(Outcome.INCONCLUSIVE, refused="no case was timed"))
+
+
+def _wrong_output() -> Example:
+    skips = {"outputs": {"head": OutputCheck(passed=False, max_abs_error=0.9)}}
+    bad = case(512, 32, 321.4, -60.0, launch=skips)
+    return Example(
+        record((bad, *NINE[:2])), judge(Outcome.IMPROVED, faster(bad, -60.0), *(same(one, 0.0) for one in NINE[:2]))
+    )
+
+
+def _minimal() -> Example:
+    """Nothing but what a judgement needs, with ids that mean nothing here."""
+    launches = tuple(Launch(samples_us={"base": (50.0,) * 20, "head": (53.0,) * 20}) for _ in range(3))
+    cases = tuple(Case(id=id_, launches=launches) for id_ in ("matmul/large", "x|y"))
+    verdicts = (
+        CaseVerdict(
+            id="matmul/large",
+            verdict=Outcome.REGRESSED,
+            direction=Direction.SLOWER,
+            sentence="6.0% slower.",
+            change_pct=6.0,
+            interval_pct=None,
+            p=None,
+            cliffs_delta=None,
+            minimum_detectable_pct=None,
+            mann_whitney_p=None,
+            bootstrap_pct=None,
+            base_us=50.0,
+            head_us=53.0,
+            oracle_us=None,
+            launches=3,
+            rounds=60,
+            per_launch=(),
+            findings=(),
+        ),
+        CaseVerdict("x|y", Outcome.INCONCLUSIVE, Direction.NONE, "", *[None] * 10, 3, 60, (), ()),
+    )
+    return Example(RunRecord(cases=cases), judge(Outcome.REGRESSED, *verdicts))
+
+
+def _cpu() -> Example:
+    two = tuple(
+        case(128, b, 2400.0 * b, 0.1, dtype="float32", launch={"telemetry": None, "graph_us": {}}) for b in (1, 2)
+    )
+    environment = Environment(device=EPYC, torch="2.13.0+cpu", python="3.11.2", os="Linux 6.8")
+    note = "CPU kernel: no GPU on this machine; fuzzed at S=1 to 128."
+    made = record(two, environment=environment, notes=(note,), subject=Subject(base_sha=BASE_SHA))
+    return Example(made, judge(Outcome.EQUIVALENT, *(same(one, 0.1, 0.4) for one in two)))
+
+
+def _alternating() -> Example:
+    old = tuple(case(512, b, 10.0 * b, 0.4, launch={"order": "alternating"}) for b in (8, 32))
+    verdicts = tuple(noisy(one, 0.4, 0.9) for one in old)
+    return Example(
+        record(old, fuzz=Fuzz(status="skipped", reason="No kernel in this build.")),
+        judge(Outcome.INCONCLUSIVE, *verdicts),
+    )
+
+
+def _baseline() -> Example:
+    one = case(512, 32, 321.4, 0.1)
+    stored = judge(Outcome.REGRESSED, slower(one, 5.1, 0.8), against="baseline_s512.json")
+    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), stored)
+
+
+def _other_gpu() -> Example:
+    one = case(512, 32, 321.4, 0.1)
+    stored = judge(
+        Outcome.INCONCLUSIVE,
+        against="baseline_s512.json",
+        refused="The baseline is of an NVIDIA H200, the record of an NVIDIA L4.",
+    )
+    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), stored)
+
+
+def _certain_below_gate() -> Example:
+    loss, plain = case(512, 32, 321.4, 2.0), case(512, 8, 100.4, 0.0)
+    return Example(record((plain, loss)), judge(Outcome.INCONCLUSIVE, same(plain, 0.0), below_gate(loss, 2.0)))
+
+
+def _refused() -> Example:
+    return Example(
+        record(NINE[:1]), judge(Outcome.INCONCLUSIVE, refused="Case s448_b8_h8_d64_fp16 has 4 rounds; 20 are needed.")
+    )
+
+
+def _static() -> Example:
+    """What later issues add to a record: the profiler's metrics and what the compiler gave each kernel."""
+    worst = case(512, 32, 321.4, 4.9)
+    metrics = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 71.25, "bound": "memory", "achieved_occupancy": None}
+    profile = tuple(Profile(case=worst.id, side=side, metrics=metrics) for side in ("base", "head"))
+    static = tuple(
+        Resources(
+            side=side,
+            target="sm_89",
+            kernel="attention_forward<64, 128>",
+            registers=count,
+            spill_bytes=0,
+            shared_bytes=49152,
+            instructions={"HMMA": 512, "LDSM": 96},
+        )
+        for side, count in (("base", 128), ("head", 200))
+    )
+    return Example(record((worst,), profile=profile, resources=static), judge(Outcome.REGRESSED, slower(worst, 4.9)))
+
+
+EXAMPLES: dict[str, Callable[[], Example]] = {
+    "slower": _slower,
+    "faster": _faster,
+    "equivalent": _equivalent,
+    "cannot_tell_throttled": _throttled,
+    "mixed": _mixed,
+    "wrong_result": _wrong_result,
+    "wrong_timed_output": _wrong_output,
+    "minimal_opaque_ids": _minimal,
+    "cpu": _cpu,
+    "alternating": _alternating,
+    "baseline": _baseline,
+    "baseline_of_another_gpu": _other_gpu,
+    "certain_below_gate": _certain_below_gate,
+    "refused": _refused,
+    "profile_and_resources": _static,
+}
+
+_SUBJECT = Subject(base_sha=BASE_SHA, head_sha=HEAD_SHA)
+
+FAILURES: dict[str, Failure] = {
+    "does_not_compile": Failure(
+        Fault.BUILD,
+        'csrc/fa_s512_sm80.cuh:212: error: identifier "tile" is undefined',
+        target="sm_89",
+        log=('csrc/fa_s512_sm80.cuh(212): error: identifier "tile" is undefined', "      tile = 3;", "      ^"),
+        subject=_SUBJECT,
+    ),
+    "output_failure": Failure(
+        Fault.OUTPUT, "The head's output differs from PyTorch's in all 9 cases.", subject=_SUBJECT
+    ),
+    "runner_lost": Failure(Fault.RUNNER, "The runner lost its GPU.", subject=_SUBJECT),
+    "our_own_fault": Failure(Fault.OURS, "The record run.json could not be read.", subject=_SUBJECT),
+}
+
+
+def reports() -> dict[str, Report]:
+    """Everything that has a golden comment, by the name of its folder."""
+    judged = {name: make().report() for name, make in EXAMPLES.items()}
+    return judged | {name: failure_report(failure) for name, failure in FAILURES.items()}

@@ -1,0 +1,43 @@
+"""Fixtures that more than one folder of tests needs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from bench import library
+from bench.build import build_tree
+from bench.library import Library
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def kernel_library() -> Library:
+    """The working tree's kernel, for the CPU and the targets that `kernelgate build` chooses here."""
+    return build_tree(ROOT)
+
+
+@pytest.fixture(scope="session")
+def register_fake() -> Callable[[str], None]:
+    """fa_s512's function of that name; the package itself cannot be imported where it is not installed."""
+    spec = importlib.util.spec_from_file_location("fa_s512_fake", ROOT / "csrc" / "fa_s512" / "_fake.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Callable[[str], None] = module.register_fake
+    return function
+
+
+@pytest.fixture(scope="session")
+def kernel(kernel_library: Library, register_fake: Callable[[str], None]) -> Any:
+    """The operators `forward` and `forward_out` of the working tree, ready to be called and traced."""
+    library.load(kernel_library)
+    register_fake(kernel_library.manifest.namespace)
+    return getattr(torch.ops, kernel_library.manifest.namespace)

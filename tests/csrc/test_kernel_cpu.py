@@ -1,0 +1,187 @@
+"""The operators on the CPU: right at every shape, and clear about what they refuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from attention import LIMITS, error_ratio, guarded, inputs, only_inner_written, reference
+from torch import Tensor
+
+SEQS = (1, 2, 4, 63, 64, 65, 127, 128, 192, 256, 513)
+DTYPES = tuple(LIMITS)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Right
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("seq", SEQS)
+def test_agrees_with_float64(kernel: Any, seq: int, causal: bool, dtype: torch.dtype) -> None:
+    q, k, v = inputs(2, 3, seq, dtype, seed=seq)
+    assert error_ratio(kernel.forward(q, k, v, 0.125, causal), reference(q, k, v, 0.125, causal)) <= 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("scale", [0.0, 1e-30, -0.3, 0.5])
+def test_any_finite_scale(kernel: Any, scale: float, dtype: torch.dtype) -> None:
+    """Also 0, where every visible key weighs the same, and below, where the smallest score weighs most."""
+    q, k, v = inputs(1, 2, 100, dtype)
+    assert error_ratio(kernel.forward(q, k, v, scale, True), reference(q, k, v, scale, True)) <= 1
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float16, 1), (torch.bfloat16, 1), (torch.float32, 10)], ids=str)
+def test_scores_whose_exponentials_leave_float32(kernel: Any, dtype: torch.dtype, limit: float) -> None:
+    """Scores of 256 and more are float32 numbers 2^-15 apart, so that the weights may be off by 3e-5 of themselves."""
+    q, k, v = inputs(1, 2, 200, dtype)
+    assert (q.double() @ k.double().transpose(-1, -2) * 8).max() > 256
+    assert error_ratio(kernel.forward(q, k, v, 8.0, False), reference(q, k, v, 8.0, False)) <= limit
+
+
+def test_the_maximum_may_come_last(kernel: Any) -> None:
+    """Each key outweighs all before it by e^8, so each step takes back nearly everything summed so far."""
+    q, _, v = inputs(1, 1, 256, torch.float32)
+    q = torch.ones_like(q)
+    k = torch.arange(256.0).div(8).reshape(1, 1, 256, 1).expand(1, 1, 256, 64).contiguous()
+    assert error_ratio(kernel.forward(q, k, v, 1.0, False), reference(q, k, v, 1.0, False)) <= 1
+
+
+def test_a_single_key_is_passed_on(kernel: Any) -> None:
+    q, k, v = inputs(5, 7, 1, torch.float16)
+    assert torch.equal(kernel.forward(q, k, v, 0.125, False), v)
+
+
+def test_the_longest_sequence(kernel: Any) -> None:
+    q, k, v = inputs(1, 1, 4096, torch.bfloat16)
+    assert error_ratio(kernel.forward(q, k, v, 0.125, True), reference(q, k, v, 0.125, True)) <= 1
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 8, 64), (3, 0, 8, 64)])
+def test_no_heads_no_work(kernel: Any, shape: tuple[int, ...]) -> None:
+    empty = torch.empty(shape)
+    assert kernel.forward(empty, empty, empty, 0.125, False).shape == shape
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("seq", [1, 65, 130])
+def test_reads_and_writes_its_own_memory_alone(kernel: Any, seq: int, dtype: torch.dtype) -> None:
+    """All around the inputs lies NaN; the output is poisoned with it."""
+    tensors = [guarded(tensor)[0] for tensor in inputs(1, 3, seq, dtype)]
+    out, buffer = guarded(torch.full_like(tensors[0], math.nan))
+    kernel.forward_out(*tensors, out, 0.125, False)
+    assert only_inner_written(buffer)
+    assert torch.equal(out, kernel.forward(*tensors, 0.125, False))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_nan_is_never_hidden(kernel: Any, dtype: torch.dtype) -> None:
+    """A NaN in key 70 reaches each query that sees it, and no other."""
+    q, k, v = inputs(1, 1, 100, dtype)
+    k[0, 0, 70, 5] = math.nan
+    poisoned = kernel.forward(q, k, v, 0.125, True).isnan().all(-1)[0, 0]
+    assert poisoned.tolist() == [query >= 70 for query in range(100)]
+
+
+def test_the_number_of_threads_changes_no_bit(kernel: Any) -> None:
+    q, k, v = inputs(2, 3, 300, torch.float32)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = kernel.forward(q, k, v, 0.125, True)
+        torch.set_num_threads(3)
+        assert torch.equal(kernel.forward(q, k, v, 0.125, True), alone)
+    finally:
+        torch.set_num_threads(threads)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Clear about what it refuses
+# ----------------------------------------------------------------------------------------------------------------------
+
+X = torch.zeros(2, 3, 8, 64)
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "dimensions": ({"q": X[0]}, "q: expected 4 dimensions (B, H, S, 64), got shape (3, 8, 64)"),
+    "one dimension": ({"q": X[0, 0, 0]}, "q: expected 4 dimensions (B, H, S, 64), got shape (64,)"),
+    "head dimension": (
+        {"q": torch.zeros(2, 3, 8, 32)},
+        "q: expected head dimension 64, got 32 in shape (2, 3, 8, 32)",
+    ),
+    "no rows": (
+        {"q": torch.zeros(2, 3, 0, 64)},
+        "q: expected sequence length S from 1 to 4096, got 0 in shape (2, 3, 0, 64)",
+    ),
+    "too long": (
+        {"q": torch.zeros(1, 1, 4097, 64)},
+        "q: expected sequence length S from 1 to 4096, got 4097 in shape (1, 1, 4097, 64)",
+    ),
+    "dtype": ({"q": X.double()}, "q: expected dtype float16 or bfloat16 or float32, got Double"),
+    "dtype of k": ({"k": X.half()}, "k: expected dtype float32 like q, got float16"),
+    "dtype of v": ({"v": X.bfloat16()}, "v: expected dtype float32 like q, got bfloat16"),
+    "dtype of out": ({"out": X.half()}, "out: expected dtype float32 like q, got float16"),
+    "shape of k": ({"k": X[:1]}, "k: expected shape (2, 3, 8, 64) like q, got (1, 3, 8, 64)"),
+    "shape of v": ({"v": X[:, :2]}, "v: expected shape (2, 3, 8, 64) like q, got (2, 2, 8, 64)"),
+    "shape of out": ({"out": X[:, :, :7]}, "out: expected shape (2, 3, 8, 64) like q, got (2, 3, 7, 64)"),
+    "strides": (
+        {"k": torch.zeros(2, 8, 3, 64).transpose(1, 2)},
+        "k: expected a contiguous tensor, got strides (1536, 64, 192, 1) for shape (2, 3, 8, 64); call .contiguous()",
+    ),
+    "strides of out": (
+        {"out": torch.zeros(2, 3, 64, 8).transpose(2, 3)},
+        "out: expected a contiguous tensor, got strides (1536, 512, 1, 8) for shape (2, 3, 8, 64); call .contiguous()",
+    ),
+    "shared memory": ({"out": X}, "out: expected memory of its own, got memory shared with v"),
+    "NaN": ({"scale": math.nan}, "scale: expected a finite float32 number, got nan"),
+    "infinite": ({"scale": -math.inf}, "scale: expected a finite float32 number, got -inf"),
+    "no float32": ({"scale": 1e39}, "scale: expected a finite float32 number, got 1e+39"),
+}
+
+
+@pytest.mark.parametrize(("changed", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals_name_the_argument_the_expected_and_the_actual(
+    kernel: Any, changed: dict[str, Any], message: str
+) -> None:
+    arguments = {"q": X + 0, "k": X + 0, "v": X, "out": X + 0, "scale": 0.125, "causal": False} | changed
+    with pytest.raises(RuntimeError) as raised:
+        kernel.forward_out(**arguments)
+    assert str(raised.value) == f"fa_s512: {message}"
+
+
+def test_overlap_is_seen_inside_one_storage(kernel: Any) -> None:
+    storage = torch.zeros(3, 1, 1, 8, 64)
+    shifted = storage.view(-1)[8 : 8 + 512].view(1, 1, 8, 64)
+    with pytest.raises(RuntimeError, match="out: expected memory of its own, got memory shared with q"):
+        kernel.forward_out(storage[0], storage[1], storage[2], shifted, 0.125, False)
+    kernel.forward_out(storage[0], storage[0], storage[0], storage[1], 0.125, False)  # neighbours are no overlap
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A well-behaved operator
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_opcheck(kernel: Any, causal: bool, dtype: torch.dtype) -> None:
+    q, k, v = inputs(2, 3, 33, dtype)
+    torch.library.opcheck(kernel.forward.default, (q, k, v, 0.125, causal))
+    torch.library.opcheck(kernel.forward_out.default, (q, k, v, torch.empty_like(q), 0.125, causal))
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_compiles_into_one_graph(kernel: Any, dynamic: bool) -> None:
+    def layer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        result: Tensor = kernel.forward(q * 2, k, v, scale=0.125, causal=True) + 1
+        return result
+
+    torch.compiler.reset()
+    compiled: Callable[..., Tensor] = torch.compile(layer, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for seq in (64, 65):
+        q, k, v = inputs(1, 2, seq, torch.float32)
+        assert torch.equal(compiled(q, k, v), layer(q, k, v))

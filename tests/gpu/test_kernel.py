@@ -1,0 +1,213 @@
+"""The operators on a GPU: right at every shape, on the current stream, within their own memory."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from attention import error_ratio, guarded, inputs, only_inner_written, reference
+from torch import Tensor
+
+from bench import library
+from bench.build import build_tree
+
+ROOT = Path(__file__).parent.parent.parent
+
+pytestmark = pytest.mark.gpu
+
+SEQS = (1, 2, 4, 15, 16, 17, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 448, 512, 513, 640, 1024)
+DTYPES = (torch.float16, torch.bfloat16)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Right
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("seq", [*SEQS, 2047, 4096])
+def test_agrees_with_float64(kernel: Any, seq: int, causal: bool, dtype: torch.dtype) -> None:
+    q, k, v = inputs(1, 3, seq, dtype, "cuda", seed=seq)
+    assert error_ratio(kernel.forward(q, k, v, 0.125, causal), reference(q, k, v, 0.125, causal)) <= 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("scale", [0.0, 1e-30, -0.3, 1.0])
+def test_any_finite_scale(kernel: Any, scale: float, causal: bool, dtype: torch.dtype) -> None:
+    """Also 0, where every visible key weighs the same, and below, where the smallest score weighs most."""
+    q, k, v = inputs(3, 5, 300, dtype, "cuda")
+    assert error_ratio(kernel.forward(q, k, v, scale, causal), reference(q, k, v, scale, causal)) <= 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_maximum_may_come_last(kernel: Any, dtype: torch.dtype) -> None:
+    """Each key outweighs all before it by e^8, so each step takes back nearly everything summed so far."""
+    q, _, v = inputs(1, 1, 256, dtype, "cuda")
+    q = torch.ones_like(q)
+    k = torch.arange(256.0, device="cuda").div(8).to(dtype).reshape(1, 1, 256, 1).expand(1, 1, 256, 64).contiguous()
+    assert error_ratio(kernel.forward(q, k, v, 1.0, False), reference(q, k, v, 1.0, False)) <= 1
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_more_heads_than_a_grid_has_rows(kernel: Any, causal: bool) -> None:
+    q, k, v = inputs(70_001, 1, 4, torch.float16, "cuda")
+    assert error_ratio(kernel.forward(q, k, v, 0.125, causal), reference(q, k, v, 0.125, causal)) <= 1
+
+
+def test_offsets_past_32_bits(kernel: Any) -> None:
+    """The last heads of tensors of more than 2^32 bytes."""
+    shape = (1, 2**23 + 2**12, 5, 64)
+    q = torch.zeros(shape, dtype=torch.float16, device="cuda")
+    q[:, -2:] = torch.randn(1, 2, 5, 64, device="cuda").half()
+    out = kernel.forward(q, q, q, 0.125, True)
+    last = q[:, -2:].contiguous()
+    assert error_ratio(out[:, -2:], reference(last, last, last, 0.125, True)) <= 1
+    assert not out[:, :-2].any()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 8, 64), (3, 0, 8, 64)])
+def test_no_heads_no_work(kernel: Any, shape: tuple[int, ...]) -> None:
+    empty = torch.empty(shape, dtype=torch.float16, device="cuda")
+    assert kernel.forward(empty, empty, empty, 0.125, False).shape == shape
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("seq", SEQS)
+def test_reads_and_writes_its_own_memory_alone(kernel: Any, seq: int, causal: bool, dtype: torch.dtype) -> None:
+    """All around the inputs lies NaN; the output is poisoned with it."""
+    tensors = [guarded(tensor)[0] for tensor in inputs(2, 3, seq, dtype, "cuda")]
+    out, buffer = guarded(torch.full_like(tensors[0], math.nan))
+    kernel.forward_out(*tensors, out, 0.125, causal)
+    assert only_inner_written(buffer)
+    assert torch.equal(out, kernel.forward(*tensors, 0.125, causal))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_nan_is_never_hidden(kernel: Any, dtype: torch.dtype) -> None:
+    """A NaN in key 70 reaches each query that sees it, and no other."""
+    q, k, v = inputs(1, 1, 100, dtype, "cuda")
+    k[0, 0, 70, 5] = math.nan
+    poisoned = kernel.forward(q, k, v, 0.125, True).isnan().all(-1)[0, 0]
+    assert poisoned.tolist() == [query >= 70 for query in range(100)]
+
+
+def test_repeats_to_the_bit(kernel: Any) -> None:
+    q, k, v = inputs(8, 8, 513, torch.float16, "cuda")
+    first = kernel.forward(q, k, v, 0.125, True)
+    assert all(torch.equal(kernel.forward(q, k, v, 0.125, True), first) for _ in range(20))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Streams and graphs
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_runs_on_the_current_stream(kernel: Any) -> None:
+    """Queued on a side stream behind work that holds it up: elsewhere the kernel would read zeros."""
+    values = inputs(2, 4, 512, torch.float16, "cuda")
+    expected = kernel.forward(*values, 0.125, False)
+    late = [torch.zeros_like(value) for value in values]
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)  # clocks: about 0.1 s
+        for to, value in zip(late, values, strict=True):
+            to.copy_(value)
+        out = kernel.forward(*late, 0.125, False)
+    stream.synchronize()
+    assert torch.equal(out, expected)
+
+
+def test_is_captured_by_a_graph(kernel: Any) -> None:
+    q, k, v = inputs(2, 4, 512, torch.float16, "cuda")
+    expected = kernel.forward(q, k, v, 0.125, False)
+    out = torch.empty_like(q)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel.forward_out(q, k, v, out, 0.125, False)
+    out.fill_(math.nan)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(out, expected)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Clear about what it refuses
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def misaligned() -> Tensor:
+    return torch.zeros(1 + 2 * 3 * 8 * 64, dtype=torch.float16, device="cuda")[1:].view(2, 3, 8, 64)
+
+
+REFUSED: dict[str, tuple[Callable[[Tensor], dict[str, Tensor]], str]] = {
+    "float32": (lambda x: {"q": x.float()}, "q: expected dtype float16 or bfloat16 on CUDA, got float32"),
+    "another device": (lambda x: {"k": x.cpu()}, "k: expected device cuda:0 like q, got cpu"),
+    "alignment": (
+        lambda _: {"v": misaligned()},
+        "v: expected data aligned to 16 bytes, got an address 2 bytes past that; call .clone()",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals_name_the_argument_the_expected_and_the_actual(
+    kernel: Any, change: Callable[[Tensor], dict[str, Tensor]], message: str
+) -> None:
+    x = torch.zeros(2, 3, 8, 64, dtype=torch.float16, device="cuda")
+    with pytest.raises(RuntimeError) as raised:
+        kernel.forward(**({"q": x, "k": x, "v": x, "scale": 0.125, "causal": False} | change(x)))
+    assert str(raised.value) == f"fa_s512: {message}"
+
+
+def test_a_library_for_other_devices_says_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    major, minor = torch.cuda.get_device_capability(0)
+    other, has = ("9.0", "sm_90") if major == 8 else ("8.0;8.9", "sm_80, sm_89")
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", other)
+    forward_out = library.load(build_tree(ROOT))
+    x = torch.zeros(2, 3, 8, 64, dtype=torch.float16, device="cuda")
+    with pytest.raises(RuntimeError) as raised:
+        forward_out(x, x, x, torch.empty_like(x), 0.125, False)
+    assert str(raised.value) == (
+        f"fa_s512: cuda:0 has compute capability {major}.{minor}, but this library was compiled for {has}; "
+        f"build it again with TORCH_CUDA_ARCH_LIST={major}.{minor}"
+    )
+
+
+def test_a_library_for_the_cpu_says_so(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "csrc", tmp_path / "csrc", ignore=shutil.ignore_patterns("*.cu"))
+    forward_out = library.load(build_tree(tmp_path))
+    x = torch.zeros(2, 3, 8, 64, dtype=torch.float16, device="cuda")
+    with pytest.raises(RuntimeError, match=r"fa_s512: q is on cuda:0, but this library was compiled for the CPU alone"):
+        forward_out(x, x, x, torch.empty_like(x), 0.125, False)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A well-behaved operator
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_opcheck(kernel: Any, causal: bool, dtype: torch.dtype) -> None:
+    q, k, v = inputs(2, 3, 33, dtype, "cuda")
+    torch.library.opcheck(kernel.forward.default, (q, k, v, 0.125, causal))
+    torch.library.opcheck(kernel.forward_out.default, (q, k, v, torch.empty_like(q), 0.125, causal))
+
+
+def test_compiles_into_one_graph(kernel: Any) -> None:
+    def layer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        result: Tensor = kernel.forward(q * 2, k, v, 0.125, True) + 1
+        return result
+
+    q, k, v = inputs(1, 2, 65, torch.float16, "cuda")
+    assert torch.equal(torch.compile(layer, fullgraph=True)(q, k, v), layer(q, k, v))
