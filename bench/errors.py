@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class KernelgateError(Exception):
     """Says what was wrong, where, and what to do. The command line prints it and exits with `exit_code`."""
@@ -23,6 +25,24 @@ class BuildError(KernelgateError):
     """A commit does not compile, or nothing here can compile it."""
 
     exit_code = 1
+
+
+class NoKernelError(BuildError):
+    """A commit or folder has no kernel sources, so that there is nothing to compile, fuzz or time."""
+
+    exit_code = 2
+
+
+class CompileError(BuildError):
+    """The compilers ran and refused a commit's sources."""
+
+    def __init__(self, name: str, target: str | None, first: str, log: Path) -> None:
+        super().__init__(f"{name} does not compile{f' for {target}' if target else ''}: {first} (all of it: {log})")
+        self.target = target
+        """Such as "sm_89" where only that target's translation unit is known to fail; None where all do."""
+        self.first = first
+        """The compiler's first error, `csrc/file:line: error: …`."""
+        self.log = log
 
 
 class NoDeviceError(KernelgateError):

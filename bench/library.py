@@ -38,7 +38,7 @@ class Manifest(BaseModel):
 
     namespace: str
     sha: str | None
-    """The commit, or null for a working tree with changes."""
+    """The commit, or null for a working tree with changes, and in the cache, which knows contents alone."""
     targets: tuple[str, ...]
     """Such as ("sm_89", "sm_90"); empty for a library with the CPU path alone."""
     key: str

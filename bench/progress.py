@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,16 +45,35 @@ def _bar(label: str, total: int) -> Iterator[Advance]:
 
 @contextmanager
 def _lines(label: str, total: int) -> Iterator[Advance]:
-    start = last = time.monotonic()
+    """A line every LOG_INTERVAL_S, whether steps end or not, and one at the end."""
+    start = time.monotonic()
+    last = start
     done = 0
+    current = ""
+    ended = threading.Event()
     say(f"{label}: {total} steps")
 
-    def advance(step: str) -> None:
-        nonlocal done, last
-        done += 1
-        now = time.monotonic()
-        if now - last >= LOG_INTERVAL_S or done == total:
-            last = now
-            say(f"{label}: {done}/{total}, {now - start:.0f} s{f', {step}' if step else ''}")
+    def line() -> None:
+        nonlocal last
+        last = time.monotonic()
+        say(f"{label}: {done}/{total}, {last - start:.0f} s{f', {current}' if current else ''}")
 
-    yield advance
+    def advance(step: str) -> None:
+        nonlocal done, current
+        done += 1
+        current = step
+        if done == total or time.monotonic() - last >= LOG_INTERVAL_S:
+            line()
+
+    def fill_silence() -> None:
+        while not ended.wait(max(0.0, last + LOG_INTERVAL_S - time.monotonic())):
+            if time.monotonic() - last >= LOG_INTERVAL_S:
+                line()
+
+    filler = threading.Thread(target=fill_silence, name="progress", daemon=True)
+    filler.start()
+    try:
+        yield advance
+    finally:
+        ended.set()
+        filler.join()

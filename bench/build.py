@@ -1,0 +1,228 @@
+"""Compiles one commit's kernel, once: libraries are kept under a hash of everything that decides what they will be.
+
+Needs no GPU. A machine without nvcc compiles the CPU path alone and says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench import git, library, supervise, targets, toolchain
+from bench.errors import BuildError, CompileError, KernelgateError
+from bench.first_error import STATUS, first_error
+from bench.library import LIBRARY, MANIFEST, Library, Manifest
+from bench.progress import say, track
+from bench.recipe import COMPILER_VARIABLES, FOLDER, Recipe, Sources, read_sources, target_of
+from bench.supervise import LIMITS, Limits
+from bench.targets import ARCH_LIST, Capability, sm
+from bench.toolchain import CUDA_PACKAGES, Toolchain
+
+CACHE = "KERNELGATE_CACHE"
+
+
+def build_commit(repo: Path, ref: str = "HEAD", *, limits: Limits = LIMITS) -> Library:
+    """The library of the commit that `ref` names, compiled unless the cache holds it.
+
+    Raises CompileError where the sources do not compile, and another KernelgateError where that cannot be tried.
+    """
+    sha = git.resolve(repo, ref)
+    with git.worktree(repo, sha, FOLDER) as tree:
+        sources = read_sources(tree, f"commit {sha[:12]}")
+    return _build(sources, sha, limits=limits)
+
+
+def build_tree(tree: Path, *, namespace: str | None = None, limits: Limits = LIMITS) -> Library:
+    """The library of a work tree as it stands; its sha is HEAD's where the kernel's sources are those of HEAD.
+
+    `namespace` is where torch.ops will have the operators; None takes one from the contents.
+    """
+    sources = read_sources(tree, str(tree))
+    return _build(sources, git.unchanged_head(tree, FOLDER), namespace=namespace, limits=limits)
+
+
+def describe(built: Library) -> str:
+    """Such as "a1b2c3d for sm_89, sm_90: compiled in 11.9 s"."""
+    manifest = built.manifest
+    how = f"{'cached, ' if built.cached else ''}compiled in {manifest.seconds:.1f} s"
+    return f"{_subject(manifest.sha, manifest.targets)}: {how}"
+
+
+def export(built: Library, folder: Path) -> Library:
+    """A copy of the library in `folder`, to be carried to the machine that measures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Renamed into place, because a process may have the old file mapped.
+    unfinished = folder / f".{LIBRARY}.{os.getpid()}"
+    shutil.copyfile(built.path, unfinished)
+    unfinished.replace(folder / LIBRARY)
+    _write_manifest(built.manifest, folder)
+    return replace(built, folder=folder)
+
+
+def cache_folder() -> Path:
+    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder."""
+    if chosen := os.environ.get(CACHE):
+        return Path(chosen).absolute()
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "kernelgate"
+
+
+def _build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: Limits) -> Library:
+    tools = toolchain.find()
+    chosen = _targets(sources, tools)
+    variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
+    recipe = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
+    entry = cache_folder() / recipe.key
+    found = _cached(entry)
+    if found is None:
+        with _locked(cache_folder() / "locks" / recipe.key):
+            found = _cached(entry) or _compile(recipe, entry, sha, limits)
+    return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
+
+
+def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
+    """TORCH_CUDA_ARCH_LIST to the letter; without it, what serves the L4 and the GPU at hand as far as possible."""
+    wanted = targets.parse(os.environ.get(ARCH_LIST, ""))
+    available = sources.target_units
+    if wanted and tools.cuda is None:
+        raise BuildError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: pip install {CUDA_PACKAGES}")
+    if wanted:
+        return targets.demanded(wanted, available)
+    if available and tools.cuda is None:
+        say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: pip install {CUDA_PACKAGES})")
+        return ()
+    at_hand = targets.gpus_at_hand()
+    for gpu in at_hand:
+        if not targets.serving([gpu], available):
+            has = ", ".join(map(sm, available)) or "none"
+            say(f"the GPU at hand ({gpu[0]}.{gpu[1]}) cannot run this library; targets that csrc/ has: {has}")
+    return targets.serving({targets.L4, *at_hand}, available)
+
+
+def _cached(entry: Path) -> Library | None:
+    if not entry.exists():
+        return None
+    try:
+        return library.read(entry)
+    except KernelgateError as error:
+        say(f"{error}: compiling it again")
+        return None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock file until the block ends; waits for another process that holds it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise KernelgateError(
+            f"the cache cannot be written: {error.filename}: {error.strerror}; set {CACHE} to a folder that can be"
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another process compiles the same sources; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: Limits) -> Library:
+    """Compiles into the cache. The caller holds the entry's lock."""
+    work = entry.parent / "building" / entry.name
+    log = entry.parent / "logs" / f"{entry.name}.log"
+    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
+    try:
+        _write_sources(recipe, work)
+        start = time.monotonic()
+        _run_ninja(recipe, work, log, sha, limits)
+        digest = hashlib.sha256((work / LIBRARY).read_bytes()).hexdigest()
+        manifest = Manifest(
+            namespace=recipe.namespace,
+            sha=None,
+            targets=tuple(map(sm, recipe.targets)),
+            key=recipe.key,
+            seconds=time.monotonic() - start,
+            sha256=digest,
+        )
+        _put_in_place(manifest, work, entry)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return Library(entry, manifest, cached=False)
+
+
+def _write_sources(recipe: Recipe, work: Path) -> None:
+    for path, contents in recipe.sources.files.items():
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+        (work / path).write_bytes(contents)
+    (work / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
+
+
+def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: Limits) -> None:
+    """Returns when work/kernel.so is there. Raises CompileError, or BuildError past the time limit."""
+    start = time.monotonic()
+    unfinished = [*recipe.units, LIBRARY]
+    label = f"compile {_subject(sha, [*map(sm, recipe.targets)])}"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as file, track(label, len(unfinished)) as advance:
+
+        def on_line(line: str) -> None:
+            print(line, file=file, flush=True)
+            step = STATUS.match(line)
+            if step and step["step"] in unfinished:
+                unfinished.remove(step["step"])
+                advance(" ".join(unfinished))
+            elif line:
+                say(f"{time.monotonic() - start:6.1f} s  {line}")
+
+        def on_silence(seconds: float) -> None:
+            say(f"still compiling {' '.join(unfinished)}: silent for {seconds:.0f} s")
+
+        ninja = [recipe.toolchain.ninja]
+        try:
+            code = supervise.run(
+                ninja, cwd=work, env=_environment(), limits=limits, on_line=on_line, on_silence=on_silence
+            )
+        except TimeoutError:
+            raise BuildError(
+                f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
+                f"unfinished: {' '.join(unfinished)} (output so far: {log}); --time-limit allows more"
+            ) from None
+    if code != 0:
+        error = first_error(log.read_text(encoding="utf-8"))
+        raise CompileError(_name(sha), target_of(error.source), error.text, log)
+
+
+def _name(sha: str | None) -> str:
+    return sha[:7] if sha else "the working tree"
+
+
+def _subject(sha: str | None, names: Sequence[str]) -> str:
+    return f"{_name(sha)} for {', '.join(names) or 'the CPU alone'}"
+
+
+def _environment() -> dict[str, str]:
+    """The compilers' environment: English messages, ninja's status in the form that STATUS reads."""
+    kept = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # make's job server is not ours
+    return kept | {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
+
+
+def _put_in_place(manifest: Manifest, work: Path, entry: Path) -> None:
+    finished = work / "entry"
+    finished.mkdir()
+    (work / LIBRARY).rename(finished / LIBRARY)
+    _write_manifest(manifest, finished)
+    shutil.rmtree(entry, ignore_errors=True)  # what `_cached` found broken
+    finished.rename(entry)
+
+
+def _write_manifest(manifest: Manifest, folder: Path) -> None:
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
