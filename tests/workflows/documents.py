@@ -27,7 +27,7 @@ class Workflow:
     @property
     def triggers(self) -> dict[str, Any]:
         on = self.content["on"]
-        return on if isinstance(on, dict) else {event: None for event in ([on] if isinstance(on, str) else on)}
+        return on if isinstance(on, dict) else dict.fromkeys([on] if isinstance(on, str) else on)
 
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:

@@ -132,7 +132,8 @@ def injected(workflow: Workflow) -> Iterator[str]:
 
 def left_credentials(workflow: Workflow) -> Iterator[str]:
     for job_name, step in steps(workflow):
-        if step.get("uses", "").startswith("actions/checkout@") and step["with"].get("persist-credentials") is not False:
+        checks_out = step.get("uses", "").startswith("actions/checkout@")
+        if checks_out and step["with"].get("persist-credentials") is not False:
             yield f"{job_name} leaves the token in its checkout"
 
 

