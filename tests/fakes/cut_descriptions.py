@@ -22,6 +22,7 @@ OPERATIONS = {
     "": "get",
     "/actions/artifacts/{artifact_id}/{archive_format}": "get",
     "/actions/runs/{run_id}": "get",
+    "/actions/runs/{run_id}/approvals": "get",
     "/actions/runs/{run_id}/artifacts": "get",
     "/actions/runs/{run_id}/jobs": "get",
     "/check-runs": "post",

@@ -174,6 +174,8 @@ class FakeGitHub:
         """Login to admin, write, read or none; triage and maintain are role names of read and write."""
         self.runs: dict[int, Json] = {}
         self.jobs: dict[int, list[Json]] = {}
+        self.approvals: dict[int, dict[str, str]] = {}
+        """Run to {environment: who approved it}."""
         self.artifacts: dict[int, Json] = {}
         self.blobs: dict[int, bytes] = {}
         self.refs: dict[str, str] = {"heads/main": "b" * 40}
@@ -639,6 +641,19 @@ def _permission(github: FakeGitHub, _: Request, username: str) -> Answer:
 def _get_run(github: FakeGitHub, _: Request, run_id: str) -> Answer:
     run = github.runs.get(int(run_id))
     return Answer(404, NOT_FOUND) if run is None else Answer(200, run)
+
+
+@route("GET", "/actions/runs/{run_id}/approvals", needs="actions: read")
+def _list_approvals(github: FakeGitHub, _: Request, run_id: str) -> Answer:
+    [review] = example("environment-approvals-items")
+    [environment] = review["environments"]
+    return Answer(
+        200,
+        [
+            review | {"user": github._user(login), "environments": [environment | {"name": name}]}
+            for name, login in github.approvals.get(int(run_id), {}).items()
+        ],
+    )
 
 
 @route("GET", "/actions/runs/{run_id}/jobs", needs="actions: read")
