@@ -45,8 +45,7 @@ def statistics(cases: Sequence[Judged]) -> Section | None:
         Column("could be seen", numeric=True),
         Column("Mann–Whitney p", numeric=True),
         Column("bootstrap 95%", numeric=True),
-        Column("launches", numeric=True),
-        Column("rounds", numeric=True),
+        Column("rounds in launches", numeric=True),
     )
     note = (
         "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
@@ -79,8 +78,7 @@ def _statistics_row(one: Judged) -> tuple[Line, ...]:
         (words.MISSING if seen is None else words.about(seen),),
         (words.probability(case.mann_whitney_p),),
         (words.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else words.MISSING,),
-        (str(case.launches),),
-        (str(case.rounds),),
+        (f"{case.rounds} in {case.launches}",),
     )
 
 
@@ -150,14 +148,17 @@ def conditions(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
         for number, launch in enumerate(case.launches, start=1)
     )
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
-    blocks += [Bullets(tuple((note,) for note in record.notes))] if record.notes else []
-    if any(launch.telemetry for case in record.cases for launch in case.launches):
+    if record.notes:
+        blocks += [Paragraph(("How it was measured:",)), Bullets(tuple((note,) for note in record.notes))]
+    if any(_was_read(launch.telemetry) for case in record.cases for launch in case.launches):
         columns = (Column("case"), Column("launch", numeric=True), Column("order"), *_TELEMETRY)
         blocks.append(Table(columns, rows))
     elif rows:
         blocks.append(Paragraph((f"Clocks, temperature and power: {words.NOT_MEASURED}.",)))
-    title = f"Clocks, temperature, warnings ({len(warnings)})" if warnings else "Clocks, temperature"
-    return Section(title, tuple(blocks), worth=30) if blocks else None
+    title = ["Clocks", "temperature"]
+    title += ["notes"] if record.notes else []
+    title += [f"warnings ({len(warnings)})"] if warnings else []
+    return Section(", ".join(title), tuple(blocks), worth=30) if blocks else None
 
 
 _TELEMETRY = (
@@ -171,7 +172,7 @@ _TELEMETRY = (
 
 def _telemetry_row(name: Piece, number: int, launch: Launch) -> tuple[Line, ...]:
     seen = launch.telemetry or Telemetry()
-    throttled = ", ".join(seen.throttle_reasons) or ("nothing" if launch.telemetry else words.MISSING)
+    throttled = ", ".join(seen.throttle_reasons) or ("nothing" if _was_read(seen) else words.MISSING)
     return (
         (name,),
         (str(number),),
@@ -182,6 +183,11 @@ def _telemetry_row(name: Piece, number: int, launch: Launch) -> tuple[Line, ...]
         (_with_unit(seen.power_w, "W"),),
         (throttled,),
     )
+
+
+def _was_read(telemetry: Telemetry | None) -> bool:
+    """Whether a device said anything: a CPU has telemetry without readings."""
+    return telemetry is not None and telemetry != Telemetry()
 
 
 def machine(record: RunRecord) -> Section | None:

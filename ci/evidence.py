@@ -21,11 +21,9 @@ class Group:
 
     values: Array
     variances: Array
+    rounds: Array
     prior: float
     prior_df: float
-
-    def without(self, index: int) -> Group:
-        return replace(self, values=np.delete(self.values, index), variances=np.delete(self.variances, index))
 
     @property
     def scatter(self) -> float:
@@ -36,8 +34,10 @@ class Group:
     def df(self) -> int:
         return len(self.values) - 1
 
-    def agrees(self, p: float) -> bool:
-        return self.df < 1 or stats.scatter_p(self.scatter, self.df) >= p
+    @property
+    def scatter_p(self) -> float:
+        """The chance of launches scattering this much where they scatter as the prior and their rounds say."""
+        return stats.scatter_p(self.scatter, self.df) if self.df else 1.0
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Evidence:
         if base:
             before = _pool(base[0], 1.0)
             zero, noise = before.change, before.error**2 + head.prior**2
-        pairs = zip(head.values, head.variances, strict=True)
-        return [Location(float(value) - zero, float(variance) + noise) for value, variance in pairs]
+        launches = zip(head.values, head.variances, head.rounds, strict=True)
+        return [Location(float(v) - zero, float(s) + noise, float(n)) for v, s, n in launches]
 
 
 def _pool(group: Group, expected_scatter: float) -> Pooled:
@@ -127,7 +127,7 @@ def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evi
     spread = policy.spread
     groups, odd = [], []
     for side in (base, head):
-        levels = [stats.locate(np.log(samples), _log_step(samples)) for samples in side]
+        levels = stats.levels([np.log(samples) for samples in side], _log_step(np.concatenate(side)))
         group, strange = _settle(_group(levels, spread.process_pct, spread.process_prior_launches), policy)
         groups.append(group)
         odd += strange
@@ -178,26 +178,25 @@ def _rounding(launches: Sequence[Array]) -> float:
 
 
 def _group(locations: Sequence[Location], prior_pct: float, prior_launches: int) -> Group:
-    values = np.array([found.value for found in locations])
-    variances = np.array([found.variance for found in locations])
-    return Group(values, variances, math.log1p(prior_pct / 100), prior_launches)
+    """The launches with what is known beforehand, which weighs no more than the rounds that it is applied to."""
+    columns = np.array([(found.value, found.variance, found.rounds) for found in locations]).T
+    prior_df = 1 / (1 / prior_launches + 1 / float(columns[2].sum()))
+    return Group(columns[0], columns[1], columns[2], math.log1p(prior_pct / 100), prior_df)
 
 
 def _settle(group: Group, policy: Policy) -> tuple[Group, list[Finding]]:
-    """The launches that agree: one that stands alone is left out, and where the others disagree it is said."""
+    """Launches that scatter more than anything known explains are judged by their own scatter alone; and it is said."""
     limits = policy.limits
-    if group.agrees(limits.odd_launch_p):
+    if group.scatter_p >= limits.disagree_p:
         return group, []
-    deviations = [abs(value - np.delete(group.values, i).mean()) for i, value in enumerate(group.values)]
-    alone = int(np.argmax(deviations))
-    rest = group.without(alone)
-    far = deviations[alone] > math.log1p(limits.lone_launch_pct / 100)
-    if rest.df >= policy.launches.to_block - 1 and far and rest.agrees(limits.odd_launch_p):
-        apart = percent(float(group.values[alone] - rest.values.mean()))
-        message = f"launch {alone + 1} stands alone, {apart:+.1f}% off the {len(rest.values)} others, and is left out"
-        return rest, [Finding("lone_launch", message, False)]
-    # Launches that scatter more than anything known explains are judged by their own scatter alone.
-    group = replace(group, prior_df=0)
-    scatter = percent(float(np.ptp(group.values)))
-    message = f"launches disagree by {scatter:.1f}%, more than their rounds explain"
-    return group, [Finding("launches_disagree", message, scatter > limits.scatter_pct)]
+    alone = replace(group, prior_df=0)
+    apart = percent(float(np.ptp(group.values)))
+    disqualifies = apart > limits.disagree_pct
+    others = [np.delete(group.values, index) for index in range(len(group.values))]
+    odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(group.values, others, strict=True)]))
+    if group.df >= 2 and np.ptp(others[odd]) < limits.lone_share * np.ptp(group.values):
+        off = percent(float(group.values[odd] - others[odd].mean()))
+        message = f"launch {odd + 1} stands alone, {off:+.1f}% off the {len(others[odd])} others"
+        return alone, [Finding("lone_launch", message, disqualifies)]
+    message = f"launches disagree by {apart:.1f}%, more than their rounds explain"
+    return alone, [Finding("launches_disagree", message, disqualifies)]

@@ -97,61 +97,59 @@ def of_samples(base: Sequence[Array], head: Sequence[Array], paired: bool, limit
 
 def _few_values(base: Sequence[Array], head: Sequence[Array], limits: Limits) -> Iterator[Finding]:
     for side, launches in (("base", base), ("head", head)):
-        different = len(np.unique(np.concatenate(launches)))
+        times = np.sort(np.concatenate(launches))
+        cut = len(times) // 20
+        different = len(np.unique(times[cut : len(times) - cut]))
         if different < limits.distinct_values:
-            rounds = sum(map(len, launches))
             values = "value" if different == 1 else "values"
-            yield Finding(
-                "few_values",
-                f"the {rounds} times of the {side} take only {different} {values}: the clock is too coarse",
-                True,
-            )
+            only = f"nine tenths of the {side}'s {len(times)} times take only {different} {values}"
+            yield Finding("few_values", f"{only}: the clock is too coarse", True)
 
 
 def _bimodal(base: Sequence[Array], head: Sequence[Array], paired: bool, limits: Limits) -> Iterator[Finding]:
     apart = math.log1p(limits.mode_distance_pct / 100)
-
-    def split(values: Array, share: float) -> stats.Modes | None:
-        found = stats.modes(values)
-        far = found.high - found.low > apart and found.smaller_share >= share
-        return found if far and found.middle_share <= limits.mode_overlap else None
-
     for side, launches in (("base", base), ("head", head)):
-        for index, samples in enumerate(launches):
-            found = split(np.log(samples), limits.mode_share)
-            if found is None:
-                continue
-            # Where both sides change mode together, the ratio of a round does not show it.
-            harmless = paired and split(np.log(head[index] / base[index]), limits.mode_share / 2) is None
-            yield Finding(
-                "bimodal",
-                f"the {side} jumps between {math.exp(found.low):.4g} and {math.exp(found.high):.4g} µs "
-                f"in launch {index + 1}{', but base and head jump together' if harmless else ''}",
-                disqualifies=not harmless,
-            )
-            break
+        found = stats.modes(np.log(np.concatenate(launches)))
+        distance = found.high - found.low
+        two = (
+            distance > apart and found.smaller_share >= limits.mode_share and found.middle_share <= limits.mode_overlap
+        )
+        if not two:
+            continue
+        # Where both sides change mode in the same rounds, the rounds' ratios do not show it.
+        together = paired and _reach(base, head, limits.mode_share) < 0.75 * distance
+        low, high = math.exp(found.low), math.exp(found.high)
+        tail = ", base and head together" if together else ""
+        yield Finding("bimodal", f"the {side} jumps between {low:.4g} and {high:.4g} µs{tail}", not together)
+
+
+def _reach(base: Sequence[Array], head: Sequence[Array], tail: float) -> float:
+    """From the lower to the upper `tail` of the rounds' log ratios."""
+    low, high = np.quantile(np.log(np.concatenate(head) / np.concatenate(base)), (tail, 1 - tail))
+    return float(high - low)
 
 
 def _drift(base: Sequence[Array], head: Sequence[Array], paired: bool, limits: Limits) -> Iterator[Finding]:
     allowed = math.log1p(limits.drift_pct / 100)
-    certain = 5.0
 
-    def drifting(values: Array) -> float | None:
-        change, errors = stats.drift(values)
-        return change if abs(change) > allowed and errors > certain else None
+    def first_drift(launches: Sequence[Array]) -> tuple[int, float] | None:
+        moves = ((index, *stats.drift(np.log(samples))) for index, samples in enumerate(launches, 1))
+        return next(
+            ((index, change) for index, change, p in moves if abs(change) > allowed and p < limits.drift_p), None
+        )
 
-    for index, (b, h) in enumerate(zip(base, head, strict=False), 1):
-        if paired and (apart := drifting(np.log(h / b))) is not None:
-            message = f"head moved by {percent(apart):+.1f}% against base within launch {index}"
-            yield Finding("drift", message, True)
-            return
+    ratios = [h / b for b, h in zip(base, head, strict=True)] if paired else []
+    if moved := first_drift(ratios):
+        launch, change = moved
+        yield Finding("drift", f"head moved by {percent(change):+.1f}% against base within launch {launch}", True)
+        return
     for side, launches in (("base", base), ("head", head)):
-        for index, samples in enumerate(launches, 1):
-            if (moved := drifting(np.log(samples))) is not None:
-                tail = ", base and head together" if paired else ""
-                message = f"the {side} drifted by {percent(moved):+.1f}% within launch {index}{tail}"
-                yield Finding("drift", message, disqualifies=not paired)
-                return
+        if moved := first_drift(launches):
+            launch, change = moved
+            tail = ", base and head together" if paired else ""
+            yield Finding(
+                "drift", f"the {side} drifted by {percent(change):+.1f}% within launch {launch}{tail}", not paired
+            )
 
 
 def _noise(base: Sequence[Array], head: Sequence[Array], limits: Limits) -> Iterator[Finding]:

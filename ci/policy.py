@@ -43,6 +43,7 @@ class Certainty(Section):
     """How sure the judge must be before it says something."""
 
     alpha: Probability = 0.001
+    baseline_alpha: Probability = 0.005
     equivalence_alpha: Probability = 0.01
     interval_level: Probability = 0.95
     power: Probability = 0.95
@@ -62,7 +63,7 @@ class Spread(Section):
     """What is known beforehand of how far launches scatter, and of errors that no number of rounds removes."""
 
     launch_pct: Percent = 0.05
-    prior_launches: Positive = 20
+    prior_launches: Positive = 10
     process_pct: Percent = 0.15
     process_prior_launches: Positive = 10
     baseline_drift_pct: PercentOrNone = 0.5
@@ -84,12 +85,13 @@ class Limits(Section):
     clock_change_pct: Percent = 2.0
     distinct_values: Positive = 3
     mode_distance_pct: Percent = 3.0
-    mode_share: Share = 0.2
+    mode_share: Share = 0.15
     mode_overlap: Share = 0.05
     drift_pct: Percent = 1.0
-    lone_launch_pct: Percent = 0.5
-    scatter_pct: Percent = 1.0
-    odd_launch_p: Probability = 1e-4
+    drift_p: Probability = 1e-6
+    disagree_p: Probability = 1e-4
+    disagree_pct: Percent = 1.0
+    lone_share: Share = 0.25
     floor_tolerance: Share = 0.05
 
 

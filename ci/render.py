@@ -47,8 +47,13 @@ def page(said: Report) -> str:
     environment = _html()
     style = Markup(environment.get_template("page.css").render())  # noqa: S704 (a file of ours)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    title = "".join(map(_plain, said.headline[1:])).strip()
+    title = first_line(said).partition(" ")[2]
     return environment.get_template("page.html.jinja").render(said=said, style=style, digest=digest, title=title)
+
+
+def first_line(said: Report) -> str:
+    """The verdict in words as plain text: "❌ Slower: S=512 B=32 H=8 fp16 by 4.9% (4.8 to 5.0%) on the L4"."""
+    return escape.visible("".join(map(_plain, said.headline)))
 
 
 def show(text: str, console: Console) -> None:
@@ -135,7 +140,8 @@ def _environment(**options: Any) -> jinja2.Environment:
 
 
 def _markdown_line(line: Line) -> Markdown:
-    return Markdown("".join(map(_markdown_piece, line)).strip())
+    # A line of spaces would leave a list item or a paragraph that the next block slips into.
+    return Markdown("".join(map(_markdown_piece, line)).strip() or escape.code(""))
 
 
 def _markdown_piece(piece: Piece) -> str:

@@ -73,7 +73,7 @@ def report(record: RunRecord, verdict: RecordVerdict, gates: Gates, baseline: Re
     return Report(
         headline=(said.mark, f" {said.verdict}: ", *said.rest),
         summary=headline.summary(record, verdict, cases),
-        remarks=_precision(record),
+        remarks=(*_one_library(record), *_precision(record)),
         cases=shown,
         folded=folded,
         folded_title=words.counted(len(folded.rows), "unchanged case") if folded else "",
@@ -185,6 +185,14 @@ def _verdict(one: Judged, gates: Gates) -> str:
 
 
 # Lines around the table -----------------------------------------------------------------------------------------------
+
+
+def _one_library(record: RunRecord) -> tuple[Line, ...]:
+    """A remark where base and head compiled to the same: then no difference could be found."""
+    libraries = {build.side: build.library_sha256 for build in record.build if build.library_sha256}
+    if "base" not in libraries or libraries["base"] != libraries.get("head"):
+        return ()
+    return ((Mark.SAME, " Base and head compile to the same library, which was timed against itself."),)
 
 
 def _precision(record: RunRecord) -> tuple[Line, ...]:

@@ -26,10 +26,14 @@ STEPS = 30
 SHAPE_BINS = 512
 SHAPE_REACH = 8.0
 """The shape of the noise is learnt within so many robust standard deviations; beyond, a sample has no influence."""
+SHAPE_WIDENINGS = (3.0, 1.7, 1.0, 1.0)
+"""Bandwidths of the passes in which launches are aligned, in multiples of the last."""
 SHAPE_GAIN = 0.9
 """The shape is used where it makes the standard error at least this much smaller …"""
 SHAPE_AGREES = 3.0
 """… and its answer lies within so many standard errors of Huber's."""
+OUTLIER_REACH = 5.0
+"""Robust standard deviations beyond which a sample is no part of a mode."""
 MODE_MIDDLE = (0.25, 0.75)
 """Two modes are apart where hardly a sample lies in the middle half of the way between them."""
 
@@ -43,51 +47,74 @@ class Location:
 
     value: float
     variance: float
+    rounds: float
+    """How many independent rounds would say as much."""
 
 
-def locate(values: Array, step: float = 0.0) -> Location:
-    """Huber's M-estimate of `values` (rounds,) in order of time, with the variance that its influence values show.
+@dataclass(frozen=True)
+class _Estimate:
+    """An M-estimate of one launch, and the influence values of its rounds in order of time, around 0."""
 
-    The variance is inflated where neighbouring rounds are alike. `step` is the clock's step in the same unit: half of
-    it is the smallest scale used, so that values which fall on a few ticks are averaged over ticks, not voted on.
+    value: float
+    influence: Array
+
+
+def levels(launches: Sequence[Array], step: float) -> list[Location]:
+    """Huber's location of each launch's log times; `step` is the clock's, in log time."""
+    return _located([_huber(values, step) for values in launches])
+
+
+def _located(estimates: Sequence[_Estimate]) -> list[Location]:
+    """With the variances that the influence values show, inflated where neighbouring rounds are alike."""
+    inflation = autocorrelation_inflation([estimate.influence for estimate in estimates])
+    found = []
+    for estimate in estimates:
+        n = len(estimate.influence)
+        independent = float(estimate.influence @ estimate.influence) / (n * (n - 1))
+        found.append(Location(estimate.value, inflation * independent, n / inflation))
+    return found
+
+
+def _huber(values: Array, step: float) -> _Estimate:
+    """Huber's M-estimate of location.
+
+    Half of `step` is the smallest scale used, so that values on a few ticks are averaged over ticks, not voted on.
     """
     centre = float(np.median(values))
     scale = max(NORMAL_MAD * float(np.median(np.abs(values - centre))), step / 2)
     if scale == 0.0:
-        return Location(centre, 0.0)
+        return _Estimate(centre, np.zeros(len(values)))
     bound = HUBER_K * scale
     for _ in range(STEPS):
         shift = float(np.clip(values - centre, -bound, bound).mean())
-        inside = float(np.mean(np.abs(values - centre) <= bound))
-        centre += shift / max(inside, 0.5)
+        inside = max(float(np.mean(np.abs(values - centre) <= bound)), 0.5)
+        centre += shift / inside
         if abs(shift) < 1e-9 * scale:
             break
-    inside = max(float(np.mean(np.abs(values - centre) <= bound)), 0.5)
-    return Location(centre, _mean_variance(np.clip(values - centre, -bound, bound) / inside))
+    return _Estimate(centre, np.clip(values - centre, -bound, bound) / inside)
 
 
-def _mean_variance(influence: Array) -> float:
-    """Variance of an estimate whose influence values these are, in order of time, around 0."""
-    independent = float(influence @ influence) / (len(influence) * (len(influence) - 1))
-    return independent * autocorrelation_inflation(influence)
+def autocorrelation_inflation(series: Sequence[Array]) -> float:
+    """How much more means of such series vary than if their values were independent; at least 1.
 
-
-def autocorrelation_inflation(influence: Array) -> float:
-    """How much more a mean of these values varies than if they were independent; at least 1.
-
-    1 + 2 Σ ρ_k over the leading lags whose correlation stands above two standard errors (the initial positive sequence
-    of Geyer 1992, cut where it is lost in noise).
+    1 + 2 Σ ρ_k over the leading lags whose correlation, over all series, stands above two standard errors (the initial
+    positive sequence of Geyer 1992, cut where noise begins). Taking the mean out of n values lowers each ρ_k by
+    inflation / n, which is put back.
     """
-    n = len(influence)
-    total = float(influence @ influence)
-    if total == 0.0 or n < 8:
+    total = sum(float(values @ values) for values in series)
+    n = float(np.mean([len(values) for values in series]))
+    if total == 0.0:
         return 1.0
-    inflation = 1.0
-    for lag in range(1, n // 4):
-        correlation = float(influence[lag:] @ influence[:-lag]) / total
-        if correlation < 2 / math.sqrt(n):
+    correlations = []
+    for lag in range(1, int(n) // 4):
+        correlation = sum(float(values[lag:] @ values[:-lag]) for values in series) / total
+        if correlation < 2 / math.sqrt(n * len(series)):
             break
-        inflation += 2 * correlation
+        correlations.append(correlation)
+    inflation = 1.0
+    for _ in range(len(correlations)):
+        lost = inflation / n
+        inflation = 1 + 2 * sum((correlation + lost) / (1 + lost) for correlation in correlations)
     return inflation
 
 
@@ -102,7 +129,7 @@ def changes(base: Sequence[Array], head: Sequence[Array], paired: bool, step: fl
     fall into two peaks, as on a bandwidth-bound kernel, its variance is half or a third. It is used only where it
     agrees with the first, so that a change of shape is not mistaken for no change. `step`: the clock's, in log time.
     """
-    plain = [_plain_change(b, h, paired, step) for b, h in zip(base, head, strict=True)]
+    plain = _located([_plain_change(b, h, paired, step) for b, h in zip(base, head, strict=True)])
     aligned = _aligned_changes(base, head, step)
     if aligned is None:
         return plain
@@ -111,43 +138,46 @@ def changes(base: Sequence[Array], head: Sequence[Array], paired: bool, step: fl
     return aligned if after < SHAPE_GAIN * before and apart <= SHAPE_AGREES * before else plain
 
 
-def _plain_change(base: Array, head: Array, paired: bool, step: float) -> Location:
+def _plain_change(base: Array, head: Array, paired: bool, step: float) -> _Estimate:
     if paired:
-        return locate(head - base, step)
-    was, now = locate(base, step), locate(head, step)
-    return Location(now.value - was.value, was.variance + now.variance)
+        return _huber(head - base, step)
+    was, now = _huber(base, step), _huber(head, step)
+    return _Estimate(now.value - was.value, now.influence - was.influence)
 
 
 def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) -> list[Location] | None:
     """Each launch's shift between the sides, by the score -f'/f of the noise's density f in the other launches.
 
     An adaptive M-estimate (Stone 1975; Bickel 1982). Learning f from the other launches keeps it independent of the
-    launch that it is used on, so the usual variance of an M-estimate holds. None where nothing can be learnt.
+    launch that it is used on, so the usual variance of an M-estimate holds. f starts wide and is sharpened as launches
+    are aligned better. None where nothing can be learnt.
     """
     if len(base) < 2:
         return None
-    starts = [(locate(b, step).value, locate(h, step).value) for b, h in zip(base, head, strict=True)]
-    noise = [np.concatenate((b - s[0], h - s[1])) for b, h, s in zip(base, head, starts, strict=True)]
-    low, middle, high = np.quantile(np.concatenate(noise), (0.1587, 0.5, 0.8413))
+    sides = [*base, *head]
+    centres = [_huber(values, step).value for values in sides]
+    low, middle, high = np.quantile(np.concatenate(_centred(sides, centres)), (0.1587, 0.5, 0.8413))
     spread = float(high - low) / 2
     if spread == 0.0:
         return None
     edges = np.linspace(middle - SHAPE_REACH * spread, middle + SHAPE_REACH * spread, SHAPE_BINS + 1)
-    counts = np.stack([np.histogram(values, edges)[0] for values in noise]).astype(float)
-    shifts, influences, slopes = [], [], []
-    for index, (b, h) in enumerate(zip(base, head, strict=True)):
-        score = _Score.of(counts.sum(axis=0) - counts[index], edges, spread, step)
-        was, now = (score.locate(values, start) for values, start in zip((b, h), starts[index], strict=True))
-        shifts.append(now - was)
-        influences.append(score(h - now) - score(b - was))
-        slopes.append(score.mean_slope(b - was) + score.mean_slope(h - now))
-    slope = float(np.mean(slopes)) / 2
+    for widening in SHAPE_WIDENINGS:
+        counts = np.stack([np.histogram(values, edges)[0] for values in _centred(sides, centres)]).astype(float)
+        by_launch = counts[: len(base)] + counts[len(base) :]
+        others = by_launch.sum(axis=0) - by_launch
+        scores = 2 * [_Score.of(each, edges, spread, step, widening) for each in others]
+        centres = [score.locate(v, centre) for score, v, centre in zip(scores, sides, centres, strict=True)]
+    noise = _centred(sides, centres)
+    slope = float(np.mean([score.mean_slope(values) for score, values in zip(scores, noise, strict=True)]))
     if slope <= 0.0:
         return None
-    return [
-        Location(shift, _mean_variance((values - values.mean()) / slope))
-        for shift, values in zip(shifts, influences, strict=True)
-    ]
+    influences = [score(values) / slope for score, values in zip(scores, noise, strict=True)]
+    pairs = zip(centres, centres[len(base) :], influences, influences[len(base) :], strict=False)
+    return _located([_Estimate(now - was, h - b - np.mean(h - b)) for was, now, b, h in pairs])
+
+
+def _centred(sides: Sequence[Array], centres: Sequence[float]) -> list[Array]:
+    return [values - centre for values, centre in zip(sides, centres, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -162,10 +192,10 @@ class _Score:
     """The longest step of one iteration."""
 
     @classmethod
-    def of(cls, counts: Array, edges: Array, spread: float, step: float) -> _Score:
-        """From a histogram, smoothed by Silverman's (1986) bandwidth, or the clock's step where that is larger."""
+    def of(cls, counts: Array, edges: Array, spread: float, step: float, widening: float) -> _Score:
+        """From a histogram, smoothed by `widening` times Silverman's (1986) bandwidth, at least by the clock's step."""
         cell = float(edges[1] - edges[0])
-        bandwidth = max(0.9 * spread * counts.sum() ** -0.2, step)
+        bandwidth = max(widening * 0.9 * spread * counts.sum() ** -0.2, step)
         reach = math.ceil(4 * bandwidth / cell)
         kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * cell / bandwidth) ** 2)
         density = np.convolve(counts, kernel / kernel.sum())[reach : reach + len(counts)]
@@ -194,19 +224,20 @@ class _Score:
 
 
 def clock_step(samples: Array) -> float:
-    """The step in which the middle half of these times come, in their unit; 0 where they are equal.
+    """The step in which these times come, in their unit; 0 where all are equal.
 
-    Half of the way between the quartiles is crossed in gaps of at least this size, so that a small jitter around coarse
-    ticks does not hide the ticks.
+    Half of the shortest way that holds two fifths of the samples is crossed in gaps of at least this size: a jitter
+    around coarse ticks does not hide the ticks, and the way between two modes or to an outlier is not taken for one.
+    Where these are all equal, it is the smallest gap between any two.
     """
     values = np.sort(samples)
-    cut = len(values) // 4
-    values = values[cut : len(values) - cut]
-    gaps = np.sort(np.diff(values))
-    span = gaps.sum()
-    if span == 0.0:
-        return 0.0
-    return float(gaps[np.searchsorted(np.cumsum(gaps), span / 2)])
+    held = max(2, math.ceil(0.4 * len(values)))
+    start = int(np.argmin(values[held - 1 :] - values[: len(values) - held + 1]))
+    gaps = np.sort(np.diff(values[start : start + held]))
+    if span := float(gaps.sum()):
+        return float(gaps[np.searchsorted(np.cumsum(gaps), span / 2)])
+    gaps = np.diff(np.unique(values))
+    return float(gaps.min()) if len(gaps) else 0.0
 
 
 def rounding_bias(samples: Array, step: float) -> float:
@@ -444,24 +475,25 @@ class Modes:
 
 
 def modes(values: Array) -> Modes:
-    """The best split of `values` in two (least squares within the groups, Fisher 1958), outliers pulled in first."""
-    ordered = np.sort(values)
-    ordered = np.clip(ordered, *np.quantile(ordered, (0.02, 0.98)))
+    """The best split of `values` in two (least squares within the groups, Fisher 1958), without far outliers."""
+    low, middle, high = np.quantile(values, (0.1587, 0.5, 0.8413))
+    ordered = np.sort(values[np.abs(values - middle) <= OUTLIER_REACH * (high - low) / 2])
     n = len(ordered)
+    if n < 2:
+        return Modes(float(middle), float(middle), 0.0, 0.0)
     sums = np.cumsum(ordered)
     left = np.arange(1, n)
     between = (sums[-1] * left / n - sums[:-1]) ** 2 / (left * (n - left))
     cut = int(np.argmax(between)) + 1
     low, high = float(np.median(ordered[:cut])), float(np.median(ordered[cut:]))
     edges = [low + part * (high - low) for part in MODE_MIDDLE]
-    middle = float(np.mean((ordered > edges[0]) & (ordered < edges[1])))
-    return Modes(low, high, min(cut, n - cut) / n, middle)
+    inside = float(np.mean((ordered > edges[0]) & (ordered < edges[1])))
+    return Modes(low, high, min(cut, n - cut) / n, inside)
 
 
 def drift(values: Array) -> tuple[float, float]:
-    """How far the last third of `values` (in order of time) lies above the first third, and that in standard errors."""
+    """How far the median of the last third of `values` (in order of time) lies above the first third's, and the p of
+    their being alike (Mann-Whitney)."""
     third = len(values) // 3
-    first, last = locate(values[:third]), locate(values[-third:])
-    change = last.value - first.value
-    error = math.sqrt(first.variance + last.variance)
-    return change, abs(change) / error if error > 0 else math.inf if change else 0.0
+    first, last = values[:third], values[-third:]
+    return float(np.median(last) - np.median(first)), mann_whitney_p(first, last)

@@ -268,7 +268,8 @@ class _Claim:
             count = len(case.groups[-1].values)
             return stats.look_alpha(alpha, count, launches.minimum, launches.limit, certainty.spending_shape)
 
-        return cls(pooled, p, level(certainty.alpha), level(certainty.equivalence_alpha), max(1, family))
+        alpha = certainty.alpha if len(case.groups) == 1 else certainty.baseline_alpha
+        return cls(pooled, p, level(alpha), level(certainty.equivalence_alpha), max(1, family))
 
     @property
     def direction(self) -> Direction:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from bench import library
 from bench.build import build_tree
@@ -38,6 +37,8 @@ def register_fake() -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def kernel(kernel_library: Library, register_fake: Callable[[str], None]) -> Any:
     """The operators `forward` and `forward_out` of the working tree, ready to be called and traced."""
+    import torch  # here, because the tests of ci run without it
+
     library.load(kernel_library)
     register_fake(kernel_library.manifest.namespace)
     return getattr(torch.ops, kernel_library.manifest.namespace)

@@ -320,7 +320,8 @@ def _minimal() -> Example:
 
 def _cpu() -> Example:
     two = tuple(
-        case(128, b, 2400.0 * b, 0.1, dtype="float32", launch={"telemetry": None, "graph_us": {}}) for b in (1, 2)
+        case(128, b, 2400.0 * b, 0.1, dtype="float32", launch={"telemetry": Telemetry(), "graph_us": {}})
+        for b in (1, 2)
     )
     environment = Environment(device=EPYC, torch="2.13.0+cpu", python="3.11.2", os="Linux 6.8")
     note = "CPU kernel: no GPU on this machine; fuzzed at S=1 to 128."

@@ -218,6 +218,16 @@ def test_what_was_not_measured_is_written_as_missing() -> None:
     ]  # fmt: skip
 
 
+def test_one_library_on_both_sides_is_said_above_the_table() -> None:
+    run, verdicts = mix(["unchanged"])
+    twins = tuple(build.model_copy(update={"library_sha256": "ab" * 32}) for build in run.build)
+    same_code = report(run.model_copy(update={"build": twins}), judge(Outcome.EQUIVALENT, *verdicts), Gates())
+    assert [plain(line) for line in same_code.remarks] == [
+        "✅ Base and head compile to the same library, which was timed against itself."
+    ]
+    assert report(run, judge(Outcome.EQUIVALENT, *verdicts), Gates()).remarks == ()
+
+
 # ---- correctness -----------------------------------------------------------------------------------------------------
 
 

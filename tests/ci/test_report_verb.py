@@ -1,0 +1,87 @@
+"""`kernelgate report`: files in, comment and page out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from report_examples import EXAMPLES
+
+from bench import record
+from ci.cli import run
+from ci.render import MARKER
+
+
+@pytest.fixture
+def slower(tmp_path: Path) -> Path:
+    path = tmp_path / "run.json"
+    record.write(EXAMPLES["slower"]().record, path)
+    return path
+
+
+def test_the_comment_is_printed_as_markdown(slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", str(slower)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("### ❌ Slower: S=512 B=32 H=8 fp16 by 4.9")
+    assert printed.endswith(f"\n{MARKER}\n")
+
+
+def test_files_are_written_and_nothing_is_printed(slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = slower.parent / "new" / "comment.md"
+    html = slower.parent / "new" / "page.html"
+    assert run(["report", str(slower), "-o", str(out), "--html", str(html)]) == 0
+    assert capsys.readouterr().out == ""
+    assert out.read_text(encoding="utf-8").startswith("### ❌ Slower: ")
+    assert html.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_baseline_is_named_by_its_file(slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    baseline = slower.parent / "l4.json"
+    record.write(EXAMPLES["equivalent"]().record, baseline)
+    assert run(["report", str(slower), "--baseline", str(baseline)]) == 0
+    assert "⚠️ against the baseline `l4.json`: slower, " in capsys.readouterr().out
+
+
+def test_the_profile_decides_what_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, policy = tmp_path / "run.json", tmp_path / "policy.toml"
+    record.write(EXAMPLES["certain_below_gate"]().record, path)
+    policy.write_text("[profiles.strict.gates]\nregression_pct = 1.0\n", encoding="utf-8")
+    assert run(["report", str(path), "--policy", str(policy)]) == 0
+    assert capsys.readouterr().out.startswith("### ⚠️ A little slower: ")
+    assert run(["report", str(path), "--policy", str(policy), "--profile", "strict"]) == 0
+    assert capsys.readouterr().out.startswith("### ❌ Slower: ")
+
+
+def test_a_wrong_result_renders_and_exits_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.json"
+    record.write(EXAMPLES["wrong_result"]().record, path)
+    assert run(["report", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("### 🛑 Wrong result: 3 of 38 fuzz cases fail; speed was not judged")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot be read"), ("{", "is not a kernelgate.run/1 record"), ('{"surprise": 1}', "surprise")],
+)
+def test_a_broken_record_is_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, said: str
+) -> None:
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    assert run(["report", str(path)]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert "Traceback" not in printed.err
+
+
+def test_a_file_that_cannot_be_written_is_named(slower: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocked = slower / "comment.md"
+    assert run(["report", str(slower), "-o", str(blocked)]) == 3
+    assert f"{blocked}: cannot be written: " in capsys.readouterr().err
+
+
+def test_wrong_words_are_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report"]) == 64
+    assert "Missing argument" in capsys.readouterr().err
