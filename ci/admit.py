@@ -63,7 +63,9 @@ def _pull(bot: Bot, number: int) -> Any:
 def _approved_by(bot: Bot, run: str) -> list[str]:
     """Who approved the run for the forks' environment."""
     # PyGithub has no method for a run's approvals.
-    _, reviews = bot.repository.requester.requestJsonAndCheck("GET", f"{bot.repository.url}/actions/runs/{run}/approvals")
+    _, reviews = bot.repository.requester.requestJsonAndCheck(
+        "GET", f"{bot.repository.url}/actions/runs/{run}/approvals"
+    )
     return [
         review["user"]["login"]
         for review in reviews

@@ -77,15 +77,35 @@ def report(
         render.show(render.comment(said), Console())
 
 
+@cli.command()
+@click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
+def admit(head_sha: str) -> None:
+    """On the GPU runner: may this run measure this commit?
+
+    A pull request's head must not have moved on, and the run of a fork must have been approved. Needs GITHUB_TOKEN and
+    the variables of a workflow run. Exit codes: 0 yes, 3 no (why).
+    """
+    from ci import admit
+    from ci.actions import Step
+    from ci.github import connect
+
+    step = Step()
+    step.log(admit.admit(connect(step), step, head_sha))
+
+
 def main() -> None:
     """The `kernelgate` command. Errors that a user can mend are printed in a sentence, never as a traceback."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one verb and returns its exit code: a verb returns its own, errors carry theirs."""
+    """Runs one verb and returns its exit code: a verb returns its own, errors carry theirs.
+
+    An option may also be a variable, such as KERNELGATE_BENCH_CASE for `bench --case`: that is how workflows hand on
+    what people typed, which then never meets a shell.
+    """
     try:
-        code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False)
+        code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
     except click.ClickException as error:
         error.show()
         return UsageError.exit_code
