@@ -68,10 +68,10 @@ class Step:
         for name, value in values.items():
             if len(value.splitlines()) > 1 or value.endswith(("\n", "\r")):
                 raise UsageError(f"output {name}: a value with line breaks cannot be handed on")
-        name = self.environment.get("GITHUB_OUTPUT")
-        lines = "".join(f"{name_}={value}\n" for name_, value in values.items())
-        if name:
-            with Path(name).open("a", encoding="utf-8") as file:
+        file_name = self.environment.get("GITHUB_OUTPUT")
+        lines = "".join(f"{name}={value}\n" for name, value in values.items())
+        if file_name:
+            with Path(file_name).open("a", encoding="utf-8") as file:
                 file.write(lines)
         else:
             click.echo(lines, nl=False)

@@ -150,8 +150,16 @@ def _belongs(found: RunRecord, expected: Expected, name: str) -> None:
         ("repository", subject.repository, expected.repository),
         ("run", subject.run_id, expected.run_id),
         ("attempt", subject.run_attempt, expected.run_attempt),
-        *(("commit of the head's build", build.sha, expected.head_sha) for build in found.build if build.side == "head"),
-        *(("commit of the base's build", build.sha, expected.base_sha) for build in found.build if build.side == "base"),
+        *(
+            ("commit of the head's build", build.sha, expected.head_sha)
+            for build in found.build
+            if build.side == "head"
+        ),
+        *(
+            ("commit of the base's build", build.sha, expected.base_sha)
+            for build in found.build
+            if build.side == "base"
+        ),
     )
     for what, said, known in facts:
         if said is not None and known is not None and said != known:

@@ -45,7 +45,9 @@ def compare(
 
 
 @cli.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--from", "folder", type=click.Path(path_type=Path), help="The folder that `kernelgate fetch` filled.")
+@click.option("--post", is_flag=True, help="With --from: post comment, check run, label and job summary.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Say as well how the head stands to this baseline.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
 @click.option(
@@ -54,9 +56,19 @@ def compare(
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option("--profile", default="default", show_default=True, help="The policy's profile, such as strict.")
 def report(
-    run: Path, baseline: Path | None, html: Path | None, output: Path | None, policy_file: Path | None, profile: str
-) -> None:
+    run: Path | None,
+    folder: Path | None,
+    post: bool,
+    baseline: Path | None,
+    html: Path | None,
+    output: Path | None,
+    policy_file: Path | None,
+    profile: str,
+) -> int:
     """Render the pull-request comment of a run record, and the HTML page with its plots.
+
+    With --from it is the comment on everything that a workflow run left behind, and --post puts it on the pull
+    request (needs GITHUB_TOKEN and GITHUB_REPOSITORY).
 
     In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
@@ -67,14 +79,78 @@ def report(
     from ci import policy, render
     from ci.report import judged_report
 
-    stored = (baseline.name, record.read(baseline)) if baseline else None
-    said = judged_report(record.read(run), policy.load(policy_file, profile), str(run), stored)
+    rules = policy.load(policy_file, profile)
+    if (run is None) == (folder is None) or (post and folder is None):
+        raise UsageError(
+            "give a run record, or --from with a folder that `kernelgate fetch` filled; --post needs --from"
+        )
+    if folder is not None:
+        from ci import fetch, github, posting
+        from ci.actions import Step
+
+        if post:
+            return posting.post(github.connect(Step()), folder, rules)
+        said = posting.say(folder, fetch.read_target(folder), rules, None).report
+    elif run is not None:
+        stored = (baseline.name, record.read(baseline)) if baseline else None
+        said = judged_report(record.read(run), rules, str(run), stored)
     if html:
         render.write(render.page(said), html)
     if output:
         render.write(render.comment(said), output)
     else:
         render.show(render.comment(said), Console())
+    return 0
+
+
+@cli.command("fetch")
+@click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to fill.")
+@click.option("--pull-request", type=click.IntRange(min=1), help="Where the run is not the pull request's own; …")
+@click.option("--head-sha", help="… with the commit that was measured.")
+def fetch_(run_id: int, output: Path, pull_request: int | None, head_sha: str | None) -> None:
+    """Take in what a workflow run left behind, as data that an enemy may have written.
+
+    The pull request is found from the run's head commit through GitHub's API. What does not fit is refused, and
+    `kernelgate report --from` says so. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """
+    from ci import fetch, github
+    from ci.actions import Step
+
+    step = Step()
+    target = fetch.fetch(github.connect(step), run_id, output, pull_request, head_sha)
+    records = len(list(output.glob("*.run.json")))
+    step.output(pull_request=str(target.pull_request or ""), head_sha=target.head_sha, records=str(records))
+
+
+@cli.command()
+@click.argument("body", required=False, type=click.Path(path_type=Path))
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def template(body: Path | None, policy_file: Path | None) -> int:
+    """Is the pull request's description complete, and what does it claim?
+
+    Reads BODY.md, or in a workflow the pull request of its event; there, what is missing stands in the job summary.
+    Exit codes: 0 nothing blocks, 1 something is missing that policy says must be there.
+    """
+    from ci import policy, review
+    from ci.actions import Step
+
+    return review.review(Step(), policy.load(policy_file).template, body)
+
+
+@cli.command()
+@click.argument("text", type=click.Path(path_type=Path))
+@click.option("--pull-request", required=True, type=click.IntRange(min=1))
+@click.option("--topic", required=True, help="One comment for each topic, such as profile; it is edited in place.")
+def comment(text: Path, pull_request: int, topic: str) -> int:
+    """Put a Markdown file that kernelgate wrote on a pull request, as the bot's one comment on a topic.
+
+    Needs GITHUB_TOKEN, GITHUB_REPOSITORY and GITHUB_RUN_ID.
+    """
+    from ci import github, posting
+    from ci.actions import Step
+
+    return posting.post_text(github.connect(Step()), text, pull_request, topic)
 
 
 @cli.command()

@@ -17,7 +17,7 @@ import requests
 from github.Artifact import Artifact
 from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from bench import record
 from bench.errors import UsageError
@@ -70,7 +70,7 @@ class Target(Model):
     """Artifacts that were refused, and why."""
     failed: tuple[FailedJob, ...] = ()
 
-    model_config = {"extra": "forbid", "frozen": True, "validate_by_name": True, "validate_by_alias": True}
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
 def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, head_sha: str | None = None) -> Target:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import requests
 from github import Auth, Github, GithubException, RateLimitExceededException, UnknownObjectException
+from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
 from github.Repository import Repository
@@ -335,7 +336,6 @@ def put_check(bot: Bot, check: Check, stamp: Stamp) -> Done:
     summary = check.summary if len(check.summary) <= CHECK_LIMIT else check.summary[: CHECK_LIMIT - 1] + "…"
     output: dict[str, Any] = {"title": visible(check.title, 200), "summary": summary}
     notes = [_annotation(note) for note in check.annotations]
-    url = {"details_url": check.details_url} if check.details_url else {}
     said = "unchanged"
 
     def step() -> Done | None:
@@ -354,7 +354,7 @@ def put_check(bot: Bot, check: Check, stamp: Stamp) -> Done:
                 status="completed",
                 conclusion=check.conclusion,
                 output=output | {"annotations": notes[:ANNOTATIONS_A_REQUEST]},
-                **url,
+                details_url=check.details_url if check.details_url else NotSet,
             )
             return None
         shown = (own.status, own.conclusion, own.output.title, (own.output.summary or "").strip())

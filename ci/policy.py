@@ -108,7 +108,9 @@ class Gpu(Section):
     """One kind of runner that measures pull requests: a column of the comment."""
 
     label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,30}$")]
-    runs_on: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")], ...], Field(min_length=1)]
+    runs_on: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")], ...], Field(min_length=1)
+    ]
     baseline: str | None = None
     """The baseline file of this GPU, from the root of the repository."""
 
@@ -119,7 +121,13 @@ L4 = Gpu(label="l4", runs_on=("self-hosted", "linux", "x64", "gpu", "l4"), basel
 class Measure(Section):
     """What is measured, where, and when not."""
 
-    paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/", "bench/", "setup.py", ".ci/", ".github/workflows/")
+    paths: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "csrc/",
+        "bench/",
+        "setup.py",
+        ".ci/",
+        ".github/workflows/",
+    )
     skip_labels: tuple[str, ...] = ("documentation", "skip-performance")
     gpus: Annotated[tuple[Gpu, ...], Field(min_length=1, max_length=15)] = (L4,)
 

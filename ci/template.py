@@ -24,7 +24,11 @@ class Part(Enum):
     """A section of the template: the words that name it, and how to add it."""
 
     HYPOTHESIS = (r"\bintent|\bhypothes[ie]s", "## Intent and hypothesis", "say what should become faster and why")
-    CHANGE = (r"\bwhat (?:was |is |has )?changed?\b|^changes?$", "## What was changed", "name the one variable you changed")
+    CHANGE = (
+        r"\bwhat (?:was |is |has )?changed?\b|^changes?$",
+        "## What was changed",
+        "name the one variable you changed",
+    )
     CLAIMS = (
         r"\bclaim",
         "## Claimed effect",
@@ -77,7 +81,9 @@ class Missing:
 
     @property
     def sentence(self) -> str:
-        return f"“{self.part.heading.lstrip('# ')}” {self.why}: under the heading “{self.part.heading}”, {self.part.how}."
+        return (
+            f"“{self.part.heading.lstrip('# ')}” {self.why}: under the heading “{self.part.heading}”, {self.part.how}."
+        )
 
 
 @dataclass(frozen=True)
@@ -219,14 +225,18 @@ _NUMBER = r"(?P<sign>[+-]?)\s*(?P<number>\d{1,4}(?:[.,]\d{1,4})?)\s*"
 _PERCENT = re.compile(_NUMBER + r"(?:%|percent\b|per cent\b)", re.IGNORECASE)
 _RANGE = re.compile(r"\b(\d{1,3}(?:\.\d{1,3})?)\s*%?\s*(?:-|–|to)\s*(\d{1,3}(?:\.\d{1,3})?)\s*%")
 _FACTOR = re.compile(_NUMBER + r"(?:x\b|×|times\b)", re.IGNORECASE)
-_FASTER = re.compile(r"\bfast|\bquick|\bspeed-?\s?ups?\b|\bimprov|\bsav(?:es?|ing)|\breduc|\bless\b|\blower\b|\bgain", re.I)
+_FASTER = re.compile(
+    r"\bfast|\bquick|\bspeed-?\s?ups?\b|\bimprov|\bsav(?:es?|ing)|\breduc|\bless\b|\blower\b|\bgain", re.I
+)
 _SLOWER = re.compile(r"\bslow|\bregress|\bworse|\bmore time\b|\blonger\b|\bincreas", re.I)
 _SAME = re.compile(
     r"\bno (?:measurable |significant )?(?:change|difference|effect|regressions?|slowdown|impact)\b|\bunchanged\b"
     r"|\b(?:the )?same\b|\bneutral\b|\bnot? slower\b",
     re.I,
 )
-_PARAM = re.compile(r"\b(?P<key>s|b|h|d|dtype|causal|seq_?len|batch|heads?|head_?dim)\s*=\s*(?P<value>[A-Za-z0-9]+)", re.I)
+_PARAM = re.compile(
+    r"\b(?P<key>s|b|h|d|dtype|causal|seq_?len|batch|heads?|head_?dim)\s*=\s*(?P<value>[A-Za-z0-9]+)", re.I
+)
 _KEYS = {"seqlen": "s", "seq_len": "s", "batch": "b", "head": "h", "heads": "h", "headdim": "d", "head_dim": "d"}
 _DTYPE = re.compile(r"\b(fp16|float16|half|bf16|bfloat16|fp32|float32)\b", re.I)
 _CAUSAL = re.compile(r"\b(non-?\s?)?causal\b", re.I)

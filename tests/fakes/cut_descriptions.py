@@ -3,8 +3,8 @@
     npm pack @octokit/openapi@23.0.2 @octokit/webhooks-examples@7.6.1     (then unpack each into a folder)
     python tests/fakes/cut_descriptions.py OPENAPI_FOLDER EXAMPLES_FOLDER
 
-writes `github_openapi.json.gz` and `webhook_examples.json.gz` beside this file, each with its package's name and version
-inside. A new endpoint of the bot is added to OPERATIONS, and the script run again.
+writes `github_openapi.json.gz` and `webhook_examples.json.gz` beside this file, each with its package's version inside.
+A new endpoint of the bot is added to OPERATIONS, and the script run again.
 """
 
 from __future__ import annotations

@@ -259,9 +259,7 @@ class FakeGitHub:
         artifact |= {"id": self.next_id(), "name": name, "size_in_bytes": len(data), "expired": False}
         artifact["digest"] = "sha256:" + hashlib.sha256(data).hexdigest()
         artifact["workflow_run"] |= {"id": run["id"], "head_sha": run["head_sha"]}
-        artifact["archive_download_url"] = (
-            f"{self.url}/repos/{self.repository}/actions/artifacts/{artifact['id']}/zip"
-        )
+        artifact["archive_download_url"] = f"{self.url}/repos/{self.repository}/actions/artifacts/{artifact['id']}/zip"
         artifact |= facts
         self.artifacts[artifact["id"]] = artifact
         self.blobs[artifact["id"]] = data
@@ -348,9 +346,7 @@ class FakeGitHub:
         for name, value in values.items():
             address = address.replace(f"{{{name}}}", quote(value, safe=""))
         body = b"" if request.body is None else json.dumps(request.body).encode()
-        asked = MockRequest(
-            "https://api.github.com", request.method.lower(), address, args=request.query, data=body
-        )
+        asked = MockRequest("https://api.github.com", request.method.lower(), address, args=request.query, data=body)
         where = f"{request.method} {request.path}"
         try:
             if answer.status < 400:
@@ -358,7 +354,7 @@ class FakeGitHub:
             if answer.status not in (302, 403) and answer.body is not None:
                 said = MockResponse(json.dumps(answer.body).encode(), answer.status)
                 specification().validate_response(asked, said)
-        except Exception as error:  # noqa: BLE001 (whatever the validator finds is for the test to see)
+        except Exception as error:
             faults = getattr(error.__cause__ or error, "schema_errors", ()) or [error.__cause__ or error]
             said = [f"{getattr(one, 'json_path', '')} {getattr(one, 'message', one)}"[-300:] for one in faults]
             self.problems.append(f"{where}: {'; '.join(said)}")
@@ -368,7 +364,9 @@ class FakeGitHub:
         shown = items[(page - 1) * size : page * size]
         headers = {}
         if len(items) > page * size:
-            query = "&".join(f"{key}={quote(value)}" for key, value in (request.query | {"page": str(page + 1)}).items())
+            query = "&".join(
+                f"{key}={quote(value)}" for key, value in (request.query | {"page": str(page + 1)}).items()
+            )
             headers["Link"] = f'<{self.url}{request.path}?{query}>; rel="next"'
         return Answer(200, shown if wrap is None else {"total_count": len(items), wrap: shown}, headers)
 
@@ -441,7 +439,9 @@ def zipped(members: dict[str, bytes]) -> bytes:
 @route("GET", "", needs="contents: read | pull-requests: read")
 def _repository(github: FakeGitHub, _: Request) -> Answer:
     shown = example("full-repository-default-response")
-    return Answer(200, github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch})
+    return Answer(
+        200, github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch}
+    )
 
 
 @route("GET", "/pulls", needs="pull-requests: read")
@@ -590,7 +590,13 @@ def _create_label(github: FakeGitHub, request: Request) -> Answer:
 @route("POST", "/check-runs", needs="checks: write")
 def _create_check(github: FakeGitHub, request: Request) -> Answer:
     check = example("check-run-example-of-completed-conclusion") | {"id": github.next_id(), "annotations": []}
-    check["output"] = {"title": None, "summary": None, "text": None, "annotations_count": 0, "annotations_url": "https://x.test"}
+    check["output"] = {
+        "title": None,
+        "summary": None,
+        "text": None,
+        "annotations_count": 0,
+        "annotations_url": "https://x.test",
+    }
     check["url"] = f"{github.url}/repos/{github.repository}/check-runs/{check['id']}"
     github.checks[check["id"]] = check
     return Answer(201, _change_check(check, request.body))
@@ -750,7 +756,9 @@ def _invalid(error: Json) -> Json:
 
 
 def _too_long() -> Json:
-    return _invalid({"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long"})
+    return _invalid(
+        {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long"}
+    )
 
 
 def _ref(github: FakeGitHub, name: str) -> Json:
@@ -773,7 +781,7 @@ class _Server(ThreadingHTTPServer):
         self.github = github
         super().__init__(("127.0.0.1", 0), _Wire)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, *_: Any) -> None:
         """A client that went away is none of ours; anything else is a fault of the fake, and the test must fail."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError):

@@ -1,4 +1,4 @@
-"""From a folder of checked records to what a pull request shows: judged here, said in `ci.report`, put by `ci.github`."""
+"""From a folder of checked records to what a pull request shows: judged, said by `ci.report`, put by `ci.github`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Literal
 from github.File import File
 
 from bench import record
-from bench.errors import KernelgateError
+from bench.errors import KernelgateError, UsageError
 from bench.record import RunRecord, Subject
-from ci import artifact, claims, headline, policy, render, template, words
+from ci import artifact, claims, render, template
 from ci.claims import Assessed
 from ci.fetch import FailedJob, Target, read_target
 from ci.github import (
-    CHECK_NAME,
     Annotation,
     Bot,
     Check,
@@ -36,7 +35,7 @@ from ci.matrix import side_by_side
 from ci.policy import Policy
 from ci.report import Failure, Fault, failure_report, report
 from ci.template import Description
-from ci.verdict import Direction, Outcome, RecordVerdict, judge
+from ci.verdict import Outcome, RecordVerdict, judge
 from ci.view import Code, Line, Mark, Report
 
 MOST_ANNOTATIONS = 100
@@ -92,8 +91,9 @@ def say(folder: Path, target: Target, rules: Policy, description: Description | 
     else:
         # The note of a build that other records came out of is about another target.
         found = [one for one in found if one.label != "build"] or found
-    said = found[0].report if len(found) == 1 else side_by_side([(one.label, one.report, one.verdict, one.record) for one in found], rules.gates)
-    checks = (*said.checks, *_claim_lines(found), *_description_lines(description, rules))
+    columns = [(one.label, one.report, one.verdict, one.record) for one in found]
+    said = found[0].report if len(found) == 1 else side_by_side(columns)
+    checks = (*said.checks, *_claim_lines(found), *_description_lines(description))
     remarks = (*said.remarks, *((Mark.SLIGHT, " ", why) for why in target.refused))
     return Said(
         replace(said, checks=checks, remarks=remarks),
@@ -108,9 +108,7 @@ def _labels(folder: Path) -> list[str]:
     return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
 
 
-def _measured(
-    label: str, folder: Path, target: Target, rules: Policy, claimed: Sequence[template.Claim]
-) -> Measured:
+def _measured(label: str, folder: Path, target: Target, rules: Policy, claimed: Sequence[template.Claim]) -> Measured:
     note = folder / f"{label}.failure.json"
     path = folder / f"{label}.run.json"
     subject = Subject(base_sha=target.base_sha, head_sha=target.head_sha)
@@ -223,7 +221,7 @@ def _claim_lines(found: Sequence[Measured]) -> list[Line]:
     ]
 
 
-def _description_lines(description: Description | None, rules: Policy) -> list[Line]:
+def _description_lines(description: Description | None) -> list[Line]:
     """What the description lacks, and what in it was not understood."""
     if description is None:
         return []
@@ -242,7 +240,7 @@ _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _COMPILER = re.compile(r"(?P<path>[\w./-]+\.(?:cuh?|cpp|h|hpp|py))[:(](?P<line>\d{1,7})")
 
 
-def annotations(said: Said, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]) -> tuple[Annotation, ...]:
+def line_notes(said: Said, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]) -> tuple[Annotation, ...]:
     """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
 
     One for each run of changed lines where something regressed, is wrong or is faster; a compiler's error stands at its
@@ -348,24 +346,22 @@ def post(bot: Bot, folder: Path, rules: Policy) -> int:
     What the token may not do is said in the job summary, which always has everything.
     """
     target = read_target(folder)
-    now = pulled(bot, target, rules)
+    now, number = pulled(bot, target, rules), target.pull_request
     said = say(folder, target, rules, now.description if now else None)
     texts = [render.comment(said.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
     stamp = _stamp(target)
     bot.step.summary(render.comment(said.report, render.COMMENT_LIMIT))
     why = target.no_pull_request if now is None else now.outdated
-    if now is None or why is not None:
+    if now is None or number is None or why is not None:
         _tell(bot, "nothing posted", why or "there is no pull request")
         return 0
     check = Check(
         said.conclusion,
         said.title,
         texts[0],
-        annotations(said, now.files, rules.template.kernel_paths),
+        line_notes(said, now.files, rules.template.kernel_paths),
         target.run_url,
     )
-    number = target.pull_request
-    assert number is not None
     posts: tuple[tuple[str, str, Callable[[], Done]], ...] = (
         ("comment", "pull-requests: write", lambda: put_comment(bot, number, texts, stamp)),
         ("check run", "checks: write", lambda: put_check(bot, check, stamp)),
@@ -375,12 +371,34 @@ def post(bot: Bot, folder: Path, rules: Policy) -> int:
     return KernelgateError.exit_code if GitHubError in ended else 0
 
 
+def post_text(bot: Bot, path: Path, number: int, topic: str) -> int:
+    """The bot's one comment on a topic holds the file's Markdown. 0 posted or rightly left out, 3 not posted.
+
+    The file is trusted: a verb of ours wrote it and escaped what it quotes.
+    """
+    run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
+    if not run.isdigit():
+        raise UsageError("GITHUB_RUN_ID is not set: a comment names the run that it comes from")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: the text cannot be read: {error}") from None
+    head = patiently("pull request", lambda: bot.repository.get_pull(number).head.sha, bot)
+    stamp = Stamp(head, int(run), int(attempt or 1))
+    bot.step.summary(text)
+    short = f"The text is too long for a comment; the [run's page]({bot.step.run_url}) has it.\n"
+    ended = _one(bot, "comment", "pull-requests: write", lambda: put_comment(bot, number, (text, short), stamp, topic))
+    return KernelgateError.exit_code if ended is GitHubError else 0
+
+
 def _one(bot: Bot, what: str, permission: str, put: Callable[[], Done]) -> type[GitHubError] | None:
     """One of the things to post; one that fails does not keep the others."""
     try:
         bot.step.log(f"{what}: {put().said}")
     except DeniedError as error:
-        bot.step.warn(f"{error}: the token may lack `{permission}`, or the conversation is locked; the job summary has it all")
+        bot.step.warn(
+            f"{error}: the token may lack `{permission}`, or the conversation is locked; the job summary has it all"
+        )
         _tell(bot, f"the {what} is missing", f"{error}; a token needs {permission} for it")
         return DeniedError
     except GitHubError as error:
