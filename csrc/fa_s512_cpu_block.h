@@ -72,8 +72,8 @@ __attribute__((always_inline)) inline void exp2_nonpositive(typename Vector<Widt
   x = p * (Float)power;
 }
 
-// c[i][q] += Σ_j a(i, j) · b[j][q] for i < rows and all kBlockQ queries; a(i, j) = a[i · row_stride + j ·
-// column_stride]. `rows` is a multiple of the register tile's.
+// c[i][q] += Σ_j a(i, j) · b[j][q] for i < rows and all kBlockQ queries, where
+// a(i, j) = a[i · row_stride + j · column_stride]. `rows` is a multiple of the register tile's.
 template <int Width>
 __attribute__((always_inline)) inline void multiply_add(const float* a, int row_stride, int column_stride, int rows,
                                                         int depth, const float (*b)[kBlockQ], float (*c)[kBlockQ]) {
