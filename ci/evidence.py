@@ -57,6 +57,20 @@ class Evidence:
     """Bound on the error of the log change that more rounds or launches do not reduce."""
     findings: tuple[Finding, ...]
 
+    @property
+    def disqualified(self) -> Finding | None:
+        """The first finding that forbids a verdict."""
+        return next((finding for finding in self.findings if finding.disqualifies), None)
+
+    @property
+    def against_baseline(self) -> bool:
+        return len(self.groups) > 1
+
+    @property
+    def launches(self) -> int:
+        """Launches of the head that the estimate rests on."""
+        return len(self.head)
+
     def pooled(self, expected_scatter: float = 1.0) -> Pooled:
         """All launches together; `expected_scatter` is the scatter ratio that the record's other cases show."""
         sides = [_pool(group, expected_scatter) for group in self.groups]

@@ -47,7 +47,9 @@ class Certainty(Section):
     equivalence_alpha: Probability = 0.01
     interval_level: Probability = 0.95
     power: Probability = 0.95
-    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.25
+    resolution_pct: Percent = 0.4
+    miss: Probability = 0.01
+    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.4
 
 
 class Launches(Section):

@@ -11,10 +11,11 @@ import numpy as np
 
 from bench.record import RunRecord
 from ci import evidence, findings, stats
+from ci.claim import Claim, claims
 from ci.evidence import Evidence
 from ci.findings import Finding, percent
 from ci.policy import Policy
-from ci.stats import BootstrapIntervals, Pooled
+from ci.stats import BootstrapIntervals
 from ci.words import counted
 from ci.words import percent as written
 
@@ -86,6 +87,11 @@ class CaseVerdict:
     per_launch: tuple[LaunchChange, ...]
     findings: tuple[Finding, ...]
 
+    @property
+    def disqualified(self) -> bool:
+        """No verdict may rest on this case: a finding says why."""
+        return any(finding.disqualifies for finding in self.findings)
+
 
 @dataclass(frozen=True)
 class RecordVerdict:
@@ -124,7 +130,11 @@ def judge(
         refused = _too_little(evidences)
     if refused is not None:
         return RecordVerdict(name, Outcome.INCONCLUSIVE, f"cannot be judged: {refused}", (), refused, against)
-    cases = _judge_cases(evidences, policy)
+    claimed = claims(evidences, policy)
+    cases = tuple(
+        _judge_case(case, claim, policy) if claim else _without_estimate(case)
+        for case, claim in zip(evidences, claimed, strict=True)
+    )
     outcome = _overall(cases)
     notes = _notes(record, baseline) if baseline else []
     return RecordVerdict(name, outcome, "; ".join([_reason(outcome, cases), *notes]), cases, None, against)
@@ -132,7 +142,7 @@ def judge(
 
 def exit_code(verdict: RecordVerdict) -> int:
     """0 improved · 1 regressed · 2 no significant difference · 3 no judgement was possible."""
-    if verdict.refused is not None or all(_disqualified(case.findings) for case in verdict.cases):
+    if verdict.refused is not None or all(case.disqualified for case in verdict.cases):
         return 3
     return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}.get(verdict.verdict, 2)
 
@@ -213,83 +223,8 @@ def worst_first(cases: Sequence[CaseVerdict]) -> list[CaseVerdict]:
 # ---- the cases of a record -------------------------------------------------------------------------------------------
 
 
-def _judge_cases(evidences: Sequence[Evidence], policy: Policy) -> tuple[CaseVerdict, ...]:
-    expected = _expected_scatter(evidences, policy)
-    pooled = [case.pooled(ratio) if case.groups else None for case, ratio in zip(evidences, expected, strict=True)]
-    sound = [i for i, case in enumerate(evidences) if case.groups and not _disqualified(case.findings)]
-    p_values = stats.holm([change.p() for i in sound if (change := pooled[i])])
-    adjusted: dict[int, float] = dict(zip(sound, p_values, strict=True))
-    return tuple(
-        _without_estimate(case)
-        if change is None
-        else _judge_case(case, _Claim.of(case, change, adjusted.get(i), len(sound), policy), policy)
-        for i, (case, change) in enumerate(zip(evidences, pooled, strict=True))
-    )
-
-
-def _disqualified(found: Sequence[Finding]) -> Finding | None:
-    return next((finding for finding in found if finding.disqualifies), None)
-
-
-def _expected_scatter(evidences: Sequence[Evidence], policy: Policy) -> list[float]:
-    """For each case, the scatter ratio to expect from what the record's other cases show; never below 1.
-
-    The policy's prior weighs as many launches as it says. A wild case counts only as far as chance could reach.
-    """
-    groups = [case.groups[0] if len(case.groups) == 1 else None for case in evidences]
-    weights = [group.df if group else 0 for group in groups]
-    ratios = [
-        group.df * min(group.scatter, stats.scatter_bound(policy.certainty.alpha, group.df)) if group else 0.0
-        for group in groups
-    ]
-    prior = policy.spread.prior_launches
-    total, weight = sum(ratios), sum(weights)
-    return [max(1.0, (prior + total - own) / (prior + weight - df)) for own, df in zip(ratios, weights, strict=True)]
-
-
-@dataclass(frozen=True)
-class _Claim:
-    """What is asserted of one case's change, before the gates."""
-
-    pooled: Pooled
-    p: float | None
-    """Adjusted over the cases of the record; None where the case is disqualified."""
-    alpha: float
-    """The level for a direction after this many launches."""
-    equivalence_alpha: float
-    family: int
-    """How many cases the level covers."""
-
-    @classmethod
-    def of(cls, case: Evidence, pooled: Pooled, p: float | None, family: int, policy: Policy) -> _Claim:
-        certainty, launches = policy.certainty, policy.launches
-
-        def level(alpha: float) -> float:
-            count = len(case.groups[-1].values)
-            return stats.look_alpha(alpha, count, launches.minimum, launches.limit, certainty.spending_shape)
-
-        alpha = certainty.alpha if len(case.groups) == 1 else certainty.baseline_alpha
-        return cls(pooled, p, level(alpha), level(certainty.equivalence_alpha), max(1, family))
-
-    @property
-    def direction(self) -> Direction:
-        if self.p is None or not self.p <= self.alpha:
-            return Direction.NONE
-        return Direction.SLOWER if self.pooled.change > 0 else Direction.FASTER
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Interval of the log change, for this case alone."""
-        width = self.pooled.half_width(1 - level)
-        return self.pooled.change - width, self.pooled.change + width
-
-    def within(self, margin: float) -> bool:
-        """Two one-sided tests (Schuirmann 1987): the log change lies within ±`margin`."""
-        width = self.pooled.half_width(2 * self.equivalence_alpha)
-        return self.p is not None and abs(self.pooled.change) + width < margin
-
-
 def _without_estimate(case: Evidence) -> CaseVerdict:
-    found = _disqualified(case.findings)
+    found = case.disqualified
     return CaseVerdict(
         id=case.id,
         verdict=Outcome.INCONCLUSIVE,
@@ -305,14 +240,14 @@ def _without_estimate(case: Evidence) -> CaseVerdict:
         base_us=_median(case.base),
         head_us=_median(case.head),
         oracle_us=_median(case.oracle),
-        launches=len(case.head),
+        launches=case.launches,
         rounds=sum(map(len, case.head)),
         per_launch=(),
         findings=case.findings,
     )
 
 
-def _judge_case(case: Evidence, claim: _Claim, policy: Policy) -> CaseVerdict:
+def _judge_case(case: Evidence, claim: Claim, policy: Policy) -> CaseVerdict:
     certainty, resampling = policy.certainty, policy.bootstrap
     base, head = np.concatenate(case.base), np.concatenate(case.head)
     delta = stats.cliffs_delta(base, head)
@@ -324,32 +259,38 @@ def _judge_case(case: Evidence, claim: _Claim, policy: Policy) -> CaseVerdict:
     return CaseVerdict(
         id=case.id,
         verdict=outcome,
-        direction=claim.direction,
+        direction=_direction(claim),
         sentence=_sentence(case, claim, outcome, policy),
         change_pct=percent(claim.pooled.change),
         interval_pct=(percent(low), percent(high)),
         p=claim.p,
         cliffs_delta=delta,
-        minimum_detectable_pct=_detectable(claim, policy),
+        minimum_detectable_pct=percent(claim.detectable(certainty.power)),
         mann_whitney_p=stats.mann_whitney_p(base, head),
         bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
         base_us=float(np.median(base)),
         head_us=float(np.median(head)),
         oracle_us=_median(case.oracle),
-        launches=len(case.head),
+        launches=case.launches,
         rounds=len(head),
         per_launch=_per_launch(case, certainty.interval_level),
         findings=case.findings,
     )
 
 
-def _gate(case: Evidence, claim: _Claim, delta: float, medians: BootstrapIntervals, policy: Policy) -> Outcome:
+def _direction(claim: Claim) -> Direction:
+    if not claim.certain:
+        return Direction.NONE
+    return Direction.SLOWER if claim.pooled.change > 0 else Direction.FASTER
+
+
+def _gate(case: Evidence, claim: Claim, delta: float, medians: BootstrapIntervals, policy: Policy) -> Outcome:
     """The policy's gates, asked only of a difference that is itself certain."""
-    if _disqualified(case.findings):
+    if case.disqualified:
         return Outcome.INCONCLUSIVE
     gates = policy.gates
     change = percent(claim.pooled.change)
-    shown = claim.direction is not Direction.NONE and claim.p is not None and claim.p < gates.p
+    shown = claim.certain and claim.p is not None and claim.p < gates.p
     if shown and change > gates.regression_pct and delta >= gates.cliffs_delta and _confirmed(case, policy):
         return Outcome.REGRESSED
     apart = medians.head[1] < medians.base[0]
@@ -359,12 +300,7 @@ def _gate(case: Evidence, claim: _Claim, delta: float, medians: BootstrapInterva
 
 
 def _confirmed(case: Evidence, policy: Policy) -> bool:
-    return len(case.groups[-1].values) >= policy.launches.to_block
-
-
-def _detectable(claim: _Claim, policy: Policy) -> float:
-    """The smallest change that a run like this one would have called a difference, in percent."""
-    return percent(claim.pooled.detectable(claim.alpha / claim.family, policy.certainty.power))
+    return case.launches >= policy.launches.to_block
 
 
 def _per_launch(case: Evidence, level: float) -> tuple[LaunchChange, ...]:
@@ -386,22 +322,22 @@ def _median(launches: Sequence[stats.Array]) -> float | None:
 # ---- words -----------------------------------------------------------------------------------------------------------
 
 
-def _sentence(case: Evidence, claim: _Claim, outcome: Outcome, policy: Policy) -> str:
-    found = _disqualified(case.findings)
+def _sentence(case: Evidence, claim: Claim, outcome: Outcome, policy: Policy) -> str:
+    found = case.disqualified
     if found is not None:
         return f"cannot tell: {found.message}"
     gates = policy.gates
     low, high = (percent(bound) for bound in claim.interval(policy.certainty.interval_level))
     change = percent(claim.pooled.change)
     digits = 2 if high - low < 0.1 else 1
-    seen = written(_detectable(claim, policy), digits)
+    seen = written(percent(claim.detectable(policy.certainty.power)), digits)
     between = _between(low, high, digits)
     would = f"a change of {seen} would have been seen"
-    if claim.direction is Direction.NONE:
+    if not claim.certain:
         if outcome is Outcome.EQUIVALENT:
             return f"no change: within ±{gates.margin_pct:g}%, {between}; {would}"
         return f"cannot tell: {between}; a change below {seen} could not be seen"
-    size = f"{written(abs(change), digits)} {claim.direction}, {between}"
+    size = f"{written(abs(change), digits)} {_direction(claim)}, {between}"
     if outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         return f"{size}; {would}"
     if outcome is Outcome.EQUIVALENT:
@@ -438,16 +374,23 @@ def decided(record: RunRecord, policy: Policy) -> bool:
 
     True as well at the policy's limit of launches. The levels of `judge` hold however often this was asked.
     """
-    launches = min((len(case.launches) for case in record.cases), default=0)
-    if launches >= policy.launches.limit:
+    if min((len(case.launches) for case in record.cases), default=0) >= policy.launches.limit:
         return True
-    verdict = judge(record, policy)
-    return bool(verdict.cases) and all(_settled(case) for case in verdict.cases)
+    if _unfit(record):
+        return True
+    evidences = [evidence.of_duel(case, record.environment.device, policy) for case in record.cases]
+    claimed = claims(evidences, policy)
+    return all(claim and _settled(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
 
 
-def _settled(case: CaseVerdict) -> bool:
-    if case.interval_pct is None or _disqualified(case.findings):
+def _settled(case: Evidence, claim: Claim, policy: Policy) -> bool:
+    """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any."""
+    if case.disqualified:
         return False
-    if case.verdict in (Outcome.REGRESSED, Outcome.IMPROVED):
-        return True
-    return case.direction is not Direction.NONE
+    gates = policy.gates
+    low, high = claim.likely_interval()
+    blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
+    if any(low <= gate <= high for gate in (blocks, improves)) or (low > blocks and not _confirmed(case, policy)):
+        return False
+    resolution = math.log1p(policy.certainty.resolution_pct / 100)
+    return claim.certain or (-resolution < low and high < resolution)
