@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import node
+
 HERE = Path(__file__).parent
-REPOSITORY = "kernelgate/kernelgate"
 
 
 class LanguageError(Exception):
@@ -22,11 +22,11 @@ class Language:
     """A Node process that answers one question a line."""
 
     def __enter__(self) -> Self:
-        node = shutil.which("node")
-        assert node, "Node is missing; `make env` brings it"
-        assert (HERE / "node_modules").is_dir(), "GitHub's workflow parser is missing; `make env` brings it"
+        running = node.command()
+        assert running, "Node is missing; `make test` brings it"
+        assert (HERE / "node_modules").is_dir(), "GitHub's workflow parser is missing; `make test` brings it"
         self._process = subprocess.Popen(
-            [node, "language.mjs"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+            [*running, "language.mjs"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
         return self
 
