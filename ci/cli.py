@@ -5,6 +5,7 @@ Heavy imports (torch, scipy, jinja2) stay inside the verbs, so that `kernelgate 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -154,6 +155,37 @@ def comment(text: Path, pull_request: int, topic: str) -> int:
 
 
 @cli.command()
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def plan(policy_file: Path | None) -> None:
+    """In a workflow: what is this run to measure, and on which GPUs?
+
+    Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and hands
+    the answer on as outputs. Needs GITHUB_TOKEN.
+    """
+    from ci import plan, policy
+    from ci.actions import Step
+    from ci.github import connect
+
+    step = Step()
+    plan.announce(step, plan.plan(step, connect(step), policy.load(policy_file).measure))
+
+
+@cli.command()
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def command(policy_file: Path | None) -> None:
+    """In a workflow: answer a comment such as `/kernelgate bench s512_b32_h8_d64_fp16`.
+
+    For people with write access only; what is measured is the commit that was head when they asked. Needs GITHUB_TOKEN.
+    """
+    from ci import command, policy
+    from ci.actions import Step
+    from ci.github import connect
+
+    step = Step()
+    command.answer(step, connect(step), policy.load(policy_file).measure)
+
+
+@cli.command()
 @click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
 def admit(head_sha: str) -> None:
     """On the GPU runner: may this run measure this commit?
@@ -190,6 +222,10 @@ def run(arguments: list[str]) -> int:
         return 130
     except KernelgateError as error:
         click.echo(f"kernelgate: {error}", err=True)
+        if "KERNELGATE_FAILURE" in os.environ:
+            from ci import failure
+
+            failure.note(error, arguments[0])
         return error.exit_code
     return code if isinstance(code, int) else 0
 

@@ -21,6 +21,7 @@ REPOSITORY = "/repos/{owner}/{repo}"
 OPERATIONS = {
     "": "get",
     "/actions/artifacts/{artifact_id}/{archive_format}": "get",
+    "/actions/runs": "get",
     "/actions/runs/{run_id}": "get",
     "/actions/runs/{run_id}/approvals": "get",
     "/actions/runs/{run_id}/artifacts": "get",
@@ -37,6 +38,7 @@ OPERATIONS = {
     "/git/refs/{ref}": "patch",
     "/issues/comments/{comment_id}": "get patch delete",
     "/issues/comments/{comment_id}/reactions": "get post",
+    "/issues/{issue_number}": "get",
     "/issues/{issue_number}/comments": "get post",
     "/issues/{issue_number}/labels": "get post",
     "/issues/{issue_number}/labels/{name}": "delete",

@@ -94,6 +94,8 @@ class Pull:
     body: str | None = ""
     author: str = "octocat"
     author_type: str = "User"
+    pushed_at: str = "2026-11-20T09:00:00Z"
+    """When the repository of the head last had a push."""
     labels: list[str] = field(default_factory=list)
     files: list[Json] = field(default_factory=list)
     changed_files: int | None = None
@@ -414,6 +416,8 @@ class FakeGitHub:
             owner = (name or "ghost/").split("/")[0]
             shown[end] |= {"ref": ref, "sha": sha, "label": f"{owner}:{ref}"}
             shown[end]["repo"] = self._repository_reference(shown["base"]["repo"], name) if name else None
+            if name:
+                shown[end]["repo"]["pushed_at"] = pull.pushed_at
         return shown
 
     def _label(self, name: str) -> Json:
@@ -553,6 +557,13 @@ def _react(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
     return Answer(200 if old else 201, example("reaction") | {"content": reaction[1]})
 
 
+@route("GET", "/issues/{issue_number}", needs="issues: read | pull-requests: read")
+def _get_issue(github: FakeGitHub, _: Request, issue_number: str) -> Answer:
+    shown = example("issue") | {"number": int(issue_number)}
+    shown["url"] = f"{github.url}/repos/{github.repository}/issues/{issue_number}"
+    return Answer(200, shown)
+
+
 @route("GET", "/issues/{issue_number}/labels", needs="issues: read | pull-requests: read")
 def _list_labels(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
     return github._page(request, [github._label(name) for name in github.pulls[int(issue_number)].labels])
@@ -641,6 +652,12 @@ def _permission(github: FakeGitHub, _: Request, username: str) -> Answer:
     shown = example("repository-collaborator-permission-response-if-user-has-admin-permissions")
     legacy = {"maintain": "write", "triage": "read"}.get(held, held)
     return Answer(200, shown | {"permission": legacy, "role_name": held})
+
+
+@route("GET", "/actions/runs", needs="actions: read")
+def _list_runs(github: FakeGitHub, request: Request) -> Answer:
+    found = [run for run in github.runs.values() if run["head_sha"] == request.query.get("head_sha", run["head_sha"])]
+    return github._page(request, found, "workflow_runs")
 
 
 @route("GET", "/actions/runs/{run_id}", needs="actions: read")
