@@ -201,6 +201,149 @@ def admit(head_sha: str) -> None:
     step.log(admit.admit(connect(step), step, head_sha))
 
 
+@cli.command()
+@click.option("--ref", help="Compile this commit instead of the working tree.")
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Put a copy into this folder.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="End a compile that takes longer.",
+)
+def build(ref: str | None, output: Path | None, time_limit: float) -> None:
+    """Compile one commit's kernel into the cache, and print where the library is. Needs no GPU.
+
+    Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
+    cache is $KERNELGATE_CACHE, or ~/.cache/kernelgate.
+
+    Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not be tried, 64 usage.
+    """
+    from bench import build, git, progress
+    from bench.supervise import Limits
+
+    limits = Limits(total_s=time_limit)
+    here = Path.cwd()
+    built = (
+        build.build_tree(git.toplevel(here) or here, limits=limits)
+        if ref is None
+        else build.build_commit(here, ref, limits=limits)
+    )
+    progress.say(build.describe(built))
+    click.echo((build.export(built, output) if output else built).path)
+
+
+@cli.command()
+@click.option("--ref", help="Fuzz this commit instead of the working tree.")
+@click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library (a folder with kernel.so).")
+@click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
+@click.option(
+    "--case", "case_ids", multiple=True, help="Run this configuration alone, such as s512_b32_h8 or edge_s513."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
+def fuzz(
+    ref: str | None, library: Path | None, seed: int | None, case_ids: tuple[str, ...], output: Path | None
+) -> int:
+    """Run the kernel on random inputs and compare it with PyTorch's SDPA in float64.
+
+    38 configurations around S=512 and at the edges of tiles; on a CPU the same list with fewer batches and heads.
+    Every failure comes with the command that repeats it.
+
+    Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
+    be run, 64 usage.
+    """
+    from bench import fuzz, verbs
+
+    done = verbs.fuzz(Path.cwd(), ref, library, seed, case_ids, output)
+    click.echo(fuzz.summary(done))
+    return fuzz.exit_code(done)
+
+
+@cli.command()
+@click.option("--base", help="Time against this commit. Default: where this branch left the default branch.")
+@click.option("--base-library", type=click.Path(path_type=Path), help="Time against this compiled library.")
+@click.option("--head", help="Time this commit instead of the working tree.")
+@click.option("--head-library", type=click.Path(path_type=Path), help="Time this compiled library.")
+@click.option("--alone", is_flag=True, help="Time the head without a base, beside PyTorch's SDPA: for a baseline.")
+@click.option("--suite", help="pr, full or cpu. Default: pr on a GPU, cpu elsewhere.")
+@click.option(
+    "--case", "case_ids", multiple=True, help="Time this case, such as s512_b32_h8_d64_fp16; may be repeated."
+)
+@click.option("--launches", type=click.IntRange(min=1), default=5, show_default=True, help="Fresh processes.")
+@click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
+@click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
+@click.option("--resume", is_flag=True, help="Go on with the launches that the output file lacks.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("out/run.json"),
+    show_default=True,
+    help="Run record.",
+)
+def bench(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    suite: str | None,
+    case_ids: tuple[str, ...],
+    launches: int,
+    rounds: int,
+    seed: int | None,
+    resume: bool,
+    output: Path,
+) -> None:
+    """Time base and head against each other, in interleaved rounds, over several fresh processes.
+
+    The record grows launch by launch: a run that was cut short loses the launch in flight, and --resume goes on.
+    Prints the record's path; judge it with `kernelgate compare`.
+    """
+    from bench import verbs
+
+    sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output)
+    click.echo(output)
+
+
+@cli.command()
+def doctor() -> int:
+    """Is this machine fit to measure? Each check that fails says how to mend it.
+
+    Exit codes: 0 fit, 1 not fit.
+    """
+    from bench import doctor
+
+    checks = doctor.examine()
+    click.echo(doctor.report(checks))
+    return 0 if doctor.fit(checks) else 1
+
+
+@cli.command()
+@click.option("--base", help="Compare with this commit. Default: where this branch left the default branch.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, help="For the results.")
+@click.option("--profile", default="default", show_default=True, help="The policy's profile, such as strict.")
+def pr(base: str | None, out: Path, profile: str) -> int:
+    """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
+
+    The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
+    page.html in the output folder.
+
+    Exit codes: 0 nothing blocks, 1 the change does not compile, is wrong, or is slower than the policy allows, 3 it
+    could not be judged (why), 64 usage.
+    """
+    from rich.console import Console
+
+    from ci import policy, pr, render
+
+    said = pr.run(Path.cwd(), base, out, policy.load(None, profile))
+    render.show(said.comment, Console())
+    click.echo(f"Written: {', '.join(str(out / name) for name in pr.written(out))}", err=True)
+    return int(said.blocks)
+
+
 def main() -> None:
     """The `kernelgate` command. Errors that a user can mend are printed in a sentence, never as a traceback."""
     sys.exit(run(sys.argv[1:]))

@@ -37,9 +37,13 @@ PEAKS = {
 LAST_LEVEL_CACHES = {"H200": 60e6, "H100": 50e6, "A100": 40e6, "L40S": 96e6, "L4": 48e6}
 
 
+LARGEST_LOG = 25.0
+"""Beyond it, a bound says no more than "anything is possible"; e to its power is still a number to print."""
+
+
 def percent(logarithm: float) -> float:
     """A log ratio as a change in percent."""
-    return 100 * math.expm1(logarithm)
+    return 100 * math.expm1(min(logarithm, LARGEST_LOG))
 
 
 def throttled(launch: Launch, limits: Limits) -> tuple[str, ...]:

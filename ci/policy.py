@@ -60,6 +60,12 @@ class Launches(Section):
     limit: Annotated[int, Field(ge=2)] = 5
     minimum_rounds: Annotated[int, Field(ge=8)] = 20
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.minimum <= self.to_block <= self.limit:
+            raise ValueError("minimum, to_block and limit must not decrease")
+        return self
+
 
 class Spread(Section):
     """What is known beforehand of how far launches scatter, and of errors that no number of rounds removes."""

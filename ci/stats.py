@@ -401,14 +401,21 @@ def bootstrap(
     Each resample draws launches with replacement, then as many rounds from them. The median of n values drawn from a
     distribution F is F⁻¹ of the median of n uniforms, so that median is drawn (normal, variance 1 / 4n) in place of the
     n rounds. Where rounds are `paired`, both sides draw the same launches, and the two draws are correlated as much as
-    the two sides lie on the same side of their medians together, which is the correlation of two sample medians.
+    the two sides lie on the same side of their medians together, which is the correlation of two sample medians. The
+    order of the launches does not matter, and swapping the sides mirrors the intervals.
     """
-    matched = paired and len(base) == len(head)
-    correlation = _median_correlation(base, head) if matched else 0.0
-    draws = _draws(resamples, seed)
-    head_draws = correlation * draws[0] + math.sqrt(1 - correlation**2) * draws[1]
-    medians_base = _resampled_medians(base, _launch_counts(len(base), resamples, seed), draws[0])
-    medians_head = _resampled_medians(head, _launch_counts(len(head), resamples, seed + (not matched)), head_draws)
+    if paired:
+        pairs = sorted(zip(base, head, strict=True), key=lambda pair: float(pair[0].sum() + pair[1].sum()))
+        base, head = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    else:
+        base, head = (sorted(side, key=lambda samples: float(samples.sum())) for side in (base, head))
+    correlation = _median_correlation(base, head) if paired else 0.0
+    one, other = _draws(resamples, seed)
+    more, less = math.sqrt(1 + correlation), math.sqrt(1 - correlation)
+    base_draws = ((more + less) * one + (more - less) * other) / 2
+    head_draws = ((more - less) * one + (more + less) * other) / 2
+    medians_base = _resampled_medians(base, _launch_counts(len(base), resamples, seed), base_draws)
+    medians_head = _resampled_medians(head, _launch_counts(len(head), resamples, seed + (not paired)), head_draws)
     tails = ((1 - level) / 2, (1 + level) / 2)
 
     def interval(values: Array) -> tuple[float, float]:
@@ -420,23 +427,23 @@ def bootstrap(
 
 
 def _median_correlation(base: Sequence[Array], head: Sequence[Array]) -> float:
-    above = [(np.sign(b - np.median(b)), np.sign(h - np.median(h))) for b, h in zip(base, head, strict=True)]
-    together = float(np.mean(np.concatenate([b * h for b, h in above])))
-    return min(1.0, max(-1.0, together))
+    signs = [np.sign(b - np.median(b)) * np.sign(h - np.median(h)) for b, h in zip(base, head, strict=True)]
+    return float(np.mean(np.concatenate(signs)))
 
 
 @lru_cache(maxsize=4)
 def _draws(resamples: int, seed: int) -> Array:
-    """Standard normal draws, (2, resamples): the same for every case, so that cases do not differ by luck."""
-    return np.random.default_rng(seed).standard_normal((2, resamples))
+    """Standard normal draws, (2, resamples), the same for every case; the second half is the first, rows swapped."""
+    half = np.random.default_rng(seed).standard_normal((2, math.ceil(resamples / 2)))
+    return np.concatenate((half, half[::-1]), axis=1)[:, :resamples]
 
 
 @lru_cache(maxsize=16)
 def _launch_counts(launches: int, resamples: int, seed: int) -> NDArray[np.int64]:
-    """How often each launch is drawn in each resample, (launches, resamples)."""
+    """How often each launch is drawn in each resample, (launches, resamples); the second half repeats the first."""
     chances = np.full(launches, 1 / launches)
-    counts = np.random.default_rng((seed, launches)).multinomial(launches, chances, resamples)
-    return np.ascontiguousarray(counts.T.astype(np.int64))
+    half = np.random.default_rng((seed, launches)).multinomial(launches, chances, math.ceil(resamples / 2))
+    return np.ascontiguousarray(np.concatenate((half, half))[:resamples].T.astype(np.int64))
 
 
 def _resampled_medians(launches: Sequence[Array], counts: NDArray[np.int64], draws: Array) -> Array:

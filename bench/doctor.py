@@ -1,0 +1,310 @@
+"""Is this machine fit to measure? Each check that is not passed says how to mend what it found."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from bench import environment, nvml, progress, record, toolchain
+from bench.errors import KernelgateError, NoDeviceError
+
+HOT_C = 80.0
+FREE_BYTES = 2 << 30
+"""For libraries, logs and reports of a few runs."""
+STEAL_SHARE = 0.01
+STEAL_WINDOW_S = 0.5
+LOAD_SHARE = 0.25
+"""Of the cores: a higher load average means that somebody else computes."""
+HARMLESS = frozenset({"gpu_idle", "applications_clocks_setting", "display_clock_setting"})
+"""Throttle reasons that slow nothing down."""
+NVIDIA = "0x10de"
+"""The vendor's number on the PCI bus."""
+
+
+class Level(StrEnum):
+    PASSED = "passed"
+    WARNING = "warning"
+    """Measuring works; the numbers may be worse, or something beside measuring does not work."""
+    FAILED = "failed"
+    """This machine should not measure."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at."""
+
+    name: str
+    level: Level
+    found: str
+    mend: str | None = None
+    """What to do about it; None where it passed."""
+
+
+@dataclass(frozen=True)
+class GpuFacts:
+    """What the driver says of the GPU."""
+
+    name: str | None
+    driver: str | None
+    reading: nvml.Reading
+    max_sm_mhz: float | None
+    persistence_mode: bool | None
+    process_ids: tuple[int, ...]
+    uncorrected_ecc_errors: int | None
+
+
+def fit(checks: Sequence[Check]) -> bool:
+    return all(check.level is not Level.FAILED for check in checks)
+
+
+def report(checks: Sequence[Check]) -> str:
+    """The checks for a person, the worst last, with how to mend them."""
+    order = {level: place for place, level in enumerate(Level)}
+    lines = []
+    for check in sorted(checks, key=lambda check: order[check.level]):
+        lines.append(f"{check.level:8} {check.name}: {check.found}")
+        if check.mend:
+            lines.append(f"{'':8} → {check.mend}")
+    return "\n".join([*lines, "", "This machine is fit to measure." if fit(checks) else "Not fit to measure."])
+
+
+def examine(root: Path = Path("/")) -> tuple[Check, ...]:
+    """Looks at everything: the GPU through its driver, torch in a fresh process, the machine under `root`."""
+    checks: list[Check] = []
+    with progress.track("doctor", 3) as advance:
+        gpu = gpu_facts()
+        checks += [gpu_absent(root, gpu)] if isinstance(gpu, NoDeviceError) else gpu_checks(gpu, root)
+        advance("torch")
+        checks.append(torch_check(_torch(), has_gpu=isinstance(gpu, GpuFacts)))
+        advance("the machine")
+        checks += machine_checks(root)
+        advance("")
+    return tuple(checks)
+
+
+def gpu_facts() -> GpuFacts | NoDeviceError:
+    """Of the first GPU, or why there is none."""
+    try:
+        with nvml.opened() as gpu:
+            return GpuFacts(
+                name=gpu.name(),
+                driver=nvml.driver_version(),
+                reading=gpu.reading(),
+                max_sm_mhz=gpu.max_sm_mhz(),
+                persistence_mode=gpu.persistence_mode(),
+                process_ids=gpu.process_ids(),
+                uncorrected_ecc_errors=gpu.uncorrected_ecc_errors(),
+            )
+    except NoDeviceError as error:
+        return error
+
+
+def _torch() -> record.Environment | KernelgateError:
+    try:
+        return environment.describe()
+    except KernelgateError as error:
+        return error
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The GPU
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def gpu_absent(root: Path, error: NoDeviceError) -> Check:
+    """No GPU is a machine like any other; a GPU without a driver that answers is a broken one."""
+    vendors = [_text(path) for path in root.glob("sys/bus/pci/devices/*/vendor")]
+    if NVIDIA in vendors:
+        mend = "install NVIDIA's driver, or load it (sudo modprobe nvidia) and look at dmesg"
+        return Check("GPU", Level.FAILED, f"an NVIDIA GPU is on the bus, but {error}", mend)
+    mend = "to measure a GPU, run this on a machine that has one"
+    return Check("GPU", Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", mend)
+
+
+def gpu_checks(gpu: GpuFacts, root: Path) -> list[Check]:
+    return [
+        Check("GPU", Level.PASSED, f"{gpu.name or 'an NVIDIA GPU'}, driver {gpu.driver or 'unknown'}"),
+        persistence_check(gpu.persistence_mode),
+        processes_check(gpu.process_ids),
+        throttle_check(gpu.reading.throttle_reasons),
+        temperature_check(gpu.reading.temperature_c),
+        Check("clocks", Level.PASSED, f"SM at {_mhz(gpu.reading.sm_mhz)} now, {_mhz(gpu.max_sm_mhz)} at most"),
+        ecc_check(gpu.uncorrected_ecc_errors),
+        ncu_check(root),
+        counters_check(root, os.geteuid()),
+    ]
+
+
+def persistence_check(on: bool | None) -> Check:
+    if on is not False:
+        return Check("persistence mode", Level.PASSED, "on" if on else "not offered by this driver")
+    found = "off: the driver may unload between processes, which slows each start and resets clocks"
+    return Check("persistence mode", Level.WARNING, found, "sudo nvidia-smi -pm 1")
+
+
+def processes_check(process_ids: Sequence[int]) -> Check:
+    if not process_ids:
+        return Check("other processes", Level.PASSED, "none on the GPU")
+    ids = " ".join(map(str, process_ids))
+    found = f"{len(process_ids)} on the GPU ({ids}): single samples can be a hundred times off"
+    return Check("other processes", Level.FAILED, found, f"end them, or wait for them: ps -fp {ids}")
+
+
+def throttle_check(reasons: Sequence[str]) -> Check:
+    slowing = sorted(set(reasons) - HARMLESS)
+    if not slowing:
+        return Check("throttling", Level.PASSED, "none")
+    mend = "better cooling or a higher power limit; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which"
+    return Check("throttling", Level.FAILED, ", ".join(slowing), mend)
+
+
+def temperature_check(temperature_c: float | None) -> Check:
+    if temperature_c is None:
+        return Check("temperature", Level.PASSED, "not offered by this driver")
+    if temperature_c <= HOT_C:
+        return Check("temperature", Level.PASSED, f"{temperature_c:.0f} °C")
+    found = f"{temperature_c:.0f} °C, above {HOT_C:.0f} °C before anything runs"
+    return Check("temperature", Level.FAILED, found, "let it cool down; see to fans and airflow")
+
+
+def ecc_check(errors: int | None) -> Check:
+    if not errors:
+        return Check("memory errors", Level.PASSED, "not counted by this GPU" if errors is None else "none")
+    found = f"{errors} uncorrected ECC errors since the driver was loaded"
+    return Check(
+        "memory errors", Level.FAILED, found, "reset the GPU or restart the machine; if they return, replace it"
+    )
+
+
+def ncu_check(root: Path) -> Check:
+    beside = sorted((*root.glob("usr/local/cuda/bin/ncu"), *root.glob("opt/nvidia/nsight-compute/*/ncu")))
+    found = shutil.which("ncu") or (str(beside[-1]) if beside else None)
+    if found:
+        return Check("Nsight Compute", Level.PASSED, found)
+    mend = "install it from NVIDIA's CUDA repository: apt-get install nsight-compute"
+    return Check("Nsight Compute", Level.WARNING, "ncu is not installed: runs cannot be profiled", mend)
+
+
+def counters_check(root: Path, user_id: int) -> Check:
+    """Whether this user may read the hardware counters that ncu needs."""
+    restricted = re.search(r"RmProfilingAdminOnly:\s*1", _text(root / "proc/driver/nvidia/params") or "")
+    if not restricted or user_id == 0:
+        return Check("hardware counters", Level.PASSED, "open to this user")
+    mend = (
+        "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/kernelgate.conf, "
+        "then restart the machine"
+    )
+    return Check("hardware counters", Level.WARNING, "open to root alone: ncu will be refused", mend)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Software and machine
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> Check:
+    if isinstance(found, KernelgateError):
+        return Check("torch", Level.FAILED, str(found), "make env builds a working environment")
+    if has_gpu and environment.kind(found) == "cpu":
+        mend = (
+            "install a torch that is built for CUDA no newer than the driver's (nvidia-smi shows it): "
+            "https://pytorch.org/get-started/locally"
+        )
+        return Check("torch", Level.FAILED, f"torch {found.torch} does not see the GPU", mend)
+    return Check("torch", Level.PASSED, f"torch {found.torch} on {found.device.name}")
+
+
+def machine_checks(root: Path) -> list[Check]:
+    cores = os.cpu_count() or 1
+    return [
+        disk_check({folder: shutil.disk_usage(folder).free for folder in (Path.cwd(), Path(tempfile.gettempdir()))}),
+        nvcc_check(_nvcc_missing()),
+        governor_check(root),
+        load_check(_text(root / "proc/loadavg"), cores),
+        steal_check(_steal_share(root)),
+    ]
+
+
+def disk_check(free_bytes: dict[Path, int]) -> Check:
+    folder, least = min(free_bytes.items(), key=lambda item: item[1])
+    found = f"{least / 2**30:.1f} GiB free in {folder}"
+    if least >= FREE_BYTES:
+        return Check("disk", Level.PASSED, found)
+    mend = f"free some: {FREE_BYTES / 2**30:.0f} GiB are wanted for libraries and reports"
+    return Check("disk", Level.FAILED, found, mend)
+
+
+def nvcc_check(missing: str | None) -> Check:
+    if missing is None:
+        return Check("nvcc", Level.PASSED, "found")
+    mend = (
+        f"pip install {toolchain.CUDA_PACKAGES}, or measure libraries that were compiled elsewhere "
+        "(bench --base-library DIR --head-library DIR)"
+    )
+    return Check("nvcc", Level.WARNING, f"{missing}: GPU kernels cannot be compiled here", mend)
+
+
+def governor_check(root: Path) -> Check:
+    found = {_text(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}
+    governors = sorted(governor for governor in found if governor)
+    if not governors or governors == ["performance"]:
+        return Check("CPU clock", Level.PASSED, governors[0] if governors else "not ours to set here")
+    mend = "sudo cpupower frequency-set -g performance"
+    return Check("CPU clock", Level.WARNING, f"governor {', '.join(governors)}: host times vary", mend)
+
+
+def load_check(loadavg: str | None, cores: int) -> Check:
+    load = float(loadavg.split()[0]) if loadavg else 0.0
+    found = f"{load:.2f} over the last minute on {cores} cores"
+    if load <= LOAD_SHARE * cores:
+        return Check("load", Level.PASSED, found)
+    return Check("load", Level.WARNING, found, "end what else computes here (top shows it), or wait a minute")
+
+
+def steal_check(share: float | None) -> Check:
+    if share is None or share <= STEAL_SHARE:
+        return Check("stolen time", Level.PASSED, "not told here" if share is None else f"{100 * share:.1f}%")
+    found = f"{100 * share:.1f}% of the CPU goes to other virtual machines"
+    return Check("stolen time", Level.WARNING, found, "use a machine, or an instance type, that is not shared")
+
+
+def steal_of(before: str, after: str) -> float | None:
+    """The share of CPU time between two readings of /proc/stat that the hypervisor gave to others."""
+    ticks = [[int(number) for number in text.split("\n")[0].split()[1:9]] for text in (before, after)]
+    if any(len(numbers) < 8 for numbers in ticks):
+        return None
+    spent = [later - earlier for earlier, later in zip(*ticks, strict=True)]
+    return spent[7] / sum(spent) if sum(spent) else None
+
+
+def _steal_share(root: Path) -> float | None:
+    before = _text(root / "proc/stat")
+    time.sleep(STEAL_WINDOW_S)
+    after = _text(root / "proc/stat")
+    return steal_of(before, after) if before and after else None
+
+
+def _nvcc_missing() -> str | None:
+    try:
+        tools = toolchain.find()
+    except KernelgateError as error:
+        return str(error)
+    return None if tools.cuda else tools.cuda_missing
+
+
+def _mhz(clock: float | None) -> str:
+    return "an unknown clock" if clock is None else f"{clock:.0f} MHz"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,99 @@
+"""The device while it is timed: clocks, temperature, power and throttle reasons, read by a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+
+from bench import nvml, record
+from bench.errors import NoDeviceError
+from bench.nvml import Reading
+
+INTERVAL_S = {"cuda": 0.02, "cpu": 0.5}
+"""Between readings. The host idles while the GPU is timed; on a CPU the thread takes time from the kernel."""
+
+Source = Callable[[], Reading]
+
+
+@contextmanager
+def source(device: str, uuid: str | None = None) -> Iterator[Source]:
+    """Reads the GPU through NVML, or of a CPU what the kernel offers under /sys. Without NVML, readings are empty."""
+    with ExitStack() as stack:
+        yield _cpu if device == "cpu" else _gpu(stack, uuid)
+
+
+class Watch:
+    """Readings of the device from the start of a `with` block to its end; at least the first is always there."""
+
+    def __init__(self, read: Source, interval_s: float) -> None:
+        self._read = read
+        self._interval_s = interval_s
+        self._readings: list[Reading] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._readings.append(self._read())
+            if self._over.wait(self._interval_s):
+                return
+
+    def telemetry(self) -> record.Telemetry:
+        return summary(self._readings)
+
+
+def summary(readings: Sequence[Reading]) -> record.Telemetry:
+    """Medians, the hottest temperature, and every throttle reason that was seen."""
+    temperatures = [reading.temperature_c for reading in readings if reading.temperature_c is not None]
+    return record.Telemetry(
+        sm_mhz=_median(reading.sm_mhz for reading in readings),
+        memory_mhz=_median(reading.memory_mhz for reading in readings),
+        temperature_c=max(temperatures, default=None),
+        power_w=_median(reading.power_w for reading in readings),
+        throttle_reasons=tuple(sorted({reason for reading in readings for reason in reading.throttle_reasons})),
+    )
+
+
+def cpu_reading(root: Path) -> Reading:
+    """The mean clock of the cores and the hottest zone, as the kernel tells them under `root`; power is not offered."""
+    clocks = [_number(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq")]
+    zones = [_number(path) for path in root.glob("sys/class/thermal/thermal_zone*/temp")]
+    known_mhz = [kilohertz / 1000 for kilohertz in clocks if kilohertz is not None]
+    known_c = [thousandths / 1000 for thousandths in zones if thousandths is not None]
+    return Reading(
+        sm_mhz=sum(known_mhz) / len(known_mhz) if known_mhz else None, temperature_c=max(known_c, default=None)
+    )
+
+
+def _cpu() -> Reading:
+    return cpu_reading(Path("/"))
+
+
+def _gpu(stack: ExitStack, uuid: str | None) -> Source:
+    try:
+        return stack.enter_context(nvml.opened(uuid)).reading
+    except NoDeviceError:
+        return Reading
+
+
+def _median(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _number(path: Path) -> float | None:
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,96 @@
+"""The verbs `fuzz` and `bench`, from the words of a call to a record."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import build, duel, environment, git, rates, record, subject, suite
+from bench import fuzz as fuzzing
+from bench import library as libraries
+from bench.errors import NoKernelError, UsageError
+from bench.library import Library
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The libraries that a call names. Without a base, the head is timed alone."""
+
+    base: Library | None
+    head: Library
+
+
+def new_seed() -> int:
+    return secrets.randbelow(2**31)
+
+
+def library(repo: Path, ref: str | None, folder: Path | None) -> Library:
+    """The library in `folder`, or compiled from the commit `ref`, or from the working tree where neither is named."""
+    if ref is not None and folder is not None:
+        raise UsageError(f"name either a commit ({ref}) or a compiled library ({folder}), not both")
+    if folder is not None:
+        return libraries.read(folder)
+    return build.build_tree(git.toplevel(repo) or repo) if ref is None else build.build_commit(repo, ref)
+
+
+def sides(
+    repo: Path, base: str | None, base_folder: Path | None, head: str | None, head_folder: Path | None, alone: bool
+) -> Sides:
+    """Both libraries. The base that is not named is the commit where the branch of `repo` began."""
+    if alone and (base is not None or base_folder is not None):
+        raise UsageError("--alone times the head without a base: leave out --base and --base-library")
+    if head_folder is not None and not alone and base is None and base_folder is None:
+        raise UsageError("--head-library needs --base-library, --base or --alone beside it")
+    built = library(repo, head, head_folder)
+    if alone:
+        return Sides(None, built)
+    ref = git.default_base(repo) if base is None and base_folder is None else base
+    return Sides(library(repo, ref, base_folder), built)
+
+
+def fuzz(
+    repo: Path, ref: str | None, folder: Path | None, seed: int | None, ids: Sequence[str], output: Path | None
+) -> record.Fuzz:
+    """Fuzzes one library; the results also go into a run record at `output`. Skipped where there is no kernel."""
+    try:
+        head = library(repo, ref, folder)
+    except NoKernelError as error:
+        made, done = record.RunRecord(), fuzzing.skipped(str(error))
+    else:
+        machine = environment.describe()
+        made = record.RunRecord(subject=subject.describe(None, head), environment=machine)
+        done = fuzzing.run(head, new_seed() if seed is None else seed, machine, ids)
+    if output:
+        record.write(made.model_copy(update={"fuzz": done}), output)
+    return done
+
+
+def bench(
+    timed: Sides,
+    suite_name: str | None,
+    case_ids: Sequence[str],
+    launches: int,
+    rounds: int,
+    seed: int | None,
+    resume: bool,
+    output: Path,
+) -> record.RunRecord:
+    """Times both sides into a run record at `output`, and shows its times and rates."""
+    machine = environment.describe()
+    plan = duel.Plan(
+        base=timed.base,
+        head=timed.head,
+        cases=suite.select(environment.kind(machine), suite_name, case_ids),
+        environment=machine,
+        seed=new_seed() if seed is None else seed,
+        launches=launches,
+        rounds=rounds,
+    )
+    skeleton = record.RunRecord(subject=subject.describe(timed.base, timed.head))
+    done = duel.run(plan, skeleton, output, resume=resume)
+    Console(stderr=True).print(rates.table(done))
+    return done

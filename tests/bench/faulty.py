@@ -1,0 +1,201 @@
+"""Kernels with a known fault, as real libraries: a kernel.so that, when it is loaded, registers operators in Python.
+
+The library is plain C. Its constructor hands this file to the interpreter that loads it, so that a test's kernel
+travels the same way as a compiled one: through the folder, the hash, dlopen and torch.ops.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from bench import library
+from bench.library import Library
+
+SCHEMA = "forward_out(Tensor q, Tensor k, Tensor v, Tensor(a!) out, float scale, bool causal) -> ()"
+SOURCE = r"""
+extern int PyGILState_Ensure(void);
+extern void PyGILState_Release(int);
+extern int PyRun_SimpleString(const char*);
+__attribute__((constructor)) static void loaded(void) {
+  int state = PyGILState_Ensure();
+  PyRun_SimpleString(CODE);
+  PyGILState_Release(state);
+}
+"""
+LOADED = "kernelgate_faulty_kernels"
+"""The attribute of `builtins` that holds what this process has loaded."""
+
+
+def build(folder: Path, namespace: str, fault: str = "none") -> Library:
+    """A library in `folder` whose kernel has the fault; "none" is right in every way."""
+    folder.mkdir(parents=True)
+    code = (
+        "import importlib.util as u\n"
+        f"s = u.spec_from_file_location('faulty_{namespace}', {str(Path(__file__))!r})\n"
+        "m = u.module_from_spec(s); s.loader.exec_module(m)\n"
+        f"m.register({namespace!r}, {fault!r})\n"
+    )
+    command = ["gcc", "-shared", "-fPIC", f"-DCODE={json.dumps(code)}", "-x", "c", "-", "-o", str(folder / "kernel.so")]
+    subprocess.run(command, input=SOURCE, text=True, check=True)
+    manifest = library.Manifest(
+        namespace=namespace,
+        sha=None,
+        targets=(),
+        key=f"{namespace}-{fault}",
+        seconds=0.1,
+        sha256=hashlib.sha256((folder / "kernel.so").read_bytes()).hexdigest(),
+    )
+    (folder / "library.json").write_text(manifest.model_dump_json())
+    return library.read(folder)
+
+
+def register(namespace: str, fault: str) -> None:
+    """Runs in the process that loads the library."""
+    loaded: list[Any] = getattr(builtins, LOADED, [])
+    setattr(builtins, LOADED, loaded)
+    if loaded and "loner" in [fault, *(other for other, _ in loaded)]:
+        os.abort()
+    operators = torch.library.Library(namespace, "DEF")
+    loaded.append((fault, operators))
+    operators.define(SCHEMA)
+    kernel = FAULTS[fault]
+    for device in ("CPU", "CUDA"):
+        operators.impl("forward_out", kernel, device)
+
+
+Kernel = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, float, bool], None]
+FAULTS: dict[str, Kernel] = {}
+
+
+def fault(kernel: Kernel) -> Kernel:
+    FAULTS[kernel.__name__] = kernel
+    return kernel
+
+
+def right(q: Any, k: Any, v: Any, scale: float, causal: bool) -> torch.Tensor:
+    return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
+
+
+@fault
+def none(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    out.copy_(right(q, k, v, scale, causal))
+
+
+@fault
+def loner(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """Right, but its library ends any process that holds another one."""
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def writes_nan(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal)
+    out[0, 0, -1, 5] = float("nan")
+
+
+@fault
+def skips_last_row(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    out[:, :, :-1] = right(q, k, v, scale, causal)[:, :, :-1]
+
+
+@fault
+def ignores_mask(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    out.copy_(right(q, k, v, scale, causal and q.shape[2] == 1))
+
+
+@fault
+def slightly_wrong(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal)
+    out[-1, -1, -1, 7] += 0.5 + out[-1, -1, -1, 7].abs()
+
+
+@fault
+def writes_before_output(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal)
+    out.as_strided((1,), (1,), out.storage_offset() - 1).zero_()
+
+
+@fault
+def changes_input(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal)
+    k.zero_()
+
+
+@fault
+def reads_past_input(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal)
+    out[-1, -1, -1] += 0 * v.as_strided((1,), (1,), v.storage_offset() + v.numel())
+
+
+@fault
+def raises_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    if causal:
+        raise RuntimeError("causal is not implemented\nand a second line")
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def crashes_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    if causal:
+        os.write(2, b"about to crash\n")
+        os.kill(os.getpid(), signal.SIGSEGV)
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def hangs_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    while causal:
+        time.sleep(1)
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def prints(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    os.write(1, b'{"kind": "ready"}\n')
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def twice(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """Slower: the work is done two times."""
+    none(q, k, v, out, scale, causal)
+    none(q, k, v, out, scale, causal)
+
+
+@functools.cache
+def _calls() -> list[int]:
+    return [0]
+
+
+@fault
+def stops_working(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """Works for the first calls, in which people look, and returns at once from then on."""
+    _calls()[0] += 1
+    if _calls()[0] <= 3:
+        none(q, k, v, out, scale, causal)
+
+
+@functools.cache
+def _remembered() -> dict[int, torch.Tensor]:
+    return {}
+
+
+@fault
+def remembers(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """Computes once for each address of an input, and copies the result from then on."""
+    if q.data_ptr() not in _remembered():
+        _remembered()[q.data_ptr()] = right(q, k, v, scale, causal)
+    out.copy_(_remembered()[q.data_ptr()])

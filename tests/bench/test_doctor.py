@@ -1,0 +1,169 @@
+"""Each check on machines that are fit and machines that are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import driver
+import pytest
+
+from bench import doctor, record
+from bench.doctor import Check, Level
+from bench.errors import KernelgateError, NoDeviceError
+from bench.nvml import Reading
+
+ROOT = Path(__file__).parents[2]
+GPU = doctor.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30), 2040, True, (), 0)
+
+
+def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> None:
+    check = doctor.gpu_absent(tmp_path, NoDeviceError("no driver"))
+    assert check.level is Level.WARNING
+    assert check.found == "this machine has no NVIDIA GPU: the CPU kernel will be measured"
+
+
+def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
+    for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
+        (tmp_path / f"sys/bus/pci/devices/{name}").mkdir(parents=True)
+        (tmp_path / f"sys/bus/pci/devices/{name}/vendor").write_text(f"{vendor}\n")
+    check = doctor.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not answer: Driver Not Loaded"))
+    assert check.level is Level.FAILED
+    assert "Driver Not Loaded" in check.found
+    assert check.mend
+    assert "driver" in check.mend
+
+
+def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.install(monkeypatch, nvmlDeviceGetComputeRunningProcesses=lambda _: [SimpleNamespace(pid=42)])
+    facts = doctor.gpu_facts()
+    assert facts == doctor.GpuFacts("NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456), 1980, True, (42,), 0)
+    driver.install(monkeypatch, nvmlInit=driver.refused)
+    assert isinstance(doctor.gpu_facts(), NoDeviceError)
+
+
+def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.doctor.shutil.which", lambda name: f"/usr/bin/{name}")
+    checks = doctor.gpu_checks(GPU, tmp_path)
+    assert {check.level for check in checks} == {Level.PASSED}
+    assert all(check.mend is None for check in checks)
+    assert checks[0].found == "NVIDIA L4, driver 570.1"
+
+
+@pytest.mark.parametrize(
+    ("check", "level", "found", "mend"),
+    [
+        (doctor.persistence_check(False), Level.WARNING, "off", "nvidia-smi -pm 1"),
+        (doctor.processes_check((7, 8)), Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
+        (doctor.throttle_check(("gpu_idle", "hw_thermal_slowdown")), Level.FAILED, "hw_thermal_slowdown", "cooling"),
+        (doctor.temperature_check(81), Level.FAILED, "81 °C", "cool down"),
+        (doctor.ecc_check(3), Level.FAILED, "3 uncorrected", "reset"),
+        (
+            doctor.disk_check({Path("/a"): 9 << 30, Path("/b"): 1 << 30}),
+            Level.FAILED,
+            "1.0 GiB free in /b",
+            "free some",
+        ),
+        (doctor.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
+        (doctor.load_check("1.50 1.00 0.5 1/99 1", 4), Level.WARNING, "1.50", "end what else computes"),
+        (doctor.steal_check(0.05), Level.WARNING, "5.0%", "not shared"),
+        (doctor.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
+        (
+            doctor.torch_check(record.Environment(torch="2.13.0+cpu"), True),
+            Level.FAILED,
+            "torch 2.13.0+cpu does not see the GPU",
+            "built for CUDA",
+        ),
+    ],
+)
+def test_what_is_not_fit_says_how_to_mend_it(check: Check, level: Level, found: str, mend: str) -> None:
+    assert check.level is level
+    assert found in check.found
+    assert check.mend is not None
+    assert mend in check.mend
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        doctor.persistence_check(True),
+        doctor.persistence_check(None),
+        doctor.processes_check(()),
+        doctor.throttle_check(("gpu_idle", "applications_clocks_setting")),
+        doctor.temperature_check(80),
+        doctor.temperature_check(None),
+        doctor.ecc_check(0),
+        doctor.ecc_check(None),
+        doctor.disk_check({Path("/a"): 2 << 30}),
+        doctor.nvcc_check(None),
+        doctor.load_check("0.90 1.00 0.5 1/99 1", 4),
+        doctor.load_check(None, 4),
+        doctor.steal_check(0.01),
+        doctor.steal_check(None),
+        doctor.torch_check(record.Environment(torch="2.13.0+cpu"), False),
+    ],
+)
+def test_what_is_fit_passes(check: Check) -> None:
+    assert check.level is Level.PASSED
+    assert check.mend is None
+
+
+def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.doctor.shutil.which", lambda _: None)
+    assert doctor.ncu_check(tmp_path).level is Level.WARNING
+    (tmp_path / "opt/nvidia/nsight-compute/2025.3").mkdir(parents=True)
+    (tmp_path / "opt/nvidia/nsight-compute/2025.3/ncu").touch()
+    assert doctor.ncu_check(tmp_path).level is Level.PASSED
+
+
+@pytest.mark.parametrize(
+    ("flag", "user", "level"), [(1, 1000, Level.WARNING), (1, 0, Level.PASSED), (0, 1000, Level.PASSED)]
+)
+def test_counters_may_be_open_to_root_alone(tmp_path: Path, flag: int, user: int, level: Level) -> None:
+    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+    (tmp_path / "proc/driver/nvidia/params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {flag}\n")
+    check = doctor.counters_check(tmp_path, user)
+    assert check.level is level
+    assert (check.mend is None) == (level is Level.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("governors", "level"),
+    [([], Level.PASSED), (["performance"] * 2, Level.PASSED), (["performance", "powersave"], Level.WARNING)],
+)
+def test_the_governor_of_every_core_counts(tmp_path: Path, governors: list[str], level: Level) -> None:
+    for core, governor in enumerate(governors):
+        (tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq").mkdir(parents=True)
+        (tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor").write_text(f"{governor}\n")
+    assert doctor.governor_check(tmp_path).level is level
+
+
+def test_stolen_time_is_a_share_of_all_time() -> None:
+    before = "cpu  100 0 50 800 10 0 5 20 0 0\ncpu0 1"
+    after = "cpu  150 0 70 840 20 0 5 25 0 0\ncpu0 1"
+    assert doctor.steal_of(before, after) == pytest.approx(5 / 125)
+    assert doctor.steal_of(before, before) is None
+    assert doctor.steal_of("", "") is None
+
+
+def test_warnings_are_fit_and_failures_are_not() -> None:
+    passed, warning, failed = (Check(level.value, level, "found", "mend it") for level in Level)
+    assert doctor.fit([passed, warning])
+    assert not doctor.fit([failed, passed, warning])
+    said = doctor.report([failed, passed, warning])
+    assert said.index("passed:") < said.index("warning:") < said.index("failed:") < said.index("Not fit")
+    assert said.count("→ mend it") == 3
+    assert doctor.report([passed]).endswith("This machine is fit to measure.")
+
+
+def test_the_verb_on_this_machine_without_a_gpu() -> None:
+    command = [sys.executable, "-m", "ci.cli", "doctor"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == (
+        0 if done.stdout.rstrip().endswith("fit to measure.") and "Not fit" not in done.stdout else 1
+    )
+    for name in ("GPU:", "torch:", "disk:", "nvcc:", "load:"):
+        assert name in done.stdout
+    assert "Traceback" not in done.stderr

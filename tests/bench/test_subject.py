@@ -1,0 +1,30 @@
+"""What a record says it is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import subject
+from bench.library import Library, Manifest
+
+
+def library(sha: str | None) -> Library:
+    return Library(Path("x"), Manifest.model_construct(sha=sha), cached=True)
+
+
+def test_a_run_on_a_laptop() -> None:
+    found = subject.describe(library("a" * 40), library(None), {})
+    assert (found.base_sha, found.head_sha, found.repository, found.run_id) == ("a" * 40, None, None, None)
+    assert found.created_at
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(found.created_at)).total_seconds()) < 60
+
+
+def test_a_run_in_a_workflow() -> None:
+    variables = {"GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "12", "GITHUB_RUN_ATTEMPT": "3"}
+    found = subject.describe(None, library("b" * 40), variables)
+    assert (found.base_sha, found.repository, found.run_id, found.run_attempt) == (None, "a/b", 12, 3)
+
+
+def test_numbers_that_are_none_are_left_out() -> None:
+    assert subject.describe(None, library(None), {"GITHUB_RUN_ID": "twelve"}).run_id is None
