@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import requests
-from github import Auth, Github, GithubException, RateLimitExceededException, UnknownObjectException
+from github import Auth, Github, GithubException, RateLimitExceededException
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
@@ -280,13 +280,14 @@ def put_comment(bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic
                 found[-1][0].delete()
             else:
                 return Done(said)
-        except UnknownObjectException:
-            bot.step.log("comment: it was deleted in between; looking again")
         except GithubException as error:
-            if error.status != 422 or len(bodies) == 1:
+            if found and error.status == 404:
+                bot.step.log("comment: it was deleted in between; looking again")
+            elif error.status == 422 and len(bodies) > 1:
+                bot.step.log(f"comment: {len(body)} characters are too long for GitHub; using the shorter text")
+                bodies.pop(0)
+            else:
                 raise
-            bot.step.log(f"comment: {len(body)} characters are too long for GitHub; using the shorter text")
-            bodies.pop(0)
         return None
 
     return until_done("comment", step, bot)
@@ -409,7 +410,9 @@ def put_label(bot: Bot, number: int, label: Label | None, stamp: Stamp) -> Done:
                 said.append(f"added {label.value!r}")
             else:
                 return Done(", ".join(dict.fromkeys(said)) or "unchanged")
-        except UnknownObjectException:
+        except GithubException as error:
+            if stale is None or error.status != 404:
+                raise
             bot.step.log("label: it was removed in between; looking again")
         return None
 
@@ -418,12 +421,10 @@ def put_label(bot: Bot, number: int, label: Label | None, stamp: Stamp) -> Done:
 
 def _known_label(bot: Bot, label: Label) -> None:
     """The repository has the label, in a colour that fits."""
+    colour, meaning = LABELS[label]
     try:
-        bot.repository.get_label(label.value)
-    except UnknownObjectException:
-        colour, meaning = LABELS[label]
-        try:
-            bot.repository.create_label(label.value, colour, meaning)
-        except GithubException as error:
-            if error.status != 422:
-                raise
+        bot.repository.create_label(label.value, colour, meaning)
+    except GithubException as error:
+        # 422: it is there already.
+        if error.status != 422:
+            raise

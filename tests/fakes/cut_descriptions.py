@@ -43,7 +43,6 @@ OPERATIONS = {
     "/issues/{issue_number}/labels": "get post",
     "/issues/{issue_number}/labels/{name}": "delete",
     "/labels": "post",
-    "/labels/{name}": "get",
     "/pulls": "get post",
     "/pulls/{pull_number}": "get patch",
     "/pulls/{pull_number}/files": "get",
