@@ -78,8 +78,13 @@ def bench(
     seed: int | None,
     resume: bool,
     output: Path,
+    fuzzed: Path | None = None,
 ) -> record.RunRecord:
-    """Times both sides into a run record at `output`, and shows its times and rates."""
+    """Times both sides into a run record at `output`, and shows its times and rates.
+
+    `fuzzed`: a record of the same head whose fuzz results go into this one; it may be the file at `output`. Raises
+    UsageError where it is of another head.
+    """
     machine = environment.describe()
     plan = duel.Plan(
         base=timed.base,
@@ -90,7 +95,16 @@ def bench(
         launches=launches,
         rounds=rounds,
     )
-    skeleton = record.RunRecord(subject=subject.describe(timed.base, timed.head))
+    about = subject.describe(timed.base, timed.head)
+    skeleton = record.RunRecord(subject=about, fuzz=fuzz_results(fuzzed, about) if fuzzed else None)
     done = duel.run(plan, skeleton, output, resume=resume)
     Console(stderr=True).print(rates.table(done))
     return done
+
+
+def fuzz_results(path: Path, about: record.Subject) -> record.Fuzz | None:
+    """What the record at `path` says of the same head's correctness."""
+    fuzzed = record.read(path)
+    if fuzzed.subject.head_sha != about.head_sha:
+        raise UsageError(f"{path} is about commit {fuzzed.subject.head_sha}, not {about.head_sha}; fuzz that one")
+    return fuzzed.fuzz

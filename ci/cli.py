@@ -275,6 +275,12 @@ def fuzz(
 @click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
 @click.option("--resume", is_flag=True, help="Go on with the launches that the output file lacks.")
 @click.option(
+    "--fuzz",
+    "fuzzed",
+    type=click.Path(path_type=Path),
+    help="Take the results of `kernelgate fuzz -o FILE` into the record.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
@@ -294,6 +300,7 @@ def bench(
     rounds: int,
     seed: int | None,
     resume: bool,
+    fuzzed: Path | None,
     output: Path,
 ) -> None:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
@@ -304,19 +311,20 @@ def bench(
     from bench import verbs
 
     sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output)
+    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output, fuzzed)
     click.echo(output)
 
 
 @cli.command()
-def doctor() -> int:
+@click.option("--gpu", is_flag=True, help="A machine without a GPU is not fit; for GPU runners.")
+def doctor(gpu: bool) -> int:
     """Is this machine fit to measure? Each check that fails says how to mend it.
 
     Exit codes: 0 fit, 1 not fit.
     """
     from bench import doctor
 
-    checks = doctor.examine()
+    checks = doctor.examine(gpu_wanted=gpu)
     click.echo(doctor.report(checks))
     return 0 if doctor.fit(checks) else 1
 
