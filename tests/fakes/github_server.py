@@ -240,6 +240,8 @@ class FakeGitHub:
             name = pull.head_repository or "ghost/kernels"
             run["head_repository"] = self._repository_reference(run["head_repository"], name)
         run |= facts
+        run["url"] = f"{self.url}/repos/{self.repository}/actions/runs/{run['id']}"
+        run |= {"artifacts_url": f"{run['url']}/artifacts", "jobs_url": f"{run['url']}/jobs"}
         run["html_url"] = f"https://github.com/{self.repository}/actions/runs/{run['id']}"
         self.runs[run["id"]] = run
         self.jobs[run["id"]] = []
@@ -248,6 +250,8 @@ class FakeGitHub:
     def add_job(self, run: Json, name: str, conclusion: str, *steps: tuple[str, str]) -> None:
         job = example("job-paginated")["jobs"][0]
         job |= {"id": self.next_id(), "run_id": run["id"], "name": name, "conclusion": conclusion}
+        job["created_at"] = job["started_at"]  # GitHub's own example lacks this required key
+        job["created_at"] = job["started_at"]  # GitHub's own example lacks a required key here
         job["steps"] = [
             job["steps"][0] | {"name": step, "conclusion": ended, "number": number}
             for number, (step, ended) in enumerate(steps, 1)
@@ -646,6 +650,7 @@ def _permission(github: FakeGitHub, _: Request, username: str) -> Answer:
     held = github.collaborators.get(username, "none")
     shown = example("repository-collaborator-permission-response-if-user-has-admin-permissions")
     legacy = {"maintain": "write", "triage": "read"}.get(held, held)
+    shown["user"] |= {"login": username, "role_name": held}  # GitHub's own example lacks a required key here
     return Answer(200, shown | {"permission": legacy, "role_name": held})
 
 
