@@ -41,8 +41,8 @@ JUDGES = (".github/",)
 TARGET = "target.json"
 
 
-class FailedJob(Model):
-    """A job that did not end well, and the step where it stopped."""
+class Job(Model):
+    """A job of the run, how it ended, and the step where it stopped."""
 
     name: str
     conclusion: str
@@ -68,7 +68,9 @@ class Target(Model):
     """The pull request changes what measures it, so that its records prove nothing."""
     refused: tuple[str, ...] = ()
     """Artifacts that were refused, and why."""
-    failed: tuple[FailedJob, ...] = ()
+    failed: tuple[Job, ...] = ()
+    measured: bool = True
+    """Whether a job that measures was started at all."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
@@ -97,6 +99,7 @@ def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, he
         run_id=run.id,
         run_attempt=run.run_attempt,
     )
+    jobs = patiently("jobs", lambda: tuple(_jobs(run)), bot)
     into.mkdir(parents=True, exist_ok=True)
     refused = _take_in(bot, run, expected, into)
     target = Target(
@@ -111,7 +114,8 @@ def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, he
         no_pull_request=why,
         changes_judges=pull_request is None and pull is not None and _changes_judges(bot, pull),
         refused=refused,
-        failed=patiently("jobs", lambda: tuple(_failed_jobs(run)), bot),
+        failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
+        measured=any(job.name.startswith("measure") and job.conclusion != "skipped" for job in jobs),
     )
     (into / TARGET).write_text(target.model_dump_json(by_alias=True, indent=2) + "\n", encoding="utf-8")
     return target
@@ -270,12 +274,11 @@ def _download(bot: Bot, one: Artifact) -> bytes:
 # The jobs ------------------------------------------------------------------------------------------------------------
 
 
-_ENDED_WELL = ("success", "skipped", "neutral", None)
+_ENDED_WELL = ("success", "skipped", "neutral", "none")
+"""The last is ours: a job that is still going, such as the one that reports."""
 
 
-def _failed_jobs(run: WorkflowRun) -> Iterable[FailedJob]:
+def _jobs(run: WorkflowRun) -> Iterable[Job]:
     for job in run.jobs("latest"):
-        if job.conclusion in _ENDED_WELL:
-            continue
-        stopped = next((step.name for step in job.steps if step.conclusion not in _ENDED_WELL), None)
-        yield FailedJob(name=job.name, conclusion=str(job.conclusion), step=stopped)
+        stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)
+        yield Job(name=job.name, conclusion=job.conclusion or "none", step=stopped)

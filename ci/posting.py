@@ -13,9 +13,9 @@ from github.File import File
 from bench import record
 from bench.errors import KernelgateError, UsageError
 from bench.record import RunRecord, Subject
-from ci import artifact, claims, render, template
+from ci import artifact, claims, correctness, render, template
 from ci.claims import Assessed
-from ci.fetch import FailedJob, Target, read_target
+from ci.fetch import Job, Target, read_target
 from ci.github import (
     Annotation,
     Bot,
@@ -57,10 +57,9 @@ class Measured:
 
     @property
     def wrong(self) -> bool:
-        refused = self.verdict.refused if self.verdict else None
-        return (self.failure is not None and self.failure.fault is Fault.OUTPUT) or (refused or "").startswith(
-            "wrong result"
-        )
+        if self.record is not None:
+            return correctness.is_wrong(self.record)
+        return self.failure is not None and self.failure.fault is Fault.OUTPUT
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,8 @@ class Said:
     label: Label | None
     conclusion: Literal["success", "failure", "neutral"]
     measured: tuple[Measured, ...]
+    quiet: bool = False
+    """Nothing was to be measured: a check run says so, and no comment is made of it."""
 
     @property
     def title(self) -> str:
@@ -84,6 +85,8 @@ def say(folder: Path, target: Target, rules: Policy, description: Description | 
     """Judges every record in the folder. `description`: the pull request's; None where there is none."""
     if target.changes_judges:
         return _untrusted()
+    if not (target.measured or target.failed or target.refused or _labels(folder)):
+        return _not_measured()
     claimed = description.claims if description else ()
     found = [_measured(label, folder, target, rules, claimed) for label in _labels(folder)]
     if not any(one.record or one.label != "build" for one in found):
@@ -149,7 +152,7 @@ def _nothing(target: Target) -> Measured:
     return _failed("build", Failure(fault, message, subject=subject))
 
 
-def _blame(job: FailedJob | None, target: Target) -> tuple[Fault, str]:
+def _blame(job: Job | None, target: Target) -> tuple[Fault, str]:
     if target.refused:
         return Fault.OURS, f"no record could be used: {target.refused[0]}"
     if job is None:
@@ -176,6 +179,14 @@ def _untrusted() -> Said:
         ),
     )
     return Said(said, None, "neutral", ())
+
+
+def _not_measured() -> Said:
+    said = Report(
+        headline=(Mark.UNKNOWN, " Not measured: nothing in this change asks for it"),
+        summary=("The page of the run says which label or files decided so.",),
+    )
+    return Said(said, None, "neutral", (), quiet=True)
 
 
 def _label(found: Sequence[Measured]) -> Label | None:
@@ -226,7 +237,10 @@ def _description_lines(description: Description | None) -> list[Line]:
     if description is None:
         return []
     blocking = [missing for missing in description.missing if missing.blocks]
-    lines: list[Line] = [(Mark.SLIGHT, " the description blocks: ", missing.sentence) for missing in blocking]
+    lines: list[Line] = [
+        (Mark.SLIGHT, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
+        for one in blocking
+    ]
     others = [missing.part.heading.lstrip("# ") for missing in description.missing if not missing.blocks]
     if others:
         lines.append((Mark.UNKNOWN, f" the description lacks: {', '.join(others)}"))
@@ -274,11 +288,13 @@ def changed_lines(patch: str) -> list[tuple[int, int]]:
         if text.startswith("-"):
             removed = True
         elif not text.startswith("\\"):
-            if removed and line:
-                runs.append((line, line))
-            removed = False
             hunk = _HUNK.match(text)
-            line = max(1, int(hunk[1])) if hunk else line + 1
+            # At the end of a hunk the line that follows may not exist.
+            at = line - 1 if hunk else line
+            if removed and at > 0:
+                runs.append((at, at))
+            removed = False
+            line = int(hunk[1]) if hunk else line + 1
     return runs
 
 
@@ -367,7 +383,7 @@ def post(bot: Bot, folder: Path, rules: Policy) -> int:
         ("check run", "checks: write", lambda: put_check(bot, check, stamp)),
         ("label", "pull-requests: write", lambda: put_label(bot, number, said.label, stamp)),
     )
-    ended = [_one(bot, *one) for one in posts]
+    ended = [_one(bot, *one) for one in posts[1 if said.quiet else 0 :]]
     return KernelgateError.exit_code if GitHubError in ended else 0
 
 

@@ -152,7 +152,13 @@ def test_an_encrypted_file_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"PK", b"not a zip", zipped({"run.json": HONEST})[:-30], zipped({"run.json": HONEST}).replace(b"\x08", b"\x63")],
+    [
+        b"",
+        b"PK",
+        b"not a zip",
+        zipped({"run.json": HONEST})[:-30],
+        zipped({"run.json": HONEST}).replace(b"\x08", b"\x63"),
+    ],
 )
 def test_what_is_no_zip_file_is_refused(data: bytes) -> None:
     with pytest.raises(RefusedError, match="refused: "):

@@ -372,7 +372,9 @@ def test_topics_have_comments_of_their_own(desk: Desk) -> None:
 
 def test_a_bot_of_another_name_does_not_pile_up_comments(desk: Desk) -> None:
     desk.github.login = "kernel-bot[bot]"
-    with pytest.raises(GitHubError, match=r"posts as kernel-bot\[bot\], not as github-actions\[bot\]: set KERNELGATE_BOT"):
+    with pytest.raises(
+        GitHubError, match=r"posts as kernel-bot\[bot\], not as github-actions\[bot\]: set KERNELGATE_BOT"
+    ):
         put_comment(desk.bot, 1, ["x"], STAMP)
     assert desk.github.comments == {}
     step = Step(desk.github.environment | {"KERNELGATE_BOT": "kernel-bot[bot]"})
