@@ -98,21 +98,19 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
     if available and tools.cuda is None:
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: pip install {CUDA_PACKAGES})")
         return ()
-    at_hand = targets.gpus_at_hand()
-    for gpu in at_hand:
-        if not targets.serving([gpu], available):
-            has = ", ".join(map(sm, available)) or "none"
-            say(f"the GPU at hand ({gpu[0]}.{gpu[1]}) cannot run this library; targets that csrc/ has: {has}")
-    return targets.serving({targets.L4, *at_hand}, available)
+    gpus = sorted({targets.L4, *targets.gpus_at_hand()})
+    has = ", ".join(map(sm, available))
+    for major, minor in gpus:
+        if available and not targets.serving([(major, minor)], available):
+            say(f"no target of csrc/ runs on compute capability {major}.{minor}; it has: {has}")
+    return targets.serving(gpus, available)
 
 
 def _cached(entry: Path) -> Library | None:
-    if not entry.exists():
-        return None
+    """None for a damaged entry, too."""
     try:
         return library.read(entry)
-    except KernelgateError as error:
-        say(f"{error}: compiling it again")
+    except KernelgateError:
         return None
 
 
@@ -139,6 +137,8 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: Limits) -> Li
     """Compiles into the cache. The caller holds the entry's lock."""
     work = entry.parent / "building" / entry.name
     log = entry.parent / "logs" / f"{entry.name}.log"
+    if entry.exists():
+        say(f"{entry} is damaged: compiling it again")
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     try:
         _write_sources(recipe, work)
@@ -194,7 +194,7 @@ def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: L
         except TimeoutError:
             raise BuildError(
                 f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
-                f"unfinished: {' '.join(unfinished)} (output so far: {log}); --time-limit allows more"
+                f"unfinished: {' '.join(unfinished)} (output so far: {log}); `build --time-limit` allows more"
             ) from None
     if code != 0:
         error = first_error(log.read_text(encoding="utf-8"))
@@ -220,7 +220,7 @@ def _put_in_place(manifest: Manifest, work: Path, entry: Path) -> None:
     finished.mkdir()
     (work / LIBRARY).rename(finished / LIBRARY)
     _write_manifest(manifest, finished)
-    shutil.rmtree(entry, ignore_errors=True)  # what `_cached` found broken
+    shutil.rmtree(entry, ignore_errors=True)  # where it was damaged
     finished.rename(entry)
 
 

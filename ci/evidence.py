@@ -104,7 +104,7 @@ def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
     orders = {launch.order for launch in timed}
     paired = orders <= {"interleaved"}
     found = [*findings.of_telemetry(timed, policy.limits, paired)]
-    used, few = _usable(timed, policy, policy.launches.minimum, "launches that timed base and head")
+    used, few = _usable(timed, policy, policy.launches.minimum, "of base and head")
     base, head, oracle = (_times(used, side) for side in ("base", "head", "oracle"))
     plain = Evidence(case.id, base, head, oracle, paired, (), 0.0, (*found, *few))
     if len(used) < policy.launches.minimum:
@@ -117,7 +117,8 @@ def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
     bias = (0.0 if paired else math.log1p(order_bias / 100)) + _rounding(base) + _rounding(head)
     step = max(_log_step(np.concatenate(side)) for side in (base, head))
     changes = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
-    group, odd = _settle(_group(changes, spread.launch_pct, spread.prior_launches), policy)
+    prior = spread.launch_pct if paired else spread.block_launch_pct
+    group, odd = _settle(_group(changes, prior, spread.prior_launches), policy)
     return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
 
 
@@ -129,8 +130,8 @@ def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evi
         *findings.of_telemetry(timed, policy.limits, interleaved=True),
         *findings.clocks_apart(before, timed, policy.limits),
     ]
-    used, few = _usable(timed, policy, policy.launches.minimum, "launches that timed the head")
-    kept, few_before = _usable(before, policy, 1, "launches in the baseline")
+    used, few = _usable(timed, policy, policy.launches.minimum, "of the head")
+    kept, few_before = _usable(before, policy, 1, "in the baseline")
     base, head, oracle = _times(kept, "head"), _times(used, "head"), _times(used, "oracle")
     plain = Evidence(case.id, base, head, oracle, False, (), 0.0, (*found, *few, *few_before))
     if len(used) < policy.launches.minimum or not kept:
@@ -164,8 +165,8 @@ def _usable(launches: Sequence[Launch], policy: Policy, minimum: int, what: str)
                 Finding("throttled", f"the GPU was throttled in {len(long) - len(used)} of {len(long)} launches", True)
             )
         else:
-            counted = f"{len(long)} {what} with at least {policy.launches.minimum_rounds} rounds"
-            said.append(Finding("too_few", f"{counted}; {minimum} are needed", True))
+            few = f"launches {what} with at least {policy.launches.minimum_rounds} rounds: {len(long)}"
+            said.append(Finding("too_few", f"{few}; it takes {minimum}", True))
     return used, said
 
 

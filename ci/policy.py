@@ -75,6 +75,7 @@ class Spread(Section):
     process_pct: Percent = 0.15
     process_prior_launches: Positive = 10
     baseline_drift_pct: PercentOrNone = 0.5
+    block_launch_pct: Percent = 0.1
     block_bias_pct: PercentOrNone = 0.3
     alternating_bias_pct: PercentOrNone = 0.8
 

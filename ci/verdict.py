@@ -192,12 +192,16 @@ def _notes(record: RunRecord, baseline: RunRecord) -> list[str]:
 
 
 def _overall(cases: Sequence[CaseVerdict]) -> Outcome:
-    """The record's verdict: a regression anywhere; else what is true of every case that is not the same as before."""
+    """A regression anywhere decides. An improvement needs every other case to be shown faster or the same."""
     outcomes = {case.verdict for case in cases}
-    for outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED):
-        if outcome in outcomes:
-            return outcome
-    return Outcome.EQUIVALENT
+    doubtful = [
+        case for case in cases if case.verdict is Outcome.INCONCLUSIVE and case.direction is not Direction.FASTER
+    ]
+    if Outcome.REGRESSED in outcomes:
+        return Outcome.REGRESSED
+    if Outcome.IMPROVED in outcomes and not doubtful:
+        return Outcome.IMPROVED
+    return Outcome.INCONCLUSIVE if outcomes - {Outcome.EQUIVALENT} else Outcome.EQUIVALENT
 
 
 def _reason(outcome: Outcome, cases: Sequence[CaseVerdict]) -> str:
@@ -336,7 +340,7 @@ def _sentence(case: Evidence, claim: Claim, outcome: Outcome, policy: Policy) ->
     if not claim.certain:
         if outcome is Outcome.EQUIVALENT:
             return f"no change: within ±{gates.margin_pct:g}%, {between}; {would}"
-        return f"cannot tell: {between}; a change below {seen} could not be seen"
+        return f"cannot tell: {between}; a change below {seen} could go unseen"
     size = f"{written(abs(change), digits)} {_direction(claim)}, {between}"
     if outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         return f"{size}; {would}"

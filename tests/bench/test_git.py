@@ -139,6 +139,22 @@ def test_worktree_runs_no_hook(repo: Path) -> None:
         assert not (repo / "hooked").exists()
 
 
+def test_worktree_of_a_sparse_checkout(repo: Path) -> None:
+    (repo / "docs").mkdir()
+    (repo / "docs" / "page").touch()
+    sha = commit(repo)
+    git(repo, "sparse-checkout", "set", "docs")
+    assert not (repo / "csrc").exists()
+    with subject.worktree(repo, sha, "csrc") as tree:
+        assert (tree / "csrc" / "a").exists()
+
+
+def test_worktree_of_a_linked_worktree(repo: Path, tmp_path: Path) -> None:
+    git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
+    with subject.worktree(tmp_path / "linked", subject.resolve(tmp_path / "linked", "HEAD"), "csrc") as tree:
+        assert (tree / "csrc" / "a").exists()
+
+
 def test_worktree_inside_a_hook_of_another_repository(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

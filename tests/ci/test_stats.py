@@ -263,7 +263,7 @@ def test_the_bootstrap_agrees_with_drawing_every_round(correlation: float) -> No
 
 @pytest.mark.parametrize(("launch_spread", "expected"), [(0.0, 0.98), (0.01, 0.96)])
 def test_the_bootstraps_intervals_hold_the_truth_as_often_as_they_say(launch_spread: float, expected: float) -> None:
-    """Resampling launches, then rounds, counts the rounds' noise twice: where launches are alike it errs on that side."""
+    """Resampling launches, then rounds, counts the rounds' noise twice: where launches are alike it is too wide."""
     rng = np.random.default_rng(10)
     held = []
     for _ in range(300):

@@ -163,6 +163,21 @@ def hangs_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool
 
 
 @fault
+def asserts_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """On a GPU: an error that its process does not survive."""
+    if causal:
+        q.flatten()[torch.full((1,), q.numel(), device=q.device)]
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def synchronises(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """On a GPU: cannot be captured in a graph."""
+    none(q, k, v, out, scale, causal)
+    torch.cuda.synchronize()
+
+
+@fault
 def prints(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
     os.write(1, b'{"kind": "ready"}\n')
     none(q, k, v, out, scale, causal)

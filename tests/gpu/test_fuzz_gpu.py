@@ -1,0 +1,45 @@
+"""The fuzzer on a GPU: the kernel passes the whole list, and an error that ends a CUDA context stays with its case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import faulty
+import pytest
+
+from bench import environment, fuzz, record
+from bench.library import Library
+
+pytestmark = pytest.mark.gpu
+
+SEED = 2
+DRAWN = fuzz.trials(SEED, "cuda")
+CAUSAL = [trial.id for trial in DRAWN if trial.causal and 1 < trial.seq < 300]
+FULL = [trial.id for trial in DRAWN if not trial.causal and 1 < trial.seq < 300]
+
+
+@pytest.fixture(scope="module")
+def machine() -> record.Environment:
+    found = environment.describe()
+    assert environment.kind(found) == "cuda"
+    return found
+
+
+def test_the_kernel_passes_the_whole_list(kernel_library: Library, machine: record.Environment) -> None:
+    done = fuzz.run(kernel_library, SEED, machine)
+    assert [result.message for result in done.results if not result.passed] == []
+    assert len(done.results) == 38
+    assert {result.params["dtype"] for result in done.results} == {"fp16", "bf16"}
+
+
+@pytest.mark.parametrize("fault", ["writes_nan", "skips_last_row", "writes_before_output", "reads_past_input"])
+def test_faults_are_found_on_a_gpu_too(tmp_path: Path, machine: record.Environment, fault: str) -> None:
+    done = fuzz.run(faulty.build(tmp_path / "library", f"gpu_{fault}", fault), SEED, machine, FULL[:1])
+    assert done.status == "failed"
+
+
+def test_an_error_that_ends_a_context_fails_its_case_alone(tmp_path: Path, machine: record.Environment) -> None:
+    library = faulty.build(tmp_path / "library", "gpu_asserts", "asserts_if_causal")
+    done = fuzz.run(library, SEED, machine, [FULL[0], CAUSAL[0], FULL[1]])
+    assert [result.passed for result in done.results] == [True, False, True]
+    assert "CUDA error" in (done.results[1].message or "")

@@ -1,0 +1,120 @@
+"""`pip install` of a copy of the checkout, without network: the environment's packages serve a fresh one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import build, targets
+
+ROOT = Path(__file__).parent.parent
+OFFLINE = ("--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check")
+
+ATTENTION = """\
+import torch
+import fa_s512
+
+q, k, v = (torch.randn(2, 3, 77, 64, generator=torch.Generator().manual_seed(seed)) for seed in range(3))
+expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True)
+error = (fa_s512.attention(q, k, v, causal=True) - expected).abs().max().item()
+assert error <= 1e-5, error
+print(fa_s512.__file__)
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What the next commit would hold, so that nothing is written into the user's checkout."""
+    copy = tmp_path / "checkout"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+    return copy
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """A fresh environment's Python; it sees the packages that are installed beside ours."""
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=False)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
+    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    return home / "bin" / "python"
+
+
+@pytest.fixture
+def pip(python: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+        command = [python, "-m", "pip", "install", *OFFLINE, *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def run(python: Path, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([python, "-I", "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_installed_package_computes_attention(
+    checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    installed = pip(str(checkout))
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    computed = run(python, ATTENTION, tmp_path)
+    assert computed.returncode == 0, computed.stderr
+    package = Path(computed.stdout.strip()).parent
+    assert package.is_relative_to(tmp_path / "environment")
+    assert sorted(path.name for path in package.glob("*.so")) == ["kernel.so"]
+    wheel = next(package.parent.glob("kernelgate-*.dist-info/WHEEL")).read_text(encoding="utf-8")
+    assert "Root-Is-Purelib: false" in wheel
+    assert f"Tag: py3-none-{sysconfig.get_platform().replace('-', '_')}" in wheel
+
+
+def test_editable_install_compiles_nothing(
+    checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    installed = pip("--editable", str(checkout), **{build.CACHE: str(tmp_path / "cache")})
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    assert not (tmp_path / "cache").exists()
+    assert not list(checkout.rglob("*.so"))
+    imported = run(python, "import bench; print(bench.__file__); import fa_s512", tmp_path)
+    assert Path(imported.stdout.strip()).is_relative_to(checkout)
+    assert "ImportError: fa_s512 is not compiled" in imported.stderr
+
+
+def test_failed_compile_ends_the_install_with_its_first_error(
+    checkout: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (checkout / "csrc" / "fa_s512.h").write_text("#error broken on purpose\n", encoding="utf-8")
+    refused = pip(str(checkout), **{build.CACHE: str(tmp_path / "cache"), targets.ARCH_LIST: ""})
+    assert refused.returncode == 1
+    assert "error: the working tree does not compile" in refused.stdout + refused.stderr
+    assert "csrc/fa_s512.h:1: error: " in refused.stdout + refused.stderr
+
+
+def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Path) -> None:
+    code = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, check=True)
+    with tarfile.open(next(tmp_path.glob("kernelgate-*.tar.gz"))) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc").glob("*.*") if path.suffix != ".so"}
+    assert sources <= held
+    assert {"setup.py", "pyproject.toml", "LICENSE", "bench/build.py", "csrc/fa_s512/__init__.py"} <= held
