@@ -223,7 +223,7 @@ def test_a_run_that_was_not_to_measure_gets_a_neutral_check_and_no_comment(desk:
     assert post(desk.bot, tmp_path / "in", POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "neutral"
-    assert the_check(desk)["output"]["title"].startswith("Not measured")
+    assert the_check(desk)["output"]["title"].startswith("❔ Not measured: ")
 
 
 # Left out, missing permissions, bad days -----------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def test_one_comment_with_a_column_for_each_gpu(desk: Desk, tmp_path: Path) -> N
     body = the_comment(desk)
     assert body.startswith("### ❌ `h100`: Slower: S=512 B=32 H=8 fp16 by 4.90% ")
     assert "| case | h100 | l4 |" in body
-    assert "| S=512 B=32 H=8 fp16 | ❌ **+4.9%** " in body
+    assert "| S=512 B=32 H=8 fp16 | ❌ **+4.90%** " in body
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
