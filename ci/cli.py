@@ -186,6 +186,23 @@ def command(policy_file: Path | None) -> None:
 
 
 @cli.command()
+@click.option("--record", "measured", required=True, type=click.Path(path_type=Path), help="Of the default branch.")
+@click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
+@click.option("--force/--no-force", help="Also where the verdict does not say improved.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) -> None:
+    """Offer a new baseline as a pull request, where a record improves on the stored one.
+
+    Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """
+    from ci import baseline, policy
+    from ci.actions import Step
+    from ci.github import connect
+
+    baseline.refresh(connect(Step()), measured, label, policy.load(policy_file), force)
+
+
+@cli.command()
 @click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
 def admit(head_sha: str) -> None:
     """On the GPU runner: may this run measure this commit?

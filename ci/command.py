@@ -6,7 +6,6 @@ looked at that one, and nothing that was pushed afterwards rides on their word.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from ci import escape
 from ci.actions import Step
 from ci.escape import visible
 from ci.github import Bot, GitHubError, Stamp, patiently, put_comment
-from ci.plan import CASE, merge_base
+from ci.plan import CASE, gpus_json, merge_base
 from ci.policy import Measure
 
 VERBS = ("bench", "profile", "fuzz")
@@ -95,7 +94,7 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
         base_sha=base,
         head_repository=pull.head.repo.full_name if pull.head.repo else "",
         cases=" ".join(verb.cases),
-        gpus=json.dumps([{"label": gpu.label, "runs_on": list(gpu.runs_on)} for gpu in rules.gpus]),
+        gpus=gpus_json(rules.gpus),
     )
     _react(bot, asked, "rocket")
     link = f"[This run]({step.run_url})" if step.run_url else "A run"

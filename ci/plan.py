@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +40,10 @@ class Plan:
 
     def outputs(self) -> dict[str, str]:
         """As later steps read them: words without spaces, `true` or `false`, or JSON."""
-        gpus = [{"label": gpu.label, "runs_on": list(gpu.runs_on)} for gpu in self.gpus]
         return {
             "measure": str(self.measure).lower(),
             "reason": visible(self.reason),
-            "gpus": json.dumps(gpus),
+            "gpus": gpus_json(self.gpus),
             "base_sha": self.base_sha,
             "head_sha": self.head_sha,
             "pull_request": str(self.pull_request or ""),
@@ -52,6 +51,13 @@ class Plan:
             "cases": " ".join(self.cases),
             "set": self.set,
         }
+
+
+def gpus_json(gpus: Sequence[Gpu]) -> str:
+    """The GPUs as a workflow's matrix reads them; `baseline` is empty where there is none."""
+    return json.dumps(
+        [{"label": gpu.label, "runs_on": list(gpu.runs_on), "baseline": gpu.baseline or ""} for gpu in gpus]
+    )
 
 
 def plan(step: Step, bot: Bot, rules: Measure) -> Plan:

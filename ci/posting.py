@@ -13,8 +13,8 @@ from github.File import File
 from bench import record
 from bench.errors import KernelgateError, UsageError
 from bench.record import RunRecord, Subject
-from ci import artifact, claims, correctness, render, template
-from ci.claims import Assessed
+from ci import artifact, assess, correctness, render, template
+from ci.assess import Assessed
 from ci.fetch import Job, Target, read_target
 from ci.github import (
     Annotation,
@@ -127,7 +127,7 @@ def _judged(label: str, measured: RunRecord, rules: Policy, claimed: Sequence[te
     verdict = judge(measured, rules, name=label)
     stored = _against_baseline(label, measured, rules)
     said = report(measured, verdict, rules.gates, stored)
-    assessed = claims.assess(claimed, measured, verdict, rules.gates, rules.template)
+    assessed = assess.assess(claimed, measured, verdict, rules.gates, rules.template)
     return Measured(label, said, measured, verdict, assessed=assessed)
 
 
@@ -217,7 +217,7 @@ def _conclusion(
 
 
 def _contradicted(found: Sequence[Measured]) -> bool:
-    return any(one.finding is claims.Finding.CONTRADICTED for each in found for one in each.assessed)
+    return any(one.finding is assess.Finding.CONTRADICTED for each in found for one in each.assessed)
 
 
 def _claim_lines(found: Sequence[Measured]) -> list[Line]:

@@ -7,8 +7,9 @@
         assert github.comments == …
 
 Every request that is taken and its answer are held against GitHub's own OpenAPI description
-(`github_openapi.json.gz`, see `cut_descriptions.py`); what does not fit is collected in `github.problems`, and leaving the block with one raises.
-Answers start from GitHub's own examples in that description. A fault that answers for GitHub is not checked.
+(`github_openapi.json.gz`, see `cut_descriptions.py`). What does not fit is collected in `github.problems`, and leaving
+the block with one raises. Answers start from GitHub's own examples in that description. A fault that answers for GitHub
+is not checked.
 """
 
 from __future__ import annotations
