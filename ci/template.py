@@ -240,7 +240,7 @@ _PARAM = re.compile(
 _KEYS = {"seqlen": "s", "seq_len": "s", "batch": "b", "head": "h", "heads": "h", "headdim": "d", "head_dim": "d"}
 _DTYPE = re.compile(r"\b(fp16|float16|half|bf16|bfloat16|fp32|float32)\b", re.I)
 _CAUSAL = re.compile(r"\b(non-?\s?)?causal\b", re.I)
-_ID = re.compile(r"(?<![\w.=-])(?=[A-Za-z0-9.-]*_)[A-Za-z0-9][A-Za-z0-9_.-]{2,79}(?![\w=-])")
+_ID = re.compile(r"(?<![\w.=-])(?=[A-Za-z0-9.-]*_)[A-Za-z0-9][A-Za-z0-9_.-]{2,79}(?![\w=-]|\s*=)")
 _DTYPES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 
