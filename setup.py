@@ -15,16 +15,17 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
 ROOT = Path(__file__).parent.resolve()
-sys.path.insert(0, str(ROOT))  # an isolated build does not see the checkout
-
-from bench import build, recipe  # noqa: E402
-from bench.errors import KernelgateError  # noqa: E402
+SOURCES = (".cpp", ".cu", ".cuh", ".h")
 
 
 class BuildKernel(build_ext):
     def run(self) -> None:
         if self.editable_mode:
             return
+        sys.path.insert(0, str(ROOT))  # an isolated build does not see the checkout
+        from bench import build  # here, because an editable install has nothing but setuptools when it starts
+        from bench.errors import KernelgateError
+
         try:
             built = build.build_tree(ROOT, namespace="fa_s512")
         except KernelgateError as error:
@@ -41,7 +42,7 @@ class BuildKernel(build_ext):
 
     def get_source_files(self) -> list[str]:
         """For the source distribution."""
-        return sorted(recipe.read_sources(ROOT, str(ROOT)).files)
+        return [str(path.relative_to(ROOT)) for path in sorted((ROOT / "csrc").rglob("*")) if path.suffix in SOURCES]
 
 
 class PlatformWheel(bdist_wheel):

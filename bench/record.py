@@ -134,6 +134,9 @@ class Telemetry(Model):
     temperature_c: Finite | None = None
     power_w: NonNegative | None = None
     throttle_reasons: tuple[str, ...] = ()
+    """Every reason that was seen."""
+    throttle_shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
+    """The share of the readings that gave each reason; a reason without one counts as given by all of them."""
 
 
 class OutputCheck(Model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -55,13 +56,15 @@ class Watch:
 
 def summary(readings: Sequence[Reading]) -> record.Telemetry:
     """Medians, the hottest temperature, and every throttle reason that was seen."""
+    given = Counter(reason for reading in readings for reason in reading.throttle_reasons)
     temperatures = [reading.temperature_c for reading in readings if reading.temperature_c is not None]
     return record.Telemetry(
         sm_mhz=_median(reading.sm_mhz for reading in readings),
         memory_mhz=_median(reading.memory_mhz for reading in readings),
         temperature_c=max(temperatures, default=None),
         power_w=_median(reading.power_w for reading in readings),
-        throttle_reasons=tuple(sorted({reason for reading in readings for reason in reading.throttle_reasons})),
+        throttle_reasons=tuple(sorted(given)),
+        throttle_shares={reason: count / len(readings) for reason, count in sorted(given.items())},
     )
 
 

@@ -31,6 +31,13 @@ class Interval:
 
     calls: tuple[Call, ...]
     after: Call | None = None
+    nodes: int = 1
+    """What one call takes up in the device's queue; a graph as much as all its kernels."""
+
+    @property
+    def queued(self) -> int:
+        """Entries in the device's queue, the two events included."""
+        return len(self.calls) * self.nodes + 2 + (self.after is not None)
 
 
 class Timer(Protocol):
@@ -108,7 +115,7 @@ class CudaTimer:
             torch.cuda.synchronize()
             return None
         graph.replay()
-        return median(self.measure([Interval((graph.replay,))] * self.GRAPH_REPLAYS)) / len(calls)
+        return median(self.measure([Interval((graph.replay,), nodes=len(calls))] * self.GRAPH_REPLAYS)) / len(calls)
 
     def pause(self, length: int) -> Call:
         return lambda: _spin(100 * length)
@@ -152,12 +159,11 @@ def groups(intervals: Sequence[Interval], length: int) -> Iterator[list[Interval
     group: list[Interval] = []
     queued = 0
     for interval in intervals:
-        operations = len(interval.calls) + 2 + (interval.after is not None)
-        if group and queued + operations > length:
+        if group and queued + interval.queued > length:
             yield group
             group, queued = [], 0
         group.append(interval)
-        queued += operations
+        queued += interval.queued
     if group:
         yield group
 

@@ -78,9 +78,10 @@ def bench(
     seed: int | None,
     resume: bool,
     output: Path,
+    stop: duel.Stop = duel.never,
     fuzzed: Path | None = None,
 ) -> record.RunRecord:
-    """Times both sides into a run record at `output`, and shows its times and rates.
+    """Times both sides into a run record at `output`, and shows its times and rates. `stop` may end it early.
 
     `fuzzed`: a record of the same head whose fuzz results go into this one; it may be the file at `output`. Raises
     UsageError where it is of another head.
@@ -97,7 +98,7 @@ def bench(
     )
     about = subject.describe(timed.base, timed.head)
     skeleton = record.RunRecord(subject=about, fuzz=fuzz_results(fuzzed, about) if fuzzed else None)
-    done = duel.run(plan, skeleton, output, resume=resume)
+    done = duel.run(plan, skeleton, output, stop, resume)
     Console(stderr=True).print(rates.table(done))
     return done
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -287,7 +288,9 @@ def fuzz(
 @click.option(
     "--case", "case_ids", multiple=True, help="Time this case, such as s512_b32_h8_d64_fp16; may be repeated."
 )
-@click.option("--launches", type=click.IntRange(min=1), default=5, show_default=True, help="Fresh processes.")
+@click.option(
+    "--launches", type=click.IntRange(min=1), default=5, show_default=True, help="Fresh processes, at the most."
+)
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
 @click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
 @click.option("--resume", is_flag=True, help="Go on with the launches that the output file lacks.")
@@ -322,13 +325,17 @@ def bench(
 ) -> None:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
 
+    Stops early once every case is decided, as .ci/kernelgate.toml has it; the judge's error rates hold all the same.
     The record grows launch by launch: a run that was cut short loses the launch in flight, and --resume goes on.
     Prints the record's path; judge it with `kernelgate compare`.
     """
     from bench import verbs
+    from ci import policy
+    from ci.verdict import decided
 
+    settled = partial(decided, policy=policy.load())
     sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output, fuzzed)
+    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output, settled, fuzzed)
     click.echo(output)
 
 

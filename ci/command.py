@@ -53,11 +53,12 @@ class Refusal:
 
 def parse(body: str) -> Command | Refusal | None:
     """The command on the first line of a comment; None where the comment is none; why, where it cannot be read."""
-    first = next((line for line in body.splitlines() if line.strip()), "")
-    found = _COMMAND.fullmatch(first.strip())
+    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
+    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
+    found = _COMMAND.fullmatch(first.strip(" \t"))
     if found is None:
         return None
-    words = (found["words"] or "").split()
+    words = [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
     if not words or words[0].casefold() not in VERBS:
         return Refusal("write /kernelgate and then bench, profile or fuzz, with the ids of cases behind it if you like")
     odd = next((word for word in words[1:] if not CASE.fullmatch(word)), None)

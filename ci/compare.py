@@ -46,12 +46,10 @@ def as_json(verdict: RecordVerdict) -> str:
 
 
 def as_text(verdict: RecordVerdict) -> str:
-    """What people read: the record's verdict, then a sentence a case, the worst first, with its findings."""
+    """What people read: the record's verdict with its reason, then a sentence a case with its findings, worst first."""
     lines = [f"{verdict.record}: {verdict.verdict}", f"  {verdict.reason}"]
-    if len(verdict.cases) > 1:
-        lines = lines[:1] + [line for case in worst_first(verdict.cases) for line in _case_lines(case)]
-    elif verdict.cases:
-        lines += _finding_lines(verdict.cases[0])
+    for case in worst_first(verdict.cases):
+        lines += _case_lines(case) if len(verdict.cases) > 1 else _finding_lines(case)
     return "\n".join(lines)
 
 

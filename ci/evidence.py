@@ -21,7 +21,6 @@ class Group:
 
     values: Array
     variances: Array
-    rounds: Array
     prior: float
     prior_df: float
 
@@ -76,15 +75,15 @@ class Evidence:
         sides = [_pool(group, expected_scatter) for group in self.groups]
         return replace(sides[0], bias=self.bias) if len(sides) == 1 else _difference(sides[0], sides[1], self.bias)
 
-    def by_launch(self) -> list[Location]:
-        """Each head launch's own log change, with its variance."""
+    def by_launch(self) -> list[tuple[float, float]]:
+        """Each head launch's own log change, with its standard error."""
         *base, head = self.groups
         zero, noise = 0.0, 0.0
         if base:
             before = _pool(base[0], 1.0)
             zero, noise = before.change, before.error**2 + head.prior**2
-        launches = zip(head.values, head.variances, head.rounds, strict=True)
-        return [Location(float(v) - zero, float(s) + noise, float(n)) for v, s, n in launches]
+        errors = np.sqrt(head.variances + noise)
+        return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
 
 
 def _pool(group: Group, expected_scatter: float) -> Pooled:
@@ -110,7 +109,7 @@ def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
     if len(used) < policy.launches.minimum:
         return plain
     found += few
-    found += findings.of_samples(base, head, paired, policy.limits)
+    found += findings.of_samples({"base": base, "head": head}, paired, policy.limits)
     found += findings.below_floor(_medians(base=base, head=head), case.work, device, policy.limits)
     spread = policy.spread
     order_bias = spread.alternating_bias_pct if "alternating" in orders else spread.block_bias_pct
@@ -118,7 +117,9 @@ def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
     step = max(_log_step(np.concatenate(side)) for side in (base, head))
     changes = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
     prior = spread.launch_pct if paired else spread.block_launch_pct
-    group, odd = _settle(_group(changes, prior, spread.prior_launches), policy)
+    # What is known beforehand weighs no more than the rounds whose noise it is added to.
+    prior_df = 1 / (1 / spread.prior_launches + 1 / sum(found.rounds for found in changes))
+    group, odd = _settle(_group(changes, prior, prior_df), policy)
     return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
 
 
@@ -137,7 +138,9 @@ def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evi
     if len(used) < policy.launches.minimum or not kept:
         return plain
     found += [*few, *few_before]
-    found += findings.of_samples(head, head, False, policy.limits)
+    found += findings.of_samples({"head": head}, False, policy.limits)
+    # A stored launch that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
+    found += (replace(f, disqualifies=False) for f in findings.of_samples({"baseline": base}, False, policy.limits))
     found += findings.below_floor(_medians(head=head), case.work, device, policy.limits)
     spread = policy.spread
     groups, odd = [], []
@@ -192,11 +195,9 @@ def _rounding(launches: Sequence[Array]) -> float:
     return max(stats.rounding_bias(samples, step) / float(np.median(samples)) for samples in launches)
 
 
-def _group(locations: Sequence[Location], prior_pct: float, prior_launches: int) -> Group:
-    """The launches with what is known beforehand, which weighs no more than the rounds that it is applied to."""
-    columns = np.array([(found.value, found.variance, found.rounds) for found in locations]).T
-    prior_df = 1 / (1 / prior_launches + 1 / float(columns[2].sum()))
-    return Group(columns[0], columns[1], columns[2], math.log1p(prior_pct / 100), prior_df)
+def _group(locations: Sequence[Location], prior_pct: float, prior_df: float) -> Group:
+    columns = np.array([(found.value, found.variance) for found in locations]).T
+    return Group(columns[0], columns[1], math.log1p(prior_pct / 100), prior_df)
 
 
 def _settle(group: Group, policy: Policy) -> tuple[Group, list[Finding]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,21 +47,33 @@ def percent(logarithm: float) -> float:
 
 
 def throttled(launch: Launch, limits: Limits) -> tuple[str, ...]:
-    """The reasons for which the device was slowed down in this launch."""
-    reasons = launch.telemetry.throttle_reasons if launch.telemetry else ()
-    return tuple(reason for reason in reasons if reason not in limits.harmless_throttle_reasons)
+    """The reasons for which the device was slowed down through much of this launch."""
+    return tuple(reason for reason, share in _slowed(launch, limits) if share >= limits.throttled_share)
+
+
+def _slowed(launch: Launch, limits: Limits) -> Iterator[tuple[str, float]]:
+    """Each reason that is no harmless one, and for which share of the launch it held."""
+    if launch.telemetry:
+        shares = launch.telemetry.throttle_shares
+        for reason in launch.telemetry.throttle_reasons:
+            if reason not in limits.harmless_throttle_reasons:
+                yield reason, shares.get(reason, 1.0)
 
 
 def of_telemetry(launches: Sequence[Launch], limits: Limits, interleaved: bool) -> Iterator[Finding]:
     """What the device's own readings say: throttling, clocks, temperature."""
-    slowed = {index: reasons for index, launch in enumerate(launches, 1) if (reasons := throttled(launch, limits))}
-    if slowed:
-        named = ", ".join(sorted({reason for found in slowed.values() for reason in found}))
-        yield Finding(
-            "throttled",
-            f"the GPU was throttled ({named}) in {len(slowed)} of {len(launches)} launches, which are left out",
-            disqualifies=False,
-        )
+    left_out = [reasons for launch in launches if (reasons := throttled(launch, limits))]
+    if left_out:
+        where = f"in {len(left_out)} of {len(launches)} launches, which are left out"
+        yield Finding("throttled", f"the GPU was throttled ({_named(left_out)}) {where}", disqualifies=False)
+    briefly = [
+        reasons
+        for launch in launches
+        if not throttled(launch, limits) and (reasons := tuple(reason for reason, _ in _slowed(launch, limits)))
+    ]
+    if briefly:
+        where = f"for a part of {len(briefly)} of {len(launches)} launches"
+        yield Finding("throttled_briefly", f"the GPU was throttled ({_named(briefly)}) {where}", disqualifies=False)
     readings = [launch.telemetry for launch in launches if launch.telemetry]
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz]
     if clocks and max(clocks) > min(clocks) * (1 + limits.clock_change_pct / 100):
@@ -78,6 +90,10 @@ def of_telemetry(launches: Sequence[Launch], limits: Limits, interleaved: bool) 
         yield Finding("hot", f"the GPU reached {hottest:.0f} °C (warned above {limits.warn_temperature_c:g} °C)", False)
 
 
+def _named(launches: Sequence[tuple[str, ...]]) -> str:
+    return ", ".join(sorted({reason for reasons in launches for reason in reasons}))
+
+
 def clocks_apart(base: Sequence[Launch], head: Sequence[Launch], limits: Limits) -> Iterator[Finding]:
     """The two sides of a comparison between processes ran at different clocks."""
     sides = [
@@ -91,16 +107,23 @@ def clocks_apart(base: Sequence[Launch], head: Sequence[Launch], limits: Limits)
         yield Finding("clock_change", f"the SM clock was {was:.0f} MHz for the baseline and {now:.0f} MHz now", True)
 
 
-def of_samples(base: Sequence[Array], head: Sequence[Array], paired: bool, limits: Limits) -> Iterator[Finding]:
-    """What the times themselves show: too coarse a clock, modes, drift, noise. Times in microseconds, by launch."""
-    yield from _few_values(base, head, limits)
-    yield from _bimodal(base, head, paired, limits)
-    yield from _drift(base, head, paired, limits)
-    yield from _noise(base, head, limits)
+Sides = Mapping[str, Sequence[Array]]
+"""Times in microseconds by launch, of each side by its name."""
 
 
-def _few_values(base: Sequence[Array], head: Sequence[Array], limits: Limits) -> Iterator[Finding]:
-    for side, launches in (("base", base), ("head", head)):
+def of_samples(sides: Sides, paired: bool, limits: Limits) -> Iterator[Finding]:
+    """What the times themselves show: too coarse a clock, modes, drift, noise.
+
+    Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said.
+    """
+    yield from _few_values(sides, limits)
+    yield from _bimodal(sides, paired, limits)
+    yield from _drift(sides, paired, limits)
+    yield from _noise(sides, limits)
+
+
+def _few_values(sides: Sides, limits: Limits) -> Iterator[Finding]:
+    for side, launches in sides.items():
         times = np.sort(np.concatenate(launches))
         cut = len(times) // 20
         different = len(np.unique(times[cut : len(times) - cut]))
@@ -110,30 +133,32 @@ def _few_values(base: Sequence[Array], head: Sequence[Array], limits: Limits) ->
             yield Finding("few_values", f"{only}: the clock is too coarse", True)
 
 
-def _bimodal(base: Sequence[Array], head: Sequence[Array], paired: bool, limits: Limits) -> Iterator[Finding]:
+def _bimodal(sides: Sides, paired: bool, limits: Limits) -> Iterator[Finding]:
     apart = math.log1p(limits.mode_distance_pct / 100)
-    for side, launches in (("base", base), ("head", head)):
+    for side, launches in sides.items():
         found = stats.modes(np.log(np.concatenate(launches)))
         distance = found.high - found.low
-        two = (
-            distance > apart and found.smaller_share >= limits.mode_share and found.middle_share <= limits.mode_overlap
-        )
-        if not two:
+        split = found.smaller_share >= limits.mode_share and found.middle_share <= limits.mode_overlap
+        if distance <= apart or not split:
             continue
         # Where both sides change mode in the same rounds, the rounds' ratios do not show it.
-        together = paired and _reach(base, head, limits.mode_share) < 0.75 * distance
+        together = paired and _reach(_ratios(sides), limits.mode_share) < limits.mode_together * distance
         low, high = math.exp(found.low), math.exp(found.high)
         tail = ", base and head together" if together else ""
         yield Finding("bimodal", f"the {side} jumps between {low:.4g} and {high:.4g} µs{tail}", not together)
 
 
-def _reach(base: Sequence[Array], head: Sequence[Array], tail: float) -> float:
+def _ratios(sides: Sides) -> list[Array]:
+    return [head / base for base, head in zip(sides["base"], sides["head"], strict=True)]
+
+
+def _reach(ratios: Sequence[Array], tail: float) -> float:
     """From the lower to the upper `tail` of the rounds' log ratios."""
-    low, high = np.quantile(np.log(np.concatenate(head) / np.concatenate(base)), (tail, 1 - tail))
+    low, high = np.quantile(np.log(np.concatenate(ratios)), (tail, 1 - tail))
     return float(high - low)
 
 
-def _drift(base: Sequence[Array], head: Sequence[Array], paired: bool, limits: Limits) -> Iterator[Finding]:
+def _drift(sides: Sides, paired: bool, limits: Limits) -> Iterator[Finding]:
     allowed = math.log1p(limits.drift_pct / 100)
 
     def first_drift(launches: Sequence[Array]) -> tuple[int, float] | None:
@@ -142,12 +167,11 @@ def _drift(base: Sequence[Array], head: Sequence[Array], paired: bool, limits: L
             ((index, change) for index, change, p in moves if abs(change) > allowed and p < limits.drift_p), None
         )
 
-    ratios = [h / b for b, h in zip(base, head, strict=True)] if paired else []
-    if moved := first_drift(ratios):
+    if paired and (moved := first_drift(_ratios(sides))):
         launch, change = moved
         yield Finding("drift", f"head moved by {percent(change):+.1f}% against base within launch {launch}", True)
         return
-    for side, launches in (("base", base), ("head", head)):
+    for side, launches in sides.items():
         if moved := first_drift(launches):
             launch, change = moved
             tail = ", base and head together" if paired else ""
@@ -156,8 +180,8 @@ def _drift(base: Sequence[Array], head: Sequence[Array], paired: bool, limits: L
             )
 
 
-def _noise(base: Sequence[Array], head: Sequence[Array], limits: Limits) -> Iterator[Finding]:
-    worst = max(100 * float(samples.std() / samples.mean()) for samples in (*base, *head))
+def _noise(sides: Sides, limits: Limits) -> Iterator[Finding]:
+    worst = max(100 * float(samples.std() / samples.mean()) for launches in sides.values() for samples in launches)
     if worst > limits.warn_cv_pct:
         yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {limits.warn_cv_pct:g}%)", False)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from github import UnknownObjectException
+from github import GithubException
 from github.PullRequest import PullRequest
 
 from bench.errors import UsageError
@@ -96,7 +96,10 @@ def commit(bot: Bot, ref: str) -> str:
     def step() -> str | None:
         try:
             return bot.repository.get_commit(ref).sha
-        except UnknownObjectException:
+        except GithubException as error:
+            # GitHub answers 422 for a name that is no commit's.
+            if error.status not in (404, 422):
+                raise
             return None
 
     if not re.fullmatch(r"[\w./-]{1,200}", ref, re.ASCII) or ".." in ref or ref.startswith(("-", "/")):

@@ -91,11 +91,13 @@ class Limits(Section):
     warn_cv_pct: Percent = 12.0
     warn_temperature_c: float = 80.0
     harmless_throttle_reasons: tuple[str, ...] = ("gpu_idle", "applications_clocks_setting", "display_clock_setting")
+    throttled_share: Share = 0.5
     clock_change_pct: Percent = 2.0
     distinct_values: Positive = 3
     mode_distance_pct: Percent = 3.0
     mode_share: Share = 0.15
     mode_overlap: Share = 0.05
+    mode_together: Share = 0.75
     drift_pct: Percent = 1.0
     drift_p: Probability = 1e-6
     disagree_p: Probability = 1e-4

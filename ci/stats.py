@@ -21,15 +21,19 @@ NORMAL_MAD = 1.4826
 """Standard deviation of a normal distribution whose median absolute deviation is 1."""
 HUBER_K = 1.5
 """Huber's usual tuning: 96% efficient where noise is normal, bounded influence where it is not (Huber 1964)."""
+SHARED_ROUNDS = 50
+"""How many rounds the other launches' noise counts as, in what is known of one launch's noise."""
 STEPS = 30
 """Iterations of an M-estimate; it converges in three to six."""
+SHAPE_ROUNDS = 150
+"""Fewer rounds over all launches do not show the shape of their noise."""
 SHAPE_BINS = 512
 SHAPE_REACH = 8.0
 """The shape of the noise is learnt within so many robust standard deviations; beyond, a sample has no influence."""
 SHAPE_WIDENINGS = (3.0, 1.7, 1.0, 1.0)
 """Bandwidths of the passes in which launches are aligned, in multiples of the last."""
-SHAPE_GAIN = 0.9
-"""The shape is used where it makes the standard error at least this much smaller …"""
+SHAPE_GAIN = 0.8
+"""The shape is used where the standard error falls below this part of Huber's …"""
 SHAPE_AGREES = 3.0
 """… and its answer lies within so many standard errors of Huber's."""
 OUTLIER_REACH = 5.0
@@ -65,12 +69,18 @@ def levels(launches: Sequence[Array], step: float) -> list[Location]:
 
 
 def _located(estimates: Sequence[_Estimate]) -> list[Location]:
-    """With the variances that the influence values show, inflated where neighbouring rounds are alike."""
+    """With the variances that the influence values show, inflated where neighbouring rounds are alike.
+
+    A launch's own variance is known only as well as its rounds allow, so the middle one of all launches counts as
+    `SHARED_ROUNDS` further rounds.
+    """
     inflation = autocorrelation_inflation([estimate.influence for estimate in estimates])
+    own = [float(found.influence @ found.influence) / (len(found.influence) - 1) for found in estimates]
+    shared = float(np.median(own))
     found = []
-    for estimate in estimates:
+    for estimate, variance in zip(estimates, own, strict=True):
         n = len(estimate.influence)
-        independent = float(estimate.influence @ estimate.influence) / (n * (n - 1))
+        independent = (SHARED_ROUNDS * shared + n * variance) / (SHARED_ROUNDS + n) / n
         found.append(Location(estimate.value, inflation * independent, n / inflation))
     return found
 
@@ -152,7 +162,7 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
     launch that it is used on, so the usual variance of an M-estimate holds. f starts wide and is sharpened as launches
     are aligned better. None where nothing can be learnt.
     """
-    if len(base) < 2:
+    if len(base) < 2 or sum(map(len, base)) < SHAPE_ROUNDS:
         return None
     sides = [*base, *head]
     centres = [_huber(values, step).value for values in sides]

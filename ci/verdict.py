@@ -310,12 +310,8 @@ def _confirmed(case: Evidence, policy: Policy) -> bool:
 def _per_launch(case: Evidence, level: float) -> tuple[LaunchChange, ...]:
     width = stats.normal_half_width(level)
     return tuple(
-        LaunchChange(
-            percent(found.value),
-            percent(found.value - width * math.sqrt(found.variance)),
-            percent(found.value + width * math.sqrt(found.variance)),
-        )
-        for found in case.by_launch()
+        LaunchChange(percent(change), percent(change - width * error), percent(change + width * error))
+        for change, error in case.by_launch()
     )
 
 

@@ -17,6 +17,7 @@ import pytest
 from bench import build, targets
 
 ROOT = Path(__file__).parent.parent
+OURS = Path(sysconfig.get_path("purelib"))
 OFFLINE = ("--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check")
 
 ATTENTION = """\
@@ -29,6 +30,10 @@ error = (fa_s512.attention(q, k, v, causal=True) - expected).abs().max().item()
 assert error <= 1e-5, error
 print(fa_s512.__file__)
 """
+
+
+def site_packages(environment: Path) -> Path:
+    return Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
 
 
 @pytest.fixture
@@ -54,8 +59,7 @@ def python(tmp_path: Path) -> Path:
     """A fresh environment's Python; it sees the packages that are installed beside ours."""
     home = tmp_path / "environment"
     venv.create(home, with_pip=False)
-    packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
-    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    (site_packages(home) / "ours.pth").write_text(f"{OURS}\n", encoding="utf-8")
     return home / "bin" / "python"
 
 
@@ -98,6 +102,17 @@ def test_editable_install_compiles_nothing(
     imported = run(python, "import bench; print(bench.__file__); import fa_s512", tmp_path)
     assert Path(imported.stdout.strip()).is_relative_to(checkout)
     assert "ImportError: fa_s512 is not compiled" in imported.stderr
+
+
+def test_editable_install_needs_nothing_but_setuptools(checkout: Path, tmp_path: Path) -> None:
+    """As in `make env`, where the other packages come with that very install."""
+    home = tmp_path / "bare"
+    venv.create(home, with_pip=False)
+    for package in (OURS / "pip", *OURS.glob("setuptools*"), OURS / "_distutils_hack"):
+        (site_packages(home) / package.name).symlink_to(package)
+    words = (home / "bin" / "python", "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout)
+    installed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert installed.returncode == 0, installed.stdout + installed.stderr
 
 
 def test_failed_compile_ends_the_install_with_its_first_error(

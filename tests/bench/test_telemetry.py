@@ -51,7 +51,12 @@ def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
         Reading(1900, 3000, 60, 200, ("gpu_idle", "sw_power_cap")),
     ]
     assert telemetry.summary(readings) == record.Telemetry(
-        sm_mhz=1900, memory_mhz=3000, temperature_c=80, power_w=200, throttle_reasons=("gpu_idle", "sw_power_cap")
+        sm_mhz=1900,
+        memory_mhz=3000,
+        temperature_c=80,
+        power_w=200,
+        throttle_reasons=("gpu_idle", "sw_power_cap"),
+        throttle_shares={"gpu_idle": 1 / 3, "sw_power_cap": 2 / 3},
     )
     assert telemetry.summary([Reading()]) == record.Telemetry()
 

@@ -296,6 +296,18 @@ def test_throttled_launches_are_left_out() -> None:
     assert one.findings[0].message == ("the GPU was throttled (sw_power_cap) in 1 of 5 launches, which are left out")
 
 
+def test_a_launch_throttled_for_a_moment_is_kept_and_named() -> None:
+    base, head = noise(np.random.default_rng(18))
+    moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
+    most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9})
+    one = only(judge(with_telemetry(duel(base, head), moment, moment, most, Telemetry(), Telemetry()), FAST))
+    assert one.launches == 4
+    assert [finding.message for finding in one.findings] == [
+        "the GPU was throttled (sw_power_cap) in 1 of 5 launches, which are left out",
+        "the GPU was throttled (sw_power_cap) for a part of 2 of 5 launches",
+    ]
+
+
 def test_a_gpu_throttled_throughout_gives_no_verdict() -> None:
     base, head = noise(np.random.default_rng(19), change=0.05)
     slowed = Telemetry(throttle_reasons=("sw_power_cap",))

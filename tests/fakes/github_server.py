@@ -635,7 +635,12 @@ def _list_checks(github: FakeGitHub, request: Request, ref: str) -> Answer:
 
 @route("GET", "/commits/{ref}", needs="contents: read")
 def _get_commit(github: FakeGitHub, _: Request, ref: str) -> Answer:
-    return Answer(200, example("commit") | {"sha": github.refs.get(ref.removeprefix("refs/"), ref)})
+    known = [github.refs.get(f"{kind}/{ref}") for kind in ("heads", "tags")]
+    head = github.refs[f"heads/{github.default_branch}"] if ref == "HEAD" else None
+    sha = next((found for found in (*known, head) if found), ref if re.fullmatch("[0-9a-f]{40}", ref) else None)
+    if sha is None:
+        return Answer(422, {"message": f"No commit found for SHA: {ref}"})
+    return Answer(200, example("commit") | {"sha": sha})
 
 
 @route("GET", "/compare/{basehead}", needs="contents: read")

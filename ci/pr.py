@@ -1,0 +1,108 @@
+"""`kernelgate pr`: builds base and head, fuzzes, times, judges, and writes the comment, all on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import record
+from bench.errors import CompileError, RecordError
+from bench.progress import say
+from bench.record import RunRecord
+from ci import correctness, render
+from ci.policy import Policy
+from ci.report import Failure, Fault, failure_report, judged_report
+from ci.verdict import Outcome, decided, judge
+from ci.view import Report
+
+RECORD = "run.json"
+COMMENT = "comment.md"
+PAGE = "page.html"
+LOG_LINES = 40
+"""As much of a compiler's log as a reader can use."""
+
+
+@dataclass(frozen=True)
+class Said:
+    comment: str
+    blocks: bool
+    """True where the change would not be let in: it does not compile, is wrong, or is slower than the policy allows."""
+
+
+def run(repo: Path, base: str | None, out: Path, policy: Policy) -> Said:
+    """Does everything that a pull request gets, and leaves run.json, comment.md and page.html in `out`.
+
+    The head is the working tree; without `base`, the base is the commit where the branch left the default branch.
+    Raises KernelgateError where nothing can be said of the change.
+    """
+    from bench import verbs
+
+    path = out / RECORD
+    path.unlink(missing_ok=True)
+    say("1/3 build")
+    try:
+        verbs.library(repo, None, None)
+    except CompileError as error:
+        return _written(failure_report(_does_not_compile(error)), out, blocks=True)
+    measured = _measure(repo, base, path, policy)
+    record.write(measured, path)
+    said = judged_report(measured, policy, str(path), stored_baseline(repo / ".ci", measured))
+    blocks = correctness.is_wrong(measured) or judge(measured, policy).verdict is Outcome.REGRESSED
+    return _written(said, out, blocks)
+
+
+def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRecord:
+    """The record of base against head. A head with wrong results is not timed."""
+    from bench import duel, environment, fuzz, subject, suite, verbs
+
+    timed = verbs.sides(repo, base, None, None, None, alone=False)
+    machine = environment.describe()
+    say(f"2/3 fuzz, on {machine.device.name}")
+    seed = verbs.new_seed()
+    fuzzed = fuzz.run(timed.head, seed, machine)
+    begun = RunRecord(subject=subject.describe(timed.base, timed.head), environment=machine, fuzz=fuzzed)
+    plan = duel.Plan(timed.base, timed.head, suite.select(environment.kind(machine), None, ()), machine, seed)
+    if fuzzed.status == "failed":
+        say("wrong results: speed is not measured")
+        return begun.model_copy(update={"build": duel.builds(plan)})
+    say("3/3 bench")
+    return duel.run(plan, begun, path, lambda grown: decided(grown, policy))
+
+
+def written(out: Path) -> list[str]:
+    """What a run has left in `out`."""
+    return [name for name in (RECORD, COMMENT, PAGE) if (out / name).exists()]
+
+
+def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
+    """The stored baseline of this kind of device with a case of this record, and its name; None where there is none."""
+    ids = {case.id for case in measured.cases}
+    device = measured.environment.device.name
+    found = (
+        (path.name, baseline)
+        for path, baseline in _baselines(folder)
+        if device and baseline.environment.device.name == device and ids & {case.id for case in baseline.cases}
+    )
+    return next(found, None)
+
+
+def _baselines(folder: Path) -> Iterator[tuple[Path, RunRecord]]:
+    for path in sorted(folder.glob("baseline_*.json")):
+        try:
+            yield path, record.read(path)
+        except RecordError as error:
+            say(f"left out: {error}")
+
+
+def _does_not_compile(error: CompileError) -> Failure:
+    log = error.log.read_text(encoding="utf-8", errors="replace").splitlines()
+    first = next((index for index, line in enumerate(log) if "error" in line), 0)
+    return Failure(Fault.BUILD, error.first, error.target, tuple(log[first : first + LOG_LINES]))
+
+
+def _written(said: Report, out: Path, blocks: bool) -> Said:
+    comment = render.comment(said)
+    render.write(comment, out / COMMENT)
+    render.write(render.page(said), out / PAGE)
+    return Said(comment, blocks)
