@@ -29,7 +29,7 @@ def unpinned(workflow: Workflow) -> Iterator[str]:
         uses = re.search(r"\buses: (\S+)", line)
         if not uses or uses[1].startswith("./") or PINNED.search(line):
             continue
-        if not re.fullmatch(re.escape(CALLED) + r"(build|measure)\.yml@main", uses[1]):
+        if not re.fullmatch(re.escape(CALLED) + r"(plan|build|measure|report)\.yml@main", uses[1]):
             yield f"{uses[1]} is not pinned to a full commit with its version beside it"
 
 
@@ -86,7 +86,7 @@ def _unknown_steps(job_name: str, job: dict[str, Any]) -> Iterator[str]:
 def _outputs(job: dict[str, Any], known: dict[str, Workflow]) -> set[str]:
     if "uses" in job:
         called = known[job["uses"].removeprefix(CALLED).removesuffix(".yml@main")]
-        return set(called.triggers["workflow_call"].get("outputs", {}))
+        return set((called.triggers["workflow_call"] or {}).get("outputs", {}))
     return set(job.get("outputs", {}))
 
 
@@ -96,7 +96,7 @@ def wrong_calls(workflow: Workflow, known: dict[str, Workflow]) -> Iterator[str]
         if "uses" not in job:
             continue
         called = known[job["uses"].removeprefix(CALLED).removesuffix(".yml@main")]
-        declared = called.triggers["workflow_call"]["inputs"]
+        declared = (called.triggers["workflow_call"] or {}).get("inputs", {})
         given = set(job.get("with", {}))
         for name in given - set(declared):
             yield f"{job_name} gives {called.path} the input {name}, which it does not have"
@@ -182,8 +182,11 @@ def refused(words: list[str]) -> str | None:
     if verb is None:
         return f"there is no verb {words[0]}"
     numbers = ["1" if word.startswith("$") else word for word in words[1:]]
+    # Options that are required may be given as variables, so what is missing is not asked about.
     try:
         verb.make_context(words[0], numbers)
+    except click.MissingParameter:
+        return None
     except click.ClickException as error:
         return error.format_message()
     return None

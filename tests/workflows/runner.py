@@ -127,20 +127,21 @@ class Platform:
         shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
         run = Run(shown["id"], facts["path"], event, facts["head_sha"])
         self._artifacts[run.id] = {}
-        github = self._github_context(run, event, payload, sha, ref)
-        call = Call(
-            self._workflow(facts["path"], sha), HOME_REPOSITORY, sha, ref, {}, READ_ALL if fork else _everything()
-        )
+        workflow = self._workflow(facts["path"], sha)
         if event == "workflow_dispatch":
-            call = replace(call, inputs=self._dispatch_inputs(call.workflow, payload))
+            payload = {**payload, "inputs": self._dispatch_inputs(workflow, payload)}
+        github = self._github_context(run, event, payload, sha, ref)
+        inputs = payload["inputs"] if event == "workflow_dispatch" else {}
+        call = Call(workflow, HOME_REPOSITORY, sha, ref, inputs, READ_ALL if fork else _everything())
         self._call(run, call, github)
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
 
-    def _dispatch_inputs(self, workflow: Workflow, payload: dict[str, Any]) -> dict[str, Any]:
+    def _dispatch_inputs(self, workflow: Workflow, payload: dict[str, Any]) -> dict[str, str]:
+        """All inputs that the workflow declares, as texts: so GitHub sends them."""
         declared = workflow.triggers["workflow_dispatch"]["inputs"]
         given = payload.get("inputs") or {}
-        return {name: given.get(name, each.get("default", "")) for name, each in declared.items()}
+        return {name: _text(given.get(name, each.get("default"))) for name, each in declared.items()}
 
     def _github_context(self, run: Run, event: str, payload: dict[str, Any], sha: str, ref: str) -> Contexts:
         return {
@@ -251,8 +252,14 @@ class Platform:
         assert set(given) <= set(declared), f"{path} has no input {set(given) - set(declared)}"
         inputs = {key: given.get(key, each.get("default", "")) for key, each in declared.items()}
         inner = Call(workflow, repository, sha, f"refs/heads/{ref}", inputs, permissions, f"{shown} / ", job["uses"])
-        ended = {each.conclusion for each in self._call(run, inner, contexts["github"]).values()}
-        return JobResult(shown, next((each for each in ("waiting", "failure") if each in ended), "success"))
+        jobs = self._call(run, inner, contexts["github"])
+        ended = {each.conclusion for each in jobs.values()}
+        known = {"jobs": {name: {"outputs": each.outputs, "result": each.conclusion} for name, each in jobs.items()}}
+        declared = workflow.triggers["workflow_call"].get("outputs", {})
+        outputs = {name: str(self.language.expanded(each["value"], known)) for name, each in declared.items()}
+        return JobResult(
+            shown, next((each for each in ("waiting", "failure") if each in ended), "success"), outputs=outputs
+        )
 
     # Artifacts ----------------------------------------------------------------------------------
 
@@ -407,11 +414,11 @@ class Job:
         """What `make env` would make: a .venv whose kernelgate runs this checkout's code in the tests' Python."""
         verb = self.workspace / ".venv/bin/kernelgate"
         verb.parent.mkdir(parents=True)
-        lines = ["#!/bin/sh"]
+        lines = ["#!/bin/sh", f"export PYTHONPATH={self.workspace}"]
         if not self.hosted and self.platform.gpu_verbs:
             stand_in = f'exec {sys.executable} -P {self.platform.gpu_verbs} "$@"'
             lines.append(f'case "$1" in doctor|fuzz|bench|profile) {stand_in};; esac')
-        lines.append(f'PYTHONPATH={self.workspace} exec {sys.executable} -P -m ci.cli "$@"')
+        lines.append(f'exec {sys.executable} -P -m ci.cli "$@"')
         verb.write_text("\n".join(lines) + "\n", "utf-8")
         verb.chmod(0o755)
         (self.workspace / ".venv/.ready").write_text("", "utf-8")
@@ -429,8 +436,7 @@ def _checkout(job: Job, given: dict[str, Any]) -> tuple[bool, str]:
     sha = given.get("ref") or job.contexts["github"]["sha"]
     folder = job.workspace / given.get("path", "")
     for words in (
-        ["init", "--quiet", str(folder)],
-        ["-C", str(folder), "fetch", "--quiet", str(job.platform.origin), "+refs/*:refs/remotes/origin/*"],
+        ["clone", "--quiet", "--shared", "--no-checkout", str(job.platform.origin), str(folder)],
         ["-C", str(folder), "checkout", "--quiet", "--detach", sha],
     ):
         done = subprocess.run(["git", *words], capture_output=True, text=True)
