@@ -95,7 +95,8 @@ def commit(bot: Bot, ref: str) -> str:
 
     def step() -> str | None:
         try:
-            return bot.repository.get_commit(ref).sha
+            # `sha` alone would be taken from the address, without a look at GitHub.
+            return str(bot.repository.get_commit(ref).raw_data["sha"])
         except GithubException as error:
             # GitHub answers 422 for a name that is no commit's.
             if error.status not in (404, 422):

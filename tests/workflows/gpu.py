@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from bench import library, record
@@ -28,7 +29,7 @@ CASE = "s512_b32_h8_d64_fp16"
 
 def main(words: list[str]) -> int:
     """The verb in words[0], with the options after it."""
-    options = dict(zip(words[1::2], words[2::2], strict=False))
+    options = {word: after for word, after in pairwise([*words, ""]) if word.startswith("--")}
     if words[0] in ("doctor", "profile"):
         print(f"kernelgate {words[0]}: done on a card that is made up")
         return 0
