@@ -158,13 +158,15 @@ def _branch_step(bot: Bot, new: Offer, default: str) -> Done | None:
     """The branch exists; where no pull request is open for it, it starts anew from the commit that was measured."""
     name = f"heads/{new.branch}"
     try:
-        there = bot.repository.get_git_ref(name).object.sha
+        ref = bot.repository.get_git_ref(name)
+        # Read first: the address to change it at is only known from GitHub's answer.
+        there = ref.object.sha
     except UnknownObjectException:
         bot.repository.create_git_ref(f"refs/{name}", new.commit)
         return None
     if there == new.commit or _open_pull(bot, new, default) is not None or _holds(bot, new):
         return Done("there")
-    bot.repository.get_git_ref(name).edit(new.commit, force=True)
+    ref.edit(new.commit, force=True)
     return None
 
 

@@ -447,7 +447,9 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 @route("GET", "", needs="contents: read | pull-requests: read")
 def _repository(github: FakeGitHub, _: Request) -> Answer:
-    shown = example("full-repository-default-response")
+    shown = example("full-repository-default-response") | {"language": None}
+    for key in ("source", "parent", "template_repository"):
+        shown.pop(key, None)  # GitHub's own example lacks required keys in them
     return Answer(
         200, github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch}
     )
@@ -640,7 +642,7 @@ def _get_commit(github: FakeGitHub, _: Request, ref: str) -> Answer:
     sha = next((found for found in (*known, head) if found), ref if re.fullmatch("[0-9a-f]{40}", ref) else None)
     if sha is None:
         return Answer(422, {"message": f"No commit found for SHA: {ref}"})
-    return Answer(200, example("commit") | {"sha": sha})
+    return Answer(200, example("commit") | {"sha": sha, "files": []})
 
 
 @route("GET", "/compare/{basehead}", needs="contents: read")
@@ -786,6 +788,7 @@ def _too_long() -> Json:
 
 def _ref(github: FakeGitHub, name: str) -> Json:
     shown: Json = example("git-ref") | {"ref": f"refs/{name}"}
+    shown["url"] = f"{github.url}/repos/{github.repository}/git/refs/{name}"
     shown["object"]["sha"] = github.refs[name]
     return shown
 
