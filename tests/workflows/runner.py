@@ -131,7 +131,7 @@ class Platform:
         if event == "workflow_dispatch":
             payload = {**payload, "inputs": self._dispatch_inputs(workflow, payload)}
         github = self._github_context(run, event, payload, sha, ref)
-        inputs = payload["inputs"] if event == "workflow_dispatch" else {}
+        inputs = self._typed(workflow, payload["inputs"]) if event == "workflow_dispatch" else {}
         call = Call(workflow, HOME_REPOSITORY, sha, ref, inputs, READ_ALL if fork else _everything())
         self._call(run, call, github)
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
@@ -142,6 +142,12 @@ class Platform:
         declared = workflow.triggers["workflow_dispatch"]["inputs"]
         given = payload.get("inputs") or {}
         return {name: _text(given.get(name, each.get("default"))) for name, each in declared.items()}
+
+    def _typed(self, workflow: Workflow, given: dict[str, str]) -> dict[str, Any]:
+        """The `inputs` context: as the event has them, but with real booleans."""
+        declared = workflow.triggers["workflow_dispatch"]["inputs"]
+        flags = {name for name, each in declared.items() if each["type"] == "boolean"}
+        return {name: value == "true" if name in flags else value for name, value in given.items()}
 
     def _github_context(self, run: Run, event: str, payload: dict[str, Any], sha: str, ref: str) -> Contexts:
         return {

@@ -196,7 +196,7 @@ def test_only_measure_runs_on_a_gpu_and_it_never_compiles() -> None:
         runners = {str(job.get("runs-on")) for job in workflow.jobs.values() if "uses" not in job}
         assert (runners <= hosted) == (name != "measure"), name
     verbs = [step["run"].split()[1] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
-    assert verbs == ["admit", "doctor", "fuzz", "bench", "bench", "compare", "profile"]
+    assert verbs == ["admit", "doctor", "fuzz", "bench", "bench", "compare", "resources", "profile"]
 
 
 def test_the_runner_carries_the_labels_that_docs_runner_gives_it(language: Language) -> None:
