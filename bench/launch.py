@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Literal
 
 import torch
@@ -25,6 +26,7 @@ from bench import library, oracle, record, suite, telemetry
 from bench import timer as timers
 from bench.child import Parent
 from bench.errors import KernelgateError
+from bench.nvml import Reading
 from bench.suite import SCALE, Case
 from bench.timer import Call, Interval, Timer
 from bench.tolerance import TOLERANCES
@@ -32,12 +34,15 @@ from bench.tolerance import TOLERANCES
 ROUNDS_PER_TURN = 20
 CHECKS = 3
 """Rounds of each side whose output is compared with the reference."""
+CHECKED_HEADS = 16
+"""Heads of it that are compared: more float64 work between rounds would heat the device and change its clocks."""
 WARM_UP_S = 0.5
 """Device work before the first sample of a process: until then ratios of identical code scatter several times more."""
 CASE_WARM_UP_S = 0.1
 """And before the first sample of each further case."""
 GRAPH_US = 2_000.0
 """Device time of one graph, long enough for its own launch not to matter."""
+GRAPH_ROUNDS = 15
 MOST_SETS = 1024
 
 
@@ -128,14 +133,28 @@ class Checks:
     """Copies of outputs of timed calls, and what comparing them has shown so far."""
 
     rounds: dict[record.Side, frozenset[int]]
+    heads: torch.Tensor
+    """Which of the B × H heads are compared, drawn at random: a kernel cannot know them."""
     copies: dict[tuple[record.Side, int], torch.Tensor]
-    """A buffer for each checked round."""
+    """For each checked round a buffer of shape (1, heads, S, 64)."""
     sets: dict[tuple[record.Side, int], int] = field(default_factory=dict)
     """Which input set the copy in that buffer belongs to; emptied after each turn."""
     results: dict[record.Timed, list[oracle.Comparison]] = field(default_factory=dict)
 
     def outputs(self) -> dict[record.Timed, record.OutputCheck]:
         return {side: _combined(results) for side, results in self.results.items()}
+
+
+@dataclass
+class Rounds:
+    """What the turns of a case have given so far."""
+
+    samples_us: dict[record.Timed, list[float]]
+    """Of one call, by round."""
+    readings: list[Reading] = field(default_factory=list)
+    """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
+    inner_repeats: int = 1
+    """Calls in each sample, as many as the last Go says."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +187,16 @@ def prepare(case: Case, kernels: dict[record.Side, library.ForwardOut], timer: T
     }
     sides["oracle"] = partial(_oracle_call, inputs, case.causal)
     checked = {side: frozenset(rng.sample(range(request.rounds), min(CHECKS, request.rounds))) for side in kernels}
-    copies = {(side, number): torch.empty_like(inputs.out) for side in kernels for number in checked[side]}
-    return Bench(case, timer, sides, inputs, Checks(checked, copies), cycle(range(len(pool))), generator, rng)
+    all_heads = range(case.batch * case.heads)
+    heads = torch.tensor(rng.sample(all_heads, min(CHECKED_HEADS, len(all_heads))), device=request.device)
+    copies = {(side, number): of_heads(inputs.out, heads) for side in kernels for number in checked[side]}
+    checks = Checks(checked, heads, copies)
+    return Bench(case, timer, sides, inputs, checks, cycle(range(len(pool))), generator, rng)
+
+
+def of_heads(tensor: torch.Tensor, heads: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    """Copies some heads of a tensor (B, H, S, 64), which are numbered through, to (1, heads, S, 64)."""
+    return torch.index_select(tensor.reshape(1, -1, *tensor.shape[2:]), 1, heads, out=out)
 
 
 def set_count(case: Case, cache_bytes: int) -> int:
@@ -207,18 +234,17 @@ def run(request: Request, parent: Parent) -> None:
         parent.send(Ready())
         for case in map(suite.parse, request.cases):
             parent.receive(Go)
-            with telemetry.Watch(source, telemetry.INTERVAL_S[request.device]) as watch:
-                parent.send(Doing(what=f"making the inputs of {case.id}"))
-                bench = prepare(case, kernels, timer, request)
-                call_us = warm_up(bench, warm_up_s, parent)
-                parent.send(Ready(inner_repeats=timers.inner_repeats(step_us, call_us)))
-                inner_repeats, samples = _turns(bench, request.rounds, parent)
+            parent.send(Doing(what=f"making the inputs of {case.id}"))
+            bench = prepare(case, kernels, timer, request)
+            call_us = warm_up(bench, warm_up_s, parent)
+            parent.send(Ready(inner_repeats=timers.inner_repeats(step_us, call_us)))
+            timed = _turns(bench, request.rounds, source, parent)
             parent.receive(Go)
             parent.send(Doing(what=f"replaying graphs of {case.id}"))
             launch = record.Launch(
-                samples_us={side: tuple(times) for side, times in samples.items()},
-                inner_repeats=inner_repeats,
-                telemetry=watch.telemetry(),
+                samples_us={side: tuple(times) for side, times in timed.samples_us.items()},
+                inner_repeats=timed.inner_repeats,
+                telemetry=telemetry.summary(timed.readings),
                 graph_us=_graphs(bench, call_us),
                 outputs=bench.checks.outputs(),
             )
@@ -254,22 +280,21 @@ def warm_up(bench: Bench, seconds: float, parent: Parent) -> float:
     return min(call_us.values())
 
 
-def _turns(bench: Bench, rounds: int, parent: Parent) -> tuple[int, dict[record.Timed, list[float]]]:
-    """The samples of all rounds, in microseconds a call, and the calls in each: as many as the last Go says."""
-    samples: dict[record.Timed, list[float]] = {side: [] for side in bench.sides}
-    inner_repeats = 1
+def _turns(bench: Bench, rounds: int, read: telemetry.Source, parent: Parent) -> Rounds:
+    timed = Rounds({side: [] for side in bench.sides})
     for first in range(0, rounds, ROUNDS_PER_TURN):
-        inner_repeats = parent.receive(Go).inner_repeats
+        timed.inner_repeats = parent.receive(Go).inner_repeats
         turn = range(first, min(first + ROUNDS_PER_TURN, rounds))
         parent.send(Doing(what=f"timing rounds {turn[0] + 1} to {turn[-1] + 1} of {bench.case.id}"))
         order = [(number, side) for number in turn for side in bench.rng.sample(list(bench.sides), len(bench.sides))]
-        times = bench.timer.measure([_interval(bench, number, side, inner_repeats) for number, side in order])
+        intervals = [_interval(bench, number, side, timed.inner_repeats) for number, side in order]
+        times = bench.timer.measure(intervals, meanwhile=lambda: timed.readings.append(read()))
         for (_, side), time_us in zip(order, times, strict=True):
-            samples[side].append(time_us / inner_repeats)
+            timed.samples_us[side].append(time_us / timed.inner_repeats)
         _check(bench)
         bench.inputs.refill(bench.generator)
         parent.send(Ready())
-    return inner_repeats, samples
+    return timed
 
 
 def _interval(bench: Bench, number: int, side: record.Timed, repeats: int) -> Interval:
@@ -279,14 +304,16 @@ def _interval(bench: Bench, number: int, side: record.Timed, repeats: int) -> In
     if side == "oracle" or number not in bench.checks.rounds[side]:
         return Interval(calls)
     bench.checks.sets[side, number] = used[-1]
-    return Interval(calls, after=partial(bench.checks.copies[side, number].copy_, bench.inputs.out))
+    copy = partial(of_heads, bench.inputs.out, bench.checks.heads, out=bench.checks.copies[side, number])
+    return Interval(calls, after=copy)
 
 
 def _check(bench: Bench) -> None:
     """Compares the copies of this turn with the reference, while their inputs still stand."""
     tolerance = TOLERANCES[bench.case.dtype]
     for key, used_set in bench.checks.sets.items():
-        expected = oracle.reference(*bench.inputs.sets[used_set], SCALE, bench.case.causal)
+        q, k, v = (of_heads(tensor, bench.checks.heads) for tensor in bench.inputs.sets[used_set])
+        expected = oracle.reference(q, k, v, SCALE, bench.case.causal)
         compared = oracle.compare(bench.checks.copies[key], expected, tolerance)
         bench.checks.results.setdefault(key[0], []).append(compared)
     bench.checks.sets.clear()
@@ -302,11 +329,17 @@ def _combined(results: list[oracle.Comparison]) -> record.OutputCheck:
 
 
 def _graphs(bench: Bench, call_us: float) -> dict[record.Timed, float]:
+    """The median time of one call of each side when many are replayed as one graph, in rounds like the samples."""
     count = max(8, min(512, round(GRAPH_US / call_us)))
     sets = [next(bench.sets) for _ in range(count)]
-    order = bench.rng.sample(list(bench.sides), len(bench.sides))
-    times = {side: bench.timer.graph([bench.sides[side](number) for number in sets]) for side in order}
-    return {side: time_us for side, time_us in times.items() if time_us is not None}
+    captured = {side: bench.timer.capture([call(number) for number in sets]) for side, call in bench.sides.items()}
+    replays = {side: replay for side, replay in captured.items() if replay}
+    times: dict[record.Timed, list[float]] = {side: [] for side in replays}
+    for _ in range(GRAPH_ROUNDS):
+        for side in bench.rng.sample(list(replays), len(replays)):
+            # One at a time: many graphs are more than the device's queue holds, and the host would be blocked.
+            times[side] += bench.timer.measure([Interval((replays[side],))])
+    return {side: median(times_us) / count for side, times_us in times.items()}
 
 
 def _notes(case: Case, device: str, timer: Timer) -> tuple[str, ...]:

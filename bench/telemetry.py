@@ -1,8 +1,7 @@
-"""The device while it is timed: clocks, temperature, power and throttle reasons, read by a thread."""
+"""The device while it is timed: clocks, temperature, power and throttle reasons."""
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,9 +12,6 @@ from bench import nvml, record
 from bench.errors import NoDeviceError
 from bench.nvml import Reading
 
-INTERVAL_S = {"cuda": 0.02, "cpu": 0.5}
-"""Between readings. The host idles while the GPU is timed; on a CPU the thread takes time from the kernel."""
-
 Source = Callable[[], Reading]
 
 
@@ -24,34 +20,6 @@ def source(device: str, uuid: str | None = None) -> Iterator[Source]:
     """Reads the GPU through NVML, or of a CPU what the kernel offers under /sys. Without NVML, readings are empty."""
     with ExitStack() as stack:
         yield _cpu if device == "cpu" else _gpu(stack, uuid)
-
-
-class Watch:
-    """Readings of the device from the start of a `with` block to its end; at least the first is always there."""
-
-    def __init__(self, read: Source, interval_s: float) -> None:
-        self._read = read
-        self._interval_s = interval_s
-        self._readings: list[Reading] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            self._readings.append(self._read())
-            if self._over.wait(self._interval_s):
-                return
-
-    def telemetry(self) -> record.Telemetry:
-        return summary(self._readings)
 
 
 def summary(readings: Sequence[Reading]) -> record.Telemetry:

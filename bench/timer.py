@@ -20,6 +20,8 @@ Call = Callable[[], object]
 
 STEP_SHARE = 1e-3
 """A sample is made so long that one step of the clock is less than this share of it."""
+SHORTEST_US = 300.0
+"""And at least so long, since on a GPU the two events around it add about 3 µs, which hide a part of any difference."""
 MOST_REPEATS = 1024
 QUEUE_LENGTH = 800
 """Operations queued behind one hold; the driver blocks the host at about a thousand."""
@@ -31,13 +33,11 @@ class Interval:
 
     calls: tuple[Call, ...]
     after: Call | None = None
-    nodes: int = 1
-    """What one call takes up in the device's queue; a graph as much as all its kernels."""
 
     @property
     def queued(self) -> int:
         """Entries in the device's queue, the two events included."""
-        return len(self.calls) * self.nodes + 2 + (self.after is not None)
+        return len(self.calls) + 2 + (self.after is not None)
 
 
 class Timer(Protocol):
@@ -47,11 +47,15 @@ class Timer(Protocol):
     def run(self, call: Call) -> None:
         """Runs a call to its end, untimed. The first call of a kernel also loads it, which can take seconds."""
 
-    def measure(self, intervals: Sequence[Interval]) -> list[float]:
-        """The device time of each interval, all its calls together. Runs them in order."""
+    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> list[float]:
+        """The device time of each interval, all its calls together.
 
-    def graph(self, calls: Sequence[Call]) -> float | None:
-        """Median device time of one of the calls when they are replayed from one graph; None where there is none."""
+        Runs them in order, and again where the host was too slow. `meanwhile` is called at least once, while the device
+        is busy where the host need not be.
+        """
+
+    def capture(self, calls: Sequence[Call]) -> Call | None:
+        """A call that replays the calls as one graph; None where there is none."""
 
     def pause(self, length: int) -> Call:
         """A call that keeps the device busy for a moment that grows with `length`."""
@@ -65,7 +69,7 @@ class CpuTimer:
     def run(self, call: Call) -> None:
         call()
 
-    def measure(self, intervals: Sequence[Interval]) -> list[float]:
+    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> list[float]:
         times = []
         for interval in intervals:
             start = time.perf_counter_ns()
@@ -74,9 +78,11 @@ class CpuTimer:
             times.append((time.perf_counter_ns() - start) / 1e3)
             if interval.after:
                 interval.after()
+        if meanwhile:
+            meanwhile()
         return times
 
-    def graph(self, calls: Sequence[Call]) -> None:  # noqa: ARG002 - a CPU has no graphs
+    def capture(self, calls: Sequence[Call]) -> None:  # noqa: ARG002 - a CPU has no graphs
         return None
 
     def pause(self, length: int) -> Call:
@@ -86,7 +92,6 @@ class CpuTimer:
 class CudaTimer:
     """Times on the current stream of the current device."""
 
-    GRAPH_REPLAYS = 15
     CYCLES_PER_US = 2000
     """Of the clock that `_spin` counts; at a lower clock the hold only lasts longer."""
     ATTEMPTS = 4
@@ -102,10 +107,10 @@ class CudaTimer:
         call()
         torch.cuda.synchronize()
 
-    def measure(self, intervals: Sequence[Interval]) -> list[float]:
-        return [time_us for group in groups(intervals, QUEUE_LENGTH) for time_us in self._group(group)]
+    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> list[float]:
+        return [time_us for group in groups(intervals, QUEUE_LENGTH) for time_us in self._group(group, meanwhile)]
 
-    def graph(self, calls: Sequence[Call]) -> float | None:
+    def capture(self, calls: Sequence[Call]) -> Call | None:
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
@@ -114,22 +119,22 @@ class CudaTimer:
         except RuntimeError:  # a kernel that synchronises, or picks its own stream, cannot be captured
             torch.cuda.synchronize()
             return None
-        graph.replay()
-        return median(self.measure([Interval((graph.replay,), nodes=len(calls))] * self.GRAPH_REPLAYS)) / len(calls)
+        replay: Call = graph.replay
+        return replay
 
     def pause(self, length: int) -> Call:
         return lambda: _spin(100 * length)
 
-    def _group(self, intervals: Sequence[Interval]) -> list[float]:
+    def _group(self, intervals: Sequence[Interval], meanwhile: Call | None) -> list[float]:
         """Queues the group behind a hold; again behind a longer one where the hold ended before the queue was full."""
         for _ in range(self.ATTEMPTS):
-            times, held = self._attempt(intervals)
+            times, held = self._attempt(intervals, meanwhile)
             if held:
                 return times
         self.host_bound += 1
         return times
 
-    def _attempt(self, intervals: Sequence[Interval]) -> tuple[list[float], bool]:
+    def _attempt(self, intervals: Sequence[Interval], meanwhile: Call | None) -> tuple[list[float], bool]:
         edges = [(_event(), _event()) for _ in intervals]
         released = _event()
         begun = time.perf_counter()
@@ -146,6 +151,8 @@ class CudaTimer:
         queued_us = (time.perf_counter() - begun) * 1e6
         wanted = 2 * queued_us if held else max(2 * self._hold_us, 2 * queued_us)
         self._hold_us = min(self.MOST_HOLD_US, max(self.LEAST_HOLD_US, wanted))
+        if meanwhile:
+            meanwhile()
         torch.cuda.synchronize()
         return [start.elapsed_time(end) * 1e3 for start, end in edges], held
 
@@ -180,12 +187,12 @@ def smallest_step(times_us: Sequence[float]) -> float:
 
 
 def inner_repeats(step_us: float, call_us: float) -> int:
-    """How many calls make an interval of which one step of the clock is less than STEP_SHARE.
+    """How many calls make an interval of SHORTEST_US of which one step of the clock is less than STEP_SHARE.
 
     A power of two, so that launches agree on it although they estimate `call_us` anew.
     """
-    needed = step_us / (STEP_SHARE * call_us)
-    return min(MOST_REPEATS, 2 ** max(0, math.floor(math.log2(needed)) + 1)) if needed >= 1 else 1
+    needed = max(step_us / STEP_SHARE, SHORTEST_US) / call_us
+    return min(MOST_REPEATS, 2 ** (math.floor(math.log2(needed)) + 1)) if needed >= 1 else 1
 
 
 def warm_up(timer: Timer, calls: dict[str, Call], seconds: float) -> dict[str, float]:

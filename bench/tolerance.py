@@ -13,5 +13,5 @@ from bench.suite import Dtype
 TOLERANCES: dict[Dtype, Tolerance] = {
     "fp16": Tolerance(atol=2e-3, rtol=1e-3),
     "bf16": Tolerance(atol=1.6e-2, rtol=8e-3),
-    "fp32": Tolerance(atol=5e-5, rtol=5e-4),
+    "fp32": Tolerance(atol=2e-4, rtol=2e-4),
 }

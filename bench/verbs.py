@@ -15,6 +15,9 @@ from bench import library as libraries
 from bench.errors import NoKernelError, UsageError
 from bench.library import Library
 
+LOG_COLUMNS = 120
+"""Of a log, which has no width of its own."""
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -99,7 +102,8 @@ def bench(
     about = subject.describe(timed.base, timed.head)
     skeleton = record.RunRecord(subject=about, fuzz=fuzz_results(fuzzed, about) if fuzzed else None)
     done = duel.run(plan, skeleton, output, stop, resume)
-    Console(stderr=True).print(rates.table(done))
+    screen = Console(stderr=True)
+    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(rates.table(done))
     return done
 
 

@@ -41,7 +41,7 @@ __device__ inline void copy_rows(SharedAddress to, const char* head, int first, 
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// One warp's state
+// One warp's state, all of it in registers
 // ---------------------------------------------------------------------------------------------------------------------
 
 // A warp's queries come in fragments of 16; of each, a lane holds two rows, i / 4 and i / 4 + 8, called halves.

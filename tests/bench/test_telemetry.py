@@ -61,17 +61,6 @@ def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
     assert telemetry.summary([Reading()]) == record.Telemetry()
 
 
-def test_a_watch_reads_at_once_and_until_it_ends() -> None:
-    readings = iter([Reading(temperature_c=float(degrees)) for degrees in range(100)])
-    with telemetry.Watch(lambda: next(readings), interval_s=60) as watch:
-        pass
-    assert watch.telemetry().temperature_c == 0
-    with telemetry.Watch(lambda: next(readings), interval_s=0.001) as watch:
-        while watch.telemetry().temperature_c != 5:
-            pass
-    assert (watch.telemetry().temperature_c or 0) >= 5
-
-
 def test_a_cpu_is_read_from_files(tmp_path: Path) -> None:
     assert telemetry.cpu_reading(tmp_path) == Reading()
     for core, kilohertz in enumerate(("3000000", "2000000", "unreadable")):

@@ -18,12 +18,17 @@ class Scripted:
     def __init__(self) -> None:
         self.measured: list[int] = []
 
-    def measure(self, intervals: Sequence[Interval]) -> list[float]:
+    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> list[float]:
         self.measured.append(len(intervals))
+        if meanwhile:
+            meanwhile()
         return [float(sum(call() for call in interval.calls)) for interval in intervals]  # type: ignore[misc]
 
-    def graph(self, calls: Sequence[Call]) -> float | None:
-        return self.measure([Interval(tuple(calls))])[0] / len(calls)
+    def run(self, call: Call) -> None:
+        call()
+
+    def capture(self, calls: Sequence[Call]) -> Call | None:
+        return lambda: [call() for call in calls]
 
     def pause(self, length: int) -> Call:
         return lambda: 3.0 + 0.5 * (length % 7)
@@ -48,8 +53,10 @@ def test_rounding_of_floats_is_no_step() -> None:
 )
 def test_a_step_is_under_a_thousandth_of_a_sample(step_us: float, call_us: float) -> None:
     repeats = timer.inner_repeats(step_us, call_us)
-    assert step_us < 1e-3 * call_us * repeats
-    assert repeats == 1 or step_us >= 1e-3 * call_us * repeats / 4, "and a sample is no longer than it need be"
+    sample_us = call_us * repeats
+    assert step_us < 1e-3 * sample_us
+    assert sample_us >= timer.SHORTEST_US
+    assert repeats == 1 or sample_us <= 2 * max(1e3 * step_us, timer.SHORTEST_US), "no longer than it need be"
 
 
 def test_repeats_are_bounded() -> None:
@@ -80,7 +87,7 @@ def test_a_kernel_that_takes_no_time_has_one_all_the_same() -> None:
 def test_the_cpu_clock_runs_calls_in_order_and_what_follows_untimed() -> None:
     ran: list[str] = []
     first = Interval((lambda: ran.append("a"), lambda: ran.append("b")), after=lambda: ran.append("copy"))
-    times = timer.CpuTimer().measure([first, Interval((lambda: ran.append("c"),))])
-    assert ran == ["a", "b", "copy", "c"]
+    times = timer.CpuTimer().measure([first, Interval((lambda: ran.append("c"),))], lambda: ran.append("reading"))
+    assert ran == ["a", "b", "copy", "c", "reading"]
     assert all(time_us > 0 for time_us in times)
-    assert timer.CpuTimer().graph([lambda: None]) is None
+    assert timer.CpuTimer().capture([lambda: None]) is None

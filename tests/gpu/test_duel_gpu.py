@@ -68,5 +68,5 @@ def test_a_context_that_dies_is_one_sentence(
     causal = suite.Case(512, 2, 8, "fp16", causal=True)
     head = faulty.build(tmp_path / "head", "gpu_asserts", "asserts_if_causal")
     plan = Plan(base=kernel_library, head=head, cases=(causal,), environment=machine, seed=5, launches=1)
-    with pytest.raises(duel.LaunchError, match=r"while calling head for the first time on .*CUDA error"):
+    with pytest.raises(duel.LaunchError, match="while calling head for the first time on"):
         duel.run(plan, record.RunRecord(), tmp_path / "run.json")
