@@ -84,7 +84,7 @@ def report(
     rules = policy.load(policy_file, profile)
     if (run is None) == (folder is None) or (post and folder is None):
         raise UsageError(
-            "give a run record, or --from with a folder that `kernelgate fetch` filled; --post needs --from"
+            "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
         )
     if folder is not None:
         from ci import fetch, github, posting
