@@ -60,6 +60,13 @@ class Repository:
         self.git("commit", "--quiet", "--allow-empty", "-m", subject)
         return self.git("rev-parse", "HEAD")
 
+    def change_main(self, change: Change) -> None:
+        """A commit on the default branch."""
+        self.git("checkout", "--quiet", "main")
+        change(self.tree)
+        self.main = self.commit("Change main")
+        self.git("push", "--quiet", "origin", "main")
+
     def push(self, number: int, change: Change) -> tuple[str, str]:
         """A commit on pull request `number`'s branch; returns it and the merge that GitHub makes of it."""
         branch = f"pull-{number}"

@@ -19,6 +19,20 @@ from tests.fakes.github_server import FakeGitHub, Json, Pull, event
 STRANGER = "stranger/kernelgate"
 HEADER = "csrc/fa_s512_tile.h"
 WORKFLOW = ".github/workflows/measure-pull-request.yml"
+DESCRIPTION = """## Intent and hypothesis
+One line more does nothing.
+## What was changed
+A comment.
+## Claimed effect
+- s512_b32_h8_d64_fp16: 10% faster
+## Profiler evidence
+Before: 200 registers
+After: 200 registers
+## Correctness
+- [x] `kernelgate fuzz` passes on my machine
+## Testing done
+make pr
+"""
 
 
 def touch_kernel(tree: Path) -> None:
@@ -44,7 +58,7 @@ class Project:
     server: FakeGitHub
     platform: Platform
 
-    def pull(self, change: Change, source: str = HOME_REPOSITORY, body: str = "") -> tuple[Pull, Json, str]:
+    def pull(self, change: Change, source: str = HOME_REPOSITORY, body: str = DESCRIPTION) -> tuple[Pull, Json, str]:
         return open_pull(self.server, self.repository, change, source, body=body)
 
     def measure(self, opened: tuple[Pull, Json, str]) -> Run:
@@ -107,6 +121,7 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     assert report.conclusion == "success", report.log
     [comment] = project.server.bodies(1)
     assert "Slower: S=512 B=32 H=8 fp16 by" in comment
+    assert "contradicted" in comment, "the author claimed the opposite"
     assert opened[0].labels == ["performance: regressed"]
     [check] = project.server.checks.values()
     assert (check["head_sha"], check["conclusion"]) == (opened[0].head_sha, "failure")
@@ -152,6 +167,46 @@ def test_a_label_skips_measuring_and_the_summary_names_it(label: str, project: P
     run = project.measure((pull, payload, merge))
     assert run.jobs["build"].conclusion == "skipped", run.log
     assert label in run.summary
+
+
+def test_a_runner_that_lost_its_gpu_is_not_the_authors_fault(project: Project) -> None:
+    project.platform.machine["GPU_IS"] = "lost"
+    run = project.measure(project.pull(touch_kernel))
+    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
+    assert (steps["doctor"], steps["bench"]) == ("failure", "skipped")
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "Not your fault" in comment.splitlines()[0]
+    [check] = project.server.checks.values()
+    assert check["conclusion"] == "neutral"
+
+
+def test_a_wrong_result_is_not_timed_and_blocks(project: Project) -> None:
+    project.platform.machine["GPU_IS"] = "wrong"
+    run = project.measure(project.pull(touch_kernel))
+    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
+    assert (steps["fuzz"], steps["bench"]) == ("failure", "skipped")
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "Wrong result" in comment.splitlines()[0]
+    [check] = project.server.checks.values()
+    assert check["conclusion"] == "failure"
+
+
+def test_several_gpus_share_one_comment(project: Project) -> None:
+    def add_a_gpu(tree: Path) -> None:
+        with (tree / ".ci/kernelgate.toml").open("a", encoding="utf-8") as file:
+            file.write('\n[[measure.gpus]]\nlabel = "h100"\nruns_on = ["self-hosted", "linux", "x64", "gpu", "h100"]\n')
+
+    project.repository.change_main(add_a_gpu)
+    run = project.measure(project.pull(touch_kernel))
+    assert {"measure (l4) / measure", "measure (h100) / measure"} <= set(run.jobs), run.log
+    assert project.report(run).conclusion == "success"
+    [comment] = project.server.bodies(1)
+    assert "l4" in comment
+    assert "h100" in comment
 
 
 # Forks ---------------------------------------------------------------------------------------------------------------
