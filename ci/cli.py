@@ -9,6 +9,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -50,6 +51,13 @@ def compare(
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--from", "folder", type=click.Path(path_type=Path), help="The folder that `kernelgate fetch` filled.")
 @click.option("--post", is_flag=True, help="With --from: post comment, check run, label and job summary.")
+@click.option(
+    "--task",
+    type=click.Choice(["bench", "profile", "fuzz"]),
+    default="bench",
+    show_default=True,
+    help="What the run was for; all but bench get a comment of their own, and no check run or label.",
+)
 @click.option("--baseline", type=click.Path(path_type=Path), help="Say as well how the head stands to this baseline.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
 @click.option(
@@ -61,6 +69,7 @@ def report(
     run: Path | None,
     folder: Path | None,
     post: bool,
+    task: Literal["bench", "profile", "fuzz"],
     baseline: Path | None,
     html: Path | None,
     output: Path | None,
@@ -87,12 +96,14 @@ def report(
             "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
         )
     if folder is not None:
-        from ci import fetch, github, posting
-        from ci.actions import Step
+        from ci import say, target
 
         if post:
-            return posting.post(github.connect(Step()), folder, rules)
-        said = posting.say(folder, fetch.read_target(folder), rules, None).report
+            from ci import github, posting
+            from ci.actions import Step
+
+            return posting.post(github.connect(Step()), folder, rules, task)
+        said = say.say(folder, target.read_target(folder), rules, None, task).report
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
         said = judged_report(record.read(run), rules, str(run), stored)

@@ -10,22 +10,20 @@ import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import requests
 from github.Artifact import Artifact
 from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
-from pydantic import ConfigDict, Field, ValidationError
 
 from bench import record
 from bench.errors import UsageError
-from bench.record import Model
 from ci import artifact
 from ci.artifact import Expected, RefusedError
 from ci.escape import visible
 from ci.github import TIMEOUT_S, Bot, GitHubError, patiently
+from ci.target import Job, Target, write_target
 
 PREFIX = "kernelgate-record-"
 _LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
@@ -35,44 +33,8 @@ MOST_LISTED = 500
 """Artifacts that a job may have."""
 MOST_FILES = 3000
 """GitHub lists no more changed files than this."""
-JUDGES = (".github/",)
+JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
-
-TARGET = "target.json"
-
-
-class Job(Model):
-    """A job of the run, how it ended, and the step where it stopped."""
-
-    name: str
-    conclusion: str
-    step: str | None = None
-
-
-class Target(Model):
-    """What GitHub says of the run; everything here comes from the API."""
-
-    schema_: Annotated[Literal["kernelgate.target/1"], Field(alias="schema")] = "kernelgate.target/1"
-    repository: str
-    pull_request: int | None = None
-    head_sha: str
-    base_sha: str | None = None
-    """The merge base of the pull request."""
-    run_id: int
-    run_attempt: int
-    run_url: str
-    conclusion: str | None = None
-    no_pull_request: str | None = None
-    """Why no pull request was found."""
-    changes_judges: bool = False
-    """The pull request changes what measures it, so that its records prove nothing."""
-    refused: tuple[str, ...] = ()
-    """Artifacts that were refused, and why."""
-    failed: tuple[Job, ...] = ()
-    measured: bool = True
-    """Whether a job that measures was started at all."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
 def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, head_sha: str | None = None) -> Target:
@@ -117,17 +79,8 @@ def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, he
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         measured=any(job.name.startswith("measure") and job.conclusion != "skipped" for job in jobs),
     )
-    (into / TARGET).write_text(target.model_dump_json(by_alias=True, indent=2) + "\n", encoding="utf-8")
+    write_target(target, into)
     return target
-
-
-def read_target(folder: Path) -> Target:
-    """What `fetch` wrote. Raises UsageError where it did not."""
-    path = folder / TARGET
-    try:
-        return Target.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise UsageError(f"{path} is not what `kernelgate fetch` writes: {type(error).__name__}") from None
 
 
 # The pull request ----------------------------------------------------------------------------------------------------

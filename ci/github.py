@@ -12,8 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import requests
 from github import Auth, Github, GithubException, RateLimitExceededException
@@ -25,6 +24,7 @@ from github.Repository import Repository
 from bench.errors import KernelgateError, UsageError
 from ci.actions import Step
 from ci.escape import visible
+from ci.shown import LABELS, Annotation, Check, Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,42 +175,6 @@ class Stamp:
     @property
     def order(self) -> tuple[int, int]:
         return self.run_id, self.run_attempt
-
-
-@dataclass(frozen=True)
-class Annotation:
-    """A remark beside lines of a changed file."""
-
-    path: str
-    start_line: int
-    end_line: int
-    level: Literal["notice", "warning", "failure"]
-    title: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Check:
-    """The verdict as a check run."""
-
-    conclusion: Literal["success", "failure", "neutral"]
-    title: str
-    summary: str
-    annotations: tuple[Annotation, ...] = ()
-    details_url: str | None = None
-
-
-class Label(StrEnum):
-    IMPROVED = "performance: improved"
-    REGRESSED = "performance: regressed"
-    UNCHANGED = "performance: unchanged"
-
-
-LABELS = {
-    Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
-    Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
-    Label.UNCHANGED: ("c5def5", "kernelgate measured this change to make no difference"),
-}
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from bench import record
 from bench.errors import UsageError
 from ci import artifact
 from ci.cli import run as kernelgate
-from ci.fetch import Target, fetch, read_target
+from ci.fetch import fetch
 from ci.github import GitHubError
+from ci.target import Target, read_target
 
 SLOWER = record.to_json(EXAMPLES["slower"]().record).encode()
 RECORD = {"run.json": SLOWER}
@@ -219,6 +220,7 @@ def test_other_bytes_than_were_uploaded_are_not_taken(desk: Desk, folder: Path) 
         ([{"filename": "csrc/k.cu"}, {"filename": ".github/workflows/performance.yml"}], True),
         ([{"filename": "elsewhere.yml", "previous_filename": ".github/workflows/performance.yml"}], True),
         ([{"filename": ".github/actions/setup/action.yml"}], True),
+        ([{"filename": ".github/pull_request_template.md"}], False),
     ],
 )
 def test_a_change_to_the_workflows_is_seen(

@@ -11,12 +11,13 @@ from conftest import Desk
 from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 from bench import record
-from ci import posting
 from ci.cli import run as kernelgate
 from ci.fetch import fetch
 from ci.github import stated
 from ci.policy import Policy
-from ci.posting import changed_lines, line_notes, post, say
+from ci.posting import post
+from ci.say import changed_lines, line_notes, say
+from ci.target import read_target
 
 POLICY = Policy()
 PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
@@ -440,7 +441,7 @@ def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> N
 
 def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("equivalent"))
-    target = posting.read_target(folder)
+    target = read_target(folder)
     said = say(folder, target, POLICY, None)
     assert line_notes(said, [("csrc/k.cuh", PATCH)], ("csrc/",)) == ()
 
@@ -463,3 +464,29 @@ def test_a_text_becomes_the_one_comment_on_its_topic(
     monkeypatch.delenv("GITHUB_RUN_ID")
     assert kernelgate(["comment", str(path), "--pull-request", "1", "--topic", "profile"]) == 64
     assert "GITHUB_RUN_ID is not set" in capsys.readouterr().err
+
+
+# What a run was for --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "first"),
+    [
+        ("fuzz", {"cases": [], "profile": []}, "### ✅ correct: 38 of 38 fuzz cases"),
+        ("profile", {"cases": []}, "### ✅ Profiled: 1 case"),
+    ],
+)
+def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
+    desk: Desk, tmp_path: Path, task: Any, content: dict[str, Any], first: str
+) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
+    verdict, check = the_comment(desk), the_check(desk).copy()
+    record_ = json.loads(named("profile_and_resources")) | {"fuzz": json.loads(named("slower"))["fuzz"]} | content
+    record_["profile"] = [one | {"case": "one"} for one in record_["profile"]]
+    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(record_).encode()}})
+    assert post(desk.bot, folder, POLICY, task) == 0
+    kept, new = desk.github.bodies(1)
+    assert kept == verdict
+    assert new.startswith(first)
+    assert the_check(desk) == check
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
