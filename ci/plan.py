@@ -17,9 +17,8 @@ from ci.actions import Step
 from ci.escape import visible
 from ci.github import Bot, patiently
 from ci.policy import Gpu, Measure
+from ci.say import JUDGE_PATHS
 
-JUDGE_PATHS = ("bench/", "ci/", ".ci/", ".github/")
-"""A change to these takes effect after the merge: what measures and judges is the default branch's."""
 CASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}", re.ASCII)
 """A case id as it may be handed on to a command line; the verb that measures knows which cases there are."""
 SHA = re.compile(r"[0-9a-f]{40}")

@@ -23,7 +23,7 @@ from ci.github import (
     put_label,
 )
 from ci.policy import Policy
-from ci.say import Task, line_notes, say
+from ci.say import Task, line_notes, say, with_remark
 from ci.shown import Check
 from ci.target import Target, read_target
 from ci.template import Description
@@ -65,6 +65,7 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench") -> int:
     target = read_target(folder)
     now, number = pulled(bot, target, rules), target.pull_request
     said = say(folder, target, rules, now.description if now else None, task)
+    said = with_remark(said, [name for name, _ in now.files] if now else ())
     texts = [render.comment(said.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
     stamp = _stamp(target)
     bot.step.summary(render.comment(said.report, render.COMMENT_LIMIT))

@@ -28,6 +28,8 @@ Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` speaks of the merge; the others have comments of their own."""
 
 MOST_ANNOTATIONS = 100
+JUDGE_PATHS = ("bench/", "ci/", ".ci/", ".github/workflows/", ".github/actions/")
+"""A change to these takes effect after the merge: what measures and judges is the default branch's."""
 RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "Set up job", "Initialize", "Complete job")
 AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
 """Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
@@ -102,6 +104,17 @@ def say(folder: Path, target: Target, rules: Policy, description: Description | 
         tuple(found),
         task,
     )
+
+
+def with_remark(said: Said, files: Sequence[str]) -> Said:
+    """Says it where the change touches what measures and judges it."""
+    if not any(name.startswith(JUDGE_PATHS) for name in files):
+        return said
+    line: Line = (
+        Mark.SLIGHT,
+        " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
+    )
+    return replace(said, report=replace(said.report, remarks=(*said.report.remarks, line)))
 
 
 def _labels(folder: Path) -> list[str]:

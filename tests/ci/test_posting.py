@@ -325,6 +325,13 @@ def test_bots_and_other_changes_are_not_bothered(desk: Desk, tmp_path: Path, pul
     assert the_check(desk)["conclusion"] == "success"
 
 
+@pytest.mark.parametrize(("file", "said"), [("bench/timer.py", True), ("ci/say.py", True), ("docs/a.md", False)])
+def test_a_change_to_kernelgate_itself_is_remarked(desk: Desk, tmp_path: Path, file: str, said: bool) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), files=[*FILES, {"filename": file}]), POLICY)
+    assert ("takes effect after the merge" in the_comment(desk)) == said
+    assert the_check(desk)["conclusion"] == "success"
+
+
 # Several GPUs --------------------------------------------------------------------------------------------------------
 
 
