@@ -5,7 +5,7 @@ KERNELGATE := $(VENV)/bin/kernelgate
 READY := $(VENV)/.ready
 PARSER := tests/workflows/node_modules/.ready
 
-.PHONY: help env pr test test-gpu lint types format benchmark clean
+.PHONY: help env pr test test-gpu lint types format benchmark benchmark-verdict clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -47,6 +47,13 @@ format: env ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format -i
+
+benchmark: env ## how long builds and commands take
+	$(VENV)/bin/python -m benchmarks.build
+	$(VENV)/bin/python -m benchmarks.commands
+
+benchmark-verdict: env ## the judge and its rivals on known truth; rewrites their table and plot in docs
+	$(VENV)/bin/python -m benchmarks.verdict
 
 clean: ## remove the environment and everything that was made
 	rm -rf $(VENV) out build tests/workflows/node_modules

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -22,9 +22,9 @@ STEP_SHARE = 1e-3
 """A sample is made so long that one step of the clock is less than this share of it."""
 SHORTEST_US = 300.0
 """And at least so long, since on a GPU the two events around it add about 3 µs, which hide a part of any difference."""
-MOST_REPEATS = 1024
-QUEUE_LENGTH = 800
-"""Operations queued behind one hold; the driver blocks the host at about a thousand."""
+MOST_REPEATS = 256
+QUEUE_LENGTH = 600
+"""Operations queued behind one hold. The driver blocks the host at about a thousand, and a call may be several."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,14 @@ class CudaTimer:
 
     CYCLES_PER_US = 2000
     """Of the clock that `_spin` counts; at a lower clock the hold only lasts longer."""
-    ATTEMPTS = 4
+    ATTEMPTS = 3
     LEAST_HOLD_US = 1_000.0
     MOST_HOLD_US = 100_000.0
     """A host that needs longer to queue a group is stalled or blocked, and no hold would be long enough."""
 
     def __init__(self) -> None:
         self._hold_us = self.LEAST_HOLD_US
+        self._queue_length = QUEUE_LENGTH
         self.host_bound = 0
 
     def run(self, call: Call) -> None:
@@ -108,7 +109,11 @@ class CudaTimer:
         torch.cuda.synchronize()
 
     def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> list[float]:
-        return [time_us for group in groups(intervals, QUEUE_LENGTH) for time_us in self._group(group, meanwhile)]
+        times: list[float] = []
+        while len(times) < len(intervals):
+            group = next(groups(intervals[len(times) :], self._queue_length))
+            times += self._group(group, meanwhile)
+        return times
 
     def capture(self, calls: Sequence[Call]) -> Call | None:
         graph = torch.cuda.CUDAGraph()
@@ -126,11 +131,17 @@ class CudaTimer:
         return lambda: _spin(100 * length)
 
     def _group(self, intervals: Sequence[Interval], meanwhile: Call | None) -> list[float]:
-        """Queues the group behind a hold; again behind a longer one where the hold ended before the queue was full."""
+        """Queues the group behind a hold; again behind a longer one where the hold ended before all was queued.
+
+        Where no hold is long enough, the queue is too short: nothing is returned, and groups are shorter from now on.
+        """
         for _ in range(self.ATTEMPTS):
             times, held = self._attempt(intervals, meanwhile)
             if held:
                 return times
+        if len(intervals) > 1:
+            self._queue_length = sum(interval.queued for interval in intervals) // 2
+            return []
         self.host_bound += 1
         return times
 
@@ -196,15 +207,28 @@ def inner_repeats(step_us: float, call_us: float) -> int:
 
 
 def warm_up(timer: Timer, calls: dict[str, Call], seconds: float) -> dict[str, float]:
-    """Calls each in turn until the device has worked for `seconds`; the last medians of one call, in microseconds."""
+    """Calls each in turn, as long as a sample, until the device has worked for `seconds`.
+
+    Returns the medians of one call in the last go, in microseconds. Gives up after ten times as long on a host that is
+    too slow to keep the device busy.
+    """
+    times = timer.measure([Interval((call,)) for call in calls.values()] * 3)
+    call_us = medians(times, calls, 1)
+    repeats = inner_repeats(0.0, min(call_us.values()))
+    round_us = repeats * sum(call_us.values())
     worked_us = 0.0
-    count = 1
-    while True:
-        times = timer.measure([Interval((call,)) for call in calls.values()] * count)
+    begun = time.monotonic()
+    while worked_us < seconds * 1e6 and time.monotonic() - begun < 10 * seconds:
+        rounds = max(1, min(50, math.ceil((seconds * 1e6 - worked_us) / round_us)))
+        times = timer.measure([Interval((call,) * repeats) for call in calls.values()] * rounds)
+        call_us = medians(times, calls, repeats)
         worked_us += sum(times)
-        if worked_us >= seconds * 1e6:
-            return {name: max(median(times[index :: len(calls)]), 1e-3) for index, name in enumerate(calls)}
-        count = max(1, min(1000, math.ceil((seconds * 1e6 - worked_us) / max(sum(times), 1.0) * count)))
+    return call_us
+
+
+def medians(times: Sequence[float], names: Collection[str], repeats: int) -> dict[str, float]:
+    """Of one call of each name, where the times go round them; never zero."""
+    return {name: max(median(times[index :: len(names)]) / repeats, 1e-3) for index, name in enumerate(names)}
 
 
 def _event() -> torch.cuda.Event:

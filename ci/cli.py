@@ -382,7 +382,10 @@ def pr(base: str | None, out: Path, profile: str) -> int:
     from ci import policy, pr, render
 
     said = pr.run(Path.cwd(), base, out, policy.load(None, profile))
-    render.show(said.comment, Console())
+    console = Console()
+    render.show(said.comment, console)
+    if console.is_terminal:
+        click.echo(said.first_line)  # the comment is longer than a screen
     click.echo(f"Written: {', '.join(str(out / name) for name in pr.written(out))}", err=True)
     return int(said.blocks)
 

@@ -23,15 +23,28 @@ class Group:
     variances: Array
     prior: float
     prior_df: float
+    left_out: int | None = None
+    """A launch that stands alone and changes nothing that is decided."""
+
+    @property
+    def kept(self) -> tuple[Array, Array]:
+        """Values and variances of the launches that count."""
+        if self.left_out is None:
+            return self.values, self.variances
+        return np.delete(self.values, self.left_out), np.delete(self.variances, self.left_out)
+
+    @property
+    def launches(self) -> int:
+        return len(self.kept[0])
+
+    @property
+    def df(self) -> int:
+        return self.launches - 1
 
     @property
     def scatter(self) -> float:
         """1 where the launches scatter as the prior and their rounds say."""
-        return stats.scatter_ratio(self.values, self.variances, self.prior)
-
-    @property
-    def df(self) -> int:
-        return len(self.values) - 1
+        return stats.scatter_ratio(*self.kept, self.prior)
 
     @property
     def scatter_p(self) -> float:
@@ -68,7 +81,7 @@ class Evidence:
     @property
     def launches(self) -> int:
         """Launches of the head that the estimate rests on."""
-        return len(self.head)
+        return self.groups[-1].launches if self.groups else 0
 
     def pooled(self, expected_scatter: float = 1.0) -> Pooled:
         """All launches together; `expected_scatter` is the scatter ratio that the record's other cases show."""
@@ -87,7 +100,7 @@ class Evidence:
 
 
 def _pool(group: Group, expected_scatter: float) -> Pooled:
-    return stats.pool(group.values, group.variances, group.prior, group.prior_df, expected_scatter)
+    return stats.pool(*group.kept, group.prior, group.prior_df, expected_scatter)
 
 
 def _difference(base: Pooled, head: Pooled, bias: float) -> Pooled:
@@ -119,7 +132,7 @@ def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
     prior = spread.launch_pct if paired else spread.block_launch_pct
     # What is known beforehand weighs no more than the rounds whose noise it is added to.
     prior_df = 1 / (1 / spread.prior_launches + 1 / sum(found.rounds for found in changes))
-    group, odd = _settle(_group(changes, prior, prior_df), policy)
+    group, odd = _settle(_group(changes, prior, prior_df), policy, _bounds(policy))
     return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
 
 
@@ -200,19 +213,33 @@ def _group(locations: Sequence[Location], prior_pct: float, prior_df: float) -> 
     return Group(columns[0], columns[1], math.log1p(prior_pct / 100), prior_df)
 
 
-def _settle(group: Group, policy: Policy) -> tuple[Group, list[Finding]]:
-    """Launches that scatter more than anything known explains are judged by their own scatter alone; and it is said."""
+def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:
+    """Launches that scatter more than anything known explains are judged by their own scatter alone; and it is said.
+
+    One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others.
+    """
     limits = policy.limits
     if group.scatter_p >= limits.disagree_p:
         return group, []
-    alone = replace(group, prior_df=0)
-    apart = percent(float(np.ptp(group.values)))
-    disqualifies = apart > limits.disagree_pct
-    others = [np.delete(group.values, index) for index in range(len(group.values))]
-    odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(group.values, others, strict=True)]))
-    if group.df >= 2 and np.ptp(others[odd]) < limits.lone_share * np.ptp(group.values):
-        off = percent(float(group.values[odd] - others[odd].mean()))
-        message = f"launch {odd + 1} stands alone, {off:+.1f}% off the {len(others[odd])} others"
-        return alone, [Finding("lone_launch", message, disqualifies)]
-    message = f"launches disagree by {apart:.1f}%, more than their rounds explain"
-    return alone, [Finding("launches_disagree", message, disqualifies)]
+    by_themselves = replace(group, prior_df=0)
+    reach = float(np.ptp(group.values))
+    far = percent(reach) > limits.disagree_pct
+    rests = [np.delete(group.values, index) for index in range(len(group.values))]
+    odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(group.values, rests, strict=True)]))
+    if group.df < 2 or np.ptp(rests[odd]) >= limits.lone_share * reach:
+        message = f"launches disagree by {percent(reach):.1f}%, more than their rounds explain"
+        return by_themselves, [Finding("launches_disagree", message, far)]
+    lone, others = float(group.values[odd]), float(rests[odd].mean())
+    message = f"launch {odd + 1} stands alone, {percent(lone - others):+.1f}% off the {len(rests[odd])} others"
+    rest = replace(group, left_out=odd)
+    idle = len(bounds) > 0 and np.searchsorted(bounds, lone) == np.searchsorted(bounds, others)
+    if idle and rest.launches >= policy.launches.to_block and rest.scatter_p >= limits.disagree_p:
+        return rest, [Finding("lone_launch", f"{message}, and is left out: it would change nothing", False)]
+    return by_themselves, [Finding("lone_launch", message, far)]
+
+
+def _bounds(policy: Policy) -> list[float]:
+    """The log changes at which what is said of a case changes."""
+    gates = policy.gates
+    percents = (-gates.improvement_pct, -gates.margin_pct, 0.0, gates.margin_pct, gates.regression_pct)
+    return sorted(math.log1p(bound / 100) for bound in percents)

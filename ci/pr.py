@@ -26,6 +26,8 @@ LOG_LINES = 40
 @dataclass(frozen=True)
 class Said:
     comment: str
+    first_line: str
+    """The verdict, for a terminal."""
     blocks: bool
     """True where the change would not be let in: it does not compile, is wrong, or is slower than the policy allows."""
 
@@ -39,7 +41,8 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> Said:
     from bench import verbs
 
     path = out / RECORD
-    path.unlink(missing_ok=True)
+    for name in (RECORD, COMMENT, PAGE):
+        (out / name).unlink(missing_ok=True)
     say("1/3 build")
     try:
         verbs.library(repo, None, None)
@@ -105,4 +108,4 @@ def _written(said: Report, out: Path, blocks: bool) -> Said:
     comment = render.comment(said)
     render.write(comment, out / COMMENT)
     render.write(render.page(said), out / PAGE)
-    return Said(comment, blocks)
+    return Said(comment, render.first_line(said), blocks)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 
 import pytest
 
@@ -74,14 +76,26 @@ def test_groups_keep_the_order_and_fit_the_queue() -> None:
 
 def test_warming_up_lasts_until_the_device_has_worked_enough() -> None:
     clock = Scripted()
-    medians = timer.warm_up(clock, {"base": lambda: 100.0, "head": lambda: 300.0}, seconds=0.01)
+    calls = Counter[str]()
+
+    def call(name: str, time_us: float) -> Call:
+        return lambda: (calls.update([name]), time_us)[1]
+
+    medians = timer.warm_up(clock, {"base": call("base", 100.0), "head": call("head", 300.0)}, seconds=0.5)
     assert medians == {"base": 100.0, "head": 300.0}
-    assert 10_000 <= 200 * sum(clock.measured) <= 2 * 10_000
+    assert 0.5e6 <= 100 * calls["base"] + 300 * calls["head"] <= 0.6e6
+    assert calls["base"] == calls["head"]
+
+
+def test_warming_up_ends_where_the_host_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Scripted()
+    monkeypatch.setattr(timer.time, "monotonic", count().__next__)
+    timer.warm_up(clock, {"base": lambda: 0.25}, seconds=1)
+    assert len(clock.measured) == 10
 
 
 def test_a_kernel_that_takes_no_time_has_one_all_the_same() -> None:
-    calls = iter([0.0, 1e9, 0.0, 0.0])
-    assert timer.warm_up(Scripted(), {"base": lambda: next(calls), "head": lambda: next(calls)}, 1.0)["base"] > 0
+    assert timer.warm_up(Scripted(), {"base": lambda: 0.0, "head": lambda: 5.0}, 1e-4)["base"] > 0
 
 
 def test_the_cpu_clock_runs_calls_in_order_and_what_follows_untimed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -98,3 +99,14 @@ def test_an_unknown_profile_is_a_usage_error_that_names_the_others() -> None:
 def test_a_policy_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r"missing\.toml"):
         policy.load(tmp_path / "missing.toml")
+
+
+def test_the_page_on_statistics_gives_the_same_numbers() -> None:
+    page = (FILE.parent.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
+    given = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", page, flags=re.MULTILINE))
+    decided = {
+        f"{section}.{key}": ", ".join(value) if isinstance(value, tuple) else f"{value:.10g}"
+        for section, values in Policy().model_dump().items()
+        for key, value in values.items()
+    }
+    assert given == decided

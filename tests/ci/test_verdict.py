@@ -258,6 +258,18 @@ def test_times_on_one_tick_prove_nothing() -> None:
     )
 
 
+def test_a_lone_launch_that_would_change_nothing_is_left_out() -> None:
+    base, head = draw(np.random.default_rng(41), "quiet_fma_inter", 6)
+    head[3] = head[3] * 1.03
+    one = judged(base, head)
+    assert (one.verdict, one.launches, len(one.per_launch)) == (Outcome.REGRESSED, 5, 5)
+    assert [finding.message for finding in one.findings] == [
+        "launch 4 stands alone, +3.0% off the 4 others, and is left out: it would change nothing"
+    ]
+    head[3] = head[3] / 1.03 / 1.025
+    assert judged(base, head).sentence == "cannot tell: launch 4 stands alone, -2.4% off the 4 others"
+
+
 def test_launches_that_disagree_are_judged_by_their_own_scatter() -> None:
     base, head = noise(np.random.default_rng(16), spread=0.001)
     scattered = [h * factor for h, factor in zip(head, (1.001, 1.004, 1.007, 0.998, 1.0), strict=True)]
@@ -494,7 +506,7 @@ SENTENCES = [
         0.005,
         0.002,
         5,
-        "0.5% slower, between 0.4% and 0.5%: certain, and within ±1%; a change of 0.1% would have been seen",
+        "0.47% slower, between 0.42% and 0.52%: certain, and within ±1%; a change of 0.15% would have been seen",
     ),
     (
         0.0,
@@ -502,7 +514,7 @@ SENTENCES = [
         5,
         "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.2% would have been seen",
     ),
-    (0.0, 0.2, 2, "cannot tell: between 4.4% faster and 3.7% slower; a change below 15.3% could go unseen"),
+    (0.0, 0.2, 2, "cannot tell: between 4.4% faster and 3.7% slower; a change below 15.4% could go unseen"),
     (
         0.05,
         0.03,

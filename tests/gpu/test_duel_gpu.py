@@ -13,7 +13,7 @@ from bench.library import Library
 
 pytestmark = pytest.mark.gpu
 
-CASE = suite.Case(512, 2, 8, "fp16")
+CASE = suite.Case(512, 16, 8, "fp16")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,92 @@
+"""Measures the rules and writes docs/statistics.md's figures: `python -m benchmarks.verdict [--draws N]`, seeded.
+
+Takes about five minutes on one core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import click
+import numpy as np
+
+from bench.progress import Advance, track
+from benchmarks.verdict import scenarios
+from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
+from benchmarks.verdict.rules import POLICY, Duel, record, say
+from benchmarks.verdict.scenarios import LAUNCHES, SETS, SPOILERS, Generator
+from ci.verdict import Direction, decided
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENT = ROOT / "docs" / "statistics.md"
+IMAGE = ROOT / "docs" / "images" / "power.svg"
+SEED = 20260801
+
+Draw = Callable[[Generator], Duel]
+
+
+@click.command()
+@click.option("--draws", default=400, show_default=True, type=click.IntRange(10), help="Records drawn for each figure.")
+def main(draws: int) -> None:
+    """Run every rule on every scenario, and write tables and plot into docs/statistics.md."""
+    effects = scenarios.effects()
+    steps = len(SETS) * (2 * len(effects) + 2) + 2 * len(SPOILERS)
+    with track("judging", steps) as advance:
+        figures = _measured(draws, effects, advance)
+    plot(figures.power, IMAGE)
+    DOCUMENT.write_text(insert(DOCUMENT.read_text(encoding="utf-8"), tables(figures)), encoding="utf-8")
+    click.echo(tables(figures))
+
+
+def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) -> Figures:
+    power, stored, hard, launches = {}, {}, {}, {}
+    for name in SETS:
+        for variant, effect in effects:
+            draw = partial(scenarios.duel, name=name, variant=variant)
+            # Alarms on identical code are rare, so it takes more records to count them.
+            power[name, effect] = _rates(draw, draws if effect else 5 * draws)
+            advance(f"{name} +{effect:g}%")
+            launches[name, effect] = _launches_needed(draw, max(10, draws // 4))
+            advance(f"{name} +{effect:g}%, stopping")
+        for variant, effect in ((0, 0.0), (4, effects[3][1])):
+            stored[name, effect] = _rates(partial(scenarios.against_stored, name=name, variant=variant), draws)
+            advance(f"{name} +{effect:g}%, stored")
+    for spoiler in SPOILERS:
+        for effect in (0.0, 5.0):
+            hard[spoiler, effect] = _rates(partial(_spoilt, spoiler=spoiler, effect=effect), draws)
+            advance(f"{spoiler} +{effect:g}%")
+    return Figures(draws, power, stored, hard, launches)
+
+
+def _spoilt(rng: Generator, spoiler: str, effect: float) -> Duel:
+    clean = scenarios.duel(rng, SETS[int(rng.integers(len(SETS)))], 1)
+    return SPOILERS[spoiler](rng, scenarios.slowed(clean, effect))
+
+
+def _rates(draw: Draw, draws: int) -> Rates:
+    """How often each rule says slower and faster."""
+    rng = np.random.default_rng(SEED)
+    said = [say(draw(rng)) for _ in range(draws)]
+
+    def shares(direction: Direction) -> dict[str, float]:
+        return {rule: sum(one.directions[rule] is direction for one in said) / draws for rule in said[0].directions}
+
+    equivalent = sum(one.equivalent for one in said) / draws
+    return Rates(shares(Direction.SLOWER), shares(Direction.FASTER), equivalent)
+
+
+def _launches_needed(draw: Draw, draws: int) -> float:
+    """Mean number of launches after which `kernelgate bench` stops."""
+    rng = np.random.default_rng(SEED)
+
+    def needed(duel: Duel) -> int:
+        counts = range(1, LAUNCHES + 1)
+        return next(n for n in counts if decided(record(base=duel.base[:n], head=duel.head[:n]), POLICY))
+
+    return float(np.mean([needed(draw(rng)) for _ in range(draws)]))
+
+
+if __name__ == "__main__":
+    main()

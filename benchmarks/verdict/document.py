@@ -1,0 +1,155 @@
+"""The measured figures as Markdown tables and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+BEGIN, END = "<!-- benchmark-verdict: begin -->", "<!-- benchmark-verdict: end -->"
+STYLES = {
+    "kernelgate, direction": ("#0b6e4f", "o", "-"),
+    "kernelgate, gate": ("#0b6e4f", "s", "--"),
+    "intervals + U test + delta": ("#b5651d", "v", "-"),
+    "U test alone": ("#c1121f", "x", "-"),
+    "medians, 3%": ("#6c757d", "^", "-"),
+    "medians, 10%": ("#adb5bd", "^", "-"),
+    "nvbench-compare": ("#3a6ea5", "D", "-"),
+    "asv, factor 1.01": ("#7b2cbf", "P", "-"),
+}
+"""Colour, marker and line, so that the curves differ without colour as well."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Shares of records, by rule."""
+
+    slower: Mapping[str, float]
+    faster: Mapping[str, float]
+    equivalent: float
+    """By our rule."""
+
+
+Measured = Mapping[tuple[str, float], Rates]
+"""By scenario and effect, in percent of extra work."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    draws: int
+    power: Measured
+    stored: Measured
+    hard: Measured
+    launches: Mapping[tuple[str, float], float]
+    """Mean launches until `kernelgate bench` stops."""
+
+
+def insert(document: str, text: str) -> str:
+    """The document with `text` between its marks."""
+    before, rest = document.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def tables(figures: Figures) -> str:
+    return "\n\n".join(
+        (
+            f"Each figure: {figures.draws} records drawn with a fixed seed ({5 * figures.draws} for identical code); "
+            "a rule of three puts the true rate behind a 0.00% below "
+            f"{300 / (5 * figures.draws):.2f}% (identical code) or {300 / figures.draws:.2f}%.",
+            "**Identical code called different** (slower or faster), base and head of one record:",
+            _table(figures.power, 0.0, _different, 2),
+            "**The same against a stored baseline** from other launches:",
+            _table(figures.stored, 0.0, _different, 2),
+            "**Hard cases, identical code called different:**",
+            _table(figures.hard, 0.0, _different, 2),
+            "**Hard cases, a head 5% slower called slower.** Where our rule says neither, it names the reason instead:",
+            _table(figures.hard, 5.0, _slower, 0),
+            "**A slower head called slower**, by extra work, base and head of one record:",
+            _power(figures.power),
+            "**A head with 2% extra work called slower against a stored baseline:**",
+            _table(figures.stored, max(effect for _, effect in figures.stored), _slower, 1),
+            "**Our verdict beyond direction**, and the launches that `kernelgate bench` takes of the 5 it may:",
+            _own(figures),
+        )
+    )
+
+
+def plot(power: Measured, path: Path) -> None:
+    """Power against effect, one curve a rule, one panel a set of traces."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot
+
+    mpl.rcParams.update({"svg.hashsalt": "kernelgate", "font.size": 9, "svg.fonttype": "none"})
+    sets, effects = _axes(power)
+    figure, panels = pyplot.subplots(2, 2, figsize=(9.5, 7), sharex=True, sharey=True, layout="constrained")
+    for name, panel in zip(sets, panels.flat, strict=True):
+        for rule, (colour, marker, line) in STYLES.items():
+            shares = [100 * power[name, effect].slower[rule] for effect in effects]
+            panel.plot(
+                range(len(effects)), shares, color=colour, marker=marker, linestyle=line, label=rule, markersize=5
+            )
+        panel.set_title(_words(name))
+        panel.set_xticks(range(len(effects)), [f"{effect:g}" for effect in effects])
+        panel.grid(alpha=0.3)
+    figure.supxlabel("extra work of the head, %")
+    figure.supylabel("records called slower, %")
+    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None, "Title": "Power of decision rules against effect"})
+    pyplot.close(figure)
+
+
+def _different(rates: Rates) -> Mapping[str, float]:
+    return {rule: share + rates.faster[rule] for rule, share in rates.slower.items()}
+
+
+def _slower(rates: Rates) -> Mapping[str, float]:
+    return rates.slower
+
+
+def _table(measured: Measured, effect: float, shares: Callable[[Rates], Mapping[str, float]], digits: int) -> str:
+    """One row a scenario, one column a rule."""
+    rows = {_words(name): shares(rates) for (name, other), rates in measured.items() if other == effect}
+    return _by_rule(rows, digits)
+
+
+def _power(power: Measured) -> str:
+    return _by_rule({f"{_words(n)}, +{e:g}%": rates.slower for (n, e), rates in power.items() if e > 0}, 1)
+
+
+def _by_rule(rows: Mapping[str, Mapping[str, float]], digits: int) -> str:
+    body = [[name, *(_percent(share, digits) for share in shares.values())] for name, shares in rows.items()]
+    return _markdown(["", *next(iter(rows.values()))], body)
+
+
+def _own(figures: Figures) -> str:
+    sets, effects = _axes(figures.power)
+    called, taken = figures.power, figures.launches
+    body = [
+        [f"{_words(name)}: equivalent", *(_percent(called[name, effect].equivalent, 1) for effect in effects)]
+        for name in sets
+    ]
+    body += [[f"{_words(name)}: launches", *(f"{taken[name, effect]:.2f}" for effect in effects)] for name in sets]
+    mean = sum(taken.values()) / len(taken)
+    table = _markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
+    return f"{table}\n\nOver the whole mix: {mean:.2f} launches of 5, {_percent(mean / 5, 0)} of the GPU time."
+
+
+def _words(name: str) -> str:
+    return name.replace("_", ", ")
+
+
+def _axes(power: Measured) -> tuple[list[str], list[float]]:
+    return list(dict.fromkeys(name for name, _ in power)), sorted({effect for _, effect in power})
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f}%"
+
+
+def _markdown(header: list[str], body: list[list[str]]) -> str:
+    rule = ["---", *("--:" for _ in header[1:])]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))

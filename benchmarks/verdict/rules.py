@@ -1,0 +1,143 @@
+"""Decision rules, each from two sides' times to slower, faster or neither.
+
+The usual rules are written here from their public descriptions, on all samples of a record pooled, as they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.record import Case, Launch, RunRecord
+from ci import stats
+from ci.policy import Policy
+from ci.stats import Array
+from ci.verdict import Direction, Outcome, judge
+
+POLICY = Policy()
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Times in microseconds by launch; `stored` where the base comes from other launches than the head."""
+
+    base: Sequence[Array]
+    head: Sequence[Array]
+    stored: bool = False
+
+
+Rule = Callable[[Duel], Direction]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What all rules say of one record."""
+
+    directions: dict[str, Direction]
+    equivalent: bool
+    """By our verdict: the others do not know the word."""
+
+
+def say(duel: Duel) -> Said:
+    """Our verdict, with everything that `kernelgate compare` computes, and beside it what the usual rules say."""
+    stored = record(head=duel.base) if duel.stored else None
+    measured = record(head=duel.head) if duel.stored else record(base=duel.base, head=duel.head)
+    (case,) = judge(measured, POLICY, stored).cases
+    blocks = {Outcome.REGRESSED: Direction.SLOWER, Outcome.IMPROVED: Direction.FASTER}
+    ours = {"kernelgate, direction": case.direction, "kernelgate, gate": blocks.get(case.verdict, Direction.NONE)}
+    return Said({**ours, **{name: rule(duel) for name, rule in USUAL.items()}}, case.verdict is Outcome.EQUIVALENT)
+
+
+def record(**sides: Sequence[Array]) -> RunRecord:
+    """A run record of these times, by side and launch; not validated, because here speed matters."""
+    rounds = zip(*sides.values(), strict=True)
+    launches = tuple(
+        Launch.model_construct(
+            order="interleaved",
+            samples_us=dict(zip(sides, times, strict=True)),
+            inner_repeats=None,
+            telemetry=None,
+            graph_us={},
+            outputs={},
+        )
+        for times in (tuple(tuple(side.tolist()) for side in launch) for launch in rounds)
+    )
+    case = Case.model_construct(id="case", params={}, work=None, launches=launches)
+    return RunRecord().model_copy(update={"cases": (case,)})
+
+
+# ---- the usual rules -------------------------------------------------------------------------------------------------
+
+
+def overlap(duel: Duel) -> Direction:
+    """95% bootstrap intervals of the medians do not overlap, Mann-Whitney p < 0.05, |Cliff's delta| ≥ 0.3."""
+    base, head = _pooled(duel)
+    drawn = stats.bootstrap([base], [head], False, 0.95, 2000, 1)
+    apart = drawn.head[0] > drawn.base[1] or drawn.head[1] < drawn.base[0]
+    shown = stats.mann_whitney_p(base, head) < 0.05 and abs(stats.cliffs_delta(base, head)) >= 0.3
+    return _sign(base, head) if apart and shown else Direction.NONE
+
+
+def mann_whitney(duel: Duel) -> Direction:
+    """Mann-Whitney p < 0.05, as benchstat asks by default."""
+    base, head = _pooled(duel)
+    return _sign(base, head) if stats.mann_whitney_p(base, head) < 0.05 else Direction.NONE
+
+
+def threshold(percent: float) -> Rule:
+    """The ratio of the medians is beyond a fixed threshold."""
+
+    def rule(duel: Duel) -> Direction:
+        base, head = (float(np.median(side)) for side in _pooled(duel))
+        beyond = max(base, head) > min(base, head) * (1 + percent / 100)
+        return _direction(head - base) if beyond else Direction.NONE
+
+    return rule
+
+
+def nvbench(duel: Duel) -> Direction:
+    """nvbench's robust compare: from the smallest time to the upper quartile, the two sides lie 0.5% or more apart.
+
+    Its confirmation by clock rates is taken as given.
+    """
+    spans = [(float(side.min()), float(np.quantile(side, 0.75))) for side in _pooled(duel)]
+    (base_low, base_high), (head_low, head_high) = spans
+    if head_low > base_high * 1.005:
+        return Direction.SLOWER
+    return Direction.FASTER if base_low > head_high * 1.005 else Direction.NONE
+
+
+def asv(factor: float) -> Rule:
+    """asv continuous: Mann-Whitney p < 0.002, and medians further apart than `factor`."""
+    apart = threshold(100 * (factor - 1))
+
+    def rule(duel: Duel) -> Direction:
+        return apart(duel) if stats.mann_whitney_p(*_pooled(duel)) < 0.002 else Direction.NONE
+
+    return rule
+
+
+USUAL: dict[str, Rule] = {
+    "intervals + U test + delta": overlap,
+    "U test alone": mann_whitney,
+    "medians, 3%": threshold(3),
+    "medians, 10%": threshold(10),
+    "nvbench-compare": nvbench,
+    "asv, factor 1.01": asv(1.01),
+}
+
+
+def _pooled(duel: Duel) -> tuple[Array, Array]:
+    return np.concatenate(duel.base), np.concatenate(duel.head)
+
+
+def _sign(base: Array, head: Array) -> Direction:
+    return _direction(float(np.median(head) - np.median(base)))
+
+
+def _direction(difference: float) -> Direction:
+    if difference == 0:
+        return Direction.NONE
+    return Direction.SLOWER if difference > 0 else Direction.FASTER
