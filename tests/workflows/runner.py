@@ -95,10 +95,13 @@ class Call:
 
 
 class Platform:
-    """GitHub with hosted runners and one GPU runner. `origin`: the bare repository; `server`: its API."""
+    """GitHub with hosted runners and one GPU runner, for the repository of `server`.
 
-    def __init__(self, origin: Path, server: FakeGitHub, language: Language, folder: Path) -> None:
-        self.origin, self.server, self.language, self.folder = origin, server, language, folder
+    `origins`: the bare repositories by name; kernelgate's own must be among them.
+    """
+
+    def __init__(self, origins: dict[str, Path], server: FakeGitHub, language: Language, folder: Path) -> None:
+        self.origins, self.server, self.language, self.folder = origins, server, language, folder
         self.approved: set[str] = set()
         """Environments whose jobs a maintainer approves."""
         self.protected: set[str] = {"kernelgate-forks"}
@@ -127,12 +130,12 @@ class Platform:
         shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
         run = Run(shown["id"], facts["path"], event, facts["head_sha"])
         self._artifacts[run.id] = {}
-        workflow = self._workflow(facts["path"], sha)
+        workflow = self._workflow(self.server.repository, facts["path"], sha)
         if event == "workflow_dispatch":
             payload = {**payload, "inputs": self._dispatch_inputs(workflow, payload)}
         github = self._github_context(run, event, payload, sha, ref)
         inputs = self._typed(workflow, payload["inputs"]) if event == "workflow_dispatch" else {}
-        call = Call(workflow, HOME_REPOSITORY, sha, ref, inputs, READ_ALL if fork else _everything())
+        call = Call(workflow, self.server.repository, sha, ref, inputs, READ_ALL if fork else _everything())
         self._call(run, call, github)
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
@@ -165,11 +168,13 @@ class Platform:
             "token": self.server.token,
         }
 
-    def _workflow(self, path: str, sha: str) -> Workflow:
-        return Workflow(path, self.git("show", f"{sha}:{path}"))
+    def _workflow(self, repository: str, path: str, sha: str) -> Workflow:
+        return Workflow(path, self.git(repository, "show", f"{sha}:{path}"))
 
-    def git(self, *words: str) -> str:
-        done = subprocess.run(["git", "-C", self.origin, *words], capture_output=True, text=True, check=True)
+    def git(self, repository: str, *words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", self.origins[repository], *words], capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     # Jobs ---------------------------------------------------------------------------------------
@@ -251,9 +256,9 @@ class Platform:
         """A reusable workflow: its file is read at the ref that `uses:` names."""
         repository, path, ref = re.fullmatch(r"([^/]+/[^/]+)/(.+)@(.+)", job["uses"]).groups()  # type: ignore[union-attr]
         assert repository == HOME_REPOSITORY, job["uses"]
-        sha = self.git("rev-parse", ref).strip()
-        workflow = self._workflow(path, sha)
-        declared = workflow.triggers["workflow_call"].get("inputs", {})
+        sha = self.git(repository, "rev-parse", ref).strip()
+        workflow = self._workflow(repository, path, sha)
+        declared = (workflow.triggers["workflow_call"] or {}).get("inputs", {})
         given = self.language.expanded(job.get("with", {}), contexts)
         assert set(given) <= set(declared), f"{path} has no input {set(given) - set(declared)}"
         inputs = {key: given.get(key, each.get("default", "")) for key, each in declared.items()}
@@ -261,7 +266,7 @@ class Platform:
         jobs = self._call(run, inner, contexts["github"])
         ended = {each.conclusion for each in jobs.values()}
         known = {"jobs": {name: {"outputs": each.outputs, "result": each.conclusion} for name, each in jobs.items()}}
-        declared = workflow.triggers["workflow_call"].get("outputs", {})
+        declared = (workflow.triggers["workflow_call"] or {}).get("outputs", {})
         outputs = {name: str(self.language.expanded(each["value"], known)) for name, each in declared.items()}
         return JobResult(
             shown, next((each for each in ("waiting", "failure") if each in ended), "success"), outputs=outputs
@@ -438,11 +443,10 @@ TOOLS = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin",
 def _checkout(job: Job, given: dict[str, Any]) -> tuple[bool, str]:
     assert given["persist-credentials"] is False
     repository = given.get("repository") or job.platform.server.repository
-    assert repository in (HOME_REPOSITORY, job.platform.server.repository), repository
     sha = given.get("ref") or job.contexts["github"]["sha"]
     folder = job.workspace / given.get("path", "")
     for words in (
-        ["clone", "--quiet", "--shared", "--no-checkout", str(job.platform.origin), str(folder)],
+        ["clone", "--quiet", "--shared", "--no-checkout", str(job.platform.origins[repository]), str(folder)],
         ["-C", str(folder), "checkout", "--quiet", "--detach", sha],
     ):
         done = subprocess.run(["git", *words], capture_output=True, text=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 import yaml
+from documents import ROOT
 from language import Language
 from repository import Change, Repository, open_pull
 from runner import HOME_REPOSITORY, Platform, Run
@@ -58,17 +62,15 @@ class Project:
     server: FakeGitHub
     platform: Platform
 
-    def pull(self, change: Change, source: str = HOME_REPOSITORY, body: str = DESCRIPTION) -> tuple[Pull, Json, str]:
-        return open_pull(self.server, self.repository, change, source, body=body)
+    def pull(self, change: Change, source: str | None = None, body: str = DESCRIPTION) -> tuple[Pull, Json, str]:
+        return open_pull(self.server, self.repository, change, source or self.server.repository, body=body)
 
-    def measure(self, opened: tuple[Pull, Json, str]) -> Run:
+    def measure(self, opened: tuple[Pull, Json, str], file: str = "measure-pull-request.yml") -> Run:
         """Runs `performance` for a pull request, from the merge commit that GitHub made of it."""
         pull, payload, merge = opened
-        fork = pull.head_repository != HOME_REPOSITORY
+        fork = pull.head_repository != self.server.repository
         ref = f"refs/pull/{pull.number}/merge"
-        return self.platform.start(
-            "measure-pull-request.yml", "pull_request", payload, sha=merge, ref=ref, head_sha=pull.head_sha, fork=fork
-        )
+        return self.platform.start(file, "pull_request", payload, sha=merge, ref=ref, head_sha=pull.head_sha, fork=fork)
 
     def report(self, run: Run) -> Run:
         """Runs `report` on the default branch after `run` ended."""
@@ -94,15 +96,23 @@ class Project:
         return self.platform.start(name, "workflow_dispatch", payload, sha=main, ref="refs/heads/main")
 
 
+@contextmanager
+def hosted(name: str, folder: Path, language: Language) -> Iterator[Project]:
+    """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one."""
+    repository = Repository(folder / "own")
+    home = repository if name == HOME_REPOSITORY else Repository(folder / "home")
+    with FakeGitHub(name) as server:
+        server.refs["heads/main"] = repository.main
+        origins = {HOME_REPOSITORY: home.origin, name: repository.origin}
+        platform = Platform(origins, server, language, folder)
+        platform.gpu_verbs = Path(__file__).with_name("gpu.py")
+        yield Project(repository, server, platform)
+
+
 @pytest.fixture
 def project(tmp_path: Path, language: Language) -> Iterator[Project]:
-    repository = Repository(tmp_path)
-    with FakeGitHub(HOME_REPOSITORY) as server:
-        server.refs["heads/main"] = repository.main
-        platform = Platform(repository.origin, server, language, tmp_path)
-        platform.gpu_verbs = Path(__file__).with_name("gpu.py")
-        platform.machine = {"KERNELGATE_BUILD_TARGETS": ""}
-        yield Project(repository, server, platform)
+    with hosted(HOME_REPOSITORY, tmp_path, language) as running:
+        yield running
 
 
 def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> None:
@@ -207,6 +217,27 @@ def test_several_gpus_share_one_comment(project: Project) -> None:
     [comment] = project.server.bodies(1)
     assert "l4" in comment
     assert "h100" in comment
+
+
+def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, language: Language) -> None:
+    """The workflows to copy from docs/install.md, in a repository of another name, which holds no other."""
+    page = (ROOT / "docs/install.md").read_text("utf-8").replace("my-org/kernelgate", HOME_REPOSITORY)
+    copied = dict(re.findall(r"`\.github/workflows/([\w.-]+)`:\n\n```yaml\n(.*?)```", page, re.DOTALL))
+
+    def copy(tree: Path) -> None:
+        rmtree(tree / ".github")
+        (tree / ".github/workflows").mkdir(parents=True)
+        for name, text in copied.items():
+            (tree / ".github/workflows" / name).write_text(text, "utf-8")
+
+    with hosted("my-org/my-kernels", tmp_path, language) as project:
+        project.repository.change_main(copy)
+        run = project.measure(project.pull(touch_kernel), "performance.yml")
+        assert run.conclusion == "success", run.log
+        report = project.report(run)
+        assert report.conclusion == "success", report.log
+        [comment] = project.server.bodies(1)
+        assert "Slower" in comment.splitlines()[0]
 
 
 # Forks ---------------------------------------------------------------------------------------------------------------
@@ -345,6 +376,9 @@ def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
     for name in ("build / build", "measure (l4) / measure"):
         assert run.jobs[name].conclusion == "success", run.log
         assert all("owned" not in step.log for step in run.jobs[name].steps)
+    assert project.report(run).conclusion == "success"
+    [comment] = project.server.bodies(1)
+    assert "after the merge" in comment
 
 
 # Commands ------------------------------------------------------------------------------------------------------------
