@@ -106,7 +106,7 @@ def test_the_page_on_statistics_gives_the_same_numbers() -> None:
     given = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", page, flags=re.MULTILINE))
     decided = {
         f"{section}.{key}": ", ".join(value) if isinstance(value, tuple) else f"{value:.10g}"
-        for section, values in Policy().model_dump().items()
+        for section, values in Policy().model_dump(exclude={"template", "measure"}).items()
         for key, value in values.items()
     }
     assert given == decided
