@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import record
 from bench.errors import RecordError
+from ci.escape import verbatim
 from ci.policy import Policy
 from ci.verdict import CaseVerdict, Outcome, RecordVerdict, exit_code, judge, worst_first
 
@@ -41,8 +42,7 @@ def worst_exit_code(codes: Sequence[int]) -> int:
 
 def as_json(verdict: RecordVerdict) -> str:
     """One line of JSON; numbers in full, nothing that is not a number in their place."""
-    content = dataclasses.asdict(verdict)
-    return json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(dataclasses.asdict(verdict), allow_nan=False, separators=(",", ":"))
 
 
 def as_text(verdict: RecordVerdict) -> str:
@@ -50,7 +50,7 @@ def as_text(verdict: RecordVerdict) -> str:
     lines = [f"{verdict.record}: {verdict.verdict}", f"  {verdict.reason}"]
     for case in worst_first(verdict.cases):
         lines += _case_lines(case) if len(verdict.cases) > 1 else _finding_lines(case)
-    return "\n".join(lines)
+    return "\n".join(map(verbatim, lines))
 
 
 def _case_lines(case: CaseVerdict) -> list[str]:

@@ -104,6 +104,8 @@ class Limits(Section):
     disagree_pct: Percent = 1.0
     lone_share: Share = 0.25
     floor_tolerance: Share = 0.05
+    shortest_us: Annotated[float, Field(gt=0)] = 1e-3
+    longest_us: Annotated[float, Field(gt=0)] = 1e10
 
 
 class Template(Section):

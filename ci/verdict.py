@@ -117,7 +117,7 @@ def judge(
     Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
     """
     known = {case.id: case for case in baseline.cases} if baseline else {}
-    refused = _unfit(record) or (_mismatch(record, baseline) if baseline else None)
+    refused = _unfit(record, policy) or (_mismatch(record, baseline, policy) if baseline else None)
     if refused is None:
         device = record.environment.device
         evidences = [
@@ -147,7 +147,7 @@ def exit_code(verdict: RecordVerdict) -> int:
     return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}.get(verdict.verdict, 2)
 
 
-def _unfit(record: RunRecord) -> str | None:
+def _unfit(record: RunRecord, policy: Policy) -> str | None:
     """Why nothing in the record may be judged."""
     if not record.cases:
         return "the record holds no cases"
@@ -158,10 +158,21 @@ def _unfit(record: RunRecord) -> str | None:
     for case in record.cases:
         for finding in findings.wrong_output(case):
             return f"wrong result: {case.id}: {finding.message}; speed was not judged"
+    return _absurd(record, policy)
+
+
+def _absurd(record: RunRecord, policy: Policy) -> str | None:
+    """The first time that no kernel and no clock give."""
+    shortest, longest = policy.limits.shortest_us, policy.limits.longest_us
+    for case in record.cases:
+        for samples in (samples for launch in case.launches for samples in launch.samples_us.values() if samples):
+            if not shortest <= min(samples) <= max(samples) <= longest:
+                odd = min(samples) if min(samples) < shortest else max(samples)
+                return f"{case.id} holds a time of {odd:.3g} µs; times lie between {shortest:g} and {longest:g} µs"
     return None
 
 
-def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
+def _mismatch(record: RunRecord, baseline: RunRecord, policy: Policy) -> str | None:
     """Why the record cannot be compared with this baseline."""
     now, was = record.environment.device.name, baseline.environment.device.name
     if now and was and now != was:
@@ -170,7 +181,8 @@ def _mismatch(record: RunRecord, baseline: RunRecord) -> str | None:
     if not {case.id for case in record.cases} & set(known):
         ids = ", ".join(case.id for case in record.cases)
         return f"the baseline has other cases: it holds {', '.join(known) or 'none'}; this record holds {ids}"
-    return None
+    absurd = _absurd(baseline, policy)
+    return absurd and f"the baseline's {absurd}"
 
 
 def _too_little(evidences: Sequence[Evidence]) -> str | None:
@@ -376,7 +388,7 @@ def decided(record: RunRecord, policy: Policy) -> bool:
     """
     if min((len(case.launches) for case in record.cases), default=0) >= policy.launches.limit:
         return True
-    if _unfit(record):
+    if _unfit(record, policy):
         return True
     evidences = [evidence.of_duel(case, record.environment.device, policy) for case in record.cases]
     claimed = claims(evidences, policy)

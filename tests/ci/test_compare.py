@@ -108,6 +108,18 @@ def test_people_read_the_worst_case_first(files: Path, capsys: pytest.CaptureFix
     assert best.startswith("  ✓ first: no change: within ±1%")
 
 
+def test_what_a_record_holds_cannot_act_on_a_terminal(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "one\n::error::x\x1b[31m\u009b31m\u202e"
+    cases = [record.read(files / f"{name}.json").cases[0] for name in ("same", "slower")]
+    both = tuple(case.model_copy(update={"id": f"{hostile}{index}"}) for index, case in enumerate(cases))
+    record.write(RunRecord(cases=both), files / "hostile.json")
+    run(["compare", "hostile.json"])
+    run(["compare", "--json", "hostile.json"])
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 5
+    assert all(character.isprintable() for line in printed.splitlines() for character in line)
+
+
 def test_a_profile_and_a_policy_of_ones_own(files: Path) -> None:
     slight = str(files / "slight.json")
     assert run(["compare", slight, "--profile", "strict"]) == 1

@@ -105,7 +105,7 @@ def test_the_page_on_statistics_gives_the_same_numbers() -> None:
     page = (FILE.parent.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
     given = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", page, flags=re.MULTILINE))
     decided = {
-        f"{section}.{key}": ", ".join(value) if isinstance(value, tuple) else f"{value:.10g}"
+        f"{section}.{key}": ", ".join(value) if isinstance(value, tuple) else f"{value:.12g}"
         for section, values in Policy().model_dump(exclude={"template", "measure"}).items()
         for key, value in values.items()
     }

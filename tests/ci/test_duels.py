@@ -1,0 +1,71 @@
+"""Real duels whose answer is known: tests/data/duels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import record
+from bench.record import RunRecord
+from ci import policy
+from ci.policy import Policy
+from ci.verdict import CaseVerdict, Direction, Outcome, exit_code, judge
+
+ROOT = Path(__file__).parent.parent.parent
+TARGET = "s512_b32_h8_d64_fp16"
+
+
+def duel(name: str) -> RunRecord:
+    return record.read(ROOT / "tests" / "data" / "duels" / f"{name}.json")
+
+
+def target(name: str, rules: Policy) -> CaseVerdict:
+    return next(case for case in judge(duel(name), rules).cases if case.id == TARGET)
+
+
+@pytest.fixture(scope="module")
+def rules() -> Policy:
+    return policy.load(ROOT / ".ci" / "kernelgate.toml")
+
+
+def test_a_slowdown_of_5_percent_blocks(rules: Policy) -> None:
+    verdict = judge(duel("slower_5pct"), rules)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
+    assert {case.verdict for case in verdict.cases} == {Outcome.REGRESSED}
+    found = target("slower_5pct", rules)
+    assert found.interval_pct is not None
+    assert found.interval_pct[0] > 4.5
+    assert found.interval_pct[1] < 6.0
+
+
+def test_a_slowdown_of_1_percent_is_seen_and_blocks_nothing(rules: Policy) -> None:
+    verdict = judge(duel("slower_1pct"), rules)
+    assert exit_code(verdict) == 2
+    assert {case.direction for case in verdict.cases} == {Direction.SLOWER}
+    found = target("slower_1pct", rules)
+    assert found.interval_pct is not None
+    assert found.interval_pct[0] > 0.5
+    assert found.interval_pct[1] < 1.5
+
+
+def test_identical_code_is_equivalent(rules: Policy) -> None:
+    sides = {build.side: build.library_sha256 for build in duel("identical").build}
+    assert sides["base"] != sides["head"], "two libraries, or nothing is shown"
+    verdict = judge(duel("identical"), rules)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
+    assert {case.direction for case in verdict.cases} == {Direction.NONE}
+
+
+@pytest.mark.parametrize(("name", "slower"), [("slower_5pct", True), ("identical", False)])
+def test_the_h200_baseline_sees_what_is_large(name: str, slower: bool, rules: Policy) -> None:
+    baseline = record.read(ROOT / ".ci" / "baseline_h200.json")
+    verdict = judge(duel(name), rules, baseline, against="baseline_h200.json")
+    assert {case.direction is Direction.SLOWER for case in verdict.cases} == {slower}
+
+
+def test_the_baseline_of_another_gpu_is_refused_by_name(rules: Policy) -> None:
+    baseline = record.read(ROOT / ".ci" / "baseline_s512.json")
+    verdict = judge(duel("identical"), rules, baseline, against="baseline_s512.json")
+    assert exit_code(verdict) == 3
+    assert "measured on NVIDIA L4, this record on NVIDIA H200" in verdict.reason
