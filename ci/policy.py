@@ -122,6 +122,50 @@ class Profiling(Section):
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
 
 
+class Template(Section):
+    """What a pull request's description must hold, and how its claims are held against the measurement."""
+
+    kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
+    block_empty_hypothesis: bool = True
+    block_contradicted_claim: bool = True
+    claim_tolerance_pct: PercentOrNone = 1.0
+
+
+class Gpu(Section):
+    """One kind of runner that measures pull requests: a column of the comment."""
+
+    label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,30}$")]
+    runs_on: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")], ...], Field(min_length=1)
+    ]
+    baseline: str | None = None
+    """The baseline file of this GPU, from the root of the repository."""
+
+
+L4 = Gpu(label="l4", runs_on=("self-hosted", "linux", "x64", "gpu", "l4"), baseline=".ci/baseline_s512.json")
+
+
+class Measure(Section):
+    """What is measured, where, and when not."""
+
+    paths: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "csrc/",
+        "bench/",
+        "setup.py",
+        ".ci/",
+        ".github/workflows/",
+    )
+    skip_labels: tuple[str, ...] = ("documentation", "skip-performance")
+    gpus: Annotated[tuple[Gpu, ...], Field(min_length=1, max_length=15)] = (L4,)
+
+    @model_validator(mode="after")
+    def _labels_are_unique(self) -> Self:
+        labels = [gpu.label for gpu in self.gpus]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"each GPU label stands once; got {', '.join(labels)}")
+        return self
+
+
 class Policy(Section):
     gates: Gates = Gates()
     certainty: Certainty = Certainty()
@@ -131,6 +175,8 @@ class Policy(Section):
     limits: Limits = Limits()
     static: Static = Static()
     profiling: Profiling = Profiling()
+    template: Template = Template()
+    measure: Measure = Measure()
 
 
 def load(path: Path | None = None, profile: str = DEFAULT_PROFILE) -> Policy:

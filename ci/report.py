@@ -170,6 +170,13 @@ def _row(one: Judged, gates: Gates) -> tuple[Line, ...]:
     )
 
 
+def change_cell(one: Judged) -> Line:
+    """A case in one cell, for a table with a column for each GPU."""
+    change, interval = words.signed(one.case.change_pct, one.case.interval_pct)
+    news = one.standing not in (Standing.UNCHANGED, Standing.UNDECIDED)
+    return (_MARKS[one.standing], " ", Strong(change) if news else change, f" {interval}" if interval else "")
+
+
 def _against_oracle(case: CaseVerdict) -> str:
     """How many times as fast as PyTorch, base → head; from medians of one run."""
     if case.oracle_us is None:
