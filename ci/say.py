@@ -13,7 +13,7 @@ from typing import Literal
 
 from bench import record
 from bench.record import RunRecord, Subject
-from ci import artifact, assess, correctness, details, headline, render, template, words
+from ci import artifact, assess, correctness, details, headline, render, static, template, words
 from ci.assess import Assessed
 from ci.matrix import side_by_side
 from ci.policy import Policy
@@ -129,7 +129,7 @@ def _measured(label: str, folder: Path, target: Target, rules: Policy, claimed: 
     if path.exists():
         measured = record.read(path)
         if not measured.cases and not correctness.is_wrong(measured) and (measured.profile or measured.fuzz):
-            return Measured(label, _without_times(measured), measured)
+            return Measured(label, _without_times(measured, rules), measured)
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, rules, claimed)
     said = artifact.checked_failure(note.read_bytes(), note.name)
@@ -139,19 +139,19 @@ def _measured(label: str, folder: Path, target: Target, rules: Policy, claimed: 
 def _judged(label: str, measured: RunRecord, rules: Policy, claimed: Sequence[template.Claim]) -> Measured:
     verdict = judge(measured, rules, name=label)
     stored = _against_baseline(label, measured, rules)
-    said = report(measured, verdict, rules.gates, stored)
+    said = report(measured, verdict, rules.gates, stored, rules.static)
     assessed = assess.assess(claimed, measured, verdict, rules.gates, rules.template)
     return Measured(label, said, measured, verdict, assessed=assessed)
 
 
-def _without_times(measured: RunRecord) -> Report:
+def _without_times(measured: RunRecord, rules: Policy) -> Report:
     """A record that was made to be profiled or fuzzed: there is no speed to judge."""
     profiled = len({entry.case for entry in measured.profile})
     first: Line = (Mark.PASSED, f" Profiled: {words.counted(profiled, 'case')}")
     return Report(
         headline=first if profiled else correctness.line(measured.fuzz),
         summary=(*headline.compared(measured), "."),
-        sections=details.sections(measured, ()),
+        sections=details.sections(measured, (), rules.static),
     )
 
 
@@ -232,6 +232,8 @@ def _conclusion(found: Sequence[Measured], description: Description | None, rule
     if at_fault or regressed or any(one.wrong for one in found):
         return "failure"
     if description and description.blocks:
+        return "failure"
+    if any(one.record and static.exit_code(static.judge(one.record.resources, rules.static)) for one in found):
         return "failure"
     if rules.template.block_contradicted_claim and _contradicted(found):
         return "failure"

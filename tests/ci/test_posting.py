@@ -122,6 +122,19 @@ def test_each_verdict_has_its_conclusion_and_label(
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == (conclusion, labels)
 
 
+def test_new_spills_fail_the_check_of_an_unchanged_time(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(named("equivalent"))
+    kernel = {"target": "sm_89", "kernel": "attention", "registers": 255}
+    content["resources"] = [
+        {"side": "base", "spill_bytes": 0} | kernel,
+        {"side": "head", "spill_bytes": 64} | kernel,
+    ]
+    spilling = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+    post(desk.bot, measured(desk, tmp_path, spilling), POLICY)
+    assert the_check(desk)["conclusion"] == "failure"
+    assert "64 bytes of registers are spilled to local memory, where it was 0" in the_comment(desk)
+
+
 def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     post(desk.bot, folder, POLICY)
