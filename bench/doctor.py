@@ -75,12 +75,15 @@ def report(checks: Sequence[Check]) -> str:
     return "\n".join([*lines, "", "This machine is fit to measure." if fit(checks) else "Not fit to measure."])
 
 
-def examine(root: Path = Path("/")) -> tuple[Check, ...]:
-    """Looks at everything: the GPU through its driver, torch in a fresh process, the machine under `root`."""
+def examine(root: Path = Path("/"), gpu_wanted: bool = False) -> tuple[Check, ...]:
+    """Looks at everything: the GPU through its driver, torch in a fresh process, the machine under `root`.
+
+    `gpu_wanted`: a machine that has none fails, instead of being one that measures the CPU kernel.
+    """
     checks: list[Check] = []
     with progress.track("doctor", 3) as advance:
         gpu = gpu_facts()
-        checks += [gpu_absent(root, gpu)] if isinstance(gpu, NoDeviceError) else gpu_checks(gpu, root)
+        checks += [gpu_absent(root, gpu, gpu_wanted)] if isinstance(gpu, NoDeviceError) else gpu_checks(gpu, root)
         advance("torch")
         checks.append(torch_check(_torch(), has_gpu=isinstance(gpu, GpuFacts)))
         advance("the machine")
@@ -118,12 +121,15 @@ def _torch() -> record.Environment | KernelgateError:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def gpu_absent(root: Path, error: NoDeviceError) -> Check:
+def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> Check:
     """No GPU is a machine like any other; a GPU without a driver that answers is a broken one."""
     vendors = [_text(path) for path in root.glob("sys/bus/pci/devices/*/vendor")]
     if NVIDIA in vendors:
         mend = "install NVIDIA's driver, or load it (sudo modprobe nvidia) and look at dmesg"
         return Check("GPU", Level.FAILED, f"an NVIDIA GPU is on the bus, but {error}", mend)
+    if wanted:
+        mend = "see whether the card is still in its slot and seen by the machine: lspci -d 10de:"
+        return Check("GPU", Level.FAILED, f"no NVIDIA GPU is on the bus: {error}", mend)
     mend = "to measure a GPU, run this on a machine that has one"
     return Check("GPU", Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", mend)
 

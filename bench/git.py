@@ -76,6 +76,11 @@ def unchanged_head(tree: Path, folder: str) -> str | None:
     return head.stdout.strip() if head.returncode == 0 and not status else None
 
 
+def has(repo: Path, sha: str, folder: str) -> bool:
+    """Whether this repository knows the commit, and it has the folder."""
+    return toplevel(repo) is not None and _git(repo, "cat-file", "-e", f"{sha}:{folder}").returncode == 0
+
+
 @contextmanager
 def worktree(repo: Path, sha: str, folder: str) -> Iterator[Path]:
     """A temporary work tree that holds `folder` as of `sha`, removed when the block ends.

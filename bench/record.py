@@ -188,9 +188,22 @@ class Resources(Model):
     target: str
     kernel: str
     registers: Count | None = None
+    """A thread's."""
     spill_bytes: Count | None = None
+    """What the code stores to local memory: spilled registers, and arrays that are not in registers."""
     shared_bytes: Count | None = None
+    """Static and dynamic, of one block; static alone where the launch's part is unknown."""
+    static_shared_bytes: Count | None = None
+    dynamic_shared_bytes: Count | None = None
+    stack_bytes: Count | None = None
+    threads: Count | None = None
+    """Of a block, as __launch_bounds__ gives them."""
+    occupancy_pct: dict[str, NonNegative] = {}
+    """Theoretical, by GPU that runs the target."""
+    occupancy_limits: dict[str, str] = {}
+    """What keeps another block off, by GPU."""
     instructions: dict[str, Count] = {}
+    """The SASS instruction mix, by kind; `total` counts all."""
 
 
 class BaselineSummary(Model):

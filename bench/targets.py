@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from bench.errors import BuildError, UsageError
+from bench.errors import BuildError, NoDeviceError, UsageError
 
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 L4 = (8, 9)
@@ -80,6 +80,16 @@ def gpus_at_hand() -> tuple[Capability, ...]:
         return ()
     finally:
         pynvml.nvmlShutdown()
+
+
+def only_gpu() -> Capability:
+    """The compute capability of this machine's GPU. Raises NoDeviceError where there is none."""
+    found = gpus_at_hand()
+    if not found:
+        raise NoDeviceError(
+            "this machine has no NVIDIA GPU, or its driver does not answer; `kernelgate doctor` says more"
+        )
+    return found[0]
 
 
 def _capability_of(handle: object) -> Capability:

@@ -82,8 +82,13 @@ def bench(
     resume: bool,
     output: Path,
     stop: duel.Stop = duel.never,
+    fuzzed: Path | None = None,
 ) -> record.RunRecord:
-    """Times both sides into a run record at `output`, and shows its times and rates. `stop` may end it early."""
+    """Times both sides into a run record at `output`, and shows its times and rates. `stop` may end it early.
+
+    `fuzzed`: a record of the same head whose fuzz results go into this one; it may be the file at `output`. Raises
+    UsageError where it is of another head.
+    """
     machine = environment.describe()
     plan = duel.Plan(
         base=timed.base,
@@ -94,8 +99,23 @@ def bench(
         launches=launches,
         rounds=rounds,
     )
-    skeleton = record.RunRecord(subject=subject.describe(timed.base, timed.head))
+    about = subject.describe(timed.base, timed.head)
+    skeleton = record.RunRecord(subject=about, fuzz=fuzz_results(fuzzed, about) if fuzzed else None)
     done = duel.run(plan, skeleton, output, stop, resume)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(rates.table(done))
     return done
+
+
+def put_into(path: Path, sides: Sides, **parts: object) -> None:
+    """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
+    old = record.read(path) if path.exists() else record.RunRecord(subject=subject.describe(sides.base, sides.head))
+    record.write(old.model_copy(update=parts), path)
+
+
+def fuzz_results(path: Path, about: record.Subject) -> record.Fuzz | None:
+    """What the record at `path` says of the same head's correctness."""
+    fuzzed = record.read(path)
+    if fuzzed.subject.head_sha != about.head_sha:
+        raise UsageError(f"{path} is about commit {fuzzed.subject.head_sha}, not {about.head_sha}; fuzz that one")
+    return fuzzed.fuzz

@@ -5,8 +5,12 @@ Heavy imports (torch, scipy, jinja2) stay inside the verbs, so that `kernelgate 
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -17,6 +21,173 @@ from bench.errors import KernelgateError, UsageError
 @click.version_option(package_name="kernelgate")
 def cli() -> None:
     """Continuous integration for CUDA kernels: build, fuzz, duel, judge, and say so in one comment."""
+
+
+@cli.command()
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="An earlier report: say what changed since.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
+def analyze(report: Path, against: Path | None, as_json: bool) -> None:
+    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
+    from ci import profile
+
+    analyses = profile.analyze(report)
+    before = profile.analyze(against) if against else ()
+    click.echo((profile.to_json if as_json else profile.to_text)(analyses, before))
+
+
+@cli.command()
+@click.argument("speedup", type=float)
+@click.argument("milliseconds", type=float)
+def decide(speedup: float, milliseconds: float) -> None:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
+    from ci.decide import decide as choose
+
+    decision = choose(speedup, milliseconds)
+    click.echo(decision.sentence)
+    click.echo(f"Next: {decision.command}")
+
+
+def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The options that name base and head."""
+    for option in (
+        click.option("--alone", is_flag=True, help="The head without a base."),
+        click.option("--head-library", type=click.Path(path_type=Path), help="This compiled library is the head."),
+        click.option("--head", help="This commit is the head, instead of the working tree."),
+        click.option("--base-library", type=click.Path(path_type=Path), help="This compiled library is the base."),
+        click.option("--base", help="The base commit. Default: where this branch left the default branch."),
+    ):
+        verb = option(verb)
+    return verb
+
+
+@cli.command()
+@two_sides
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put what is found into this run record.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--tile", help="Compile nothing: would this tile fit? Queries x keys, such as 128x64.")
+@click.option("--stages", type=int, default=2, show_default=True, help="Of the tile's ring of keys and values.")
+@click.option("--warps", type=int, default=4, show_default=True, help="That share the tile's queries.")
+@click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, a100, h100 or h200.")
+def resources(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    run: Path | None,
+    as_json: bool,
+    policy_file: Path | None,
+    tile: str | None,
+    stages: int,
+    warps: int,
+    gpu: str,
+) -> int:
+    """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
+
+    Exit codes: 0 nothing that the policy blocks, 1 new spills, 3 could not be tried, 64 usage.
+    """
+    if tile is not None:
+        from bench import occupancy
+
+        click.echo(occupancy.explain(occupancy.tile(tile, stages, warps), occupancy.gpu(gpu)))
+        return 0
+    from bench import verbs
+    from bench.resources import of_sides
+    from ci import policy, static
+
+    here = Path.cwd()
+    compiled = verbs.sides(here, base, base_library, head, head_library, alone)
+    found = of_sides(here, compiled)
+    if run is not None:
+        verbs.put_into(run, compiled, resources=found)
+    findings = static.judge(found, policy.load(policy_file).static)
+    click.echo(static.to_json(found, findings) if as_json else static.to_text(found))
+    for finding in findings:
+        click.echo(str(finding), err=True)
+    return static.exit_code(findings)
+
+
+@cli.command()
+@two_sides
+@click.option("--case", "cases", multiple=True, help="Such as s512_b32_h8_d64_fp16, the default; may be repeated.")
+@click.option(
+    "--set",
+    "which",
+    type=click.Choice(["quick", "full"]),
+    default="quick",
+    show_default=True,
+    help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
+)
+@click.option("--kernel", default="attention", show_default=True, help="Profile the kernel whose name holds this.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def profile(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    cases: tuple[str, ...],
+    which: Literal["quick", "full"],
+    kernel: str,
+    out: Path,
+    run: Path | None,
+    policy_file: Path | None,
+) -> int:
+    """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
+
+    Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
+    """
+    from bench import nsight, progress, suite, verbs
+    from bench.targets import only_gpu
+    from ci import policy
+    from ci import profile as profiles
+
+    rules = policy.load(policy_file).profiling
+    chosen = [suite.parse(case).id for case in cases] or [suite.TARGET.id]
+    options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
+    compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    done = nsight.profile(compiled, chosen, options)
+    if run is not None and done.profiles:
+        verbs.put_into(run, compiled, profile=done.profiles)
+    for text in profiles.sides_to_text(out, done.profiles):
+        click.echo(text)
+    for reason in done.failures:
+        progress.say(reason)
+    return 3 if done.failures else 0
+
+
+@cli.command()
+@click.option("--ref", help="Check this commit instead of the working tree.")
+@click.option("--library", type=click.Path(path_type=Path), help="Check a compiled library (a folder with kernel.so).")
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
+    help="Default: all four; may be repeated.",
+)
+@click.option("--case", "cases", multiple=True, help="Default: two small ragged ones; may be repeated.")
+def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
+    """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
+
+    Exit codes: 0 nothing found, 1 something found, 3 could not be tried, 64 usage.
+    """
+    from bench import sanitize as sanitizer
+    from bench import suite, verbs
+    from bench.targets import only_gpu
+
+    chosen = [suite.parse(case).id for case in cases] or sanitizer.CASES
+    sanitizer.find_sanitizer()
+    only_gpu()
+    found = sanitizer.library(verbs.library(Path.cwd(), ref, library), tools or sanitizer.TOOLS, chosen)
+    for finding in found:
+        click.echo(str(finding))
+    click.echo("nothing found" if not found else f"{len(found)} findings")
+    return int(bool(found))
 
 
 @cli.command()
@@ -45,7 +216,16 @@ def compare(
 
 
 @cli.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--from", "folder", type=click.Path(path_type=Path), help="The folder that `kernelgate fetch` filled.")
+@click.option("--post", is_flag=True, help="With --from: post comment, check run, label and job summary.")
+@click.option(
+    "--task",
+    type=click.Choice(["bench", "profile", "fuzz"]),
+    default="bench",
+    show_default=True,
+    help="What the run was for; all but bench get a comment of their own, and no check run or label.",
+)
 @click.option("--baseline", type=click.Path(path_type=Path), help="Say as well how the head stands to this baseline.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
 @click.option(
@@ -54,9 +234,20 @@ def compare(
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option("--profile", default="default", show_default=True, help="The policy's profile, such as strict.")
 def report(
-    run: Path, baseline: Path | None, html: Path | None, output: Path | None, policy_file: Path | None, profile: str
-) -> None:
+    run: Path | None,
+    folder: Path | None,
+    post: bool,
+    task: Literal["bench", "profile", "fuzz"],
+    baseline: Path | None,
+    html: Path | None,
+    output: Path | None,
+    policy_file: Path | None,
+    profile: str,
+) -> int:
     """Render the pull-request comment of a run record, and the HTML page with its plots.
+
+    With --from it is the comment on everything that a workflow run left behind, and --post puts it on the pull
+    request (needs GITHUB_TOKEN and GITHUB_REPOSITORY).
 
     In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
@@ -67,14 +258,144 @@ def report(
     from ci import policy, render
     from ci.report import judged_report
 
-    stored = (baseline.name, record.read(baseline)) if baseline else None
-    said = judged_report(record.read(run), policy.load(policy_file, profile), str(run), stored)
+    rules = policy.load(policy_file, profile)
+    if (run is None) == (folder is None) or (post and folder is None):
+        raise UsageError(
+            "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
+        )
+    if folder is not None:
+        from ci import say, target
+
+        if post:
+            from ci import github, posting
+            from ci.actions import Step
+
+            return posting.post(github.connect(Step()), folder, rules, task)
+        said = say.say(folder, target.read_target(folder), rules, None, task).report
+    elif run is not None:
+        stored = (baseline.name, record.read(baseline)) if baseline else None
+        said = judged_report(record.read(run), rules, str(run), stored)
     if html:
         render.write(render.page(said), html)
     if output:
         render.write(render.comment(said), output)
     else:
         render.show(render.comment(said), Console())
+    return 0
+
+
+@cli.command("fetch")
+@click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to fill.")
+@click.option("--pull-request", type=click.IntRange(min=1), help="Where the run is not the pull request's own; …")
+@click.option("--head-sha", help="… with the commit that was measured.")
+def fetch_(run_id: int, output: Path, pull_request: int | None, head_sha: str | None) -> None:
+    """Take in what a workflow run left behind, as data that an enemy may have written.
+
+    The pull request is found from the run's head commit through GitHub's API. What does not fit is refused, and
+    `kernelgate report --from` says so. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """
+    from ci import fetch, github
+    from ci.actions import Step
+
+    step = Step()
+    target = fetch.fetch(github.connect(step), run_id, output, pull_request, head_sha)
+    records = len(list(output.glob("*.run.json")))
+    step.output(pull_request=str(target.pull_request or ""), head_sha=target.head_sha, records=str(records))
+
+
+@cli.command()
+@click.argument("body", required=False, type=click.Path(path_type=Path))
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def template(body: Path | None, policy_file: Path | None) -> int:
+    """Is the pull request's description complete, and what does it claim?
+
+    Reads BODY.md, or in a workflow the pull request of its event; there, what is missing stands in the job summary.
+    Exit codes: 0 nothing blocks, 1 something is missing that policy says must be there.
+    """
+    from ci import policy, review
+    from ci.actions import Step
+
+    return review.review(Step(), policy.load(policy_file).template, body)
+
+
+@cli.command()
+@click.argument("text", type=click.Path(path_type=Path))
+@click.option("--pull-request", required=True, type=click.IntRange(min=1))
+@click.option("--topic", required=True, help="One comment for each topic, such as profile; it is edited in place.")
+def comment(text: Path, pull_request: int, topic: str) -> int:
+    """Put a Markdown file that kernelgate wrote on a pull request, as the bot's one comment on a topic.
+
+    Needs GITHUB_TOKEN, GITHUB_REPOSITORY and GITHUB_RUN_ID.
+    """
+    from ci import github, posting
+    from ci.actions import Step
+
+    return posting.post_text(github.connect(Step()), text, pull_request, topic)
+
+
+@cli.command()
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def plan(policy_file: Path | None) -> None:
+    """In a workflow: what is this run to measure, and on which GPUs?
+
+    Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and hands
+    the answer on as outputs. Needs GITHUB_TOKEN.
+    """
+    from ci import plan, policy
+    from ci.actions import Step
+    from ci.github import connect
+
+    step = Step()
+    plan.announce(step, plan.plan(step, connect(step), policy.load(policy_file).measure))
+
+
+@cli.command()
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def command(policy_file: Path | None) -> None:
+    """In a workflow: answer a comment such as `/kernelgate bench s512_b32_h8_d64_fp16`.
+
+    For people with write access only; what is measured is the commit that was head when they asked. Needs GITHUB_TOKEN.
+    """
+    from ci import command, policy
+    from ci.actions import Step
+    from ci.github import connect
+
+    step = Step()
+    command.answer(step, connect(step), policy.load(policy_file).measure)
+
+
+@cli.command()
+@click.option("--record", "measured", required=True, type=click.Path(path_type=Path), help="Of the default branch.")
+@click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
+@click.option("--force/--no-force", help="Also where the verdict does not say improved.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) -> None:
+    """Offer a new baseline as a pull request, where a record improves on the stored one.
+
+    Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """
+    from ci import baseline, policy
+    from ci.actions import Step
+    from ci.github import connect
+
+    baseline.refresh(connect(Step()), measured, label, policy.load(policy_file), force)
+
+
+@cli.command()
+@click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
+def admit(head_sha: str) -> None:
+    """On the GPU runner: may this run measure this commit?
+
+    A pull request's head must not have moved on, and the run of a fork must have been approved. Needs GITHUB_TOKEN and
+    the variables of a workflow run. Exit codes: 0 yes, 3 no (why).
+    """
+    from ci import admit
+    from ci.actions import Step
+    from ci.github import connect
+
+    step = Step()
+    step.log(admit.admit(connect(step), step, head_sha))
 
 
 @cli.command()
@@ -153,6 +474,12 @@ def fuzz(
 @click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
 @click.option("--resume", is_flag=True, help="Go on with the launches that the output file lacks.")
 @click.option(
+    "--fuzz",
+    "fuzzed",
+    type=click.Path(path_type=Path),
+    help="Take the results of `kernelgate fuzz -o FILE` into the record.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
@@ -172,6 +499,7 @@ def bench(
     rounds: int,
     seed: int | None,
     resume: bool,
+    fuzzed: Path | None,
     output: Path,
 ) -> None:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
@@ -184,22 +512,22 @@ def bench(
     from ci import policy
     from ci.verdict import decided
 
-    rules = policy.load()
-
+    settled = partial(decided, policy=policy.load())
     sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output, lambda grown: decided(grown, rules))
+    verbs.bench(sides, suite, case_ids, launches, rounds, seed, resume, output, settled, fuzzed)
     click.echo(output)
 
 
 @cli.command()
-def doctor() -> int:
+@click.option("--gpu", is_flag=True, help="A machine without a GPU is not fit; for GPU runners.")
+def doctor(gpu: bool) -> int:
     """Is this machine fit to measure? Each check that fails says how to mend it.
 
     Exit codes: 0 fit, 1 not fit.
     """
     from bench import doctor
 
-    checks = doctor.examine()
+    checks = doctor.examine(gpu_wanted=gpu)
     click.echo(doctor.report(checks))
     return 0 if doctor.fit(checks) else 1
 
@@ -236,9 +564,13 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one verb and returns its exit code: a verb returns its own, errors carry theirs."""
+    """Runs one verb and returns its exit code: a verb returns its own, errors carry theirs.
+
+    An option may also be a variable, such as KERNELGATE_BENCH_CASE for `bench --case`: that is how workflows hand on
+    what people typed, which then never meets a shell.
+    """
     try:
-        code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False)
+        code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
     except click.ClickException as error:
         error.show()
         return UsageError.exit_code
@@ -247,6 +579,10 @@ def run(arguments: list[str]) -> int:
         return 130
     except KernelgateError as error:
         click.echo(f"kernelgate: {error}", err=True)
+        if "KERNELGATE_FAILURE" in os.environ:
+            from ci import failure
+
+            failure.note(error, arguments[0])
         return error.exit_code
     return code if isinstance(code, int) else 0
 

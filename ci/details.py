@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import Any
 
 import numpy as np
 
 from bench.record import Build, Case, Device, Launch, RunRecord, Telemetry, Timed
-from ci import words
+from ci import explain, words
 from ci.correctness import MOST_COMMAND
 from ci.escape import shell
 from ci.headline import Judged, Standing
+from ci.policy import Static
 from ci.view import Block, Bullets, Code, Column, Line, Mark, Paragraph, Piece, Section, Table, Verbatim
 
 SIDES: tuple[Timed, ...] = ("base", "head", "oracle")
 
 
-def sections(record: RunRecord, cases: Sequence[Judged]) -> tuple[Section, ...]:
+def sections(record: RunRecord, cases: Sequence[Judged], policy: Static) -> tuple[Section, ...]:
     """Every folded part that the record has something for, in reading order."""
     parts = (
         statistics(cases),
         speed(record, cases),
         conditions(record, cases),
         machine(record),
-        profile(record),
-        resources(record),
+        explain.section(record, cases),
+        explain.static_section(record, policy),
         commands(record, cases),
     )
     return tuple(part for part in parts if part is not None)
@@ -247,51 +247,6 @@ def _builds(builds: Iterable[Build]) -> Table:
         for build in builds
     )
     return Table(columns, rows)
-
-
-def profile(record: RunRecord) -> Section | None:
-    """The profiler's metrics, both sides beside each other."""
-    if not record.profile:
-        return None
-    names = words.names(record.cases)
-    values: dict[tuple[str, str], dict[str, Any]] = {}
-    for entry in record.profile:
-        for metric, value in entry.metrics.items():
-            values.setdefault((entry.case, metric), {})[entry.side] = value
-    rows = tuple(
-        ((names.get(case, Code(case)),), (Code(metric),), (_value(sides.get("base")),), (_value(sides.get("head")),))
-        for (case, metric), sides in values.items()
-    )
-    columns = (Column("case"), Column("metric"), Column("base", numeric=True), Column("head", numeric=True))
-    return Section("Profiler: base and head", (Table(columns, rows),), worth=70)
-
-
-def resources(record: RunRecord) -> Section | None:
-    """What the compiler gave each kernel; known without a GPU."""
-    if not record.resources:
-        return None
-    columns = (
-        Column("kernel"),
-        Column("target"),
-        Column("side"),
-        Column("registers", numeric=True),
-        Column("spilled", numeric=True),
-        Column("shared memory", numeric=True),
-        Column("instructions"),
-    )
-    rows = tuple(
-        (
-            (Code(one.kernel),),
-            _named(one.target),
-            (one.side,),
-            (words.MISSING if one.registers is None else str(one.registers),),
-            (words.sizes(one.spill_bytes),),
-            (words.sizes(one.shared_bytes),),
-            (", ".join(f"{name} {count}" for name, count in one.instructions.items()) or words.MISSING,),
-        )
-        for one in record.resources
-    )
-    return Section("Registers, shared memory, instructions", (Table(columns, rows),), worth=70)
 
 
 def commands(record: RunRecord, cases: Sequence[Judged]) -> Section:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -108,6 +108,64 @@ class Limits(Section):
     longest_us: Annotated[float, Field(gt=0)] = 1e10
 
 
+class Static(Section):
+    """What the compiler made of the kernel: whether a change for the worse blocks, warns, or is let be."""
+
+    new_spills: Literal["fail", "warn", "ignore"] = "fail"
+    occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
+
+
+class Profiling(Section):
+    """How `kernelgate profile` measures."""
+
+    clock_control: Literal["none", "base"] = "none"
+    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
+
+
+class Template(Section):
+    """What a pull request's description must hold, and how its claims are held against the measurement."""
+
+    kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
+    block_empty_hypothesis: bool = True
+    block_contradicted_claim: bool = True
+    claim_tolerance_pct: PercentOrNone = 1.0
+
+
+class Gpu(Section):
+    """One kind of runner that measures pull requests: a column of the comment."""
+
+    label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,30}$")]
+    runs_on: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")], ...], Field(min_length=1)
+    ]
+    baseline: str | None = None
+    """The baseline file of this GPU, from the root of the repository."""
+
+
+L4 = Gpu(label="l4", runs_on=("self-hosted", "linux", "x64", "gpu", "l4"), baseline=".ci/baseline_s512.json")
+
+
+class Measure(Section):
+    """What is measured, where, and when not."""
+
+    paths: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "csrc/",
+        "bench/",
+        "setup.py",
+        ".ci/",
+        ".github/workflows/",
+    )
+    skip_labels: tuple[str, ...] = ("documentation", "skip-performance")
+    gpus: Annotated[tuple[Gpu, ...], Field(min_length=1, max_length=15)] = (L4,)
+
+    @model_validator(mode="after")
+    def _labels_are_unique(self) -> Self:
+        labels = [gpu.label for gpu in self.gpus]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"each GPU label stands once; got {', '.join(labels)}")
+        return self
+
+
 class Policy(Section):
     gates: Gates = Gates()
     certainty: Certainty = Certainty()
@@ -115,6 +173,10 @@ class Policy(Section):
     spread: Spread = Spread()
     bootstrap: Bootstrap = Bootstrap()
     limits: Limits = Limits()
+    static: Static = Static()
+    profiling: Profiling = Profiling()
+    template: Template = Template()
+    measure: Measure = Measure()
 
 
 def load(path: Path | None = None, profile: str = DEFAULT_PROFILE) -> Policy:

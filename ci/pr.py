@@ -10,7 +10,7 @@ from bench import record
 from bench.errors import CompileError, RecordError
 from bench.progress import say
 from bench.record import RunRecord
-from ci import correctness, render
+from ci import correctness, render, static
 from ci.policy import Policy
 from ci.report import Failure, Fault, failure_report, judged_report
 from ci.verdict import Outcome, decided, judge
@@ -52,12 +52,13 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> Said:
     record.write(measured, path)
     said = judged_report(measured, policy, str(path), stored_baseline(repo / ".ci", measured))
     blocks = correctness.is_wrong(measured) or judge(measured, policy).verdict is Outcome.REGRESSED
+    blocks = blocks or bool(static.exit_code(static.judge(measured.resources, policy.static)))
     return _written(said, out, blocks)
 
 
 def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRecord:
     """The record of base against head. A head with wrong results is not timed."""
-    from bench import duel, environment, fuzz, subject, suite, verbs
+    from bench import causes, duel, environment, fuzz, subject, suite, verbs
 
     timed = verbs.sides(repo, base, None, None, None, alone=False)
     machine = environment.describe()
@@ -70,7 +71,10 @@ def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRec
         say("wrong results: speed is not measured")
         return begun.model_copy(update={"build": duel.builds(plan)})
     say("3/3 bench")
-    return duel.run(plan, begun, path, lambda grown: decided(grown, policy))
+    measured = duel.run(plan, begun, path, lambda grown: decided(grown, policy))
+    cases = [] if environment.kind(machine) == "cpu" else [suite.TARGET.id]
+    how = policy.profiling
+    return causes.add(measured, repo, timed, cases, path.parent / "profile", how.clock_control, how.timeout_s)
 
 
 def written(out: Path) -> list[str]:

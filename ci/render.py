@@ -176,5 +176,15 @@ def _html_text(value: object) -> object:
     return escape.visible(value) if type(value) is str else value
 
 
+def markdown_line(line: Line) -> str:
+    """One line as the comment would have it."""
+    return _markdown_line(line)
+
+
+def plain_line(line: Line) -> str:
+    """One line as text without any marks."""
+    return "".join(map(_plain, line)).strip()
+
+
 def _plain(piece: Piece) -> str:
     return piece if isinstance(piece, str) else piece.emoji if isinstance(piece, Mark) else piece.text

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bench.record import Launch, RunRecord, Subject
-from ci import correctness, details, escape, headline, words
+from ci import correctness, details, drawing, escape, explain, headline, words
 from ci.headline import Judged, Standing
 from ci.plot import plot
-from ci.policy import Gates, Policy
+from ci.policy import Gates, Policy, Static
 from ci.verdict import CaseVerdict, Direction, RecordVerdict, judge
 from ci.view import Code, Column, Line, Mark, Report, Section, Strong, Table, Verbatim
 
@@ -57,11 +57,17 @@ def judged_report(
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
     stored = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
     if stored and not any(_is_duel(launch) for case in record.cases for launch in case.launches):
-        return report(record, stored, policy.gates)
-    return report(record, judge(record, policy, name=name), policy.gates, stored)
+        return report(record, stored, policy.gates, static=policy.static)
+    return report(record, judge(record, policy, name=name), policy.gates, stored, policy.static)
 
 
-def report(record: RunRecord, verdict: RecordVerdict, gates: Gates, baseline: RecordVerdict | None = None) -> Report:
+def report(
+    record: RunRecord,
+    verdict: RecordVerdict,
+    gates: Gates,
+    baseline: RecordVerdict | None = None,
+    static: Static | None = None,
+) -> Report:
     """Everything that is to be said of a judged record."""
     cases = headline.judged(record, verdict)
     if correctness.is_wrong(record):
@@ -73,12 +79,14 @@ def report(record: RunRecord, verdict: RecordVerdict, gates: Gates, baseline: Re
     return Report(
         headline=(said.mark, f" {said.verdict}: ", *said.rest),
         summary=headline.summary(record, verdict, cases),
-        remarks=(*_one_library(record), *_precision(record)),
+        remarks=(*_one_library(record), *_precision(record), *explain.blocking(record, static or Static())),
         cases=shown,
         folded=folded,
         folded_title=words.counted(len(folded.rows), "unchanged case") if folded else "",
         checks=(correctness.line(record.fuzz), *baselines),
-        sections=details.sections(record, cases),
+        why=explain.why(record, cases),
+        sections=details.sections(record, cases, static or Static()),
+        pictures=drawing.pictures(record),
         plots=tuple(found for found in plots if found is not None),
     )
 
@@ -160,6 +168,13 @@ def _row(one: Judged, gates: Gates) -> tuple[Line, ...]:
         (_against_oracle(case),),
         (_MARKS[one.standing], " ", _verdict(one, gates)),
     )
+
+
+def change_cell(one: Judged) -> Line:
+    """A case in one cell, for a table with a column for each GPU."""
+    change, interval = words.signed(one.case.change_pct, one.case.interval_pct)
+    news = one.standing not in (Standing.UNCHANGED, Standing.UNDECIDED)
+    return (_MARKS[one.standing], " ", Strong(change) if news else change, f" {interval}" if interval else "")
 
 
 def _against_oracle(case: CaseVerdict) -> str:

@@ -149,6 +149,50 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Point:
+    side: str
+    x: float
+    y: float
+    label: str
+
+
+@dataclass(frozen=True)
+class RooflinePicture:
+    description: str
+    roof: str
+    """The SVG path of the roof: the slope of DRAM, then the ceiling of arithmetic."""
+    points: tuple[Point, ...]
+    ticks: tuple[Tick, ...]
+    levels: tuple[Tick, ...]
+    """Of TFLOP/s; x holds the height."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    label: str
+    y: float
+    base: float | None
+    """Width; None where there is no base."""
+    head: float
+    base_label: str
+    head_label: str
+
+
+@dataclass(frozen=True)
+class StallPicture:
+    description: str
+    height: float
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class ProfilePicture:
+    case: Line
+    roofline: RooflinePicture | None
+    stalls: StallPicture | None
+
+
+@dataclass(frozen=True)
 class Report:
     headline: Line
     """The verdict in words; begins with its mark."""
@@ -164,5 +208,9 @@ class Report:
     """Correctness; the stored baseline."""
     sections: tuple[Section, ...] = ()
     plots: tuple[Plot, ...] = ()
+    why: tuple[Line, ...] = ()
+    """What explains the change, and what to try."""
+    pictures: tuple[ProfilePicture, ...] = ()
+    """Of the profiler's figures, on the page."""
     left_out: Line = ()
     """What a shortened comment no longer holds, and where it is."""

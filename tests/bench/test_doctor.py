@@ -25,6 +25,12 @@ def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> 
     assert check.found == "this machine has no NVIDIA GPU: the CPU kernel will be measured"
 
 
+def test_a_gpu_runner_without_its_gpu_is_not_fit(tmp_path: Path) -> None:
+    check = doctor.gpu_absent(tmp_path, NoDeviceError("no driver"), wanted=True)
+    assert not doctor.fit([check])
+    assert check.mend
+
+
 def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
     for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
         (tmp_path / f"sys/bus/pci/devices/{name}").mkdir(parents=True)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import verbs
+from bench import record, verbs
 from bench.errors import UsageError
 from bench.library import Library, Manifest
 
 REPO = Path("repo")
+HEAD = record.Subject(head_sha="a" * 40)
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +66,15 @@ def test_words_that_contradict_each_other() -> None:
         sides(base="v1", base_folder=Path("a"))
     with pytest.raises(UsageError, match="not both"):
         sides(base="v0", head="v1", head_folder=Path("a"))
+
+
+def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Path) -> None:
+    done = record.Fuzz(status="passed", seed=7)
+    record.write(record.RunRecord(subject=HEAD, fuzz=done), tmp_path / "run.json")
+    assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == done
+
+
+def test_fuzz_results_of_another_head_are_refused(tmp_path: Path) -> None:
+    record.write(record.RunRecord(subject=record.Subject(head_sha="b" * 40)), tmp_path / "run.json")
+    with pytest.raises(UsageError, match="is about commit bbbb"):
+        verbs.fuzz_results(tmp_path / "run.json", HEAD)

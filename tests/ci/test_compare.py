@@ -206,8 +206,9 @@ def test_judging_holds_no_more_than_a_few_copies_of_the_record(tmp_path: Path) -
     cases = [duel(*noise(rng)).cases[0].model_copy(update={"id": f"case {i}"}) for i in range(27)]
     record.write(RunRecord(cases=tuple(cases)), tmp_path / "run.json")
     code = (
-        "import resource, sys; from ci.cli import run; run(['compare', sys.argv[1]]); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+        # Not ru_maxrss: a child's begins with what its parent held when it was started.
+        "import re, sys; from pathlib import Path; from ci.cli import run; run(['compare', sys.argv[1]]); "
+        "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1], file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "run.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)

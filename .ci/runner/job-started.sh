@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The runner calls this before a job's first step; with another exit code than 0 the job is not run.
+set -euo pipefail
+
+refuse() {
+    echo "::error title=kernelgate::This runner does not take the job: $1"
+    exit 1
+}
+
+case " ${KERNELGATE_REPOSITORIES:-} " in
+*" ${GITHUB_REPOSITORY:-none} "*) ;;
+*) refuse "${GITHUB_REPOSITORY:-the repository} is not one that it serves" ;;
+esac
+
+busy=$(timeout 30 nvidia-smi --query-compute-apps=pid --format=csv,noheader) ||
+    refuse "nvidia-smi does not answer; a person must look at the machine"
+[[ -z $busy ]] || refuse "another process is on the GPU: ${busy//$'\n'/ }"
+
+timeout 30 nvidia-smi --query-gpu=name,driver_version,temperature.gpu,clocks.sm,power.draw --format=csv,noheader

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Turns a bare machine with an NVIDIA GPU into a kernelgate runner; docs/runner.md explains each step.
+#
+#     sudo .ci/runner/prepare.sh RUNNER_VERSION RUNNER_SHA256
+#
+# Version and checksum stand on https://github.com/actions/runner/releases. May be run again, such as to update.
+set -euo pipefail
+
+version=${1:?give the version of actions/runner, such as 2.338.1}
+checksum=${2:?give the sha256 of actions-runner-linux-x64-VERSION.tar.gz}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+if [[ $EUID -ne 0 ]]; then
+    echo "prepare.sh: run this with sudo" >&2
+    exit 1
+fi
+
+# The user that jobs run as: no password, no sudo, no home that outlives a job.
+if ! id kernelgate >/dev/null 2>&1; then
+    useradd --system --user-group --no-create-home --shell /usr/sbin/nologin kernelgate
+fi
+
+# ncu reads the hardware counters; without this only root may. Takes effect when the driver is loaded anew.
+counters=/etc/modprobe.d/kernelgate.conf
+wanted="options nvidia NVreg_RestrictProfilingToAdminUsers=0"
+if [[ ! -e $counters || $(<"$counters") != "$wanted" ]]; then
+    echo "$wanted" >"$counters"
+    update-initramfs -u
+    echo "prepare.sh: restart the machine, so that the driver opens its counters"
+fi
+
+# The runner's program, read-only; each job gets a copy of its own.
+archive=$(mktemp)
+trap 'rm -f "$archive"' EXIT
+curl --fail --silent --show-error --location --output "$archive" \
+    "https://github.com/actions/runner/releases/download/v$version/actions-runner-linux-x64-$version.tar.gz"
+echo "$checksum  $archive" | sha256sum --check --status || {
+    echo "prepare.sh: the download does not have the checksum $checksum" >&2
+    exit 1
+}
+rm -rf /opt/kernelgate/actions-runner
+install -d /opt/kernelgate/actions-runner /etc/kernelgate
+tar --extract --gzip --file "$archive" --directory /opt/kernelgate/actions-runner --no-same-owner
+/opt/kernelgate/actions-runner/bin/installdependencies.sh
+
+install -m 0755 "$here/serve.sh" "$here/job-started.sh" "$here/job-completed.sh" /opt/kernelgate/
+install -m 0644 "$here/kernelgate-runner.service" /etc/systemd/system/
+if [[ ! -e /etc/kernelgate/runner.conf ]]; then
+    install -m 0644 "$here/runner.conf" /etc/kernelgate/
+    echo "prepare.sh: fill in /etc/kernelgate/runner.conf"
+fi
+if [[ ! -e /etc/kernelgate/token ]]; then
+    install -m 0600 /dev/null /etc/kernelgate/token
+    echo "prepare.sh: put a token that may register runners into /etc/kernelgate/token"
+fi
+systemctl daemon-reload
+echo "prepare.sh: done; start it with: systemctl enable --now kernelgate-runner"

@@ -1,0 +1,214 @@
+"""What is read from the profiler: one table from each figure's name to the counter that holds it.
+
+Counters are named by Nsight Compute for each GPU; where compute capability 8.9 (L4) and 9.0 (H100, H200) differ, both
+names stand here, and other names that reports of other GPUs, sections and versions use come after them. Figures have
+the units of the run record: microseconds, bytes, MHz, percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure, its counters, and what people call it."""
+
+    key: str
+    label: str
+    unit: str
+    sm_89: str
+    sm_90: str
+    others: tuple[str, ...] = ()
+    scale: float = 1.0
+    """Multiplies the counter's value in SI units."""
+    better: int = 0
+    """1: more is better, -1: less is better, 0: neither by itself."""
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        return (self.sm_90, self.sm_89, *self.others)
+
+
+def _same(key: str, label: str, unit: str, counter: str, *others: str, scale: float = 1.0, better: int = 0) -> Metric:
+    return Metric(key, label, unit, counter, counter, others, scale, better)
+
+
+_PIPE = "sm__pipe_tensor_cycles_active"
+_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
+_ACTIVE = ".avg.pct_of_peak_sustained_active"
+_LSU = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
+_FLOPS = "smsp__sass_thread_inst_executed_op_"
+
+METRICS: tuple[Metric, ...] = (
+    # What it took, and at which clocks.
+    _same("duration_us", "duration", "µs", "gpu__time_duration.sum", "gpu__time_duration.avg", scale=1e6, better=-1),
+    _same("sm_mhz", "SM clock", "MHz", "smsp__cycles_elapsed.avg.per_second", "gpc__cycles_elapsed.avg.per_second",
+          "sm__cycles_elapsed.avg.per_second", scale=1e-6),
+    _same("memory_mhz", "memory clock", "MHz", "dram__cycles_elapsed.avg.per_second", scale=1e-6),
+    # The six: tensor cores, DRAM, L2, stalls (below), bank conflicts, occupancy.
+    Metric("tensor_pct", "tensor cores busy", "%", f"{_PIPE}_v2{_ELAPSED}", f"{_PIPE}{_ELAPSED}",
+           (f"{_PIPE}{_ACTIVE}", f"sm__inst_executed_pipe_tensor{_ACTIVE}",
+            f"sm__inst_executed_pipe_tensor_op_hmma{_ACTIVE}"), better=1),
+    _same("dram_pct", "DRAM throughput", "%", f"dram__throughput{_ELAPSED}", f"gpu__dram_throughput{_ELAPSED}",
+          "dram__bytes.sum.pct_of_peak_sustained_elapsed"),
+    _same("l2_hit_pct", "L2 hit rate", "%", "lts__t_sector_hit_rate.pct", better=1),
+    _same("conflicts_ld", "bank conflicts, loads", "", f"{_LSU}_op_ld.sum", better=-1),
+    _same("conflicts_st", "bank conflicts, stores", "", f"{_LSU}_op_st.sum", better=-1),
+    _same("shared_wavefronts", "shared-memory wavefronts", "", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+          "memory_l1_wavefronts_shared"),
+    _same("occupancy_pct", "achieved occupancy", "%", f"sm__warps_active{_ACTIVE}", better=1),
+    # Beside them.
+    _same("theoretical_occupancy_pct", "theoretical occupancy", "%", "sm__maximum_warps_per_active_cycle_pct",
+          better=1),
+    _same("issue_pct", "issue slots busy", "%", f"smsp__issue_active{_ACTIVE}", f"sm__issue_active{_ACTIVE}", better=1),
+    _same("l2_sectors_pct", "L2 sectors", "%", f"lts__t_sectors{_ELAPSED}"),
+    _same("lsu_data_pct", "L1 and shared memory busy", "%", f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"),
+    _same("dram_read_bytes", "DRAM read", "bytes", "dram__bytes_read.sum", better=-1),
+    _same("dram_write_bytes", "DRAM written", "bytes", "dram__bytes_write.sum", better=-1),
+    _same("dram_bytes_per_s", "DRAM rate", "bytes/s", "dram__bytes.sum.per_second"),
+    _same("dram_bytes_per_cycle", "DRAM peak", "bytes/cycle", "dram__bytes.sum.peak_sustained"),
+    _same("sm_active_cycles", "SM active cycles, mean", "cycles", "sm__cycles_active.avg"),
+    _same("sm_active_cycles_max", "SM active cycles, most", "cycles", "sm__cycles_active.max"),
+    _same("elapsed_cycles", "elapsed cycles", "cycles", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"),
+    _same("load_sectors", "sectors loaded", "", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+    _same("load_requests", "load requests", "", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
+    _same("store_sectors", "sectors stored", "", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
+    _same("store_requests", "store requests", "", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
+    _same("instructions", "instructions", "", "smsp__inst_executed.sum", "sm__inst_executed.sum", "inst_executed"),
+    _same("local_loads", "local loads", "", "smsp__inst_executed_op_local_ld.sum", "sass__inst_executed_local_loads",
+          better=-1),
+    _same("local_stores", "local stores", "", "smsp__inst_executed_op_local_st.sum", "sass__inst_executed_local_stores",
+          better=-1),
+    _same("latency_cycles", "cycles a warp needs for an instruction", "cycles",
+          "smsp__average_warp_latency_per_inst_issued.ratio"),
+    _same("fma_pct", "FMA pipe", "%", f"sm__inst_executed_pipe_fma{_ACTIVE}",
+          f"sm__pipe_fma_cycles_active{_ELAPSED}"),
+    _same("alu_pct", "ALU pipe", "%", f"sm__inst_executed_pipe_alu{_ACTIVE}",
+          f"sm__pipe_alu_cycles_active{_ELAPSED}"),
+    _same("xu_pct", "special functions", "%", f"sm__inst_executed_pipe_xu{_ACTIVE}",
+          f"sm__inst_executed_pipe_xu{_ELAPSED}"),
+    _same("fp64_pct", "float64 pipe", "%", f"sm__inst_executed_pipe_fp64{_ACTIVE}",
+          f"sm__pipe_fp64_cycles_active{_ELAPSED}"),
+    _same("lsu_pct", "load/store pipe", "%", f"sm__inst_executed_pipe_lsu{_ACTIVE}",
+          f"sm__inst_executed_pipe_lsu{_ELAPSED}"),
+    _same("ffma_peak", "float32 multiply-adds, peak a cycle", "",
+          "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"),
+    *(_same(f"{op}_per_cycle", f"{op.upper()} a cycle", "", f"{_FLOPS}{op}_pred_on.sum.per_cycle_elapsed")
+      for op in ("ffma", "fadd", "fmul", "dfma", "hfma")),
+    Metric("tensor_fp16_ops", "tensor operations, float16", "", "sm__ops_path_tensor_src_fp16_dst_fp32.sum",
+           "sm__ops_path_tensor_src_fp16.sum", ("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum",)),
+    _same("tensor_bf16_ops", "tensor operations, bfloat16", "", "sm__ops_path_tensor_src_bf16_dst_fp32.sum"),
+    # The launch.
+    _same("registers", "registers a thread", "", "launch__registers_per_thread"),
+    _same("static_shared_bytes", "static shared memory", "bytes", "launch__shared_mem_per_block_static"),
+    _same("dynamic_shared_bytes", "dynamic shared memory", "bytes", "launch__shared_mem_per_block_dynamic"),
+    _same("grid", "blocks", "", "launch__grid_size"),
+    _same("block_threads", "threads a block", "", "launch__block_size"),
+    _same("waves", "waves", "", "launch__waves_per_multiprocessor"),
+    _same("blocks_by_registers", "blocks that registers allow", "", "launch__occupancy_limit_registers"),
+    _same("blocks_by_shared", "blocks that shared memory allows", "", "launch__occupancy_limit_shared_mem"),
+    _same("blocks_by_warps", "blocks that warps allow", "", "launch__occupancy_limit_warps"),
+    _same("blocks_by_limit", "blocks that a multiprocessor takes", "", "launch__occupancy_limit_blocks"),
+)  # fmt: skip
+
+# In reports with NVIDIA's own sections; too many passes for a quick profile.
+SECTION_METRICS: tuple[Metric, ...] = (
+    _same("sm_pct", "compute throughput", "%", f"sm__throughput{_ELAPSED}"),
+    _same("memory_pct", "memory throughput", "%", f"gpu__compute_memory_throughput{_ELAPSED}"),
+    _same("l2_pct", "L2 throughput", "%", f"lts__throughput{_ELAPSED}"),
+    _same("l1_pct", "L1 throughput", "%", f"l1tex__throughput{_ACTIVE}"),
+    _same("l1_hit_pct", "L1 hit rate", "%", "l1tex__t_sector_hit_rate.pct"),
+    _same("adu_pct", "barriers and branches", "%", f"sm__inst_executed_pipe_adu{_ELAPSED}"),
+    _same("global_sectors", "sectors of global memory", "", "memory_l2_theoretical_sectors_global"),
+    _same("global_sectors_ideal", "sectors if coalesced", "", "memory_l2_theoretical_sectors_global_ideal"),
+    _same("load_bytes_per_sector", "bytes used of a loaded sector", "bytes",
+          "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
+    _same("store_bytes_per_sector", "bytes used of a stored sector", "bytes",
+          "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
+    _same("spill_requests", "spill instructions", "", "sass__inst_executed_register_spilling",
+          "derived__local_spilling_requests"),
+)  # fmt: skip
+
+STALL_PREFIX = "stall_"
+STALLS: Mapping[str, str] = {
+    "barrier": "barrier",
+    "branch_resolving": "branch resolving",
+    "dispatch_stall": "dispatch stall",
+    "drain": "drain (stores on the way)",
+    "gmma": "warpgroup matrix operation",
+    "imc_miss": "constant cache miss",
+    "lg_throttle": "local/global queue full",
+    "long_scoreboard": "long scoreboard (L1, L2, DRAM)",
+    "math_pipe_throttle": "math pipe busy",
+    "membar": "memory barrier",
+    "mio_throttle": "MIO queue full (shared memory, special functions)",
+    "misc": "other",
+    "no_instruction": "no instruction (cache miss, branch)",
+    "not_selected": "not selected (another warp was)",
+    "selected": "selected (issuing)",
+    "short_scoreboard": "short scoreboard (shared memory, special functions)",
+    "sleeping": "sleeping",
+    "tex_throttle": "texture queue full",
+    "wait": "wait (fixed latency)",
+}
+"""Nsight Compute's warp states, in cycles per issued instruction."""
+
+QUICK_STALLS = (
+    "barrier",
+    "lg_throttle",
+    "long_scoreboard",
+    "math_pipe_throttle",
+    "mio_throttle",
+    "no_instruction",
+    "not_selected",
+    "selected",
+    "short_scoreboard",
+    "wait",
+)
+"""Those that a quick profile reads. All of them would need 14 passes on an H200, these need 11."""
+
+BY_KEY: Mapping[str, Metric] = {metric.key: metric for metric in (*METRICS, *SECTION_METRICS)}
+
+KNOWN_TARGETS = ((8, 9), (9, 0))
+
+
+def stall_counter(reason: str) -> str:
+    return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+
+
+def quick_counters(compute_capability: tuple[int, int]) -> tuple[str, ...]:
+    """What `kernelgate profile --set quick` asks ncu for: at most 12 replay passes."""
+    own = [metric.sm_89 if compute_capability == (8, 9) else metric.sm_90 for metric in METRICS]
+    return (*own, "l1tex__t_sector_hit_rate.pct", *(stall_counter(reason) for reason in QUICK_STALLS))
+
+
+def is_stall(key: str) -> bool:
+    return key.startswith(STALL_PREFIX)
+
+
+def label(key: str) -> str:
+    """What people call a figure of the record; the key itself where it is not one of the table."""
+    if is_stall(key):
+        return STALLS.get(key.removeprefix(STALL_PREFIX), key)
+    return BY_KEY[key].label if key in BY_KEY else DERIVED.get(key, (key, "", 0))[0]
+
+
+def unit(key: str) -> str:
+    if is_stall(key):
+        return "cycles/issue"
+    return BY_KEY[key].unit if key in BY_KEY else DERIVED.get(key, (key, "", 0))[1]
+
+
+DERIVED: Mapping[str, tuple[str, str, int]] = {
+    "bank_conflicts": ("shared-memory bank conflicts", "", -1),
+    "local_instructions": ("local-memory instructions (spills)", "", -1),
+    "shared_bytes": ("shared memory a block", "bytes", 0),
+    "dram_bytes": ("DRAM traffic", "bytes", -1),
+    "code_instructions": ("instructions in the code", "", 0),
+    "code_load_bytes": ("widest global load in the code", "bytes", 0),
+    "code_store_bytes": ("widest global store in the code", "bytes", 0),
+    "code_local": ("local-memory instructions in the code", "", -1),
+}
+"""Sums of the above: label, unit, and whether more is better."""

@@ -1,0 +1,237 @@
+"""Takes in a workflow run: which pull request it belongs to, what it left behind, and what failed in it.
+
+The pull request comes from the run's head commit through the API and never from a file. What is written to the folder
+is either GitHub's own word (`target.json`) or was checked by `ci.artifact` and is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import requests
+from github.Artifact import Artifact
+from github.PullRequest import PullRequest
+from github.WorkflowRun import WorkflowRun
+
+from bench import record
+from bench.errors import UsageError
+from ci import artifact
+from ci.artifact import Expected, RefusedError
+from ci.escape import visible
+from ci.github import TIMEOUT_S, Bot, GitHubError, patiently
+from ci.target import Job, Target, write_target
+
+PREFIX = "kernelgate-record-"
+_LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
+MOST_ARTIFACTS = 16
+"""Records of one run: as many GPU labels as any matrix has, and the build job's note."""
+MOST_LISTED = 500
+"""Artifacts that a job may have."""
+MOST_FILES = 3000
+"""GitHub lists no more changed files than this."""
+JUDGES = (".github/workflows/", ".github/actions/")
+"""Whoever changes these could upload any record."""
+
+
+def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, head_sha: str | None = None) -> Target:
+    """Fills the folder `into` with `target.json`, `<label>.run.json` and `<label>.failure.json`.
+
+    `pull_request` and `head_sha`: for a run that was not started by the pull request itself, by callers who know them
+    from their own authorisation. Raises GitHubError where the API cannot be used.
+    """
+    if (pull_request is None) != (head_sha is None):
+        raise UsageError("a pull request and its head commit are given together, or neither")
+    run = patiently("run", lambda: _whole(bot.repository.get_workflow_run(run_id)), bot)
+    head = head_sha or run.head_sha
+    why: str | None = None
+    if pull_request is not None:
+        pull: PullRequest | None = patiently("pull request", lambda: _whole_pull(bot, pull_request), bot)
+    else:
+        pull, why = patiently("pull request", lambda: find_pull(bot, run), bot)
+    base = _merge_base(bot, pull, head) if pull else None
+    expected = Expected(
+        repository=bot.repository.full_name,
+        pull_request=pull.number if pull else None,
+        head_sha=head,
+        base_sha=base,
+        run_id=run.id,
+        run_attempt=run.run_attempt,
+    )
+    jobs = patiently("jobs", lambda: tuple(_jobs(run)), bot)
+    into.mkdir(parents=True, exist_ok=True)
+    refused = _take_in(bot, run, expected, into)
+    target = Target(
+        repository=expected.repository,
+        pull_request=expected.pull_request,
+        head_sha=head,
+        base_sha=base,
+        run_id=run.id,
+        run_attempt=run.run_attempt,
+        run_url=run.html_url,
+        conclusion=run.conclusion,
+        no_pull_request=why,
+        changes_judges=pull_request is None and pull is not None and _changes_judges(bot, pull),
+        refused=refused,
+        failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
+        measured=any(job.name.startswith("measure") and job.conclusion != "skipped" for job in jobs),
+    )
+    write_target(target, into)
+    return target
+
+
+# The pull request ----------------------------------------------------------------------------------------------------
+
+
+def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | None]:
+    """The pull request of the run's head commit, or why there is none.
+
+    GitHub names none itself for a fork's run. So it is looked up by the branch that the run names, in the repository
+    that the run names: an open one whose head is the run's commit, else one whose head moved on or that was closed.
+    """
+    if not run.event.startswith("pull_request"):
+        return None, f"the run was started by {run.event}, not by a pull request"
+    if run.head_repository is None or not run.head_branch:
+        return None, "the repository that the change came from is gone"
+    source = run.head_repository
+    head = f"{source.owner.login}:{run.head_branch}"
+    found = [
+        pull
+        for pull in bot.repository.get_pulls(state="all", head=head)
+        # An owner may have several repositories with a branch of that name.
+        if pull.head.repo is not None and pull.head.repo.full_name == source.full_name
+    ]
+    current = [pull for pull in found if pull.state == "open" and pull.head.sha == run.head_sha]
+    if len(current) == 1:
+        return current[0], None
+    if current:
+        numbers = ", ".join(str(pull.number) for pull in current)
+        return None, f"pull requests {numbers} have the same head, so which one was measured is not known"
+    late = [pull for pull in found if pull.head.sha == run.head_sha] or [p for p in found if p.state == "open"]
+    if late:
+        return late[0], None
+    return None, "no pull request has the commit of this run"
+
+
+def _whole(run: WorkflowRun) -> WorkflowRun:
+    """The run with its content read, so that nothing is asked of GitHub outside of a patient step."""
+    run.update()
+    return run
+
+
+def _whole_pull(bot: Bot, number: int) -> PullRequest:
+    pull = bot.repository.get_pull(number)
+    pull.update()
+    return pull
+
+
+def _merge_base(bot: Bot, pull: PullRequest, head: str) -> str | None:
+    compared = patiently("merge base", lambda: bot.repository.compare(pull.base.sha, head).merge_base_commit.sha, bot)
+    return compared or None
+
+
+def _changes_judges(bot: Bot, pull: PullRequest) -> bool:
+    """Whether the change touches what measures it, or is too large for GitHub to list."""
+
+    def step() -> bool:
+        whole = _whole_pull(bot, pull.number)
+        files = list(whole.get_files())
+        names = [name for file in files for name in (file.filename, file.previous_filename or "")]
+        return whole.changed_files > min(len(files), MOST_FILES) or any(name.startswith(JUDGES) for name in names)
+
+    return patiently("changed files", step, bot)
+
+
+# The artifacts -------------------------------------------------------------------------------------------------------
+
+
+def _take_in(bot: Bot, run: WorkflowRun, expected: Expected, into: Path) -> tuple[str, ...]:
+    """Writes what can be used into the folder; returns why the rest cannot."""
+    refused: list[str] = []
+    for label, one in _records(patiently("artifacts", lambda: _listed(run), bot), refused):
+        try:
+            _take(bot, one, label, expected, into)
+        except RefusedError as error:
+            bot.step.warn(str(error))
+            refused.append(str(error))
+    return tuple(refused)
+
+
+def _listed(run: WorkflowRun) -> list[Artifact]:
+    found = []
+    for one in run.get_artifacts():
+        found.append(one)
+        if len(found) >= MOST_LISTED:
+            break
+    return found
+
+
+def _records(listed: Iterable[Artifact], refused: list[str]) -> list[tuple[str, Artifact]]:
+    """The artifacts that are meant for us, by their label; others (pages, libraries, reports) are none of ours."""
+    found: dict[str, Artifact] = {}
+    for one in listed:
+        if not one.name.startswith(PREFIX):
+            continue
+        name = _LABEL.fullmatch(one.name)
+        if name is None:
+            refused.append(f"artifact {visible(one.name, 80)!r} is refused: no GPU label looks like that")
+        elif name[1] in found:
+            refused.append(f"artifact {one.name} is refused: there are two of that name")
+        elif len(found) >= MOST_ARTIFACTS:
+            refused.append(f"artifact {one.name} is refused: a run has at most {MOST_ARTIFACTS} records")
+        else:
+            found[name[1]] = one
+    return sorted(found.items())
+
+
+def _take(bot: Bot, one: Artifact, label: str, expected: Expected, into: Path) -> None:
+    if one.expired:
+        raise RefusedError(f"artifact {one.name} has expired")
+    if one.size_in_bytes > artifact.MOST_ARCHIVE:
+        raise RefusedError(
+            f"artifact {one.name} is refused: it has {one.size_in_bytes} bytes, more than {artifact.MOST_ARCHIVE}"
+        )
+    data = patiently(f"artifact {one.name}", lambda: _download(bot, one), bot)
+    found = artifact.members(data, f"artifact {one.name}")
+    if artifact.RECORD in found:
+        checked = artifact.checked_record(found[artifact.RECORD], expected, f"artifact {one.name}")
+        record.write(checked, into / f"{label}.run.json")
+    if artifact.FAILURE in found:
+        note = artifact.checked_failure(found[artifact.FAILURE], f"artifact {one.name}")
+        (into / f"{label}.failure.json").write_text(note.model_dump_json(by_alias=True), encoding="utf-8")
+    bot.step.log(f"artifact {one.name}: {', '.join(sorted(found)) or 'empty'}")
+
+
+def _download(bot: Bot, one: Artifact) -> bytes:
+    """The zip file. GitHub answers with an address elsewhere, which is asked without the token."""
+    headers, _ = one.requester.requestJsonAndCheck("GET", one.archive_download_url)
+    address = str(headers.get("location") or "")
+    secure = urlsplit(bot.step.api_url).scheme
+    if urlsplit(address).scheme not in ("https", secure):
+        raise GitHubError(f"artifact {one.name}: GitHub named no address that it could be read from")
+    with requests.get(address, stream=True, timeout=TIMEOUT_S) as response:
+        response.raise_for_status()
+        data = bytearray()
+        for chunk in response.iter_content(64 * 1024):
+            data += chunk
+            if len(data) > artifact.MOST_ARCHIVE:
+                raise RefusedError(f"artifact {one.name} is refused: more than {artifact.MOST_ARCHIVE} bytes came")
+    if one.digest and one.digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
+        raise requests.exceptions.ContentDecodingError("the bytes are not those that were uploaded")
+    return bytes(data)
+
+
+# The jobs ------------------------------------------------------------------------------------------------------------
+
+
+_ENDED_WELL = ("success", "skipped", "neutral", "none")
+"""The last is ours: a job that is still going, such as the one that reports."""
+
+
+def _jobs(run: WorkflowRun) -> Iterable[Job]:
+    for job in run.jobs("latest"):
+        stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)
+        yield Job(name=job.name, conclusion=job.conclusion or "none", step=stopped)

@@ -1,0 +1,138 @@
+"""Puts what `ci.say` says on the pull request, with `ci.github`, and into the job summary, whatever GitHub allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from github.File import File
+
+from bench.errors import KernelgateError, UsageError
+from ci import render, template
+from ci.github import (
+    Bot,
+    DeniedError,
+    Done,
+    GitHubError,
+    Stamp,
+    outdated,
+    patiently,
+    put_check,
+    put_comment,
+    put_label,
+)
+from ci.policy import Policy
+from ci.say import Task, line_notes, say, with_remark
+from ci.shown import Check
+from ci.target import Target, read_target
+from ci.template import Description
+from ci.view import Line, Mark
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What the API says of the pull request when something is to be posted."""
+
+    description: Description
+    files: tuple[tuple[str, str], ...]
+    outdated: str | None
+
+
+def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
+    """The pull request as it is now; None where the run has none."""
+    if target.pull_request is None:
+        return None
+    number, stamp = target.pull_request, _stamp(target)
+
+    def step() -> Pulled:
+        pull = bot.repository.get_pull(number)
+        files: list[File] = list(pull.get_files())
+        described = template.describe(
+            pull.body, rules.template, [file.filename for file in files], by_bot=pull.user.type == "Bot"
+        )
+        patches = tuple((file.filename, file.patch or "") for file in files)
+        return Pulled(described, patches, outdated(pull, stamp))
+
+    return patiently("pull request", step, bot)
+
+
+def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench") -> int:
+    """Posts what the folder holds: comment, check run, label, job summary. 0 posted or rightly left out, 3 not posted.
+
+    What the token may not do is said in the job summary, which always has everything.
+    """
+    target = read_target(folder)
+    now, number = pulled(bot, target, rules), target.pull_request
+    said = say(folder, target, rules, now.description if now else None, task)
+    said = with_remark(said, [name for name, _ in now.files] if now else ())
+    texts = [render.comment(said.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
+    stamp = _stamp(target)
+    bot.step.summary(render.comment(said.report, render.COMMENT_LIMIT))
+    why = target.no_pull_request if now is None else now.outdated
+    if now is None or number is None or why is not None:
+        _tell(bot, "nothing posted", why or "there is no pull request")
+        return 0
+    check = Check(
+        said.conclusion,
+        said.title,
+        texts[0],
+        line_notes(said, now.files, rules.template.kernel_paths),
+        target.run_url,
+    )
+    posts: tuple[tuple[str, str, Callable[[], Done]], ...] = (
+        ("comment", "pull-requests: write", lambda: put_comment(bot, number, texts, stamp, said.topic)),
+        ("check run", "checks: write", lambda: put_check(bot, check, stamp)),
+        ("label", "pull-requests: write", lambda: put_label(bot, number, said.label, stamp)),
+    )
+    # Only a measurement speaks of the merge; where nothing was to be measured, the check run alone says so.
+    wanted = posts[:1] if said.task != "bench" else posts[1:] if said.quiet else posts
+    ended = [_one(bot, *one) for one in wanted]
+    return KernelgateError.exit_code if GitHubError in ended else 0
+
+
+def post_text(bot: Bot, path: Path, number: int, topic: str) -> int:
+    """The bot's one comment on a topic holds the file's Markdown. 0 posted or rightly left out, 3 not posted.
+
+    The file is trusted: a verb of ours wrote it and escaped what it quotes.
+    """
+    run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
+    if not run.isdigit():
+        raise UsageError("GITHUB_RUN_ID is not set: a comment names the run that it comes from")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: the text cannot be read: {error}") from None
+    head = patiently("pull request", lambda: bot.repository.get_pull(number).head.sha, bot)
+    stamp = Stamp(head, int(run), int(attempt or 1))
+    bot.step.summary(text)
+    short = f"The text is too long for a comment; the [run's page]({bot.step.run_url}) has it.\n"
+    ended = _one(bot, "comment", "pull-requests: write", lambda: put_comment(bot, number, (text, short), stamp, topic))
+    return KernelgateError.exit_code if ended is GitHubError else 0
+
+
+def _one(bot: Bot, what: str, permission: str, put: Callable[[], Done]) -> type[GitHubError] | None:
+    """One of the things to post; one that fails does not keep the others."""
+    try:
+        bot.step.log(f"{what}: {put().said}")
+    except DeniedError as error:
+        bot.step.warn(
+            f"{error}: the token may lack `{permission}`, or the conversation is locked; the job summary has it all"
+        )
+        _tell(bot, f"the {what} is missing", f"{error}; a token needs {permission} for it")
+        return DeniedError
+    except GitHubError as error:
+        bot.step.warn(str(error))
+        _tell(bot, f"the {what} is missing", str(error))
+        return GitHubError
+    return None
+
+
+def _tell(bot: Bot, what: str, why: str) -> None:
+    bot.step.log(f"{what}: {why}")
+    line: Line = (Mark.SLIGHT, f" {what}: ", bot.step.harmless(why))
+    bot.step.summary(render.markdown_line(line))
+
+
+def _stamp(target: Target) -> Stamp:
+    return Stamp(target.head_sha, target.run_id, target.run_attempt)

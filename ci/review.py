@@ -1,0 +1,51 @@
+"""`kernelgate template`: a description from a file or from the event, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.errors import UsageError
+from ci import escape, template
+from ci.actions import Step
+from ci.policy import Template
+from ci.template import Description
+
+
+def review(step: Step, rules: Template, body: Path | None) -> int:
+    """Says what is missing and what is claimed. 1 where something blocks, else 0."""
+    said = _of_file(body, rules) if body else _of_event(step, rules)
+    text = template.as_text(said)
+    for line in text.splitlines():
+        step.log(line)
+    # The text quotes the author, so it goes into the summary as a block that it cannot end.
+    step.summary("### The pull request's description\n\n" + escape.fence(tuple(text.splitlines()), "text"))
+    return int(said.blocks)
+
+
+def _of_file(path: Path, rules: Template) -> Description:
+    try:
+        return template.describe(path.read_text(encoding="utf-8", errors="replace"), rules)
+    except OSError as error:
+        raise UsageError(f"{path}: the description cannot be read: {error.strerror}") from None
+
+
+def _of_event(step: Step, rules: Template) -> Description:
+    pull = step.event().get("pull_request")
+    if not isinstance(pull, dict):
+        return Description((), (), (), "the event is of no pull request")
+    user: Any = pull.get("user") or {}
+    return template.describe(pull.get("body"), rules, _changed(step, pull), by_bot=user.get("type") == "Bot")
+
+
+def _changed(step: Step, pull: dict[str, Any]) -> list[str] | None:
+    """The files of the pull request; None without a token, and then every change counts as one to a kernel."""
+    if step.token is None:
+        return None
+    from ci import github
+
+    bot = github.connect(step)
+    number = int(pull["number"])
+    return github.patiently(
+        "changed files", lambda: [file.filename for file in bot.repository.get_pull(number).get_files()], bot
+    )

@@ -1,0 +1,350 @@
+"""What is to be said of everything that a run left behind: judged, with its label, its conclusion and its remarks.
+
+Nothing here talks to GitHub; `ci.posting` does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from bench import record
+from bench.record import RunRecord, Subject
+from ci import artifact, assess, correctness, details, headline, render, static, template, words
+from ci.assess import Assessed
+from ci.matrix import side_by_side
+from ci.policy import Policy
+from ci.report import Failure, Fault, failure_report, report
+from ci.shown import Annotation, Conclusion, Label, Level
+from ci.target import Job, Target
+from ci.template import Description
+from ci.verdict import Outcome, RecordVerdict, judge
+from ci.view import Code, Line, Mark, Report
+
+Task = Literal["bench", "profile", "fuzz"]
+"""What a run was started for. Only `bench` speaks of the merge; the others have comments of their own."""
+
+MOST_ANNOTATIONS = 100
+JUDGE_PATHS = ("bench/", "ci/", ".ci/", ".github/workflows/", ".github/actions/")
+"""A change to these takes effect after the merge: what measures and judges is the default branch's."""
+RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "Set up job", "Initialize", "Complete job")
+AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
+"""Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One GPU's record with its verdict, or why there is none."""
+
+    label: str
+    report: Report
+    record: RunRecord | None = None
+    verdict: RecordVerdict | None = None
+    failure: Failure | None = None
+    assessed: tuple[Assessed, ...] = ()
+
+    @property
+    def wrong(self) -> bool:
+        if self.record is not None:
+            return correctness.is_wrong(self.record)
+        return self.failure is not None and self.failure.fault is Fault.OUTPUT
+
+
+@dataclass(frozen=True)
+class Said:
+    """Everything that is to be posted, decided before anything is."""
+
+    report: Report
+    label: Label | None
+    conclusion: Conclusion
+    measured: tuple[Measured, ...]
+    task: Task = "bench"
+    quiet: bool = False
+    """Nothing was to be measured: a check run says so, and no comment is made of it."""
+
+    @property
+    def topic(self) -> str:
+        """Which of the bot's comments this is: a profile never takes the verdict's place."""
+        return "verdict" if self.task == "bench" else self.task
+
+    @property
+    def title(self) -> str:
+        return render.plain_line(self.report.headline)
+
+
+# What is said --------------------------------------------------------------------------------------------------------
+
+
+def say(folder: Path, target: Target, rules: Policy, description: Description | None, task: Task = "bench") -> Said:
+    """Judges every record in the folder. `description`: the pull request's; None where there is none."""
+    if target.changes_judges:
+        return _untrusted()
+    if not (target.measured or target.failed or target.refused or _labels(folder)):
+        return _not_measured()
+    claimed = description.claims if description else ()
+    found = [_measured(label, folder, target, rules, claimed) for label in _labels(folder)]
+    if not any(one.record or one.label != "build" for one in found):
+        found = [one for one in found if one.failure] or [_nothing(target)]
+    else:
+        # The note of a build that other records came out of is about another target.
+        found = [one for one in found if one.label != "build"] or found
+    columns = [(one.label, one.report, one.verdict, one.record) for one in found]
+    said = found[0].report if len(found) == 1 else side_by_side(columns)
+    checks = said.checks
+    if task == "bench":
+        checks = (*checks, *_claim_lines(found), *_description_lines(description))
+    remarks = (*said.remarks, *((Mark.SLIGHT, " ", why) for why in target.refused))
+    return Said(
+        replace(said, checks=checks, remarks=remarks),
+        _label(found),
+        _conclusion(found, description, rules),
+        tuple(found),
+        task,
+    )
+
+
+def with_remark(said: Said, files: Sequence[str]) -> Said:
+    """Says it where the change touches what measures and judges it."""
+    if not any(name.startswith(JUDGE_PATHS) for name in files):
+        return said
+    line: Line = (
+        Mark.SLIGHT,
+        " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
+    )
+    return replace(said, report=replace(said.report, remarks=(*said.report.remarks, line)))
+
+
+def _labels(folder: Path) -> list[str]:
+    files = [*folder.glob("*.run.json"), *folder.glob("*.failure.json")]
+    return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
+
+
+def _measured(label: str, folder: Path, target: Target, rules: Policy, claimed: Sequence[template.Claim]) -> Measured:
+    note = folder / f"{label}.failure.json"
+    path = folder / f"{label}.run.json"
+    subject = Subject(base_sha=target.base_sha, head_sha=target.head_sha)
+    if path.exists():
+        measured = record.read(path)
+        if not measured.cases and not correctness.is_wrong(measured) and (measured.profile or measured.fuzz):
+            return Measured(label, _without_times(measured, rules), measured)
+        if measured.cases or measured.fuzz or not note.exists():
+            return _judged(label, measured, rules, claimed)
+    said = artifact.checked_failure(note.read_bytes(), note.name)
+    return _failed(label, Failure(Fault(said.fault), said.message, said.target, said.log, subject))
+
+
+def _judged(label: str, measured: RunRecord, rules: Policy, claimed: Sequence[template.Claim]) -> Measured:
+    verdict = judge(measured, rules, name=label)
+    stored = _against_baseline(label, measured, rules)
+    said = report(measured, verdict, rules.gates, stored, rules.static)
+    assessed = assess.assess(claimed, measured, verdict, rules.gates, rules.template)
+    return Measured(label, said, measured, verdict, assessed=assessed)
+
+
+def _without_times(measured: RunRecord, rules: Policy) -> Report:
+    """A record that was made to be profiled or fuzzed: there is no speed to judge."""
+    profiled = len({entry.case for entry in measured.profile})
+    first: Line = (Mark.PASSED, f" Profiled: {words.counted(profiled, 'case')}")
+    return Report(
+        headline=first if profiled else correctness.line(measured.fuzz),
+        summary=(*headline.compared(measured), "."),
+        sections=details.sections(measured, (), rules.static),
+    )
+
+
+def _against_baseline(label: str, measured: RunRecord, rules: Policy) -> RecordVerdict | None:
+    """The record against the stored baseline of its GPU, where that has one and it was measured on such a device."""
+    path = next((Path(gpu.baseline) for gpu in rules.measure.gpus if gpu.label == label and gpu.baseline), None)
+    if path is None or not path.exists():
+        return None
+    verdict = judge(measured, rules, record.read(path), label, against=path.name)
+    return None if verdict.refused else verdict
+
+
+def _failed(label: str, failure: Failure) -> Measured:
+    return Measured(label, failure_report(failure), failure=failure)
+
+
+def _nothing(target: Target) -> Measured:
+    """Neither record nor note came: what GitHub says of the jobs is all that is known."""
+    subject = Subject(base_sha=target.base_sha, head_sha=target.head_sha)
+    job = target.failed[0] if target.failed else None
+    fault, message = _blame(job, target)
+    return _failed("build", Failure(fault, message, subject=subject))
+
+
+def _blame(job: Job | None, target: Target) -> tuple[Fault, str]:
+    if target.refused:
+        return Fault.OURS, f"no record could be used: {target.refused[0]}"
+    if job is None:
+        return Fault.OURS, f"the run ended ({target.conclusion or 'without a result'}) and left no record"
+    where = f"the job {job.name}" + (f" stopped at {job.step}" if job.step else "")
+    if job.conclusion == "cancelled":
+        return Fault.RUNNER, f"{where} and was cancelled, by somebody or because its runner went away"
+    if job.conclusion == "timed_out":
+        return Fault.RUNNER, f"{where} and ran into its time limit"
+    step = (job.step or "").casefold()
+    if not step or step.startswith(tuple(word.casefold() for word in RUNNER_STEPS)):
+        return Fault.RUNNER, where
+    fault = next((fault for word, fault in AUTHOR_STEPS.items() if step.startswith(word)), Fault.OURS)
+    return fault, where
+
+
+def _untrusted() -> Said:
+    said = Report(
+        headline=(Mark.UNKNOWN, " Not judged: this pull request changes the workflows that measure it"),
+        summary=(
+            "Its records prove nothing, since its own workflow wrote them. Somebody with write access can have it "
+            "measured by the default branch's workflow: ",
+            Code("/kernelgate bench"),
+        ),
+    )
+    return Said(said, None, "neutral", ())
+
+
+def _not_measured() -> Said:
+    said = Report(
+        headline=(Mark.UNKNOWN, " Not measured: nothing in this change asks for it"),
+        summary=("The page of the run says which label or files decided so.",),
+    )
+    return Said(said, None, "neutral", (), quiet=True)
+
+
+def _label(found: Sequence[Measured]) -> Label | None:
+    """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
+    outcomes = [one.verdict.verdict if one.verdict and not one.verdict.refused else None for one in found]
+    if any(one.wrong for one in found):
+        return None
+    if Outcome.REGRESSED in outcomes:
+        return Label.REGRESSED
+    if None in outcomes or Outcome.INCONCLUSIVE in outcomes:
+        return None
+    return Label.IMPROVED if Outcome.IMPROVED in outcomes else Label.UNCHANGED
+
+
+def _conclusion(found: Sequence[Measured], description: Description | None, rules: Policy) -> Conclusion:
+    """Failure for what blocks; success only where every GPU was measured and the verdict is certain."""
+    at_fault = any(one.failure and one.failure.fault in (Fault.BUILD, Fault.OUTPUT) for one in found)
+    regressed = any(one.verdict and one.verdict.verdict is Outcome.REGRESSED for one in found)
+    if at_fault or regressed or any(one.wrong for one in found):
+        return "failure"
+    if description and description.blocks:
+        return "failure"
+    if any(one.record and static.exit_code(static.judge(one.record.resources, rules.static)) for one in found):
+        return "failure"
+    if rules.template.block_contradicted_claim and _contradicted(found):
+        return "failure"
+    return "neutral" if _label(found) is None else "success"
+
+
+def _contradicted(found: Sequence[Measured]) -> bool:
+    return any(one.finding is assess.Finding.CONTRADICTED for each in found for one in each.assessed)
+
+
+def _claim_lines(found: Sequence[Measured]) -> list[Line]:
+    """Each claim beside the measurement of each GPU that judged it."""
+    judged = [one for one in found if one.verdict]
+    if len(judged) == 1:
+        return [assessed.line for assessed in judged[0].assessed]
+    return [
+        (*assessed.line[:1], " ", Code(one.label), ":", *assessed.line[1:])
+        for one in judged
+        for assessed in one.assessed
+    ]
+
+
+def _description_lines(description: Description | None) -> list[Line]:
+    """What the description lacks, and what in it was not understood."""
+    if description is None:
+        return []
+    blocking = [missing for missing in description.missing if missing.blocks]
+    lines: list[Line] = [
+        (Mark.SLIGHT, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
+        for one in blocking
+    ]
+    others = [missing.part.heading.lstrip("# ") for missing in description.missing if not missing.blocks]
+    if others:
+        lines.append((Mark.UNKNOWN, f" the description lacks: {', '.join(others)}"))
+    return lines + [(Mark.UNKNOWN, " claim not understood: ", Code(line, most=120)) for line in description.unread[:3]]
+
+
+# Lines of the change -------------------------------------------------------------------------------------------------
+
+
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_COMPILER = re.compile(r"(?P<path>[\w./-]+\.(?:cuh?|cpp|h|hpp|py))[:(](?P<line>\d{1,7})")
+
+
+def line_notes(said: Said, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]) -> tuple[Annotation, ...]:
+    """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
+
+    One for each run of changed lines where something regressed, is wrong or is faster; a compiler's error stands at its
+    own line. Where nothing changed there is nothing to remark.
+    """
+    changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
+    found = [note for one in said.measured for note in _of_compiler(one, [path for path, _ in changed])]
+    remark = _remark(said)
+    if remark is not None:
+        level, message = remark
+        found += [
+            Annotation(path, start, end, level, said.title, message)
+            for path, patch in changed
+            for start, end in changed_lines(patch)
+        ]
+    return tuple(found[:MOST_ANNOTATIONS])
+
+
+def changed_lines(patch: str) -> list[tuple[int, int]]:
+    """First and last line, in the new file, of each run of added lines; where lines were only removed, the next one."""
+    runs: list[tuple[int, int]] = []
+    line, start, removed = 0, None, False
+    for text in [*patch.split("\n"), "@@ -0 +0 @@"]:
+        if text.startswith("+"):
+            start = line if start is None else start
+            line += 1
+            continue
+        if start is not None:
+            runs.append((start, line - 1))
+            start, removed = None, False
+        if text.startswith("-"):
+            removed = True
+        elif not text.startswith("\\"):
+            hunk = _HUNK.match(text)
+            # At the end of a hunk the line that follows may not exist.
+            at = line - 1 if hunk else line
+            if removed and at > 0:
+                runs.append((at, at))
+            removed = False
+            line = int(hunk[1]) if hunk else line + 1
+    return runs
+
+
+def _remark(said: Said) -> tuple[Level, str] | None:
+    if any(one.wrong for one in said.measured):
+        return "failure", "The kernel's output differs from the oracle's. The comment names the first case."
+    news = [
+        f"{one.label}: {case.id}: {case.sentence}"
+        for one in said.measured
+        if one.verdict
+        for case in one.verdict.cases
+        if case.verdict in (Outcome.REGRESSED, Outcome.IMPROVED)
+    ]
+    if not news:
+        return None
+    more = f" And {len(news) - 5} more." if len(news) > 5 else ""
+    return ("warning" if said.label is Label.REGRESSED else "notice"), "; ".join(news[:5]) + "." + more
+
+
+def _of_compiler(one: Measured, paths: Sequence[str]) -> list[Annotation]:
+    """The compiler's first error, where it names a changed file."""
+    if one.failure is None or one.failure.fault is not Fault.BUILD:
+        return []
+    found = _COMPILER.search(one.failure.message)
+    path = next((path for path in paths if found and path.endswith(found["path"].lstrip("./"))), None)
+    if found is None or path is None:
+        return []
+    line = int(found["line"])
+    return [Annotation(path, line, line, "failure", "Does not compile", one.failure.message)]

@@ -1,0 +1,61 @@
+"""What GitHub itself says of a workflow run: `kernelgate fetch` writes it, `kernelgate report --from` goes by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from bench.errors import UsageError
+from bench.record import Model
+
+TARGET = "target.json"
+
+
+class Job(Model):
+    """A job of the run, how it ended, and the step where it stopped."""
+
+    name: str
+    conclusion: str
+    step: str | None = None
+
+
+class Target(Model):
+    """What GitHub says of the run; everything here comes from the API."""
+
+    schema_: Annotated[Literal["kernelgate.target/1"], Field(alias="schema")] = "kernelgate.target/1"
+    repository: str
+    pull_request: int | None = None
+    head_sha: str
+    base_sha: str | None = None
+    """The merge base of the pull request."""
+    run_id: int
+    run_attempt: int
+    run_url: str
+    conclusion: str | None = None
+    no_pull_request: str | None = None
+    """Why no pull request was found."""
+    changes_judges: bool = False
+    """The pull request changes what measures it, so that its records prove nothing."""
+    refused: tuple[str, ...] = ()
+    """Artifacts that were refused, and why."""
+    failed: tuple[Job, ...] = ()
+    measured: bool = True
+    """Whether a job that measures was started at all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+
+def write_target(target: Target, folder: Path) -> None:
+    """Puts it beside the records."""
+    (folder / TARGET).write_text(target.model_dump_json(by_alias=True, indent=2) + "\n", encoding="utf-8")
+
+
+def read_target(folder: Path) -> Target:
+    """What `fetch` wrote. Raises UsageError where it did not."""
+    path = folder / TARGET
+    try:
+        return Target.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise UsageError(f"{path} is not what `kernelgate fetch` writes: {type(error).__name__}") from None

@@ -1,0 +1,274 @@
+"""Taking in a run: whose it is comes from GitHub, what it left behind from nobody one could trust."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Desk
+from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
+
+from bench import record
+from bench.errors import UsageError
+from ci import artifact
+from ci.cli import run as kernelgate
+from ci.fetch import fetch
+from ci.github import GitHubError
+from ci.target import Target, read_target
+
+SLOWER = record.to_json(EXAMPLES["slower"]().record).encode()
+RECORD = {"run.json": SLOWER}
+
+
+def taken(desk: Desk, tmp_path: Path, run_id: int, **known: object) -> tuple[Target, list[str]]:
+    target = fetch(desk.bot, run_id, tmp_path / "in", **known)  # type: ignore[arg-type]
+    assert read_target(tmp_path / "in") == target
+    return target, sorted(path.name for path in (tmp_path / "in").iterdir() if path.name != "target.json")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def test_a_run_of_a_pull_request_is_taken_in(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, number=7)
+    run = desk.github.add_run(pull)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    desk.github.add_artifact(run, "kernelgate-files-l4", {"page.html": b"<script>"})
+    target, files = taken(desk, folder, run["id"])
+    assert (target.pull_request, target.head_sha, target.base_sha) == (7, HEAD_SHA, BASE_SHA)
+    assert (target.refused, files) == ((), ["l4.run.json"])
+    assert record.read(folder / "in" / "l4.run.json") == EXAMPLES["slower"]().record
+
+
+def test_a_forks_run_is_found_by_its_head_commit(desk: Desk, folder: Path) -> None:
+    # GitHub itself names no pull request for such a run.
+    desk.github.open_pull(head_sha="1" * 40, head_ref="other")
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="fork/kernels", number=7)
+    run = desk.github.add_run(pull)
+    assert run["pull_requests"] == []
+    assert taken(desk, folder, run["id"])[0].pull_request == 7
+
+
+def test_the_verb_hands_on_what_was_found(
+    desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["fetch", "--run-id", str(run["id"]), "-o", str(folder / "in")]) == 0
+    assert desk.outputs == {"pull_request": "1", "head_sha": HEAD_SHA, "records": "1"}
+    assert "s3cret" not in capsys.readouterr().out
+
+
+# Which pull request --------------------------------------------------------------------------------------------------
+
+
+def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, head_repository="fork/kernels")
+    run = desk.github.add_run(pull)
+    pull.head_repository = "fork/other-kernels"
+    target, _ = taken(desk, folder, run["id"])
+    assert (target.pull_request, target.no_pull_request) == (None, "no pull request has the commit of this run")
+
+
+def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA)
+    run = desk.github.add_run(pull)
+    pull.head_sha = "e" * 40
+    target, _ = taken(desk, folder, run["id"])
+    assert (target.pull_request, target.head_sha) == (1, HEAD_SHA)
+
+
+def test_a_closed_one_is_found_and_an_open_one_preferred(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, state="closed")
+    run = desk.github.add_run(pull)
+    assert taken(desk, folder, run["id"])[0].pull_request == 1
+    desk.github.open_pull(head_sha=HEAD_SHA)
+    assert taken(desk, folder, run["id"])[0].pull_request == 2
+
+
+def test_two_pull_requests_with_one_head_are_told_from_neither(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA)
+    desk.github.open_pull(head_sha=HEAD_SHA, base_ref="release")
+    target, _ = taken(desk, folder, desk.github.add_run(pull)["id"])
+    assert target.pull_request is None
+    assert target.no_pull_request == "pull requests 2, 1 have the same head, so which one was measured is not known"
+
+
+def test_a_fork_that_is_gone(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), head_repository=None)
+    assert taken(desk, folder, run["id"])[0].no_pull_request == "the repository that the change came from is gone"
+    # GitHub sends null here, though its description knows no such case.
+    desk.github.problems.clear()
+
+
+def test_a_run_of_another_event_has_none(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), event="push")
+    assert "started by push" in str(taken(desk, folder, run["id"])[0].no_pull_request)
+
+
+def test_who_authorised_a_run_says_which_commit(desk: Desk, folder: Path) -> None:
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
+    run = desk.github.add_run(event="issue_comment", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"], pull_request=1, head_sha=HEAD_SHA)
+    assert (target.pull_request, target.head_sha, files) == (1, HEAD_SHA, ["l4.run.json"])
+    with pytest.raises(UsageError, match="given together"):
+        fetch(desk.bot, run["id"], folder / "x", pull_request=1)
+
+
+# Attacks -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_for_another_pull_request_never_gets_there(desk: Desk, folder: Path) -> None:
+    victim = desk.github.open_pull(head_sha="e" * 40, head_ref="victim")
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="mallory/kernels")
+    content = json.loads(SLOWER)
+    content["subject"] |= {"pull_request": victim.number, "head_sha": victim.head_sha}
+    run = desk.github.add_run(pull)
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": json.dumps(content).encode()})
+    target, files = taken(desk, folder, run["id"])
+    assert (target.pull_request, files) == (pull.number, [])
+    assert "the record is of another commit" in target.refused[0]
+
+
+def test_a_base_of_the_authors_choice_is_refused(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40)
+    desk.github.merge_bases["d" * 40, HEAD_SHA] = "c" * 40
+    run = desk.github.add_run(pull)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"])
+    assert (files, target.base_sha) == ([], "c" * 40)
+    assert "another base commit" in target.refused[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["kernelgate-record-", "kernelgate-record-../x", "kernelgate-record-L4", "kernelgate-record-l4\n::x"]
+)
+def test_a_label_that_is_none_is_refused(desk: Desk, folder: Path, name: str) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, name, RECORD)
+    target, files = taken(desk, folder, run["id"])
+    assert files == []
+    assert "no GPU label looks like that" in target.refused[0]
+
+
+def test_a_path_in_the_archive_leaves_the_folder_alone(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"../../evil.json": b"{}"})
+    target, files = taken(desk, folder, run["id"])
+    assert files == []
+    assert "'../../evil.json'" in target.refused[0]
+    assert [path.name for path in folder.iterdir()] == ["in"] or {path.name for path in folder.iterdir()} == {
+        "in",
+        "outputs",
+        "summary.md",
+    }
+
+
+def test_sizes_are_limited_whatever_github_says_of_them(
+    desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifact, "MOST_ARCHIVE", 1000)
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-a", RECORD)
+    desk.github.add_artifact(run, "kernelgate-record-b", RECORD, size_in_bytes=10)
+    target, files = taken(desk, folder, run["id"])
+    assert files == []
+    assert "bytes, more than 1000" in target.refused[0]
+    assert "more than 1000 bytes came" in target.refused[1]
+
+
+def test_many_artifacts_are_not_all_downloaded(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    for number in range(150):
+        desk.github.add_artifact(run, f"kernelgate-record-x{number}", b"no zip")
+    target, _ = taken(desk, folder, run["id"])
+    downloads = [said for said in desk.github.requests if said.path.startswith("/blob/")]
+    assert len(downloads) == 16
+    assert len(target.refused) == 150
+
+
+def test_two_of_one_name_and_expired_ones_are_refused(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    for _ in range(2):
+        desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    desk.github.add_artifact(run, "kernelgate-record-old", RECORD, expired=True)
+    target, files = taken(desk, folder, run["id"])
+    assert files == ["l4.run.json"]
+    assert [why.split(" ", 2)[2] for why in target.refused] == [
+        "is refused: there are two of that name",
+        "has expired",
+    ]
+
+
+def test_other_bytes_than_were_uploaded_are_not_taken(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD, digest="sha256:" + "0" * 64)
+    with pytest.raises(GitHubError, match="ContentDecodingError"):
+        fetch(desk.bot, run["id"], folder / "in")
+
+
+@pytest.mark.parametrize(
+    ("files", "changes"),
+    [
+        ([{"filename": "csrc/k.cu"}], False),
+        ([{"filename": "csrc/k.cu"}, {"filename": ".github/workflows/performance.yml"}], True),
+        ([{"filename": "elsewhere.yml", "previous_filename": ".github/workflows/performance.yml"}], True),
+        ([{"filename": ".github/actions/setup/action.yml"}], True),
+        ([{"filename": ".github/pull_request_template.md"}], False),
+    ],
+)
+def test_a_change_to_the_workflows_is_seen(
+    desk: Desk, folder: Path, files: list[dict[str, str]], changes: bool
+) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=files))
+    assert taken(desk, folder, run["id"])[0].changes_judges is changes
+
+
+def test_a_change_too_large_to_list_could_hide_anything(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, files=[{"filename": "csrc/k.cu"}], changed_files=4000)
+    assert taken(desk, folder, desk.github.add_run(pull)["id"])[0].changes_judges
+
+
+def test_the_token_goes_to_github_only(desk: Desk, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    desk.github.fault("GET", "/blob/.*", status=503, message="no")
+    taken(desk, folder, run["id"])
+    # The fake notes a problem where the token arrives at the other host; its address is in no log.
+    printed = capsys.readouterr().out
+    assert "trying again" in printed
+    assert "s3cret" not in printed
+    assert desk.github.token not in printed
+
+
+# Jobs and bad days ---------------------------------------------------------------------------------------------------
+
+
+def test_jobs_that_failed_are_named_with_their_step(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), conclusion="failure")
+    desk.github.add_job(run, "plan", "success", ("plan", "success"))
+    desk.github.add_job(run, "measure (l4) / measure", "failure", ("admit", "success"), ("doctor", "failure"))
+    target, _ = taken(desk, folder, run["id"])
+    assert [(job.name, job.conclusion, job.step) for job in target.failed] == [
+        ("measure (l4) / measure", "failure", "doctor")
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", ["/actions/runs/.*", "/pulls", "/compare/.*", "/actions/artifacts/.*", "/blob/.*", ".*/jobs", ".*/files"]
+)
+@pytest.mark.parametrize(
+    "fault", [{"status": 502}, {"drop": "before"}, {"status": 429, "headers": {"Retry-After": "2"}}]
+)
+def test_bad_days_only_take_longer(desk: Desk, folder: Path, path: str, fault: dict[str, object]) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    desk.github.fault("GET", path, **fault)
+    assert taken(desk, folder, run["id"])[1] == ["l4.run.json"]
+    assert len(desk.slept) == 1

@@ -1,0 +1,888 @@
+"""A GitHub that lives in this process: it keeps comments, checks, labels and pulls, and has bad days on request.
+
+    with FakeGitHub() as github:
+        pull = github.open_pull(head_sha="…")
+        github.fault("POST", "/issues/.*/comments", status=502, times=2)
+        …  # talk to github.url, as repository github.repository
+        assert github.comments == …
+
+Every request that is taken and its answer are held against GitHub's own OpenAPI description
+(`github_openapi.json.gz`, see `cut_descriptions.py`). What does not fit is collected in `github.problems`, and leaving
+the block with one raises. Answers start from GitHub's own examples in that description. A fault that answers for GitHub
+is not checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import functools
+import gzip
+import hashlib
+import io
+import json
+import re
+import stat
+import sys
+import threading
+import time
+import traceback
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from openapi_core import OpenAPI
+from openapi_core.testing import MockRequest, MockResponse
+
+HERE = Path(__file__).parent
+PREFIX = "/repos/{owner}/{repo}"
+BOT = "github-actions[bot]"
+MOST_COMMENT = 65_536
+"""Characters of a comment; GitHub's description does not say it, GitHub refuses more."""
+ALL_PERMISSIONS = {
+    "actions": "read",
+    "checks": "write",
+    "contents": "write",
+    "issues": "write",
+    "pull-requests": "write",
+}
+DENIED = {"message": "Resource not accessible by integration", "documentation_url": "https://docs.github.com/rest"}
+NOT_FOUND = {"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}
+
+Json = dict[str, Any]
+
+
+@functools.cache
+def description() -> Json:
+    loaded: Json = json.loads(gzip.decompress((HERE / "github_openapi.json.gz").read_bytes()))
+    return loaded
+
+
+@functools.cache
+def specification() -> OpenAPI:
+    return OpenAPI.from_dict(description())
+
+
+def example(name: str) -> Any:
+    """A fresh copy of one of GitHub's examples."""
+    return copy.deepcopy(description()["components"]["examples"][name]["value"])
+
+
+def event(name: str) -> Json:
+    """A fresh copy of one of GitHub's example payloads, such as "issue_comment.created"."""
+    published = json.loads(gzip.decompress((HERE / "webhook_examples.json.gz").read_bytes()))
+    payload: Json = published["events"][name]
+    return payload
+
+
+@dataclass
+class Pull:
+    number: int
+    head_sha: str
+    base_sha: str
+    head_ref: str = "faster-softmax"
+    base_ref: str = "main"
+    head_repository: str | None = None
+    """A fork's full name, the repository's own, or None for a fork that was deleted."""
+    state: str = "open"
+    draft: bool = False
+    locked: bool = False
+    title: str = "Widen the loads"
+    body: str | None = ""
+    author: str = "octocat"
+    author_type: str = "User"
+    pushed_at: str = "2026-11-20T09:00:00Z"
+    """When the repository of the head last had a push."""
+    labels: list[str] = field(default_factory=list)
+    files: list[Json] = field(default_factory=list)
+    changed_files: int | None = None
+    """What GitHub says the number of changed files is; default: as many as there are."""
+
+
+@dataclass
+class Fault:
+    """What goes wrong, how often; `skip` requests pass before it begins."""
+
+    method: str
+    path: str
+    times: int = 1
+    skip: int = 0
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    message: str = "Server Error"
+    drop: str | None = None
+    """"before": the connection closes and nothing was done; "after": it was done, and the answer is lost."""
+    hold_s: float = 0.0
+    before: Callable[[], None] | None = None
+    """Runs before the request is handled, as if somebody else had been quicker."""
+    after: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass
+class Answer:
+    status: int
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[..., Answer]
+ROUTES: list[tuple[str, str, re.Pattern[str], str, Handler]] = []
+
+
+def route(method: str, path: str, needs: str) -> Callable[[Handler], Handler]:
+    """`needs`: the permission, such as "checks: write"; "|" where one of several is enough."""
+
+    def register(handler: Handler) -> Handler:
+        names = re.findall(r"\{(\w+)\}", path)
+        pattern = re.escape(PREFIX + path)
+        for name in ["owner", "repo", *names]:
+            wide = name in ("path", "ref") and path.endswith(f"{{{name}}}")
+            pattern = pattern.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{'.+' if wide else '[^/]+'})")
+        ROUTES.append((method, path, re.compile(pattern), needs, handler))
+        return handler
+
+    return register
+
+
+class FakeGitHub:
+    """See the module. Everything it keeps is public and may be changed by a test at any time."""
+
+    def __init__(self, repository: str = "octo-org/kernels") -> None:
+        self.repository = repository
+        self.default_branch = "main"
+        self.login, self.login_type = BOT, "Bot"
+        self.token = "ghs_" + "t0ken" * 8
+        self.permissions = dict(ALL_PERMISSIONS)
+        self.pulls: dict[int, Pull] = {}
+        self.comments: dict[int, Json] = {}
+        """By id; each as GitHub shows it, with `issue_number` beside."""
+        self.checks: dict[int, Json] = {}
+        """By id; `annotations` holds those that were sent."""
+        self.reactions: list[tuple[int, str]] = []
+        self.repository_labels: dict[str, Json] = {}
+        self.collaborators: dict[str, str] = {}
+        """Login to admin, write, read or none; triage and maintain are role names of read and write."""
+        self.runs: dict[int, Json] = {}
+        self.jobs: dict[int, list[Json]] = {}
+        self.approvals: dict[int, dict[str, str]] = {}
+        """Run to {environment: who approved it}."""
+        self.artifacts: dict[int, Json] = {}
+        self.blobs: dict[int, bytes] = {}
+        self.refs: dict[str, str] = {"heads/main": "b" * 40}
+        self.files: dict[tuple[str, str], bytes] = {}
+        """(branch, path) to content."""
+        self.merge_bases: dict[tuple[str, str], str] = {}
+        self.requests: list[Request] = []
+        self.problems: list[str] = []
+        self.faults: list[Fault] = []
+        self._last_id = 1000
+        self._lock = threading.RLock()
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def __enter__(self) -> FakeGitHub:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        if kind is None and self.problems:
+            raise AssertionError("GitHub would not have taken this:\n" + "\n".join(self.problems))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a runner gives to a step."""
+        return {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_API_URL": self.url,
+            "GITHUB_SERVER_URL": "https://github.com",
+            "GITHUB_REPOSITORY": self.repository,
+            "GITHUB_TOKEN": self.token,
+        }
+
+    # What a test sets up -------------------------------------------------------------------------
+
+    def open_pull(self, **facts: Any) -> Pull:
+        number = facts.pop("number", 0) or max(self.pulls, default=0) + 1
+        pull = Pull(number, facts.pop("head_sha", "a" * 40), facts.pop("base_sha", "b" * 40), **facts)
+        if "head_repository" not in facts:
+            pull.head_repository = self.repository
+        self.pulls[number] = pull
+        return pull
+
+    def add_run(self, pull: Pull | None = None, **facts: Any) -> Json:
+        """A completed workflow run; of a fork's pull request unless the head lies in the repository."""
+        run = example("workflow-run")
+        run |= {"id": self.next_id(), "event": "pull_request", "status": "completed", "conclusion": "success"}
+        run |= {"run_attempt": 1, "path": ".github/workflows/performance.yml", "pull_requests": []}
+        run["repository"] = self._repository_reference(run["repository"], self.repository)
+        run["head_repository"] = self._repository_reference(run["head_repository"], self.repository)
+        if pull is not None:
+            run |= {"head_sha": pull.head_sha, "head_branch": pull.head_ref}
+            name = pull.head_repository or "ghost/kernels"
+            run["head_repository"] = self._repository_reference(run["head_repository"], name)
+        run |= facts
+        run["url"] = f"{self.url}/repos/{self.repository}/actions/runs/{run['id']}"
+        run |= {"artifacts_url": f"{run['url']}/artifacts", "jobs_url": f"{run['url']}/jobs"}
+        run["html_url"] = f"https://github.com/{self.repository}/actions/runs/{run['id']}"
+        self.runs[run["id"]] = run
+        self.jobs[run["id"]] = []
+        return run
+
+    def add_job(self, run: Json, name: str, conclusion: str, *steps: tuple[str, str]) -> None:
+        job = example("job-paginated")["jobs"][0]
+        job |= {"id": self.next_id(), "run_id": run["id"], "name": name, "conclusion": conclusion}
+        job["created_at"] = job["started_at"]  # GitHub's own example lacks this required key
+        job["created_at"] = job["started_at"]  # GitHub's own example lacks a required key here
+        job["steps"] = [
+            job["steps"][0] | {"name": step, "conclusion": ended, "number": number}
+            for number, (step, ended) in enumerate(steps, 1)
+        ]
+        self.jobs[run["id"]].append(job)
+
+    def add_artifact(self, run: Json, name: str, content: bytes | dict[str, bytes], **facts: Any) -> Json:
+        """An artifact of a run: a zip file's bytes, or the members of a well-formed one."""
+        data = content if isinstance(content, bytes) else zipped(content)
+        artifact = example("artifact-paginated")["artifacts"][0]
+        artifact |= {"id": self.next_id(), "name": name, "size_in_bytes": len(data), "expired": False}
+        artifact["digest"] = "sha256:" + hashlib.sha256(data).hexdigest()
+        artifact["workflow_run"] |= {"id": run["id"], "head_sha": run["head_sha"]}
+        artifact["archive_download_url"] = f"{self.url}/repos/{self.repository}/actions/artifacts/{artifact['id']}/zip"
+        artifact |= facts
+        self.artifacts[artifact["id"]] = artifact
+        self.blobs[artifact["id"]] = data
+        return artifact
+
+    def fault(self, method: str, path: str, **what: Any) -> Fault:
+        """Something goes wrong with requests whose method and path (below the repository) match."""
+        fault = Fault(method, path, **what)
+        self.faults.append(fault)
+        return fault
+
+    def rate_limit(self, method: str, path: str, secondary: bool = False, times: int = 1, wait_s: int = 7) -> Fault:
+        if secondary:
+            message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+            return self.fault(
+                method, path, status=403, message=message, times=times, headers={"Retry-After": str(wait_s)}
+            )
+        headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + wait_s)}
+        message = "API rate limit exceeded for installation ID 1234."
+        return self.fault(method, path, status=403, message=message, times=times, headers=headers)
+
+    # What a test looks at ------------------------------------------------------------------------
+
+    def comment(self, issue: int, body: str, author: str | None = None, author_type: str | None = None) -> Json:
+        """A new comment, by the bot unless `author` says otherwise."""
+        comment = example("issue-comment") | {"id": self.next_id(), "body": body, "issue_number": issue}
+        comment["user"] = self._user(author or self.login, author_type or (self.login_type if not author else "User"))
+        comment["html_url"] = f"https://github.com/{self.repository}/pull/{issue}#issuecomment-{comment['id']}"
+        comment["url"] = f"{self.url}/repos/{self.repository}/issues/comments/{comment['id']}"
+        self.comments[comment["id"]] = comment
+        return comment
+
+    def bodies(self, issue: int) -> list[str]:
+        return [comment["body"] for comment in self.comments.values() if comment["issue_number"] == issue]
+
+    def writes(self) -> list[str]:
+        """Method and path of every request that may change something."""
+        start = len(f"/repos/{self.repository}")
+        return [f"{said.method} {said.path[start:]}" for said in self.requests if said.method != "GET"]
+
+    def next_id(self) -> int:
+        with self._lock:
+            self._last_id += 1
+            return self._last_id
+
+    # What GitHub does ----------------------------------------------------------------------------
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a request that no fault caught."""
+        if request.path.startswith("/blob/"):
+            return self._blob(request)
+        if request.headers.get("authorization") != f"token {self.token}":
+            return Answer(401, {"message": "Bad credentials", "documentation_url": "https://docs.github.com/rest"})
+        for method, path, pattern, needs, handler in ROUTES:
+            found = pattern.fullmatch(request.path)
+            if method != request.method or found is None:
+                continue
+            values = {name: unquote(value) for name, value in found.groupdict().items()}
+            same = f"{values.pop('owner')}/{values.pop('repo')}" == self.repository
+            with self._lock:
+                if not same:
+                    answer = Answer(404, NOT_FOUND)
+                elif not self._allowed(needs):
+                    answer = Answer(403, DENIED)
+                else:
+                    answer = handler(self, request, **values)
+            self._check(request, path, values, answer)
+            return answer
+        self.problems.append(f"{request.method} {request.path}: the fake knows no such request")
+        return Answer(404, NOT_FOUND)
+
+    def _allowed(self, needs: str) -> bool:
+        levels = ("read", "write")
+        for need in needs.split("|"):
+            name, level = need.strip().split(": ")
+            held = self.permissions.get(name)
+            if held is not None and levels.index(held) >= levels.index(level):
+                return True
+        return False
+
+    def _check(self, request: Request, path: str, values: dict[str, str], answer: Answer) -> None:
+        """Holds both against the description; a refusal says nothing of the request's form."""
+        address = f"/repos/{self.repository}" + path
+        for name, value in values.items():
+            address = address.replace(f"{{{name}}}", quote(value, safe=""))
+        body = b"" if request.body is None else json.dumps(request.body).encode()
+        asked = MockRequest("https://api.github.com", request.method.lower(), address, args=request.query, data=body)
+        where = f"{request.method} {request.path}"
+        try:
+            if answer.status < 400:
+                specification().validate_request(asked)
+            if answer.status < 300 and answer.body is not None:
+                said = MockResponse(json.dumps(answer.body).encode(), answer.status)
+                specification().validate_response(asked, said)
+        except Exception as error:
+            faults = getattr(error.__cause__ or error, "schema_errors", ()) or [error.__cause__ or error]
+            said = [f"{getattr(one, 'json_path', '')} {getattr(one, 'message', one)}"[-300:] for one in faults]
+            self.problems.append(f"{where}: {'; '.join(said)}")
+
+    def _page(self, request: Request, items: list[Any], wrap: str | None = None) -> Answer:
+        size, page = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
+        shown = items[(page - 1) * size : page * size]
+        headers = {}
+        if len(items) > page * size:
+            query = "&".join(
+                f"{key}={quote(value)}" for key, value in (request.query | {"page": str(page + 1)}).items()
+            )
+            headers["Link"] = f'<{self.url}{request.path}?{query}>; rel="next"'
+        return Answer(200, shown if wrap is None else {"total_count": len(items), wrap: shown}, headers)
+
+    def _blob(self, request: Request) -> Answer:
+        if "authorization" in request.headers:
+            self.problems.append("the token was sent to the host that stores artifacts")
+        return Answer(200, self.blobs[int(request.path.split("/")[2])])
+
+    def _user(self, login: str, kind: str = "User") -> Json:
+        user: Json = example("issue-comment")["user"]
+        return user | {"login": login, "type": kind}
+
+    def _repository_reference(self, like: Json, full_name: str) -> Json:
+        owner, name = full_name.split("/")
+        number = int(hashlib.sha256(full_name.encode()).hexdigest()[:6], 16)
+        like = copy.deepcopy(like) | {"full_name": full_name, "name": name, "id": number}
+        like["owner"] = like["owner"] | {"login": owner}
+        like["url"] = f"{self.url}/repos/{full_name}"
+        return like
+
+    def show_pull(self, pull: Pull, whole: bool) -> Json:
+        """A pull request as GitHub shows it, alone or (not `whole`) in a list."""
+        shown: Json = example("pull-request") if whole else example("pull-request-simple-items")[0]
+        shown |= {
+            "number": pull.number,
+            "state": pull.state,
+            "draft": pull.draft,
+            "locked": pull.locked,
+            "title": pull.title,
+            "body": pull.body,
+            "user": self._user(pull.author, pull.author_type),
+            "labels": [self._label(name) for name in pull.labels],
+            "html_url": f"https://github.com/{self.repository}/pull/{pull.number}",
+            "url": f"{self.url}/repos/{self.repository}/pulls/{pull.number}",
+            "issue_url": f"{self.url}/repos/{self.repository}/issues/{pull.number}",
+        }
+        if "requested_teams" in shown:
+            shown["requested_teams"] = []  # GitHub's own example lacks a required key here
+        if whole:
+            shown["changed_files"] = len(pull.files) if pull.changed_files is None else pull.changed_files
+        for end, ref, sha, name in (
+            ("head", pull.head_ref, pull.head_sha, pull.head_repository),
+            ("base", pull.base_ref, pull.base_sha, self.repository),
+        ):
+            owner = (name or "ghost/").split("/")[0]
+            shown[end] |= {"ref": ref, "sha": sha, "label": f"{owner}:{ref}"}
+            shown[end]["repo"] = self._repository_reference(shown["base"]["repo"], name) if name else None
+            if name:
+                shown[end]["repo"]["pushed_at"] = pull.pushed_at
+        return shown
+
+    def _label(self, name: str) -> Json:
+        known = self.repository_labels.get(name, {})
+        return example("label") | {"name": name} | known
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    """A well-formed zip file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            entry = zipfile.ZipInfo(name, (2026, 11, 20, 10, 0, 0))
+            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, data)
+    return buffer.getvalue()
+
+
+# The requests --------------------------------------------------------------------------------------------------------
+
+
+@route("GET", "", needs="contents: read | pull-requests: read")
+def _repository(github: FakeGitHub, _: Request) -> Answer:
+    shown = example("full-repository-default-response") | {"language": None}
+    for key in ("source", "parent", "template_repository"):
+        shown.pop(key, None)  # GitHub's own example lacks required keys in them
+    return Answer(
+        200, github._repository_reference(shown, github.repository) | {"default_branch": github.default_branch}
+    )
+
+
+@route("GET", "/pulls", needs="pull-requests: read")
+def _list_pulls(github: FakeGitHub, request: Request) -> Answer:
+    wanted = request.query.get("state", "open")
+    pulls = [pull for pull in github.pulls.values() if wanted in ("all", pull.state)]
+    if "head" in request.query:
+        owner, _, ref = request.query["head"].partition(":")
+        pulls = [p for p in pulls if p.head_ref == ref and (p.head_repository or "").split("/")[0] == owner]
+    if "base" in request.query:
+        pulls = [pull for pull in pulls if pull.base_ref == request.query["base"]]
+    return github._page(request, [github.show_pull(pull, whole=False) for pull in reversed(pulls)])
+
+
+@route("POST", "/pulls", needs="pull-requests: write")
+def _create_pull(github: FakeGitHub, request: Request) -> Answer:
+    said = request.body
+    if any(pull.head_ref == said["head"] and pull.state == "open" for pull in github.pulls.values()):
+        error = {"resource": "PullRequest", "code": "custom", "message": "A pull request already exists"}
+        return Answer(422, _invalid(error))
+    pull = github.open_pull(
+        head_ref=said["head"],
+        base_ref=said["base"],
+        title=said["title"],
+        body=said.get("body"),
+        head_sha=github.refs[f"heads/{said['head']}"],
+        author=github.login,
+        author_type=github.login_type,
+    )
+    return Answer(201, github.show_pull(pull, whole=True))
+
+
+@route("GET", "/pulls/{pull_number}", needs="pull-requests: read")
+def _get_pull(github: FakeGitHub, _: Request, pull_number: str) -> Answer:
+    pull = github.pulls.get(int(pull_number))
+    return Answer(404, NOT_FOUND) if pull is None else Answer(200, github.show_pull(pull, whole=True))
+
+
+@route("PATCH", "/pulls/{pull_number}", needs="pull-requests: write")
+def _edit_pull(github: FakeGitHub, request: Request, pull_number: str) -> Answer:
+    pull = github.pulls[int(pull_number)]
+    pull.title = request.body.get("title", pull.title)
+    pull.body = request.body.get("body", pull.body)
+    return Answer(200, github.show_pull(pull, whole=True))
+
+
+@route("GET", "/pulls/{pull_number}/files", needs="pull-requests: read")
+def _list_files(github: FakeGitHub, request: Request, pull_number: str) -> Answer:
+    like = example("diff-entry-items")[0]
+    return github._page(request, [like | file for file in github.pulls[int(pull_number)].files])
+
+
+@route("GET", "/issues/{issue_number}/comments", needs="issues: read | pull-requests: read")
+def _list_comments(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
+    found = [comment for comment in github.comments.values() if comment["issue_number"] == int(issue_number)]
+    return github._page(request, sorted(map(_bare, found), key=lambda comment: comment["id"]))
+
+
+@route("POST", "/issues/{issue_number}/comments", needs="issues: write | pull-requests: write")
+def _create_comment(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
+    pull = github.pulls.get(int(issue_number))
+    if pull is None:
+        return Answer(404, NOT_FOUND)
+    if pull.locked:
+        return Answer(403, {"message": "Unable to create comment because issue is locked."})
+    if len(request.body["body"]) > MOST_COMMENT:
+        return Answer(422, _too_long())
+    return Answer(201, _bare(github.comment(pull.number, request.body["body"])))
+
+
+@route("GET", "/issues/comments/{comment_id}", needs="issues: read | pull-requests: read")
+def _get_comment(github: FakeGitHub, _: Request, comment_id: str) -> Answer:
+    found = github.comments.get(int(comment_id))
+    return Answer(404, NOT_FOUND) if found is None else Answer(200, _bare(found))
+
+
+@route("PATCH", "/issues/comments/{comment_id}", needs="issues: write | pull-requests: write")
+def _edit_comment(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
+    found = github.comments.get(int(comment_id))
+    if found is None:
+        return Answer(404, NOT_FOUND)
+    if len(request.body["body"]) > MOST_COMMENT:
+        return Answer(422, _too_long())
+    found["body"] = request.body["body"]
+    return Answer(200, _bare(found))
+
+
+@route("DELETE", "/issues/comments/{comment_id}", needs="issues: write | pull-requests: write")
+def _delete_comment(github: FakeGitHub, _: Request, comment_id: str) -> Answer:
+    if github.comments.pop(int(comment_id), None) is None:
+        return Answer(404, NOT_FOUND)
+    return Answer(204)
+
+
+@route("GET", "/issues/comments/{comment_id}/reactions", needs="issues: read | pull-requests: read")
+def _list_reactions(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
+    found = [content for id_, content in github.reactions if id_ == int(comment_id)]
+    return github._page(request, [example("reaction") | {"content": content} for content in found])
+
+
+@route("POST", "/issues/comments/{comment_id}/reactions", needs="issues: write | pull-requests: write")
+def _react(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
+    if int(comment_id) not in github.comments:
+        return Answer(404, NOT_FOUND)
+    reaction = (int(comment_id), request.body["content"])
+    old = reaction in github.reactions
+    if not old:
+        github.reactions.append(reaction)
+    return Answer(200 if old else 201, example("reaction") | {"content": reaction[1]})
+
+
+@route("GET", "/issues/{issue_number}", needs="issues: read | pull-requests: read")
+def _get_issue(github: FakeGitHub, _: Request, issue_number: str) -> Answer:
+    shown = example("issue") | {"number": int(issue_number)}
+    shown["url"] = f"{github.url}/repos/{github.repository}/issues/{issue_number}"
+    return Answer(200, shown)
+
+
+@route("GET", "/issues/{issue_number}/labels", needs="issues: read | pull-requests: read")
+def _list_labels(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
+    return github._page(request, [github._label(name) for name in github.pulls[int(issue_number)].labels])
+
+
+@route("POST", "/issues/{issue_number}/labels", needs="issues: write | pull-requests: write")
+def _add_labels(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
+    pull = github.pulls[int(issue_number)]
+    pull.labels += [name for name in request.body["labels"] if name not in pull.labels]
+    return Answer(200, [github._label(name) for name in pull.labels])
+
+
+@route("DELETE", "/issues/{issue_number}/labels/{name}", needs="issues: write | pull-requests: write")
+def _remove_label(github: FakeGitHub, _: Request, issue_number: str, name: str) -> Answer:
+    pull = github.pulls[int(issue_number)]
+    if name not in pull.labels:
+        return Answer(404, {"message": "Label does not exist", "documentation_url": "https://docs.github.com/rest"})
+    pull.labels.remove(name)
+    return Answer(200, [github._label(left) for left in pull.labels])
+
+
+@route("POST", "/labels", needs="issues: write | pull-requests: write")
+def _create_label(github: FakeGitHub, request: Request) -> Answer:
+    if request.body["name"] in github.repository_labels:
+        return Answer(422, _invalid({"resource": "Label", "code": "already_exists", "field": "name"}))
+    github.repository_labels[request.body["name"]] = request.body
+    return Answer(201, github._label(request.body["name"]))
+
+
+@route("POST", "/check-runs", needs="checks: write")
+def _create_check(github: FakeGitHub, request: Request) -> Answer:
+    check = example("check-run-example-of-completed-conclusion") | {"id": github.next_id(), "annotations": []}
+    check["output"] = {
+        "title": None,
+        "summary": None,
+        "text": None,
+        "annotations_count": 0,
+        "annotations_url": "https://x.test",
+    }
+    check["url"] = f"{github.url}/repos/{github.repository}/check-runs/{check['id']}"
+    github.checks[check["id"]] = check
+    return Answer(201, _change_check(check, request.body))
+
+
+@route("GET", "/check-runs/{check_run_id}", needs="checks: read")
+def _get_check(github: FakeGitHub, _: Request, check_run_id: str) -> Answer:
+    found = github.checks.get(int(check_run_id))
+    return Answer(404, NOT_FOUND) if found is None else Answer(200, _bare(found))
+
+
+@route("PATCH", "/check-runs/{check_run_id}", needs="checks: write")
+def _edit_check(github: FakeGitHub, request: Request, check_run_id: str) -> Answer:
+    found = github.checks.get(int(check_run_id))
+    return Answer(404, NOT_FOUND) if found is None else Answer(200, _change_check(found, request.body))
+
+
+@route("GET", "/commits/{ref}/check-runs", needs="checks: read")
+def _list_checks(github: FakeGitHub, request: Request, ref: str) -> Answer:
+    found = [check for check in github.checks.values() if check["head_sha"] == ref]
+    if "check_name" in request.query:
+        found = [check for check in found if check["name"] == request.query["check_name"]]
+    return github._page(request, [_bare(check) for check in reversed(found)], "check_runs")
+
+
+@route("GET", "/commits/{ref}", needs="contents: read")
+def _get_commit(github: FakeGitHub, _: Request, ref: str) -> Answer:
+    known = [github.refs.get(f"{kind}/{ref}") for kind in ("heads", "tags")]
+    head = github.refs[f"heads/{github.default_branch}"] if ref == "HEAD" else None
+    sha = next((found for found in (*known, head) if found), ref if re.fullmatch("[0-9a-f]{40}", ref) else None)
+    if sha is None:
+        return Answer(422, {"message": f"No commit found for SHA: {ref}"})
+    return Answer(200, example("commit") | {"sha": sha, "files": []})
+
+
+@route("GET", "/compare/{basehead}", needs="contents: read")
+def _compare(github: FakeGitHub, _: Request, basehead: str) -> Answer:
+    base, _dots, head = basehead.partition("...")
+    shown = example("commit-comparison")
+    shown["merge_base_commit"]["sha"] = github.merge_bases.get((base, head), base)
+    return Answer(200, shown)
+
+
+@route("GET", "/collaborators/{username}/permission", needs="contents: read")
+def _permission(github: FakeGitHub, _: Request, username: str) -> Answer:
+    held = github.collaborators.get(username, "none")
+    shown = example("repository-collaborator-permission-response-if-user-has-admin-permissions")
+    legacy = {"maintain": "write", "triage": "read"}.get(held, held)
+    shown["user"] |= {"login": username, "role_name": held}  # GitHub's own example lacks a required key here
+    return Answer(200, shown | {"permission": legacy, "role_name": held})
+
+
+@route("GET", "/actions/runs", needs="actions: read")
+def _list_runs(github: FakeGitHub, request: Request) -> Answer:
+    found = [run for run in github.runs.values() if run["head_sha"] == request.query.get("head_sha", run["head_sha"])]
+    return github._page(request, found, "workflow_runs")
+
+
+@route("GET", "/actions/runs/{run_id}", needs="actions: read")
+def _get_run(github: FakeGitHub, _: Request, run_id: str) -> Answer:
+    run = github.runs.get(int(run_id))
+    return Answer(404, NOT_FOUND) if run is None else Answer(200, run)
+
+
+@route("GET", "/actions/runs/{run_id}/approvals", needs="actions: read")
+def _list_approvals(github: FakeGitHub, _: Request, run_id: str) -> Answer:
+    [review] = example("environment-approvals-items")
+    [environment] = review["environments"]
+    return Answer(
+        200,
+        [
+            review | {"user": github._user(login), "environments": [environment | {"name": name}]}
+            for name, login in github.approvals.get(int(run_id), {}).items()
+        ],
+    )
+
+
+@route("GET", "/actions/runs/{run_id}/jobs", needs="actions: read")
+def _list_jobs(github: FakeGitHub, request: Request, run_id: str) -> Answer:
+    return github._page(request, github.jobs.get(int(run_id), []), "jobs")
+
+
+@route("GET", "/actions/runs/{run_id}/artifacts", needs="actions: read")
+def _list_artifacts(github: FakeGitHub, request: Request, run_id: str) -> Answer:
+    found = [one for one in github.artifacts.values() if one["workflow_run"]["id"] == int(run_id)]
+    return github._page(request, found, "artifacts")
+
+
+@route("GET", "/actions/artifacts/{artifact_id}/{archive_format}", needs="actions: read")
+def _download(github: FakeGitHub, _: Request, artifact_id: str, archive_format: str) -> Answer:
+    artifact = github.artifacts.get(int(artifact_id))
+    if artifact is None or archive_format != "zip":
+        return Answer(404, NOT_FOUND)
+    if artifact["expired"]:
+        return Answer(410, {"message": "Artifact has expired", "documentation_url": "https://docs.github.com/rest"})
+    # Another host than the API's, as with GitHub: the token must not follow.
+    other = f"http://localhost:{urlsplit(github.url).port}/blob/{artifact_id}?sig=s3cret"
+    return Answer(302, None, {"Location": other})
+
+
+@route("GET", "/git/ref/{ref}", needs="contents: read")
+def _get_ref(github: FakeGitHub, _: Request, ref: str) -> Answer:
+    return Answer(200, _ref(github, ref)) if ref in github.refs else Answer(404, NOT_FOUND)
+
+
+@route("POST", "/git/refs", needs="contents: write")
+def _create_ref(github: FakeGitHub, request: Request) -> Answer:
+    name = request.body["ref"].removeprefix("refs/")
+    if name in github.refs:
+        return Answer(422, _invalid({"resource": "Reference", "code": "already_exists", "field": "ref"}))
+    github.refs[name] = request.body["sha"]
+    branch = name.removeprefix("heads/")
+    for (known, path), data in list(github.files.items()):
+        if known == github.default_branch:
+            github.files[branch, path] = data
+    return Answer(201, _ref(github, name))
+
+
+@route("PATCH", "/git/refs/{ref}", needs="contents: write")
+def _move_ref(github: FakeGitHub, request: Request, ref: str) -> Answer:
+    github.refs[ref] = request.body["sha"]
+    branch = ref.removeprefix("heads/")
+    for (known, path), data in list(github.files.items()):
+        if known == github.default_branch:
+            github.files[branch, path] = data
+    return Answer(200, _ref(github, ref))
+
+
+@route("GET", "/contents/{path}", needs="contents: read")
+def _get_file(github: FakeGitHub, request: Request, path: str) -> Answer:
+    data = github.files.get((request.query.get("ref", github.default_branch), path))
+    if data is None:
+        return Answer(404, NOT_FOUND)
+    shown = example("content-file-response-if-content-is-a-file")
+    content = base64.b64encode(data).decode()
+    return Answer(200, shown | {"path": path, "content": content, "sha": _blob_sha(data), "size": len(data)})
+
+
+@route("PUT", "/contents/{path}", needs="contents: write")
+def _put_file(github: FakeGitHub, request: Request, path: str) -> Answer:
+    said = request.body
+    old = github.files.get((said["branch"], path))
+    if old is not None and said.get("sha") != _blob_sha(old):
+        return Answer(409, {"message": f"{path} does not match", "documentation_url": "https://docs.github.com/rest"})
+    data = base64.b64decode(said["content"])
+    github.files[said["branch"], path] = data
+    github.refs[f"heads/{said['branch']}"] = hashlib.sha1(data).hexdigest()  # noqa: S324 (a name, no secret)
+    shown = example("file-commit-example-for-updating-a-file")
+    shown["content"] |= {"path": path, "sha": _blob_sha(data)}
+    return Answer(201 if old is None else 200, shown)
+
+
+def _bare(stored: Json) -> Json:
+    return {key: value for key, value in stored.items() if key not in ("issue_number", "annotations")}
+
+
+def _change_check(check: Json, said: Json) -> Json:
+    check |= {key: value for key, value in said.items() if key != "output"}
+    output = said.get("output", {})
+    # As GitHub does it: annotations are added to those that are there, whatever is sent.
+    check["annotations"] += output.get("annotations", [])
+    check["output"] |= {key: output[key] for key in ("title", "summary", "text") if key in output}
+    check["output"]["annotations_count"] = len(check["annotations"])
+    return _bare(check)
+
+
+def _invalid(error: Json) -> Json:
+    return {"message": "Validation Failed", "errors": [error], "documentation_url": "https://docs.github.com/rest"}
+
+
+def _too_long() -> Json:
+    return _invalid(
+        {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long"}
+    )
+
+
+def _ref(github: FakeGitHub, name: str) -> Json:
+    shown: Json = example("git-ref") | {"ref": f"refs/{name}"}
+    shown["url"] = f"{github.url}/repos/{github.repository}/git/refs/{name}"
+    shown["object"]["sha"] = github.refs[name]
+    return shown
+
+
+def _blob_sha(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()  # noqa: S324 (git's own name for it)
+
+
+# The wire ------------------------------------------------------------------------------------------------------------
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, github: FakeGitHub) -> None:
+        self.github = github
+        super().__init__(("127.0.0.1", 0), _Wire)
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that went away is none of ours; anything else is a fault of the fake, and the test must fail."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError):
+            self.github.problems.append("".join(traceback.format_exception(error)))
+
+
+class _Wire(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    wbufsize = 64 * 1024  # header and body leave together: two writes would wait for each other's acknowledgement
+
+    def handle_any(self) -> None:
+        github = self.server.github
+        request = self._read()
+        github.requests.append(request)
+        fault = self._fault(request)
+        if fault is None:
+            self._send(github.answer(request))
+            return
+        if fault.before:
+            fault.before()
+        if fault.hold_s:
+            time.sleep(fault.hold_s)
+        if fault.drop == "before":
+            self._hang_up()
+            return
+        if fault.status is not None:
+            self._send(Answer(fault.status, {"message": fault.message}, fault.headers))
+            return
+        answer = github.answer(request)
+        if fault.after:
+            fault.after()
+        if fault.drop == "after":
+            self._hang_up()
+            return
+        self._send(answer)
+
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815 (http.server's names)
+
+    def _read(self) -> Request:
+        length = int(self.headers.get("Content-Length") or 0)
+        data = self.rfile.read(length)
+        split = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(split.query).items()}
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        return Request(self.command, split.path, query, json.loads(data) if data else None, headers)
+
+    def _fault(self, request: Request) -> Fault | None:
+        github = self.server.github
+        with github._lock:
+            for fault in github.faults:
+                path = request.path.removeprefix(f"/repos/{github.repository}")
+                if fault.method != request.method or not re.fullmatch(fault.path, path) or fault.times == 0:
+                    continue
+                if fault.skip:
+                    fault.skip -= 1
+                    continue
+                fault.times -= 1
+                return fault
+        return None
+
+    def _send(self, answer: Answer) -> None:
+        raw = isinstance(answer.body, bytes)
+        data = answer.body if raw else b"" if answer.body is None else json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "application/zip" if raw else "application/json; charset=utf-8")
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(2)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (http.server's name)
+        """Tests look at `requests` instead."""

@@ -1,0 +1,34 @@
+"""Planted faults, built for this test alone, are caught on the GPU."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench import sanitize, targets
+from bench.toolchain import find
+
+KERNELS = Path(__file__).parent / "kernels" / "sanitize"
+
+PLANTED = {
+    "memcheck": ("out_of_bounds", 7),
+    "racecheck": ("race", 6),
+    "initcheck": ("uninitialised", 4),
+    "synccheck": ("divergent_barrier", 8),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tool", PLANTED)
+def test_planted_faults_are_caught(tool: str, tmp_path: Path) -> None:
+    name, line = PLANTED[tool]
+    cuda = find().cuda
+    assert cuda is not None
+    program = tmp_path / name
+    target = targets.sm(targets.only_gpu())
+    words = [cuda.nvcc, "-arch", target, "-lineinfo", "-std=c++17", "-o", program, KERNELS / f"{name}.cu"]
+    subprocess.run(words, check=True)
+    found = sanitize.program(sanitize.find_sanitizer(), tool, [program])
+    assert [(one.file, one.line) for one in found] == [(f"{name}.cu", line)]

@@ -1,0 +1,192 @@
+"""What GitHub's parser lets pass, and this repository does not. Each check yields a sentence for each fault."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from documents import Workflow, steps, texts
+
+from ci.cli import cli
+
+CALLED = "kernelgate/kernelgate/.github/workflows/"
+PINNED = re.compile(r"uses: (?P<action>[\w.-]+/[\w./-]+)@(?P<sha>[0-9a-f]{40}) # (?P<version>v\d+\.\d+\.\d+)$")
+EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+CACHES = ("actions/cache",)
+
+
+def pins(workflow: Workflow) -> dict[str, tuple[str, str]]:
+    """{action: (commit, version)} of a workflow's pinned actions."""
+    found = (PINNED.search(line) for line in workflow.text.splitlines())
+    return {match["action"]: (match["sha"], match["version"]) for match in found if match}
+
+
+def unpinned(workflow: Workflow) -> Iterator[str]:
+    for line in workflow.text.splitlines():
+        uses = re.search(r"\buses: (\S+)", line)
+        if not uses or uses[1].startswith("./") or PINNED.search(line):
+            continue
+        if not re.fullmatch(re.escape(CALLED) + r"(plan|build|measure|report)\.yml@main", uses[1]):
+            yield f"{uses[1]} is not pinned to a full commit with its version beside it"
+
+
+def expressions(value: Any) -> Iterator[str]:
+    """What stands in `${{ }}` and in each `if:`."""
+    if isinstance(value, dict) and isinstance(value.get("if"), str):
+        yield value["if"]
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from expressions(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from expressions(each)
+    elif isinstance(value, str):
+        yield from EXPRESSION.findall(value)
+
+
+def unknown_references(workflow: Workflow, known: dict[str, Workflow]) -> Iterator[str]:
+    """Steps, needs, outputs, inputs and matrix keys that an expression names and nothing defines."""
+    inputs = set[str]()
+    for event in ("workflow_call", "workflow_dispatch"):
+        inputs |= set(((workflow.triggers.get(event) or {}).get("inputs")) or {})
+    for job_name, job in workflow.jobs.items():
+        needs = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
+        yield from _unknown_steps(job_name, job)
+        for text in expressions(job):
+            for needed, output in re.findall(r"\bneeds\.([\w-]+)(?:\.outputs\.([\w-]+))?", text):
+                if needed not in needs:
+                    yield f"{job_name} reads needs.{needed} without needing it"
+                elif output and output not in _outputs(workflow.jobs[needed], known):
+                    yield f"{job_name} reads needs.{needed}.outputs.{output}, which {needed} does not give"
+            for name in re.findall(r"\binputs\.([\w-]+)", text):
+                if name not in inputs:
+                    yield f"{job_name} reads inputs.{name}, which no trigger declares"
+            for key in re.findall(r"\bmatrix\.(\w+)", text):
+                if key not in job.get("strategy", {}).get("matrix", {}):
+                    yield f"{job_name} reads matrix.{key}, which its matrix lacks"
+
+
+def _unknown_steps(job_name: str, job: dict[str, Any]) -> Iterator[str]:
+    earlier = set[str]()
+    for step in job.get("steps", ()):
+        for text in expressions(step):
+            for name in re.findall(r"\bsteps\.([\w-]+)", text):
+                if name not in earlier:
+                    yield f"{job_name} reads steps.{name} before any step has that id"
+        earlier |= {step["id"]} if "id" in step else set()
+    for text in expressions(job.get("outputs", {})):
+        for name in re.findall(r"\bsteps\.([\w-]+)", text):
+            if name not in earlier:
+                yield f"{job_name} gives an output of steps.{name}, which it lacks"
+
+
+def _outputs(job: dict[str, Any], known: dict[str, Workflow]) -> set[str]:
+    if "uses" in job:
+        called = known[job["uses"].removeprefix(CALLED).removesuffix(".yml@main")]
+        return set((called.triggers["workflow_call"] or {}).get("outputs", {}))
+    return set(job.get("outputs", {}))
+
+
+def wrong_calls(workflow: Workflow, known: dict[str, Workflow]) -> Iterator[str]:
+    """Reusable workflows called with inputs that they do not have, or without one that they require."""
+    for job_name, job in workflow.jobs.items():
+        if "uses" not in job:
+            continue
+        called = known[job["uses"].removeprefix(CALLED).removesuffix(".yml@main")]
+        declared = (called.triggers["workflow_call"] or {}).get("inputs", {})
+        given = set(job.get("with", {}))
+        for name in given - set(declared):
+            yield f"{job_name} gives {called.path} the input {name}, which it does not have"
+        for name in {name for name, each in declared.items() if each.get("required")} - given:
+            yield f"{job_name} gives {called.path} no {name}"
+
+
+def loose_permissions(workflow: Workflow) -> Iterator[str]:
+    """The file grants nothing, every job says what it needs, and why stands on the line."""
+    if workflow.content.get("permissions") != {}:
+        yield "the top does not say `permissions: {}`"
+    for job_name, job in workflow.jobs.items():
+        if not isinstance(job.get("permissions"), dict):
+            yield f"{job_name} does not say its permissions"
+    for line in workflow.text.splitlines():
+        if re.match(r"\s+[a-z-]+: (read|write)\b", line) and not re.search(r": (read|write) # \w+", line):
+            yield f"no reason stands on the line {line.strip()!r}"
+
+
+def endless(workflow: Workflow) -> Iterator[str]:
+    for job_name, job in workflow.jobs.items():
+        if "uses" not in job and not isinstance(job.get("timeout-minutes"), int):
+            yield f"{job_name} has no time limit"
+
+
+def injected(workflow: Workflow) -> Iterator[str]:
+    for job_name, step in steps(workflow):
+        if "${{" in step.get("run", ""):
+            yield f"{job_name} expands an expression inside a run"
+        if "github-script" in step.get("uses", ""):
+            yield f"{job_name} runs a script that stands in the workflow"
+
+
+def left_credentials(workflow: Workflow) -> Iterator[str]:
+    for job_name, step in steps(workflow):
+        checks_out = step.get("uses", "").startswith("actions/checkout@")
+        if checks_out and step["with"].get("persist-credentials") is not False:
+            yield f"{job_name} leaves the token in its checkout"
+
+
+def wrong_concurrency(workflow: Workflow) -> Iterator[str]:
+    groups = [workflow.content.get("concurrency"), *(job.get("concurrency") for job in workflow.jobs.values())]
+    if groups[0] is None:
+        yield "no concurrency group"
+    for group in groups:
+        if isinstance(group, dict) and group.get("queue") == "max" and group.get("cancel-in-progress"):
+            yield "queue: max and cancel-in-progress exclude each other"
+
+
+def secrets(workflow: Workflow) -> Iterator[str]:
+    for text in texts(workflow.content):
+        if re.search(r"\bsecrets\b", text):
+            yield f"a secret is read: {text!r}"
+    for job_name, job in workflow.jobs.items():
+        if "secrets" in job:
+            yield f"{job_name} hands secrets on"
+
+
+def caches(workflow: Workflow) -> Iterator[str]:
+    """A cache would carry files from a run of a stranger's code into a trusted one."""
+    for job_name, step in steps(workflow):
+        if step.get("uses", "").startswith(CACHES) or "cache" in step.get("with", {}):
+            yield f"{job_name} uses a cache"
+
+
+def no_verbs(workflow: Workflow) -> Iterator[str]:
+    """A step that is not one kernelgate verb or make target, or gives a verb a word that it does not take."""
+    for job_name, step in steps(workflow):
+        if "run" not in step or step["run"] == 'test "$SUCCEEDED" = true' or step["run"].startswith('echo "$PWD/.venv'):
+            continue
+        words = shlex.split(step["run"])
+        if words[0] == "make" and len(words) == 2:
+            continue
+        if words[0] != "kernelgate" or ";" in words or "&&" in words or "|" in words:
+            yield f"{job_name} runs {step['run']!r}, which is not one verb"
+        elif problem := refused(words[1:]):
+            yield f"{job_name} runs {step['run']!r}: {problem}"
+
+
+def refused(words: list[str]) -> str | None:
+    """What the command line has against the words after `kernelgate`; nothing is run."""
+    verb = cli.commands.get(words[0])
+    if verb is None:
+        return f"there is no verb {words[0]}"
+    numbers = ["1" if word.startswith("$") else word for word in words[1:]]
+    # Options that are required may be given as variables, so what is missing is not asked about.
+    try:
+        verb.make_context(words[0], numbers)
+    except click.MissingParameter:
+        return None
+    except click.ClickException as error:
+        return error.format_message()
+    return None

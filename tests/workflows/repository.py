@@ -1,0 +1,114 @@
+"""A repository on a platform that stands in for GitHub: this one's files on `main`, and pull requests against it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from documents import ROOT
+
+from tests.fakes.github_server import FakeGitHub, Json, Pull, event
+
+AUTHOR = {
+    **{
+        f"GIT_{role}_{part}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for part, value in (("NAME", "a"), ("EMAIL", "a@b"))
+    },
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+
+Change = Callable[[Path], None]
+
+
+class Repository:
+    """`origin` is what GitHub keeps, `tree` somebody's clone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.origin, self.tree = folder / "origin.git", folder / "tree"
+        self.tree.mkdir(parents=True)
+        subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin], check=True)
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for name in filter(None, listed.split("\0")):
+            if (ROOT / name).is_file():
+                (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.tree / name)
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("remote", "add", "origin", str(self.origin))
+        self.main = self.commit("Begin")
+        self.git("push", "--quiet", "origin", "main")
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=self.tree, env={**os.environ, **AUTHOR}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def commit(self, subject: str) -> str:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", subject)
+        return self.git("rev-parse", "HEAD")
+
+    def change_main(self, change: Change) -> None:
+        """A commit on the default branch."""
+        self.git("checkout", "--quiet", "main")
+        change(self.tree)
+        self.main = self.commit("Change main")
+        self.git("push", "--quiet", "origin", "main")
+
+    def push(self, number: int, change: Change) -> tuple[str, str]:
+        """A commit on pull request `number`'s branch; returns it and the merge that GitHub makes of it."""
+        branch = f"pull-{number}"
+        known = self.git("branch", "--list", branch)
+        self.git("checkout", "--quiet", *(() if known else ("-b",)), branch, *(() if known else ("main",)))
+        change(self.tree)
+        head = self.commit("Change")
+        self.git("checkout", "--quiet", "--detach", "main")
+        self.git("merge", "--quiet", "--no-ff", "-m", "Merge", branch)
+        merge = self.git("rev-parse", "HEAD")
+        self.git(
+            "push",
+            "--quiet",
+            "--force",
+            "origin",
+            f"{head}:refs/pull/{number}/head",
+            f"{merge}:refs/pull/{number}/merge",
+        )
+        return head, merge
+
+
+def open_pull(
+    server: FakeGitHub, repository: Repository, change: Change, source: str, **facts: Any
+) -> tuple[Pull, Json, str]:
+    """Opens a pull request from the repository `source`: (the pull request, GitHub's event, the merge commit)."""
+    number = max(server.pulls, default=0) + 1
+    head, merge = repository.push(number, change)
+    files = [
+        {"filename": name, "status": "modified"}
+        for name in repository.git("diff", "--name-only", repository.main, head).splitlines()
+    ]
+    pull = server.open_pull(
+        number=number,
+        head_sha=head,
+        base_sha=repository.main,
+        head_ref=f"pull-{number}",
+        head_repository=source,
+        files=files,
+        **facts,
+    )
+    server.merge_bases[repository.main, head] = repository.main
+    payload = event("pull_request.opened")
+    payload |= {"number": number, "pull_request": server.show_pull(pull, whole=True)}
+    payload["repository"]["full_name"] = server.repository
+    return pull, payload, merge

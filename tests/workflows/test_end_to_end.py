@@ -1,0 +1,452 @@
+"""From a pull request opened to the comment posted: the workflows, executed step by step against a stateful GitHub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+import yaml
+from documents import ROOT
+from language import Language
+from repository import Change, Repository, open_pull
+from runner import HOME_REPOSITORY, Platform, Run
+
+from tests.fakes.github_server import FakeGitHub, Json, Pull, event
+
+STRANGER = "stranger/kernelgate"
+HEADER = "csrc/fa_s512_tile.h"
+WORKFLOW = ".github/workflows/measure-pull-request.yml"
+DESCRIPTION = """## Intent and hypothesis
+One line more does nothing.
+## What was changed
+A comment.
+## Claimed effect
+- s512_b32_h8_d64_fp16: 10% faster
+## Profiler evidence
+Before: 200 registers
+After: 200 registers
+## Correctness
+- [x] `kernelgate fuzz` passes on my machine
+## Testing done
+make pr
+"""
+
+
+def touch_kernel(tree: Path) -> None:
+    """Another library by content, that does the same."""
+    with (tree / HEADER).open("a", encoding="utf-8") as file:
+        file.write("\n// One more line.\n")
+
+
+def break_kernel(tree: Path) -> None:
+    with (tree / HEADER).open("a", encoding="utf-8") as file:
+        file.write("\nthis does not compile;\n")
+
+
+def edit_docs(tree: Path) -> None:
+    (tree / "README.md").write_text("Read me.\n", encoding="utf-8")
+
+
+@dataclass
+class Project:
+    """The project on GitHub: `platform` runs its workflows, `server` is what people see."""
+
+    repository: Repository
+    server: FakeGitHub
+    platform: Platform
+
+    def pull(self, change: Change, source: str | None = None, body: str = DESCRIPTION) -> tuple[Pull, Json, str]:
+        return open_pull(self.server, self.repository, change, source or self.server.repository, body=body)
+
+    def measure(self, opened: tuple[Pull, Json, str], file: str = "measure-pull-request.yml") -> Run:
+        """Runs `performance` for a pull request, from the merge commit that GitHub made of it."""
+        pull, payload, merge = opened
+        fork = pull.head_repository != self.server.repository
+        ref = f"refs/pull/{pull.number}/merge"
+        return self.platform.start(file, "pull_request", payload, sha=merge, ref=ref, head_sha=pull.head_sha, fork=fork)
+
+    def report(self, run: Run) -> Run:
+        """Runs `report` on the default branch after `run` ended."""
+        payload = event("workflow_run.completed")
+        payload["workflow_run"] = self.server.runs[run.id]
+        main = self.repository.main
+        return self.platform.start("report.yml", "workflow_run", payload, sha=main, ref="refs/heads/main")
+
+    def comment(self, pull: Pull, body: str, author: str) -> Run:
+        """Runs `command` for a new comment on a pull request."""
+        written = self.server.comment(pull.number, body, author)
+        written["created_at"] = "2030-01-01T00:00:00Z"
+        payload = event("issue_comment.created")
+        payload["comment"] = {key: value for key, value in written.items() if key != "issue_number"}
+        payload["issue"] |= {"number": pull.number, "pull_request": {"url": "x"}}
+        payload["sender"]["login"] = author
+        main = self.repository.main
+        return self.platform.start("answer-command.yml", "issue_comment", payload, sha=main, ref="refs/heads/main")
+
+    def dispatch(self, name: str, **inputs: str) -> Run:
+        payload = event("workflow_dispatch") | {"inputs": inputs}
+        main = self.repository.main
+        return self.platform.start(name, "workflow_dispatch", payload, sha=main, ref="refs/heads/main")
+
+
+@contextmanager
+def hosted(name: str, folder: Path, language: Language) -> Iterator[Project]:
+    """The project's files in a repository `name`; kernelgate's own stands beside it where that is another one."""
+    repository = Repository(folder / "own")
+    home = repository if name == HOME_REPOSITORY else Repository(folder / "home")
+    with FakeGitHub(name) as server:
+        server.refs["heads/main"] = repository.main
+        origins = {HOME_REPOSITORY: home.origin, name: repository.origin}
+        platform = Platform(origins, server, language, folder)
+        platform.gpu_verbs = Path(__file__).with_name("gpu.py")
+        yield Project(repository, server, platform)
+
+
+@pytest.fixture
+def project(tmp_path: Path, language: Language) -> Iterator[Project]:
+    with hosted(HOME_REPOSITORY, tmp_path, language) as running:
+        yield running
+
+
+def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> None:
+    opened = project.pull(touch_kernel)
+    run = project.measure(opened)
+    assert run.conclusion == "success", run.log
+    assert [name for name, job in run.jobs.items() if job.conclusion == "success"] == [
+        "plan / plan",
+        "build / build",
+        "measure (l4) / measure",
+    ]
+    assert project.server.writes() == [], "the run of a pull request wrote something"
+    assert project.server.bodies(1) == []
+
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "Slower: S=512 B=32 H=8 fp16 by" in comment
+    assert "contradicted" in comment, "the author claimed the opposite"
+    assert opened[0].labels == ["performance: regressed"]
+    [check] = project.server.checks.values()
+    assert (check["head_sha"], check["conclusion"]) == (opened[0].head_sha, "failure")
+
+    before = deepcopy((project.server.comments, project.server.checks, opened[0].labels))
+    again = project.report(run)
+    assert again.conclusion == "success", again.log
+    assert (project.server.comments, project.server.checks, opened[0].labels) == before, "the second time changed it"
+
+
+def test_a_kernel_that_does_not_compile_is_the_authors_to_mend(project: Project) -> None:
+    run = project.measure(project.pull(break_kernel))
+    assert run.jobs["build / build"].conclusion == "failure"
+    assert "measure (l4) / measure" not in run.jobs or run.jobs["measure (l4) / measure"].conclusion == "skipped"
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "does not compile" in comment.lower()
+    assert HEADER in comment
+
+
+def test_documentation_is_not_measured_and_the_check_says_so(project: Project) -> None:
+    run = project.measure(project.pull(edit_docs))
+    assert run.conclusion == "success", run.log
+    assert {name: job.conclusion for name, job in run.jobs.items()} == {
+        "plan / plan": "success",
+        "build": "skipped",
+        "measure": "skipped",
+    }
+    assert run.summary
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    assert project.server.bodies(1) == []
+    [check] = project.server.checks.values()
+    assert check["conclusion"] in ("neutral", "skipped", "success")
+
+
+@pytest.mark.parametrize("label", ["documentation", "skip-performance"])
+def test_a_label_skips_measuring_and_the_summary_names_it(label: str, project: Project) -> None:
+    pull, payload, merge = project.pull(touch_kernel)
+    pull.labels.append(label)
+    payload["pull_request"] = project.server.show_pull(pull, whole=True)
+    run = project.measure((pull, payload, merge))
+    assert run.jobs["build"].conclusion == "skipped", run.log
+    assert label in run.summary
+
+
+def test_a_runner_that_lost_its_gpu_is_not_the_authors_fault(project: Project) -> None:
+    project.platform.machine["GPU_IS"] = "lost"
+    run = project.measure(project.pull(touch_kernel))
+    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
+    assert (steps["doctor"], steps["bench"]) == ("failure", "skipped")
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "Not your fault" in comment.splitlines()[0]
+    [check] = project.server.checks.values()
+    assert check["conclusion"] == "neutral"
+
+
+def test_a_wrong_result_is_not_timed_and_blocks(project: Project) -> None:
+    project.platform.machine["GPU_IS"] = "wrong"
+    run = project.measure(project.pull(touch_kernel))
+    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
+    assert (steps["fuzz"], steps["bench"]) == ("failure", "skipped")
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "Wrong result" in comment.splitlines()[0]
+    [check] = project.server.checks.values()
+    assert check["conclusion"] == "failure"
+
+
+def test_several_gpus_share_one_comment(project: Project) -> None:
+    def add_a_gpu(tree: Path) -> None:
+        with (tree / ".ci/kernelgate.toml").open("a", encoding="utf-8") as file:
+            file.write('\n[[measure.gpus]]\nlabel = "h100"\nruns_on = ["self-hosted", "linux", "x64", "gpu", "h100"]\n')
+
+    project.repository.change_main(add_a_gpu)
+    run = project.measure(project.pull(touch_kernel))
+    assert {"measure (l4) / measure", "measure (h100) / measure"} <= set(run.jobs), run.log
+    assert project.report(run).conclusion == "success"
+    [comment] = project.server.bodies(1)
+    assert "l4" in comment
+    assert "h100" in comment
+
+
+def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, language: Language) -> None:
+    """The workflows to copy from docs/install.md, in a repository of another name, which holds no other."""
+    page = (ROOT / "docs/install.md").read_text("utf-8").replace("my-org/kernelgate", HOME_REPOSITORY)
+    copied = dict(re.findall(r"`\.github/workflows/([\w.-]+)`:\n\n```yaml\n(.*?)```", page, re.DOTALL))
+
+    def copy(tree: Path) -> None:
+        rmtree(tree / ".github")
+        (tree / ".github/workflows").mkdir(parents=True)
+        for name, text in copied.items():
+            (tree / ".github/workflows" / name).write_text(text, "utf-8")
+
+    with hosted("my-org/my-kernels", tmp_path, language) as project:
+        project.repository.change_main(copy)
+        run = project.measure(project.pull(touch_kernel), "performance.yml")
+        assert run.conclusion == "success", run.log
+        report = project.report(run)
+        assert report.conclusion == "success", report.log
+        [comment] = project.server.bodies(1)
+        assert "Slower" in comment.splitlines()[0]
+
+
+# Forks ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_forks_run_waits_until_it_is_approved(project: Project) -> None:
+    opened = project.pull(touch_kernel, STRANGER)
+    waiting = project.measure(opened)
+    held = waiting.jobs["measure (l4) / measure"]
+    assert (held.conclusion, held.environment) == ("waiting", "kernelgate-forks")
+
+    project.platform.approved.add("kernelgate-forks")
+    project.server.approvals = Approvals("maintainer")
+    run = project.measure(opened)
+    assert run.conclusion == "success", run.log
+    assert project.report(run).conclusion == "success"
+    [comment] = project.server.bodies(1)
+    assert "slower" in comment.lower()
+
+
+class Approvals(dict[int, dict[str, str]]):
+    """Every run's approval by one person."""
+
+    def __init__(self, login: str) -> None:
+        self.login = login
+
+    def get(self, key: int, default: object = None) -> dict[str, str]:  # type: ignore[override] # noqa: ARG002
+        return {"kernelgate-forks": self.login}
+
+
+def test_an_environment_that_nobody_protected_lets_nobody_in(project: Project) -> None:
+    """GitHub makes a missing environment on first use, without reviewers: its jobs start at once."""
+    project.platform.protected.clear()
+    run = project.measure(project.pull(touch_kernel, STRANGER))
+    [admit] = [step for step in run.jobs["measure (l4) / measure"].steps if step.name == "admit"]
+    assert admit.conclusion == "failure"
+    assert "nobody approved" in admit.log
+
+
+def test_a_commit_pushed_after_the_approval_is_not_measured(project: Project) -> None:
+    opened = project.pull(touch_kernel, STRANGER)
+    project.platform.approved.add("kernelgate-forks")
+    project.server.approvals = Approvals("maintainer")
+    opened[0].head_sha = "d" * 40
+    run = project.measure(opened)
+    steps = {step.name: step.conclusion for step in run.jobs["measure (l4) / measure"].steps}
+    assert steps["admit"] == "failure"
+    assert {steps[name] for name in ("fetch the libraries", "doctor", "fuzz", "bench")} == {"skipped"}
+
+
+def edited(change: Callable[[Json], None]) -> Change:
+    """The fork's own performance workflow."""
+
+    def apply(tree: Path) -> None:
+        touch_kernel(tree)
+        workflow = yaml.safe_load((tree / WORKFLOW).read_text())
+        workflow["on"] = workflow.pop(True)
+        change(workflow)
+        (tree / WORKFLOW).write_text(yaml.safe_dump(workflow))
+
+    return apply
+
+
+def use_the_gpu_itself(workflow: Json) -> None:
+    workflow["jobs"]["mine"] = {
+        "runs-on": ["self-hosted", "linux", "x64", "gpu", "l4"],
+        "steps": [{"run": "touch /tmp/owned"}],
+        "permissions": {},
+    }
+
+
+def ask_for_a_write_token(workflow: Json) -> None:
+    workflow["jobs"]["mine"] = {
+        "runs-on": "ubuntu-24.04",
+        "permissions": {"contents": "write", "pull-requests": "write", "issues": "write"},
+        "steps": [
+            {
+                "run": 'curl --silent --fail -X POST -H "Authorization: token $TOKEN" -d \'{"body": "owned"}\' '
+                '"$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/issues/1/comments"',
+                "env": {"TOKEN": "${{ github.token }}"},
+            }
+        ],
+    }
+
+
+def forge_a_record(workflow: Json) -> None:
+    """Uploads its own record of a great improvement."""
+    workflow["jobs"]["mine"] = {
+        "runs-on": "ubuntu-24.04",
+        "permissions": {},
+        "steps": [
+            {"run": 'mkdir out && echo \'{"schema": "kernelgate.run/1"}\' > out/run.json'},
+            {
+                "uses": "actions/upload-artifact@cf430e030ddbb5b0abf93d22962f4752f3646cd9",
+                "with": {"name": "kernelgate-record-l4", "path": "out/run.json", "if-no-files-found": "error"},
+            },
+        ],
+    }
+    for name in ("plan", "build", "measure"):
+        del workflow["jobs"][name]
+
+
+def test_a_forks_edited_workflow_never_reaches_the_gpu(project: Project) -> None:
+    project.platform.approved.add("kernelgate-forks")
+    run = project.measure(project.pull(edited(use_the_gpu_itself), STRANGER))
+    assert run.jobs["mine"].conclusion == "waiting"
+    assert run.jobs["mine"].steps == ()
+
+
+def test_a_forks_edited_workflow_gets_no_write_token(project: Project) -> None:
+    run = project.measure(project.pull(edited(ask_for_a_write_token), STRANGER))
+    assert run.jobs["mine"].conclusion == "failure"
+    assert project.server.bodies(1) == []
+
+
+def test_a_forged_record_is_not_judged(project: Project) -> None:
+    run = project.measure(project.pull(edited(forge_a_record), STRANGER))
+    assert run.conclusion == "success", run.log
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    assert all("faster" not in body.lower() for body in project.server.bodies(1))
+    assert {check["conclusion"] for check in project.server.checks.values()} <= {"neutral", "action_required"}
+
+
+def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
+    """The fork's kernelgate is never run with a GPU: what measures is main's."""
+
+    def rewrite_the_judge(tree: Path) -> None:
+        touch_kernel(tree)
+        (tree / "bench/errors.py").write_text("raise SystemExit('owned')\n")
+        (tree / "ci/cli.py").write_text("raise SystemExit('owned')\n")
+
+    project.platform.approved.add("kernelgate-forks")
+    project.server.approvals = Approvals("maintainer")
+    run = project.measure(project.pull(rewrite_the_judge, STRANGER))
+    for name in ("build / build", "measure (l4) / measure"):
+        assert run.jobs[name].conclusion == "success", run.log
+        assert all("owned" not in step.log for step in run.jobs[name].steps)
+    assert project.report(run).conclusion == "success"
+    [comment] = project.server.bodies(1)
+    assert "after the merge" in comment
+
+
+# Commands ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_maintainers_command_measures_and_answers(project: Project) -> None:
+    pull, _, _ = project.pull(touch_kernel)
+    project.server.add_run(pull)
+    project.server.collaborators["maintainer"] = "write"
+    run = project.comment(pull, "/kernelgate bench", "maintainer")
+    assert run.conclusion == "success", run.log
+    assert project.server.reactions
+    assert any(str(run.id) in body for body in project.server.bodies(pull.number)), "no link to the run"
+    assert any("slower" in body.lower() for body in project.server.bodies(pull.number)), run.log
+
+
+@pytest.mark.parametrize("right", ["none", "read"])
+def test_a_strangers_command_is_refused_politely_and_nothing_runs(right: str, project: Project) -> None:
+    pull, _, _ = project.pull(touch_kernel)
+    project.server.collaborators["stranger"] = right
+    run = project.comment(pull, "/kernelgate bench", "stranger")
+    assert {name: job.conclusion for name, job in run.jobs.items()} == {
+        "authorise": "success",
+        "build": "skipped",
+        "measure": "skipped",
+        "report": "skipped",
+    }
+    assert len(project.server.bodies(pull.number)) == 2, "the command and the refusal"
+
+
+SHELL = ("$(touch {file})", "`touch {file}`", "; touch {file} #", '" && touch {file} && "', "'\n touch {file}\n'")
+
+
+@pytest.mark.parametrize("text", SHELL)
+def test_shell_text_in_a_command_is_never_run(text: str, project: Project, tmp_path: Path) -> None:
+    file = tmp_path / "owned"
+    pull, _, _ = project.pull(touch_kernel)
+    project.server.collaborators["maintainer"] = "write"
+    run = project.comment(pull, f"/kernelgate bench {text.format(file=file)}", "maintainer")
+    assert not file.exists(), run.log
+    assert "build" not in run.jobs or run.jobs["build"].conclusion == "skipped"
+
+
+INPUTS = ("ref", "pull-request", "base", "s", "b", "h", "d", "dtype", "causal", "set", "gpu")
+
+
+@pytest.mark.parametrize(("name", "text"), list(zip(INPUTS, cycle(SHELL), strict=False)))
+def test_shell_text_in_an_input_is_never_run(name: str, text: str, project: Project, tmp_path: Path) -> None:
+    """Also where GitHub's own page would not let it be typed: the API takes any text."""
+    file = tmp_path / "owned"
+    run = project.dispatch("profile.yml", **{name: text.format(file=file)})
+    assert not file.exists(), run.log
+    assert run.jobs["plan / plan"].conclusion == "failure", run.log
+    assert "Traceback" not in run.log
+
+
+def test_a_profile_is_dispatched_for_a_pull_request(project: Project) -> None:
+    pull, _, _ = project.pull(touch_kernel)
+    run = project.dispatch("profile.yml", **{"pull-request": str(pull.number), "s": "640"})
+    assert run.jobs["measure (l4) / measure"].conclusion == "success", run.log
+    assert run.jobs["report / report"].conclusion == "success", run.log
+
+
+def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
+    before = project.repository.git("ls-remote", "origin", "refs/heads/main")
+    run = project.dispatch("refresh-baseline.yml", force="true")
+    assert run.conclusion == "success", run.log
+    assert project.repository.git("ls-remote", "origin", "refs/heads/main") == before
+    assert project.server.refs["heads/main"] == project.repository.main
+    [pull] = project.server.pulls.values()
+    assert pull.head_ref.startswith("kernelgate/baseline-")

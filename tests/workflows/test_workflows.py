@@ -1,0 +1,297 @@
+"""The workflows as files: GitHub's parser, the JSON schemas, zizmor, and what those let pass."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import faults
+import pytest
+import yaml
+from documents import ROOT, Workflow, actions, steps, texts, workflows
+from language import Language
+
+WORKFLOWS, ACTIONS = workflows(), actions()
+CALLED = {each.path: each.text for each in WORKFLOWS.values()}
+BIN = Path(sys.executable).parent
+OURS = ("push", "schedule", "workflow_dispatch", "issue_comment")
+"""Events that start code of the default branch or of people with write access."""
+
+each_workflow = pytest.mark.parametrize("name", WORKFLOWS)
+
+
+def test_there_are_the_workflows_that_the_documentation_names() -> None:
+    names = {each.content["name"] for each in WORKFLOWS.values()}
+    assert names == {"checks", "performance", "plan", "build", "measure", "report", "profile", "command", "baseline"}
+
+
+@each_workflow
+def test_github_reads_it(name: str, language: Language) -> None:
+    assert language.workflow_errors(WORKFLOWS[name].path, WORKFLOWS[name].text, CALLED) == []
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_github_reads_the_action(name: str, language: Language) -> None:
+    assert language.action_errors(ACTIONS[name].path, ACTIONS[name].text) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("timeout-minutes: 30", "timeout-minute: 30", "Unexpected value 'timeout-minute'"),
+        ("inputs.base-sha != ''", "input.base-sha != ''", "Unrecognized named-value"),
+        ("inputs.base-sha != ''", "nope(inputs.base-sha)", "Unrecognized function"),
+        ("workflow_call:", "workflow_calls:", "Unexpected value 'workflow_calls'"),
+    ],
+)
+def test_githubs_parser_is_really_asked(old: str, new: str, said: str, language: Language) -> None:
+    broken = WORKFLOWS["build"].text.replace(old, new)
+    errors = language.workflow_errors(WORKFLOWS["build"].path, broken, CALLED)
+    assert any(said in error for error in errors), errors
+
+
+Check = Callable[[Workflow], Iterator[str]]
+CHECKS: dict[str, Check] = {
+    "unpinned": faults.unpinned,
+    "unknown references": lambda each: faults.unknown_references(each, WORKFLOWS),
+    "wrong calls": lambda each: faults.wrong_calls(each, WORKFLOWS),
+    "loose permissions": faults.loose_permissions,
+    "endless": faults.endless,
+    "injected": faults.injected,
+    "left credentials": faults.left_credentials,
+    "wrong concurrency": faults.wrong_concurrency,
+    "secrets": faults.secrets,
+    "caches": faults.caches,
+    "no verbs": faults.no_verbs,
+}
+
+
+@each_workflow
+@pytest.mark.parametrize("check", CHECKS)
+def test_it_has_no_fault(name: str, check: str) -> None:
+    assert list(CHECKS[check](WORKFLOWS[name])) == []
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize("check", [faults.unpinned, faults.injected, faults.left_credentials, faults.no_verbs])
+def test_the_action_has_no_fault(name: str, check: Check) -> None:
+    assert list(check(ACTIONS[name])) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "old", "new"),
+    [
+        (
+            "check",
+            "unpinned",
+            "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
+            "actions/checkout@v7",
+        ),
+        ("check", "unpinned", " # v7.0.1", ""),
+        ("measure-pull-request", "unpinned", "workflows/measure.yml@main", "workflows/measure.yml@dev"),
+        ("plan", "unknown references", "steps.plan.outputs.gpus", "steps.plans.outputs.gpus"),
+        ("measure-pull-request", "unknown references", "needs: [plan, build]", "needs: [build]"),
+        ("measure-pull-request", "unknown references", "needs.plan.outputs.head-sha", "needs.plan.outputs.head_sha"),
+        ("measure-pull-request", "unknown references", "${{ matrix.gpu.label }}", "${{ matrix.gpus.label }}"),
+        ("measure", "unknown references", "inputs.set", "inputs.sets"),
+        ("measure-pull-request", "wrong calls", "      gpu: ${{ matrix.gpu.label }}\n", ""),
+        ("measure-pull-request", "wrong calls", "      gpu: ${{ matrix", "      gpus: ${{ matrix"),
+        ("report", "loose permissions", "permissions: {}", "permissions:\n  contents: read # to check out"),
+        ("report", "loose permissions", " # to download the records and see which step failed", ""),
+        ("report", "endless", "    timeout-minutes: 15\n", ""),
+        ("build", "injected", 'build --ref "$SHA"', "build --ref ${{ inputs.head-sha }}"),
+        ("build", "left credentials", "persist-credentials: false", "persist-credentials: true"),
+        ("check", "wrong concurrency", "  cancel-in-progress:", "  queue: max\n  cancel-in-progress:"),
+        ("report", "secrets", "${{ github.token }}", "${{ secrets.TOKEN }}"),
+        (
+            "check",
+            "caches",
+            "          persist-credentials: false",
+            "          persist-credentials: false\n          cache: pip",
+        ),
+        ("build", "no verbs", 'kernelgate build --ref "$SHA" --output ../out/base', "curl example.org | sh"),
+        ("build", "no verbs", "kernelgate build --ref", "kernelgate build --reference"),
+    ],
+)
+def test_each_fault_is_seen(name: str, check: str, old: str, new: str) -> None:
+    workflow = WORKFLOWS[name]
+    assert old in workflow.text
+    assert list(CHECKS[check](Workflow(workflow.path, workflow.text.replace(old, new)))) != []
+
+
+def test_an_action_has_the_same_pin_everywhere() -> None:
+    every = [pin for each in [*WORKFLOWS.values(), *ACTIONS.values()] for pin in faults.pins(each).items()]
+    assert len(set(every)) == len(dict(every))
+
+
+def tool(*command: str) -> subprocess.CompletedProcess[str]:
+    """Runs a linter of the environment, without a way out to the network."""
+    offline = {**os.environ, "NO_COLOR": "1", "https_proxy": "http://127.0.0.1:9"}
+    offline.pop("GH_TOKEN", None)
+    return subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT, env=offline, capture_output=True, text=True)
+
+
+ZIZMOR = ("zizmor", "--offline", "--persona=auditor", "--strict-collection", "--no-progress", "--quiet")
+
+
+def test_zizmor_finds_nothing_in_its_strictest_persona() -> None:
+    done = tool(*ZIZMOR, ".github")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_exception_for_zizmor_gives_its_reason() -> None:
+    lines = [line for each in [*WORKFLOWS.values(), *ACTIONS.values()] for line in each.text.splitlines()]
+    ignored = [line.split("# zizmor: ")[1] for line in lines if "zizmor:" in line]
+    assert ignored
+    assert all(re.fullmatch(r"ignore\[[a-z-]+\] \S.{8,}", each) for each in ignored), ignored
+
+
+def test_zizmor_is_really_asked(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yml"
+    bad.write_text(WORKFLOWS["build"].text.replace('build --ref "$SHA"', "build --ref ${{ github.head_ref }}"))
+    done = tool(*ZIZMOR, str(bad))
+    assert done.returncode != 0
+    assert "template-injection" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("vendor.github-workflows", ".github/workflows/*.yml"),
+        ("custom.github-workflows-require-timeout", ".github/workflows/*.yml"),
+        ("vendor.github-actions", ".github/actions/*/action.yml"),
+        ("vendor.dependabot", ".github/dependabot.yml"),
+    ],
+)
+def test_it_fits_the_json_schema(schema: str, files: str, tmp_path: Path) -> None:
+    found = sorted(str(file) for file in ROOT.glob(files))
+    assert found
+    done = tool("check-jsonschema", "--builtin-schema", schema, *found)
+    assert done.returncode == 0, done.stdout
+    broken = tmp_path / "broken.yml"
+    broken.write_text("jobs: 1\n")
+    assert tool("check-jsonschema", "--builtin-schema", schema, str(broken)).returncode != 0
+
+
+# Who may do what.
+
+
+def test_pull_request_target_is_used_nowhere() -> None:
+    assert not [name for name, each in WORKFLOWS.items() if "pull_request_target" in each.text]
+
+
+@pytest.mark.parametrize("name", ["check", "measure-pull-request", "plan", "build", "measure"])
+def test_what_runs_a_pull_requests_code_can_only_read(name: str) -> None:
+    granted = [right for job in WORKFLOWS[name].jobs.values() for right in job["permissions"].values()]
+    assert set(granted) <= {"read"}
+
+
+def test_only_measure_runs_on_a_gpu_and_it_never_compiles() -> None:
+    hosted = {"ubuntu-24.04"}
+    for name, workflow in WORKFLOWS.items():
+        runners = {str(job.get("runs-on")) for job in workflow.jobs.values() if "uses" not in job}
+        assert (runners <= hosted) == (name != "measure"), name
+    verbs = [step["run"].split()[1] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
+    assert verbs == ["admit", "doctor", "fuzz", "bench", "bench", "compare", "resources", "profile"]
+
+
+def test_the_runner_carries_the_labels_that_docs_runner_gives_it(language: Language) -> None:
+    labels = WORKFLOWS["measure"].jobs["measure"]["runs-on"]
+    contexts = {"inputs": {"gpu": "l4"}}
+    assert language.expanded(labels, contexts) == ["self-hosted", "linux", "x64", "gpu", "l4"]
+
+
+def test_measuring_code_is_the_called_workflows_own() -> None:
+    """What a called workflow checks out first is its own commit, which the caller does not choose."""
+    for name in set(WORKFLOWS) - {"check"}:
+        for job_name, job in WORKFLOWS[name].jobs.items():
+            if "steps" in job:
+                first = job["steps"][0]["with"]
+                assert (first["repository"], first["ref"]) == (
+                    "${{ job.workflow_repository }}",
+                    "${{ job.workflow_sha }}",
+                ), f"{name}: {job_name}"
+
+
+def test_a_write_token_never_meets_a_pull_requests_files() -> None:
+    """A job that may write checks out kernelgate's own commit alone, and loads no library."""
+    for workflow in WORKFLOWS.values():
+        for job in workflow.jobs.values():
+            if "write" in job["permissions"].values() and "uses" not in job:
+                written = list(texts(job["steps"]))
+                assert sum(text.startswith("actions/checkout@") for text in written) == 1
+                assert not any("kernelgate-library" in text for text in written)
+
+
+def event(name: str, head: str | None = None) -> dict[str, object]:
+    """The `github` context of an event in the repository "o/r"; `head` is where a pull request comes from."""
+    payload = {} if head is None else {"pull_request": {"head": {"repo": {"full_name": head}}, "number": 7}}
+    return {"event_name": name, "repository": "o/r", "event": payload}
+
+
+@pytest.mark.parametrize(
+    ("github", "environment"),
+    [
+        *((event(name), "kernelgate") for name in OURS),
+        (event("pull_request", "o/r"), "kernelgate"),
+        (event("pull_request", "stranger/r"), "kernelgate-forks"),
+        # A fork's own workflow may choose these events, which also run the fork's files.
+        (event("pull_request_review", "stranger/r"), "kernelgate-forks"),
+        (event("pull_request_review_comment", "stranger/r"), "kernelgate-forks"),
+        # The fork was deleted in the meantime.
+        (
+            {"event_name": "pull_request", "repository": "o/r", "event": {"pull_request": {"head": {"repo": None}}}},
+            "kernelgate-forks",
+        ),
+        (event("something_new"), "kernelgate-forks"),
+    ],
+)
+def test_a_forks_run_waits_for_approval(github: dict[str, object], environment: str, language: Language) -> None:
+    gate = WORKFLOWS["measure"].jobs["measure"]["environment"]
+    assert language.expanded(gate["name"], {"github": github}) == environment
+
+
+@pytest.mark.parametrize("name", ["check", "measure-pull-request"])
+def test_a_newer_push_cancels_the_older_run_of_its_pull_request(name: str, language: Language) -> None:
+    group = language.expanded(WORKFLOWS[name].content["concurrency"], {"github": event("pull_request", "o/r")})
+    assert group["group"].endswith("-7")
+    assert group["cancel-in-progress"] is True
+
+
+@pytest.mark.parametrize("name", [name for name, each in WORKFLOWS.items() if "push" in each.triggers])
+def test_nothing_is_cancelled_on_the_default_branch(name: str, language: Language) -> None:
+    contexts = {"github": {**event("push"), "sha": "a" * 40, "run_id": "1"}}
+    group = language.expanded(WORKFLOWS[name].content["concurrency"], contexts)
+    assert group["cancel-in-progress"] is False
+    assert group["group"].endswith("a" * 40)
+
+
+def test_one_job_stands_for_all_checks(language: Language) -> None:
+    jobs = WORKFLOWS["check"].jobs
+    assert set(jobs["checks"]["needs"]) == set(jobs) - {"checks"}
+    assert jobs["checks"]["if"] == "always()"
+    said = jobs["checks"]["steps"][0]["env"]["SUCCEEDED"]
+    for result in ("success", "failure", "cancelled", "skipped"):
+        contexts = {"needs": {"lint": {"result": "success"}, "test": {"result": result}}}
+        assert language.expanded(said, contexts) is (result == "success")
+
+
+def test_report_follows_the_workflow_that_measures() -> None:
+    followed = WORKFLOWS["report"].triggers["workflow_run"]["workflows"]
+    assert followed == [WORKFLOWS["measure-pull-request"].content["name"]]
+
+
+@pytest.mark.parametrize("name", ["measure-pull-request", "report", "profile", "answer-command", "refresh-baseline"])
+def test_another_repository_can_call_it(name: str) -> None:
+    assert "workflow_call" in WORKFLOWS[name].triggers
+
+
+def test_dependabot_waits_before_it_offers_a_version() -> None:
+
+    updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    assert {each["package-ecosystem"] for each in updates} == {"github-actions", "pip", "npm"}
+    assert all(each["cooldown"]["default-days"] >= 7 for each in updates)
