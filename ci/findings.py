@@ -27,15 +27,14 @@ class Finding:
 
 
 PEAKS = {
-    # A word of the device's name: (dense float16 tensor FLOP/s, memory bytes/s), the largest variant's data sheet.
-    "H200": (989e12, 4.8e12),
-    "H100": (989e12, 3.35e12),
-    "A100": (312e12, 2.04e12),
-    "L40S": (362e12, 0.864e12),
-    "L4": (121e12, 0.3e12),
+    # A word of the device's name: float16 FLOP/s of dense matrix products, memory bytes/s, bytes of L2 cache; of the
+    # largest variant in NVIDIA's data sheets.
+    "H200": (989e12, 4.8e12, 63e6),
+    "H100": (989e12, 3.35e12, 53e6),
+    "A100": (312e12, 2.04e12, 42e6),
+    "L40S": (362e12, 0.864e12, 101e6),
+    "L4": (121e12, 0.3e12, 51e6),
 }
-LAST_LEVEL_CACHES = {"H200": 60e6, "H100": 50e6, "A100": 40e6, "L40S": 96e6, "L4": 48e6}
-
 
 LARGEST_LOG = 25.0
 """Beyond it, a bound says no more than "anything is possible"; e to its power is still a number to print."""
@@ -196,11 +195,11 @@ def below_floor(times_us: dict[str, float], work: Work | None, device: Device, l
     name = next((known for known in PEAKS if known in (device.name or "").replace("-", " ").split()), None)
     if work is None or name is None:
         return
-    flops_per_s, bytes_per_s = PEAKS[name]
-    cached = (work.bytes or 0) < LAST_LEVEL_CACHES[name]
+    flops_per_s, bytes_per_s, l2_bytes = PEAKS[name]
+    cached = (work.bytes or 0) < l2_bytes
     floors = {
         "arithmetic": 1e6 * (work.flops or 0) / flops_per_s,
-        # What fits in the last-level cache need not cross the memory bus.
+        # What fits in the L2 cache need not cross the memory bus.
         "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / bytes_per_s,
     }
     limit, floor = max(floors.items(), key=lambda item: item[1])
