@@ -36,6 +36,7 @@ class Reading:
     temperature_c: float | None = None
     power_w: float | None = None
     throttle_reasons: tuple[str, ...] = ()
+    max_sm_mhz: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Gpu:
         power = _ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
         return Reading(
             sm_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
+            max_sm_mhz=self.max_sm_mhz(),
             memory_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM))),
             temperature_c=_ask(lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
             power_w=None if power is None else power / 1000,

@@ -130,6 +130,8 @@ class Telemetry(Model):
     """The device while one launch was timed: medians over the launch; the hottest temperature."""
 
     sm_mhz: NonNegative | None = None
+    max_sm_mhz: NonNegative | None = None
+    """The highest clock that the device has."""
     memory_mhz: NonNegative | None = None
     temperature_c: Finite | None = None
     power_w: NonNegative | None = None

@@ -28,6 +28,7 @@ def summary(readings: Sequence[Reading]) -> record.Telemetry:
     temperatures = [reading.temperature_c for reading in readings if reading.temperature_c is not None]
     return record.Telemetry(
         sm_mhz=_median(reading.sm_mhz for reading in readings),
+        max_sm_mhz=_median(reading.max_sm_mhz for reading in readings),
         memory_mhz=_median(reading.memory_mhz for reading in readings),
         temperature_c=max(temperatures, default=None),
         power_w=_median(reading.power_w for reading in readings),

@@ -46,8 +46,18 @@ def percent(logarithm: float) -> float:
 
 
 def throttled(launch: Launch, limits: Limits) -> tuple[str, ...]:
-    """The reasons for which the device was slowed down through much of this launch."""
+    """The reasons for which the device was slowed down through much of this launch, and by more than a clock's step."""
+    if _at_full_clock(launch, limits):
+        return ()
     return tuple(reason for reason, share in _slowed(launch, limits) if share >= limits.throttled_share)
+
+
+def _at_full_clock(launch: Launch, limits: Limits) -> bool:
+    """The clock is known to have stayed where it belongs, whatever the driver's reasons: a power limit takes a step."""
+    seen = launch.telemetry
+    if seen is None or seen.sm_mhz is None or seen.max_sm_mhz is None:
+        return False
+    return seen.sm_mhz * (1 + limits.clock_change_pct / 100) >= seen.max_sm_mhz
 
 
 def _slowed(launch: Launch, limits: Limits) -> Iterator[tuple[str, float]]:
@@ -71,7 +81,7 @@ def of_telemetry(launches: Sequence[Launch], limits: Limits, interleaved: bool) 
         if not throttled(launch, limits) and (reasons := tuple(reason for reason, _ in _slowed(launch, limits)))
     ]
     if briefly:
-        where = f"for a part of {len(briefly)} of {len(launches)} launches"
+        where = f"for a moment or by a step of the clock in {len(briefly)} of {len(launches)} launches"
         yield Finding("throttled_briefly", f"the GPU was throttled ({_named(briefly)}) {where}", disqualifies=False)
     readings = [launch.telemetry for launch in launches if launch.telemetry]
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz]

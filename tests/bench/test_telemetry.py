@@ -17,11 +17,11 @@ def test_a_reading_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonGpuIdle
     driver.install(monkeypatch, nvmlDeviceGetCurrentClocksThrottleReasons=lambda _: mask)
     with telemetry.source("cuda", "GPU-1") as read:
-        assert read() == Reading(1980, 3201, 41, 123.456, ("gpu_idle", "sw_power_cap"))
+        assert read() == Reading(1980, 3201, 41, 123.456, ("gpu_idle", "sw_power_cap"), 1980)
 
 
 def test_what_a_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
-    functions = ("ClockInfo", "Temperature", "PowerUsage", "CurrentClocksThrottleReasons")
+    functions = ("ClockInfo", "MaxClockInfo", "Temperature", "PowerUsage", "CurrentClocksThrottleReasons")
     driver.install(monkeypatch, **{f"nvmlDeviceGet{name}": driver.refused for name in functions})
     with telemetry.source("cuda", None) as read:
         assert read() == Reading()
@@ -47,11 +47,12 @@ def test_reasons_that_are_new_keep_their_number() -> None:
 def test_a_summary_holds_medians_the_hottest_moment_and_every_reason() -> None:
     readings = [
         Reading(1000, 3000, 50, 100, ("sw_power_cap",)),
-        Reading(1980, None, 80, 300),
+        Reading(1980, None, 80, 300, max_sm_mhz=1980),
         Reading(1900, 3000, 60, 200, ("gpu_idle", "sw_power_cap")),
     ]
     assert telemetry.summary(readings) == record.Telemetry(
         sm_mhz=1900,
+        max_sm_mhz=1980,
         memory_mhz=3000,
         temperature_c=80,
         power_w=200,

@@ -326,8 +326,17 @@ def test_a_launch_throttled_for_a_moment_is_kept_and_named() -> None:
     assert one.launches == 4
     assert [finding.message for finding in one.findings] == [
         "the GPU was throttled (sw_power_cap) in 1 of 5 launches, which are left out",
-        "the GPU was throttled (sw_power_cap) for a part of 2 of 5 launches",
+        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 launches",
     ]
+
+
+def test_a_power_limit_that_takes_a_step_of_the_clock_leaves_the_launch_in() -> None:
+    """As on an H200 at 500 of its 700 W: the driver names its power limit throughout, at 1965 of 1980 MHz."""
+    base, head = noise(np.random.default_rng(18))
+    step = Telemetry(throttle_reasons=("sw_power_cap",), sm_mhz=1965, max_sm_mhz=1980)
+    slow = Telemetry(throttle_reasons=("sw_power_cap",), sm_mhz=1700, max_sm_mhz=1980)
+    assert only(judge(with_telemetry(duel(base, head), step, step, step, step, step), FAST)).launches == 5
+    assert only(judge(with_telemetry(duel(base, head), slow, slow, step, step, step), FAST)).launches == 3
 
 
 def test_a_gpu_throttled_throughout_gives_no_verdict() -> None:
