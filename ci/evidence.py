@@ -122,11 +122,12 @@ def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
     if len(used) < policy.launches.minimum:
         return plain
     found += few
-    found += findings.of_samples({"base": base, "head": head}, paired, policy.limits)
+    rounding = _rounding(base, head)
+    found += findings.of_samples({"base": base, "head": head}, paired, _coarse(rounding, policy), policy.limits)
     found += findings.below_floor(_medians(base=base, head=head), case.work, device, policy.limits)
     spread = policy.spread
     order_bias = spread.alternating_bias_pct if "alternating" in orders else spread.block_bias_pct
-    bias = (0.0 if paired else math.log1p(order_bias / 100)) + _rounding(base) + _rounding(head)
+    bias = rounding + (0.0 if paired else math.log1p(order_bias / 100))
     step = max(_log_step(np.concatenate(side)) for side in (base, head))
     changes = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
     prior = spread.launch_pct if paired else spread.block_launch_pct
@@ -151,9 +152,12 @@ def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evi
     if len(used) < policy.launches.minimum or not kept:
         return plain
     found += [*few, *few_before]
-    found += findings.of_samples({"head": head}, False, policy.limits)
+    rounding = _rounding(base, head)
+    coarse = _coarse(rounding, policy)
+    found += findings.of_samples({"head": head}, False, coarse, policy.limits)
     # A stored launch that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
-    found += (replace(f, disqualifies=False) for f in findings.of_samples({"baseline": base}, False, policy.limits))
+    before_found = findings.of_samples({"baseline": base}, False, coarse, policy.limits)
+    found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in before_found)
     found += findings.below_floor(_medians(head=head), case.work, device, policy.limits)
     spread = policy.spread
     groups, odd = [], []
@@ -162,7 +166,7 @@ def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evi
         group, strange = _settle(_group(levels, spread.process_pct, spread.process_prior_launches), policy)
         groups.append(group)
         odd += strange
-    bias = math.log1p(spread.baseline_drift_pct / 100) + _rounding(base) + _rounding(head)
+    bias = rounding + math.log1p(spread.baseline_drift_pct / 100)
     return replace(plain, groups=tuple(groups), bias=bias, findings=(*found, *odd))
 
 
@@ -202,10 +206,21 @@ def _log_step(samples: Array) -> float:
     return stats.clock_step(samples) / float(np.median(samples))
 
 
-def _rounding(launches: Sequence[Array]) -> float:
-    """The clock's part in the bias of one side, as a log ratio."""
-    step = stats.clock_step(np.concatenate(launches))
-    return max(stats.rounding_bias(samples, step) / float(np.median(samples)) for samples in launches)
+def _rounding(*sides: Sequence[Array]) -> float:
+    """The clock's part in the bias, as a log ratio; infinite where all times are equal, so that its step is unknown."""
+    together = stats.clock_step(np.concatenate([samples for side in sides for samples in side]))
+    if together == 0.0:
+        return math.inf
+    steps = [stats.clock_step(np.concatenate(side)) or together for side in sides]
+    return sum(
+        max(stats.rounding_bias(samples, step) / float(np.median(samples)) for samples in side)
+        for side, step in zip(sides, steps, strict=True)
+    )
+
+
+def _coarse(rounding: float, policy: Policy) -> bool:
+    """Whether the clock alone could take a change across the margin."""
+    return rounding > math.log1p(policy.gates.margin_pct / 100)
 
 
 def _group(locations: Sequence[Location], prior_pct: float, prior_df: float) -> Group:

@@ -120,18 +120,19 @@ Sides = Mapping[str, Sequence[Array]]
 """Times in microseconds by launch, of each side by its name."""
 
 
-def of_samples(sides: Sides, paired: bool, limits: Limits) -> Iterator[Finding]:
+def of_samples(sides: Sides, paired: bool, coarse: bool, limits: Limits) -> Iterator[Finding]:
     """What the times themselves show: too coarse a clock, modes, drift, noise.
 
-    Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said.
+    Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said. The clock
+    is `coarse` where its steps could take a change across the margin.
     """
-    yield from _few_values(sides, limits)
+    yield from _few_values(sides, coarse, limits)
     yield from _bimodal(sides, paired, limits)
     yield from _drift(sides, paired, limits)
     yield from _noise(sides, limits)
 
 
-def _few_values(sides: Sides, limits: Limits) -> Iterator[Finding]:
+def _few_values(sides: Sides, coarse: bool, limits: Limits) -> Iterator[Finding]:
     for side, launches in sides.items():
         times = np.sort(np.concatenate(launches))
         cut = len(times) // 20
@@ -139,7 +140,7 @@ def _few_values(sides: Sides, limits: Limits) -> Iterator[Finding]:
         if different < limits.distinct_values:
             values = "value" if different == 1 else "values"
             only = f"nine tenths of the {side}'s {len(times)} times take only {different} {values}"
-            yield Finding("few_values", f"{only}: the clock is too coarse", True)
+            yield Finding("few_values", f"{only}: the clock is {'too ' if coarse else ''}coarse", coarse)
 
 
 def _bimodal(sides: Sides, paired: bool, limits: Limits) -> Iterator[Finding]:

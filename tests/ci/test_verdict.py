@@ -235,7 +235,7 @@ def test_what_is_not_a_difference_never_becomes_one(spoil: Spoiler, name: str) -
             assert code in {finding.code for finding in one.findings if finding.disqualifies}
 
 
-@pytest.mark.parametrize("spoil", [launches_in_two_modes, common_trend, outliers])
+@pytest.mark.parametrize("spoil", [launches_in_two_modes, common_trend, coarse_clock, outliers])
 @pytest.mark.parametrize("name", SETS)
 def test_what_hits_both_sides_alike_hides_no_regression(spoil: Spoiler, name: str) -> None:
     rng = np.random.default_rng(14)
@@ -252,11 +252,29 @@ def test_a_clock_step_as_wide_as_the_noise_averages_out(name: str) -> None:
         assert judged(*coarse_clock(rng, *draw(rng, f"{name}_inter", 6))).verdict is Outcome.REGRESSED
 
 
-def test_times_on_one_tick_prove_nothing() -> None:
-    one = judged([np.full(100, 148.0)] * 5, [np.full(100, 149.0)] * 5)
+@pytest.mark.parametrize(("base", "head"), [(148, 148), (148, 155), (14, 15)])
+def test_times_on_one_coarse_tick_prove_nothing(base: float, head: float) -> None:
+    one = judged([np.full(100, base)] * 5, [np.full(100, head)] * 5)
     assert one.sentence == (
         "cannot tell: nine tenths of the base's 500 times take only 1 value: the clock is too coarse"
     )
+
+
+@pytest.mark.parametrize(
+    ("time", "direction", "verdict"),
+    [
+        (147.9, Direction.NONE, Outcome.EQUIVALENT),
+        (148.7, Direction.NONE, Outcome.INCONCLUSIVE),
+        (155.0, Direction.SLOWER, Outcome.REGRESSED),
+    ],
+)
+def test_a_difference_counts_only_beyond_the_clocks_steps(time: float, direction: Direction, verdict: Outcome) -> None:
+    """A kernel of 148 µs with hardly any noise, on a clock of 1 µs: half a step on either side is not known."""
+    rng = np.random.default_rng(45)
+    base, head = ([np.round(rng.normal(centre, 0.2, 100)) for _ in range(5)] for centre in (147.9, time))
+    one = judged(base, head)
+    assert (one.direction, one.verdict) == (direction, verdict)
+    assert "few_values" in codes(one)
 
 
 def test_a_lone_launch_that_would_change_nothing_is_left_out() -> None:
