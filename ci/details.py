@@ -113,7 +113,12 @@ def _speed_row(name: Piece, case: Case, side: Timed) -> tuple[Line, ...] | None:
     graphs = [launch.graph_us[side] for launch in case.launches if side in launch.graph_us]
     kernel = median(graphs) if graphs else None
     overhead = None if kernel is None else max(0.0, p50 - kernel)
-    cells = (*words.durations(p50, p95, p99), *_throughput(case, p50), *words.durations(kernel, overhead))
+    cells = (
+        *words.durations(p50, p95, p99),
+        *_throughput(case, p50),
+        *words.durations(kernel),
+        *words.durations(overhead),
+    )
     return ((name,), (side,), *((cell,) for cell in cells))
 
 

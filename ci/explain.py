@@ -45,6 +45,9 @@ TELLING = (
 )
 """Figures that explain a time, causes before symptoms."""
 
+RATES = ("tensor_pct", "issue_pct")
+"""Shares of the time: the same work over a longer time has less of each, which explains nothing."""
+
 ROWS = (
     "duration_us",
     "tensor_pct",
@@ -132,12 +135,23 @@ def explaining(found: Both, slower: bool) -> list[Change]:
         old, new = before[key], after[key]
         better = _better(key)
         size = _log_ratio(old, new)
+        if key in RATES:
+            size += _log_ratio(before.get("duration_us", 0.0), after.get("duration_us", 0.0))
         if abs(size) < LEAST_CHANGE or (size * better > 0) == slower:
             continue
         # A cause ranks above its symptoms of the same size; counts that start at zero move without bound.
         moves.append((min(abs(size), 2.0) * 0.9**rank, Change(key, old, new)))
     moves.sort(key=lambda move: -move[0])
-    return [change for _, change in moves[:MOST_REASONS]]
+    reasons = [change for _, change in moves[:MOST_REASONS]]
+    return reasons or _longest_wait(before, after, slower)
+
+
+def _longest_wait(before: Mapping[str, float], after: Mapping[str, float], slower: bool) -> list[Change]:
+    """The stall that took the most cycles more (or less, where the kernel became faster)."""
+    sign = 1 if slower else -1
+    waits = [Change(key, before[key], after[key]) for key in before if metrics.is_stall(key) and key in after]
+    grown = [one for one in waits if sign * _log_ratio(one.before, one.after) >= LEAST_CHANGE]
+    return sorted(grown, key=lambda one: sign * (one.before - one.after))[:1]
 
 
 def _better(key: str) -> int:
@@ -159,11 +173,21 @@ def _log_ratio(old: float, new: float) -> float:
 def _reason(change: Change, found: Both) -> str:
     said = f"{_short(change.key)} {profile.show(change.key, change.before)} → {profile.show(change.key, change.after)}"
     sides = (found.base.kernel, found.head.kernel) if found.base else ()
+    if metrics.is_stall(change.key):
+        return (
+            f"warps wait longer: {_wait(change)}"
+            if change.after > change.before
+            else f"warps wait less: {_wait(change)}"
+        )
     if change.key == "occupancy_pct":
         said += _because(sides)
     elif change.key == "local_instructions":
         said += _fewer_registers(sides)
     return said
+
+
+def _wait(change: Change) -> str:
+    return f"{metrics.label(change.key)} {change.before:.2f} → {change.after:.2f} cycles per instruction"
 
 
 def _fewer_registers(sides: Sequence[Kernel]) -> str:

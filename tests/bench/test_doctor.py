@@ -45,7 +45,9 @@ def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
 def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.install(monkeypatch, nvmlDeviceGetComputeRunningProcesses=lambda _: [SimpleNamespace(pid=42)])
     facts = doctor.gpu_facts()
-    assert facts == doctor.GpuFacts("NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456), 1980, True, (42,), 0)
+    assert facts == doctor.GpuFacts(
+        "NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456, max_sm_mhz=1980), 1980, True, (42,), 0
+    )
     driver.install(monkeypatch, nvmlInit=driver.refused)
     assert isinstance(doctor.gpu_facts(), NoDeviceError)
 
