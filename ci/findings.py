@@ -123,8 +123,8 @@ Sides = Mapping[str, Sequence[Array]]
 def of_samples(sides: Sides, paired: bool, coarse: bool, limits: Limits) -> Iterator[Finding]:
     """What the times themselves show: too coarse a clock, modes, drift, noise.
 
-    Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said. The clock
-    is `coarse` where its steps could take a change across the margin.
+    Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said.
+    `coarse`: the clock's steps alone could take a change across the margin.
     """
     yield from _few_values(sides, coarse, limits)
     yield from _bimodal(sides, paired, limits)
