@@ -1,0 +1,48 @@
+"""The README: its comment is what the code makes of the record, its commands exist, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bench import record
+from ci import cli, policy, render
+from ci.report import judged_report
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def example() -> str:
+    """The comment of the duel that the README shows, without the hidden marker."""
+    path = Path("tests/data/duels/slower_5pct.json")
+    said = judged_report(record.read(ROOT / path), policy.load(ROOT / ".ci" / "kernelgate.toml"), str(path))
+    return render.comment(said).replace(render.MARKER, "").strip()
+
+
+def test_the_comment_is_real() -> None:
+    shown = README.split("\n---\n")[1].strip()
+    assert shown == example()
+
+
+@pytest.mark.parametrize("verb", sorted(set(re.findall(r"\.venv/bin/kernelgate (\w+)", README))))
+def test_every_command_exists(verb: str) -> None:
+    assert verb in cli.cli.commands
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"^make (\w+)|^    make (\w+)", README, re.MULTILINE))))
+def test_every_make_target_exists(target: tuple[str, str]) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(rf"^{''.join(target)}:", makefile, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_links_inside_the_repository_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    dead = [link for link in links if link and not (ROOT / page).parent.joinpath(link).exists()]
+    assert dead == []
