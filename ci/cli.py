@@ -111,10 +111,17 @@ def resources(
 
 @cli.command()
 @two_sides
-@click.option("--case", "cases", multiple=True, help="Such as s512_b32_h8_d64_fp16, the default; may be repeated.")
+@click.option(
+    "--case",
+    "cases",
+    envvar="KERNELGATE_PROFILE_CASE",
+    multiple=True,
+    help="Such as s512_b32_h8_d64_fp16, the default; may be repeated.",
+)
 @click.option(
     "--set",
     "which",
+    envvar="KERNELGATE_PROFILE_SET",
     type=click.Choice(["quick", "full"]),
     default="quick",
     show_default=True,
@@ -436,7 +443,11 @@ def build(ref: str | None, output: Path | None, time_limit: float) -> None:
 @click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library (a folder with kernel.so).")
 @click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
 @click.option(
-    "--case", "case_ids", multiple=True, help="Run this configuration alone, such as s512_b32_h8 or edge_s513."
+    "--case",
+    "case_ids",
+    envvar="KERNELGATE_FUZZ_CASE",
+    multiple=True,
+    help="Run this configuration alone, such as s512_b32_h8 or edge_s513.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
 def fuzz(
@@ -465,7 +476,11 @@ def fuzz(
 @click.option("--alone", is_flag=True, help="Time the head without a base, beside PyTorch's SDPA: for a baseline.")
 @click.option("--suite", help="pr, full or cpu. Default: pr on a GPU, cpu elsewhere.")
 @click.option(
-    "--case", "case_ids", multiple=True, help="Time this case, such as s512_b32_h8_d64_fp16; may be repeated."
+    "--case",
+    "case_ids",
+    envvar="KERNELGATE_BENCH_CASE",
+    multiple=True,
+    help="Time this case, such as s512_b32_h8_d64_fp16; may be repeated.",
 )
 @click.option(
     "--launches", type=click.IntRange(min=1), default=5, show_default=True, help="Fresh processes, at the most."

@@ -15,6 +15,8 @@ import yaml
 from documents import ROOT, Workflow, actions, steps, texts, workflows
 from language import Language
 
+from ci.cli import cli, run
+
 WORKFLOWS, ACTIONS = workflows(), actions()
 CALLED = {each.path: each.text for each in WORKFLOWS.values()}
 BIN = Path(sys.executable).parent
@@ -295,3 +297,29 @@ def test_dependabot_waits_before_it_offers_a_version() -> None:
     updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
     assert {each["package-ecosystem"] for each in updates} == {"github-actions", "pip", "npm"}
     assert all(each["cooldown"]["default-days"] >= 7 for each in updates)
+
+
+def variables_of_the_verbs() -> set[str]:
+    """Every KERNELGATE_<VERB>_<OPTION> that sets an option, by its own name or by the one that click derives."""
+    found: set[str] = set()
+    for verb, command in cli.commands.items():
+        for option in command.params:
+            derived = f"KERNELGATE_{verb}_{option.name}".upper()
+            found.add(str(option.envvar or derived))
+    return found
+
+
+@each_workflow
+def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads(name: str) -> None:
+    verbs = "|".join(cli.commands).upper()
+    given = set(re.findall(rf"KERNELGATE_(?:{verbs})_[A-Z_]+", WORKFLOWS[name].text))
+    assert given - variables_of_the_verbs() == set()
+
+
+def test_a_case_given_as_a_variable_reaches_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr("bench.verbs.sides", lambda *_: None)
+    monkeypatch.setattr("bench.verbs.bench", lambda _, __, cases, *_more: seen.append(cases))
+    monkeypatch.setenv("KERNELGATE_BENCH_CASE", "s512_b1_h1_d64_fp16 s64_b1_h1_d64_bf16")
+    assert run(["bench"]) == 0
+    assert seen == [("s512_b1_h1_d64_fp16", "s64_b1_h1_d64_bf16")]
