@@ -55,8 +55,8 @@ def insert(document: str, text: str) -> str:
 def tables(figures: Figures) -> str:
     return "\n\n".join(
         (
-            f"Each figure: {figures.draws} records drawn with a fixed seed ({5 * figures.draws} in the first table); by "
-            f"the rule of three, 0.00% stands for a true rate below {300 / figures.draws:.2f}% "
+            f"Each figure: {figures.draws} records drawn with a fixed seed ({5 * figures.draws} in the first table); "
+            f"by the rule of three, 0.00% stands for a true rate below {300 / figures.draws:.2f}% "
             f"({300 / (5 * figures.draws):.2f}% in the first table).",
             "**Identical code called different** (slower or faster), base and head of one record:",
             _table(figures.power, 0.0, _different, 2),
