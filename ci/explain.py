@@ -48,22 +48,6 @@ TELLING = (
 RATES = ("tensor_pct", "issue_pct")
 """Shares of the time: the same work over a longer time has less of each, which explains nothing."""
 
-ROWS = (
-    "duration_us",
-    "tensor_pct",
-    "dram_pct",
-    "l2_hit_pct",
-    "bank_conflicts",
-    "occupancy_pct",
-    "registers",
-    "local_instructions",
-    "shared_bytes",
-    "grid",
-    "waves",
-    "sm_mhz",
-    "memory_mhz",
-)
-
 
 @dataclass(frozen=True)
 class Both:
@@ -268,7 +252,7 @@ def _rows(one: Both, standing: Standing | None) -> Iterator[tuple[Line, ...]]:
     after = dict(one.head.kernel.figures)
     before = dict(one.base.kernel.figures) if one.base else {}
     stalls = [key for key, _ in profile.top_stalls(after)]
-    known = [key for key in (*ROWS[:6], *stalls, *ROWS[6:]) if key in after or key in before]
+    known = [key for key in profile.in_order(stalls) if key in after or key in before]
     others = [key for key in (*after, *before) if not _is_known(key)]
     for key in dict.fromkeys((*first, *known, *others)):
         old, new = before.get(key), after.get(key)

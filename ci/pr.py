@@ -12,7 +12,7 @@ from bench.progress import say
 from bench.record import RunRecord
 from ci import correctness, render, static
 from ci.policy import Policy
-from ci.report import Failure, Fault, failure_report, judged_report
+from ci.report import Failure, Fault, failure_report, report
 from ci.verdict import Outcome, decided, judge
 from ci.view import Report
 
@@ -50,8 +50,11 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> Said:
         return _written(failure_report(_does_not_compile(error)), out, blocks=True)
     measured = _measure(repo, base, path, policy)
     record.write(measured, path)
-    said = judged_report(measured, policy, str(path), stored_baseline(repo / ".ci", measured))
-    blocks = correctness.is_wrong(measured) or judge(measured, policy).verdict is Outcome.REGRESSED
+    verdict = judge(measured, policy, name=str(path))
+    stored = stored_baseline(repo / ".ci", measured)
+    against = judge(measured, policy, stored[1], str(path), against=stored[0]) if stored else None
+    said = report(measured, verdict, policy.gates, against, policy.static)
+    blocks = correctness.is_wrong(measured) or verdict.verdict is Outcome.REGRESSED
     blocks = blocks or bool(static.exit_code(static.judge(measured.resources, policy.static)))
     return _written(said, out, blocks)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,11 @@ SHOWN = (
 )
 """Beside the duration and the stalls: what a person is shown, in this order."""
 TOP_STALLS = 3
+
+
+def in_order(stalls: Iterable[str]) -> tuple[str, ...]:
+    """Every figure that is set side by side: the time, the six with these stalls among them, the rest."""
+    return ("duration_us", *SHOWN[:5], *stalls, *SHOWN[5:])
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ def changes(before: Analysis, after: Analysis) -> list[Change]:
     """The figures that both have and that people are shown, in their order."""
     old, new = before.kernel.figures, after.kernel.figures
     stalls = dict.fromkeys(key for side in (new, old) for key, _ in top_stalls(dict(side)))
-    keys = ("duration_us", *SHOWN[:5], *stalls, *SHOWN[5:])
+    keys = in_order(stalls)
     return [Change(key, old[key], new[key]) for key in keys if key in old and key in new]
 
 
