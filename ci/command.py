@@ -19,7 +19,7 @@ from ci import escape
 from ci.actions import Step
 from ci.escape import visible
 from ci.github import Bot, GitHubError, Stamp, patiently, put_comment
-from ci.plan import CASE, gpus_json, merge_base
+from ci.plan import CASE, gpus_json, merge_base, targets
 from ci.policy import Measure
 
 VERBS = ("bench", "profile", "fuzz")
@@ -96,6 +96,7 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
         head_repository=pull.head.repo.full_name if pull.head.repo else "",
         cases=" ".join(verb.cases),
         gpus=gpus_json(rules.gpus),
+        targets=targets(rules.gpus),
     )
     _react(bot, asked, "rocket")
     link = f"[This run]({step.run_url})" if step.run_url else "A run"

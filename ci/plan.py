@@ -43,6 +43,7 @@ class Plan:
             "measure": str(self.measure).lower(),
             "reason": visible(self.reason),
             "gpus": gpus_json(self.gpus),
+            "targets": targets(self.gpus),
             "base_sha": self.base_sha,
             "head_sha": self.head_sha,
             "pull_request": str(self.pull_request or ""),
@@ -54,9 +55,12 @@ class Plan:
 
 def gpus_json(gpus: Sequence[Gpu]) -> str:
     """The GPUs as a workflow's matrix reads them; `baseline` is empty where there is none."""
-    return json.dumps(
-        [{"label": gpu.label, "runs_on": list(gpu.runs_on), "baseline": gpu.baseline or ""} for gpu in gpus]
-    )
+    return json.dumps([{"label": gpu.label, "baseline": gpu.baseline or ""} for gpu in gpus])
+
+
+def targets(gpus: Sequence[Gpu]) -> str:
+    """What `kernelgate build` compiles for, as TORCH_CUDA_ARCH_LIST has it: "8.9;9.0"."""
+    return ";".join(sorted({gpu.target for gpu in gpus}))
 
 
 def plan(step: Step, bot: Bot, rules: Measure) -> Plan:

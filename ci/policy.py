@@ -135,14 +135,14 @@ class Gpu(Section):
     """One kind of runner that measures pull requests: a column of the comment."""
 
     label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,30}$")]
-    runs_on: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")], ...], Field(min_length=1)
-    ]
+    """Of its runners, beside self-hosted, linux, x64 and gpu."""
+    target: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")]
+    """Its compute capability: what the libraries are compiled for."""
     baseline: str | None = None
     """The baseline file of this GPU, from the root of the repository."""
 
 
-L4 = Gpu(label="l4", runs_on=("self-hosted", "linux", "x64", "gpu", "l4"), baseline=".ci/baseline_s512.json")
+L4 = Gpu(label="l4", target="8.9", baseline=".ci/baseline_s512.json")
 
 
 class Measure(Section):

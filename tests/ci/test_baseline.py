@@ -28,9 +28,7 @@ def measured(example: str = "faster") -> RunRecord:
 def rules(tmp_path: Path) -> Policy:
     """A policy whose baseline lies in a folder of the test, where there is none yet."""
     (tmp_path / "repository").mkdir()
-    return Policy.model_validate(
-        {"measure": {"gpus": [{"label": "l4", "runs_on": ["gpu"], "baseline": "stored.json"}]}}
-    )
+    return Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8.9", "baseline": "stored.json"}]}})
 
 
 @pytest.fixture
@@ -164,7 +162,7 @@ def test_what_cannot_be_a_baseline_is_refused(rules: Policy) -> None:
         offer(new.model_copy(update={"cases": ()}), gpu, None, rules, None)
     for path in ("../x.json", "/etc/passwd"):
         with pytest.raises(UsageError, match="inside the repository"):
-            offer(new, Gpu(label="l4", runs_on=("gpu",), baseline=path), None, rules, None)
+            offer(new, Gpu(label="l4", target="8.9", baseline=path), None, rules, None)
 
 
 def test_the_verb_names_an_unknown_label(

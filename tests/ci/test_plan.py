@@ -16,9 +16,7 @@ from ci.plan import Plan, announce, plan
 from ci.policy import Gpu, Measure
 
 HEAD, BASE = "a" * 40, "b" * 40
-TWO = Measure(
-    gpus=(Gpu(label="l4", runs_on=("gpu", "l4"), baseline="b.json"), Gpu(label="h100", runs_on=("gpu", "h100")))
-)
+TWO = Measure(gpus=(Gpu(label="l4", target="8.9", baseline="b.json"), Gpu(label="h100", target="9.0")))
 
 
 def planned(desk: Desk, tmp_path: Path, payload: dict[str, Any], rules: Measure | None = None) -> Plan:
@@ -77,9 +75,10 @@ def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
     desk.github.merge_bases[BASE, HEAD] = "c" * 40
     planned(desk, tmp_path, opened(desk, "csrc/k.cu"), TWO)
     assert json.loads(desk.outputs["gpus"]) == [
-        {"label": "l4", "runs_on": ["gpu", "l4"], "baseline": "b.json"},
-        {"label": "h100", "runs_on": ["gpu", "h100"], "baseline": ""},
+        {"label": "l4", "baseline": "b.json"},
+        {"label": "h100", "baseline": ""},
     ]
+    assert desk.outputs["targets"] == "8.9;9.0"
     assert desk.outputs["base_sha"] == "c" * 40
     assert (desk.outputs["head_sha"], desk.outputs["pull_request"]) == (HEAD, "1")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -208,7 +209,7 @@ def test_a_wrong_result_is_not_timed_and_blocks(project: Project) -> None:
 def test_several_gpus_share_one_comment(project: Project) -> None:
     def add_a_gpu(tree: Path) -> None:
         with (tree / ".ci/kernelgate.toml").open("a", encoding="utf-8") as file:
-            file.write('\n[[measure.gpus]]\nlabel = "h100"\nruns_on = ["self-hosted", "linux", "x64", "gpu", "h100"]\n')
+            file.write('\n[[measure.gpus]]\nlabel = "h100"\ntarget = "9.0"\n')
 
     project.repository.change_main(add_a_gpu)
     run = project.measure(project.pull(touch_kernel))
@@ -217,6 +218,8 @@ def test_several_gpus_share_one_comment(project: Project) -> None:
     [comment] = project.server.bodies(1)
     assert "l4" in comment
     assert "h100" in comment
+    manifest = json.loads((project.platform.artifacts(run.id)["kernelgate-library-head"] / "library.json").read_text())
+    assert manifest["targets"] == ["sm_89", "sm_90"], "one library serves every GPU"
 
 
 def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, language: Language) -> None:
