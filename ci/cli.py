@@ -327,21 +327,6 @@ def template(body: Path | None, policy_file: Path | None) -> int:
 
 
 @cli.command()
-@click.argument("text", type=click.Path(path_type=Path))
-@click.option("--pull-request", required=True, type=click.IntRange(min=1))
-@click.option("--topic", required=True, help="One comment for each topic, such as profile; it is edited in place.")
-def comment(text: Path, pull_request: int, topic: str) -> int:
-    """Put a Markdown file that kernelgate wrote on a pull request, as the bot's one comment on a topic.
-
-    Needs GITHUB_TOKEN, GITHUB_REPOSITORY and GITHUB_RUN_ID.
-    """
-    from ci import github, posting
-    from ci.actions import Step
-
-    return posting.post_text(github.connect(Step()), text, pull_request, topic)
-
-
-@cli.command()
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def plan(policy_file: Path | None) -> None:
     """In a workflow: what is this run to measure, and on which GPUs?

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from github.File import File
 
-from bench.errors import KernelgateError, UsageError
+from bench.errors import KernelgateError
 from ci import render, template
 from ci.github import (
     Bot,
@@ -89,26 +89,6 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench") -> int:
     wanted = posts[:1] if said.task != "bench" else posts[1:] if said.quiet else posts
     ended = [_one(bot, *one) for one in wanted]
     return KernelgateError.exit_code if GitHubError in ended else 0
-
-
-def post_text(bot: Bot, path: Path, number: int, topic: str) -> int:
-    """The bot's one comment on a topic holds the file's Markdown. 0 posted or rightly left out, 3 not posted.
-
-    The file is trusted: a verb of ours wrote it and escaped what it quotes.
-    """
-    run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
-    if not run.isdigit():
-        raise UsageError("GITHUB_RUN_ID is not set: a comment names the run that it comes from")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: the text cannot be read: {error}") from None
-    head = patiently("pull request", lambda: bot.repository.get_pull(number).head.sha, bot)
-    stamp = Stamp(head, int(run), int(attempt or 1))
-    bot.step.summary(text)
-    short = f"The text is too long for a comment; the [run's page]({bot.step.run_url}) has it.\n"
-    ended = _one(bot, "comment", "pull-requests: write", lambda: put_comment(bot, number, (text, short), stamp, topic))
-    return KernelgateError.exit_code if ended is GitHubError else 0
 
 
 def _one(bot: Bot, what: str, permission: str, put: Callable[[], Done]) -> type[GitHubError] | None:

@@ -466,26 +466,6 @@ def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -
     assert line_notes(said, [("csrc/k.cuh", PATCH)], ("csrc/",)) == ()
 
 
-# A text of another verb ----------------------------------------------------------------------------------------------
-
-
-def test_a_text_becomes_the_one_comment_on_its_topic(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    desk.github.open_pull(head_sha=HEAD_SHA)
-    for name, value in desk.bot.step.environment.items():
-        monkeypatch.setenv(name, value)
-    path = tmp_path / "profile.md"
-    for text in ("### Profile\n", "### Profile, again\n", "x" * 70_000):
-        path.write_text(text, encoding="utf-8")
-        monkeypatch.setenv("GITHUB_RUN_ID", str(100 + len(text)))
-        assert kernelgate(["comment", str(path), "--pull-request", "1", "--topic", "profile"]) == 0
-    assert the_comment(desk).startswith("The text is too long for a comment; the [run's page](https://github.com/")
-    monkeypatch.delenv("GITHUB_RUN_ID")
-    assert kernelgate(["comment", str(path), "--pull-request", "1", "--topic", "profile"]) == 64
-    assert "GITHUB_RUN_ID is not set" in capsys.readouterr().err
-
-
 # What a run was for --------------------------------------------------------------------------------------------------
 
 
