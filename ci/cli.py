@@ -294,9 +294,10 @@ def report(
 @cli.command("fetch")
 @click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to fill.")
-@click.option("--pull-request", type=click.IntRange(min=1), help="Where the run is not the pull request's own; …")
-@click.option("--head-sha", help="… with the commit that was measured.")
-def fetch_(run_id: int, output: Path, pull_request: int | None, head_sha: str | None) -> None:
+@click.option("--head-sha", help="Where no pull request started the run: the commit that was measured, …")
+@click.option("--base-sha", help="… what it was compared with, …")
+@click.option("--pull-request", type=click.IntRange(min=1), help="… and the pull request that is to be told.")
+def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None, pull_request: int | None) -> None:
     """Take in what a workflow run left behind, as data that an enemy may have written.
 
     The pull request is found from the run's head commit through GitHub's API. What does not fit is refused, and
@@ -305,8 +306,11 @@ def fetch_(run_id: int, output: Path, pull_request: int | None, head_sha: str | 
     from ci import fetch, github
     from ci.actions import Step
 
+    if head_sha is None and (base_sha or pull_request):
+        raise UsageError("--base-sha and --pull-request belong to --head-sha, the commit that was measured")
+    asked = fetch.Asked(head_sha, base_sha, pull_request) if head_sha else None
     step = Step()
-    target = fetch.fetch(github.connect(step), run_id, output, pull_request, head_sha)
+    target = fetch.fetch(github.connect(step), run_id, output, asked)
     records = len(list(output.glob("*.run.json")))
     step.output(pull_request=str(target.pull_request or ""), head_sha=target.head_sha, records=str(records))
 

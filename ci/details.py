@@ -258,14 +258,25 @@ def commands(record: RunRecord, cases: Sequence[Judged]) -> Section:
     """How to see the same on one's own machine; the case is the worst one."""
     base = record.subject.base_sha
     known = [base[:12]] if base and words.is_commit(base) else []
-    bench = ["kernelgate", "bench", *(word for sha in known for word in ("--base", sha))]
-    one_case = shell(*bench, "--case", cases[0].case.id) if cases else ""
-    bench_line = one_case if 0 < len(one_case) <= MOST_COMMAND else shell(*bench)
-    lines = [f"{bench_line} -o run.json", shell("kernelgate", "compare", "run.json")]
+    if record.profile and not record.cases:
+        sides = ["--base", *known] if known else ["--alone"]
+        profile = _on_case(["kernelgate", "profile", *sides], record.profile[0].case)
+        return Section("Run it yourself", (Verbatim((profile,)),), worth=80)
+    lines: list[str] = []
+    if record.cases:
+        bench = ["kernelgate", "bench", *(word for sha in known for word in ("--base", sha))]
+        lines += [f"{_on_case(bench, cases[0].case.id if cases else '')} -o run.json"]
+        lines += [shell("kernelgate", "compare", "run.json")]
     if record.fuzz and record.fuzz.seed is not None:
         lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed)))
     lines.append(shell("make", "pr", *(f"BASE={sha}" for sha in known)))
     return Section("Run it yourself", (Verbatim(tuple(lines)),), worth=80)
+
+
+def _on_case(words_: Sequence[str], case: str) -> str:
+    """The command for one case; for all of them where its id is too long to be read."""
+    one = shell(*words_, "--case", case) if case else ""
+    return one if 0 < len(one) <= MOST_COMMAND else shell(*words_)
 
 
 def _named(text: str | None) -> Line:

@@ -103,6 +103,20 @@ def why(record: RunRecord, cases: Sequence[Judged]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
+def limits(record: RunRecord) -> tuple[Line, ...]:
+    """What limits each profiled kernel, and what to try first: of a record that was made to be profiled."""
+    return tuple(line for one in both_sides(record) for line in _limits(one))
+
+
+def _limits(one: Both) -> Iterator[Line]:
+    if one.head.bottleneck.strength < LEAST_STRENGTH:
+        yield (Code(one.case), ": nothing in the profile stands out as what limits it.")
+        return
+    yield (Code(one.case), f": {_verdicts(one)}.")
+    if one.head.recommendations:
+        yield _try(one.head.recommendations[0])
+
+
 def _try(one: Recommendation) -> Line:
     return (Strong("Try:"), f" {one.action}; see ", Code(one.link))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,7 +19,6 @@ from github.PullRequest import PullRequest
 from github.WorkflowRun import WorkflowRun
 
 from bench import record
-from bench.errors import UsageError
 from ci import artifact
 from ci.artifact import Expected, RefusedError
 from ci.escape import visible
@@ -37,25 +37,28 @@ JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
 
 
-def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, head_sha: str | None = None) -> Target:
+@dataclass(frozen=True)
+class Asked:
+    """What a run was to measure that no pull request started, from whoever authorised it."""
+
+    head_sha: str
+    base_sha: str | None = None
+    """None where the head was measured alone."""
+    pull_request: int | None = None
+
+
+def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Target:
     """Fills the folder `into` with `target.json`, `<label>.run.json` and `<label>.failure.json`.
 
-    `pull_request` and `head_sha`: for a run that was not started by the pull request itself, by callers who know them
-    from their own authorisation. Raises GitHubError where the API cannot be used.
+    Raises GitHubError where the API cannot be used.
     """
-    if (pull_request is None) != (head_sha is None):
-        raise UsageError("a pull request and its head commit are given together, or neither")
     run = patiently("run", lambda: _whole(bot.repository.get_workflow_run(run_id)), bot)
-    head = head_sha or run.head_sha
-    why: str | None = None
-    if pull_request is not None:
-        pull: PullRequest | None = patiently("pull request", lambda: _whole_pull(bot, pull_request), bot)
-    else:
-        pull, why = patiently("pull request", lambda: find_pull(bot, run), bot)
-    base = _merge_base(bot, pull, head) if pull else None
+    pull, why = (None, None) if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
+    head = asked.head_sha if asked else run.head_sha
+    base = asked.base_sha if asked else _merge_base(bot, pull, head) if pull else None
     expected = Expected(
         repository=bot.repository.full_name,
-        pull_request=pull.number if pull else None,
+        pull_request=asked.pull_request if asked else pull.number if pull else None,
         head_sha=head,
         base_sha=base,
         run_id=run.id,
@@ -74,7 +77,7 @@ def fetch(bot: Bot, run_id: int, into: Path, pull_request: int | None = None, he
         run_url=run.html_url,
         conclusion=run.conclusion,
         no_pull_request=why,
-        changes_judges=pull_request is None and pull is not None and _changes_judges(bot, pull),
+        changes_judges=pull is not None and _changes_judges(bot, pull),
         refused=refused,
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         measured=any(job.name.startswith("measure") and job.conclusion != "skipped" for job in jobs),

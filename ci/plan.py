@@ -145,6 +145,8 @@ def _looked_at(bot: Bot, number: int) -> tuple[PullRequest, list[str], set[str]]
 
 def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
     number = _pull_number(given)
+    if number is not None and "ref" in given:
+        raise UsageError(f"give a ref or a pull request, not both: {visible(given['ref'], 40)!r} and {number}")
     if number is not None:
         pull = patiently("pull request", lambda: bot.repository.get_pull(number).raw_data, bot)
         head, base = str(pull["head"]["sha"]), str(pull["base"]["sha"])
@@ -152,6 +154,8 @@ def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
         head = commit(bot, given.get("ref", "HEAD"))
         base = patiently("repository", lambda: bot.repository.default_branch, bot)
     base = commit(bot, given["base"]) if "base" in given else merge_base(bot, base, head)
+    if base == head and "base" not in given:
+        base = ""  # the default branch itself: there is nothing to compare it with
     if given.get("set", "quick") not in SETS:
         raise UsageError(f"set is {visible(given['set'], 40)!r}; it may be {' or '.join(SETS)}")
     return Plan(

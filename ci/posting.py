@@ -70,8 +70,9 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench") -> int:
     stamp = _stamp(target)
     bot.step.summary(render.comment(said.report, render.COMMENT_LIMIT))
     why = target.no_pull_request if now is None else now.outdated
+    if why is not None:
+        _tell(bot, "nothing posted", why)
     if now is None or number is None or why is not None:
-        _tell(bot, "nothing posted", why or "there is no pull request")
         return 0
     check = Check(
         said.conclusion,

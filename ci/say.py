@@ -13,7 +13,7 @@ from typing import Literal
 
 from bench import record
 from bench.record import RunRecord, Subject
-from ci import artifact, assess, correctness, details, headline, render, static, template, words
+from ci import artifact, assess, correctness, details, drawing, explain, headline, render, static, template, words
 from ci.assess import Assessed
 from ci.matrix import side_by_side
 from ci.policy import Policy
@@ -146,13 +146,20 @@ def _judged(label: str, measured: RunRecord, rules: Policy, claimed: Sequence[te
 
 def _without_times(measured: RunRecord, rules: Policy) -> Report:
     """A record that was made to be profiled or fuzzed: there is no speed to judge."""
-    profiled = len({entry.case for entry in measured.profile})
-    first: Line = (Mark.PASSED, f" Profiled: {words.counted(profiled, 'case')}")
+    profiled = list(dict.fromkeys(entry.case for entry in measured.profile))
+    first: Line = (Mark.PASSED, " Profiled: ", Code(profiled[0]) if len(profiled) == 1 else f"{len(profiled)} cases")
+    place = headline.place(measured.environment.device)
     return Report(
-        headline=first if profiled else correctness.line(measured.fuzz),
-        summary=(*headline.compared(measured), "."),
+        headline=(*first, *place) if profiled else correctness.line(measured.fuzz),
+        summary=(*(headline.compared(measured) if measured.subject.base_sha else _alone(measured)), "."),
+        why=explain.limits(measured),
         sections=details.sections(measured, (), rules.static),
+        pictures=drawing.pictures(measured),
     )
+
+
+def _alone(measured: RunRecord) -> Line:
+    return ("Of ", words.commit(measured.subject.head_sha, "the working tree"), " alone")
 
 
 def _against_baseline(label: str, measured: RunRecord, rules: Policy) -> RecordVerdict | None:

@@ -29,13 +29,13 @@ class Target(Model):
     pull_request: int | None = None
     head_sha: str
     base_sha: str | None = None
-    """The merge base of the pull request."""
+    """What the head is compared with; of a pull request its merge base. None where the head was measured alone."""
     run_id: int
     run_attempt: int
     run_url: str
     conclusion: str | None = None
     no_pull_request: str | None = None
-    """Why no pull request was found."""
+    """Why there is none, where there should be."""
     changes_judges: bool = False
     """The pull request changes what measures it, so that its records prove nothing."""
     refused: tuple[str, ...] = ()

@@ -10,10 +10,9 @@ from conftest import Desk
 from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 from bench import record
-from bench.errors import UsageError
 from ci import artifact
 from ci.cli import run as kernelgate
-from ci.fetch import fetch
+from ci.fetch import Asked, fetch
 from ci.github import GitHubError
 from ci.target import Target, read_target
 
@@ -21,8 +20,8 @@ SLOWER = record.to_json(EXAMPLES["slower"]().record).encode()
 RECORD = {"run.json": SLOWER}
 
 
-def taken(desk: Desk, tmp_path: Path, run_id: int, **known: object) -> tuple[Target, list[str]]:
-    target = fetch(desk.bot, run_id, tmp_path / "in", **known)  # type: ignore[arg-type]
+def taken(desk: Desk, tmp_path: Path, run_id: int, asked: Asked | None = None) -> tuple[Target, list[str]]:
+    target = fetch(desk.bot, run_id, tmp_path / "in", asked)
     assert read_target(tmp_path / "in") == target
     return target, sorted(path.name for path in (tmp_path / "in").iterdir() if path.name != "target.json")
 
@@ -115,10 +114,31 @@ def test_who_authorised_a_run_says_which_commit(desk: Desk, folder: Path) -> Non
     desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
     run = desk.github.add_run(event="issue_comment", head_sha="c" * 40)
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    target, files = taken(desk, folder, run["id"], pull_request=1, head_sha=HEAD_SHA)
+    target, files = taken(desk, folder, run["id"], Asked(HEAD_SHA, BASE_SHA, 1))
     assert (target.pull_request, target.head_sha, files) == (1, HEAD_SHA, ["l4.run.json"])
-    with pytest.raises(UsageError, match="given together"):
-        fetch(desk.bot, run["id"], folder / "x", pull_request=1)
+
+
+def test_who_authorised_a_run_says_which_base(desk: Desk, folder: Path) -> None:
+    """A profile may be compared with any commit; a record that names another one is refused all the same."""
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40)
+    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"], Asked(HEAD_SHA, BASE_SHA, 1))
+    assert (target.base_sha, target.refused, files) == (BASE_SHA, (), ["l4.run.json"])
+    target, _ = taken(desk, folder, run["id"], Asked(HEAD_SHA, "d" * 40, 1))
+    assert "another base commit" in target.refused[0]
+
+
+def test_a_run_that_was_asked_for_may_have_no_pull_request(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"], Asked(HEAD_SHA, BASE_SHA))
+    assert (target.pull_request, target.no_pull_request, files) == (None, None, ["l4.run.json"])
+
+
+def test_the_verb_asks_for_the_commit_beside_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kernelgate(["fetch", "--run-id", "1", "-o", str(folder), "--pull-request", "1"]) == 64
+    assert "belong to --head-sha" in capsys.readouterr().err
 
 
 # Attacks -------------------------------------------------------------------------------------------------------------

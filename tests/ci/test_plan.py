@@ -126,6 +126,14 @@ def test_a_branch_is_profiled_against_where_it_left_the_default_one(desk: Desk, 
     assert (found.head_sha, found.base_sha, found.cases, found.pull_request) == (HEAD, "c" * 40, (), None)
 
 
+def test_the_default_branch_is_profiled_alone(desk: Desk, tmp_path: Path) -> None:
+    desk.github.refs["heads/main"] = HEAD
+    desk.github.merge_bases["main", HEAD] = HEAD
+    found = planned(desk, tmp_path, dispatched(s="512"))
+    assert (found.head_sha, found.base_sha) == (HEAD, "")
+    assert planned(desk, tmp_path, dispatched(s="512", base="main")).base_sha == HEAD, "as was asked for"
+
+
 def test_a_base_of_ones_own(desk: Desk, tmp_path: Path) -> None:
     desk.github.refs |= {"heads/faster": HEAD, "tags/v1": "d" * 40}
     assert planned(desk, tmp_path, dispatched(ref="faster", base="v1")).base_sha == "d" * 40
@@ -164,6 +172,7 @@ def test_shell_text_in_any_input_is_refused(desk: Desk, tmp_path: Path, name: st
     [
         ({"ref": "nowhere"}, "there is no branch, tag or commit 'nowhere'"),
         ({"pull_request": "0"}, "no number of a pull request"),
+        ({"ref": "faster", "pull_request": "1"}, "not both: 'faster' and 1"),
         ({"ref": "faster", "s": "0"}, "s is '0'; it must be a positive whole number"),
         ({"ref": "faster", "s": "1e3"}, "s is '1e3'"),
         ({"ref": "faster", "dtype": "int8"}, "it may be fp16, bf16 or fp32"),

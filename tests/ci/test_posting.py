@@ -12,7 +12,7 @@ from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 from bench import record
 from ci.cli import run as kernelgate
-from ci.fetch import fetch
+from ci.fetch import Asked, fetch
 from ci.github import stated
 from ci.policy import Policy
 from ci.posting import post
@@ -20,6 +20,7 @@ from ci.say import changed_lines, line_notes, say
 from ci.target import read_target
 
 POLICY = Policy()
+DUELS = Path(__file__).parents[1] / "data/duels"
 PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
  a
 -b
@@ -473,7 +474,7 @@ def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -
     ("task", "content", "first"),
     [
         ("fuzz", {"cases": [], "profile": []}, "### ✅ correct: 38 of 38 fuzz cases"),
-        ("profile", {"cases": []}, "### ✅ Profiled: 1 case"),
+        ("profile", {"cases": []}, "### ✅ Profiled: `one` on the L4"),
     ],
 )
 def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
@@ -490,3 +491,33 @@ def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
     assert new.startswith(first)
     assert the_check(desk) == check
     assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_a_profile_says_what_limits_the_kernel_and_what_to_try(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(record.to_json(record.read(DUELS / "slower_5pct.json"))) | {"cases": [], "fuzz": None}
+    content["subject"] |= {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "run_id": None, "run_attempt": None}
+    content["build"] = []
+    profiled = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+    post(desk.bot, measured(desk, tmp_path, profiled), POLICY, "profile")
+    for shown in (the_comment(desk), desk.summary):
+        assert "`s512_b32_h8_d64_fp16`: latency bound by low occupancy (likely: " in shown
+        assert "**Try:** cut registers from 242 a thread" in shown
+        assert "kernelgate profile --base 9f8e7d6c5b4a --case s512_b32_h8_d64_fp16" in shown
+    assert "kernelgate bench" not in the_comment(desk)
+
+
+def test_what_was_measured_alone_is_compared_with_nothing(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(named("slower", base_sha=None)) | {"cases": []}
+    fuzzed = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+    post(desk.bot, measured(desk, tmp_path, fuzzed), POLICY, "fuzz")
+    assert f"Of `{HEAD_SHA[:7]}` alone." in the_comment(desk)
+
+
+def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk, tmp_path: Path) -> None:
+    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named("slower")})
+    fetch(desk.bot, run["id"], tmp_path / "in", Asked(HEAD_SHA, BASE_SHA))
+    assert post(desk.bot, tmp_path / "in", POLICY, "profile") == 0
+    assert "Slower: S=512" in desk.summary
+    assert "nothing posted" not in desk.summary
+    assert desk.github.writes() == []
