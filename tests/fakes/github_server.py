@@ -181,6 +181,8 @@ class FakeGitHub:
         """Run to {environment: who approved it}."""
         self.artifacts: dict[int, Json] = {}
         self.blobs: dict[int, bytes] = {}
+        self.unarchived: set[int] = set()
+        """Artifacts that are one file as it is, no zip file."""
         self.refs: dict[str, str] = {"heads/main": "b" * 40}
         self.files: dict[tuple[str, str], bytes] = {}
         """(branch, path) to content."""
@@ -259,8 +261,10 @@ class FakeGitHub:
         ]
         self.jobs[run["id"]].append(job)
 
-    def add_artifact(self, run: Json, name: str, content: bytes | dict[str, bytes], **facts: Any) -> Json:
-        """An artifact of a run: a zip file's bytes, or the members of a well-formed one."""
+    def add_artifact(
+        self, run: Json, name: str, content: bytes | dict[str, bytes], archived: bool = True, **facts: Any
+    ) -> Json:
+        """An artifact of a run: a zip file's bytes, the members of a well-formed one, or a file, not `archived`."""
         data = content if isinstance(content, bytes) else zipped(content)
         artifact = example("artifact-paginated")["artifacts"][0]
         artifact |= {"id": self.next_id(), "name": name, "size_in_bytes": len(data), "expired": False}
@@ -270,6 +274,8 @@ class FakeGitHub:
         artifact |= facts
         self.artifacts[artifact["id"]] = artifact
         self.blobs[artifact["id"]] = data
+        if not archived:
+            self.unarchived.add(artifact["id"])
         return artifact
 
     def fault(self, method: str, path: str, **what: Any) -> Fault:
@@ -380,7 +386,9 @@ class FakeGitHub:
     def _blob(self, request: Request) -> Answer:
         if "authorization" in request.headers:
             self.problems.append("the token was sent to the host that stores artifacts")
-        return Answer(200, self.blobs[int(request.path.split("/")[2])])
+        number = int(request.path.split("/")[2])
+        kind = "application/octet-stream" if number in self.unarchived else "application/zip"
+        return Answer(200, self.blobs[number], {"Content-Type": kind})
 
     def _user(self, login: str, kind: str = "User") -> Json:
         user: Json = example("issue-comment")["user"]
@@ -873,8 +881,7 @@ class _Wire(BaseHTTPRequestHandler):
         raw = isinstance(answer.body, bytes)
         data = answer.body if raw else b"" if answer.body is None else json.dumps(answer.body).encode()
         self.send_response(answer.status)
-        self.send_header("Content-Type", "application/zip" if raw else "application/json; charset=utf-8")
-        for name, value in answer.headers.items():
+        for name, value in {"Content-Type": "application/json; charset=utf-8", **answer.headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

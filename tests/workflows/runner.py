@@ -25,7 +25,7 @@ import yaml
 from documents import Workflow
 from language import Language
 
-from tests.fakes.github_server import FakeGitHub
+from tests.fakes.github_server import FakeGitHub, Json
 
 HOME_REPOSITORY = "kernelgate/kernelgate"
 GUARDED = "kernelgate/kernelgate/.github/workflows/measure.yml@main"
@@ -53,11 +53,21 @@ class JobResult:
     environment: str | None = None
 
 
+@dataclass(frozen=True)
+class Done:
+    """How a step ended, before `continue-on-error`."""
+
+    passed: bool
+    log: str
+    outputs: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Run:
-    """One workflow run: what happened, by job name."""
+    """One attempt of a workflow run: what happened, by job name."""
 
     id: int
+    attempt: int
     path: str
     event: str
     head_sha: str
@@ -110,6 +120,8 @@ class Platform:
         self.machine: dict[str, str] = {}
         """Variables of every runner."""
         self._artifacts: dict[int, dict[str, Path]] = {}
+        self._uploaded: set[tuple[int, int, str]] = set()
+        """(run, attempt, name)"""
 
     # Runs ---------------------------------------------------------------------------------------
 
@@ -123,14 +135,16 @@ class Platform:
         ref: str,
         head_sha: str = "",
         fork: bool = False,
+        again: Run | None = None,
     ) -> Run:
-        """Runs the workflow file `name` of commit `sha` for an event; `fork`: the token can only read."""
-        facts = {"event": event, "head_sha": head_sha or sha, "path": f".github/workflows/{name}"}
-        pull = next((pull for pull in self.server.pulls.values() if pull.head_sha == facts["head_sha"]), None)
-        shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
-        run = Run(shown["id"], facts["path"], event, facts["head_sha"])
-        self._artifacts[run.id] = {}
-        workflow = self._workflow(self.server.repository, facts["path"], sha)
+        """Runs the workflow file `name` of commit `sha` for an event.
+
+        `fork`: the token can only read. `again`: all jobs of that run are run once more, as its next attempt.
+        """
+        path = f".github/workflows/{name}"
+        shown = self._attempt(again) if again else self._new_run(event, head_sha or sha, path)
+        run = Run(shown["id"], shown["run_attempt"], path, event, head_sha or sha)
+        workflow = self._workflow(self.server.repository, path, sha)
         if event == "workflow_dispatch":
             payload = {**payload, "inputs": self._dispatch_inputs(workflow, payload)}
         github = self._github_context(run, event, payload, sha, ref)
@@ -139,6 +153,20 @@ class Platform:
         self._call(run, call, github)
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
+
+    def _new_run(self, event: str, head_sha: str, path: str) -> Json:
+        pull = next((pull for pull in self.server.pulls.values() if pull.head_sha == head_sha), None)
+        facts = {"event": event, "head_sha": head_sha, "path": path}
+        shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
+        self._artifacts[shown["id"]] = {}
+        return shown
+
+    def _attempt(self, run: Run) -> Json:
+        """The same run: its artifacts stay, and its jobs are those of the latest attempt."""
+        shown = self.server.runs[run.id]
+        shown["run_attempt"] += 1
+        self.server.jobs[run.id] = []
+        return shown
 
     def _dispatch_inputs(self, workflow: Workflow, payload: dict[str, Any]) -> dict[str, str]:
         """All inputs that the workflow declares, as texts: so GitHub sends them."""
@@ -161,7 +189,7 @@ class Platform:
             "sha": sha,
             "ref": ref,
             "run_id": str(run.id),
-            "run_attempt": "1",
+            "run_attempt": str(run.attempt),
             "actor": "octocat",
             "api_url": self.server.url,
             "server_url": "https://github.com",
@@ -275,16 +303,24 @@ class Platform:
     # Artifacts ----------------------------------------------------------------------------------
 
     def artifacts(self, run_id: int) -> dict[str, Path]:
-        """The artifacts of a run: name to folder."""
+        """The artifacts of a run, the newest of each name: name to folder."""
         return self._artifacts[run_id]
 
-    def keep(self, run_id: int, name: str, files: dict[str, bytes]) -> None:
-        folder = self.folder / "artifacts" / str(run_id) / name
+    def keep(self, run: Run, name: str, files: dict[str, bytes], archive: bool = True) -> Json | None:
+        """A new artifact, as the server has it; None where this attempt of the run has one of that name already.
+
+        Not to `archive` it: its one file as it is, instead of a zip file.
+        """
+        if (run.id, run.attempt, name) in self._uploaded:
+            return None
+        self._uploaded.add((run.id, run.attempt, name))
+        folder = self.folder / "artifacts" / str(run.id) / str(run.attempt) / name
         for path, content in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
-        self._artifacts[run_id][name] = folder
-        self.server.add_artifact(self.server.runs[run_id], name, files)
+        self._artifacts[run.id][name] = folder
+        content = files if archive else next(iter(files.values()))
+        return self.server.add_artifact(self.server.runs[run.id], name, content, archived=archive)
 
 
 class Job:
@@ -295,7 +331,7 @@ class Job:
     ) -> None:
         self.platform, self.run, self.call, self.job, self.shown = platform, run, call, job, shown
         self.hosted = job["runs-on"] == "ubuntu-24.04"
-        place = platform.folder / "runners" / str(run.id) / re.sub(r"\W+", "-", shown)
+        place = platform.folder / "runners" / str(run.id) / str(run.attempt) / re.sub(r"\W+", "-", shown)
         self.workspace, self.temp = place / "workspace", place / "temp"
         self.workspace.mkdir(parents=True)
         self.temp.mkdir()
@@ -336,33 +372,57 @@ class Job:
     def _step(self, step: dict[str, Any]) -> Iterator[StepResult]:
         name = str(self._expanded(step.get("name", step.get("uses", "run"))))
         if not self.platform.language.holds(step.get("if"), self.contexts, self.status):
-            self._remember(step, "skipped", {})
+            self._remember(step, "skipped", "skipped", {})
             yield StepResult(name, "skipped")
             return
-        outputs: dict[str, str] = {}
+        done = self._done(step)
+        passed = done.passed or self._expanded(step.get("continue-on-error", False)) is True
+        self.failed = self.failed or not passed
+        self._remember(step, _ended(done.passed), _ended(passed), done.outputs)
+        yield StepResult(name, _ended(passed), done.log)
+
+    def _done(self, step: dict[str, Any]) -> Done:
         if "run" in step:
-            passed, log = self._run(step, outputs)
-        elif step["uses"].startswith("./"):
-            passed, log = self._composite(step)
-        else:
-            passed, log = ACTIONS[step["uses"].split("@")[0]](self, self._expanded(step.get("with", {})))
-        tolerated = self._expanded(step.get("continue-on-error", False)) is True
-        if not passed and not tolerated:
-            self.failed = True
-        self._remember(step, "success" if passed or tolerated else "failure", outputs)
-        yield StepResult(name, "success" if passed or tolerated else "failure", log)
+            return self._run(step)
+        given = self._expanded(step.get("with", {}))
+        action = step["uses"].split("@")[0]
+        return ACTIONS[action](self, given) if action in ACTIONS else self._composite(step["uses"], given)
 
-    def _remember(self, step: dict[str, Any], conclusion: str, outputs: dict[str, str]) -> None:
+    def _remember(self, step: dict[str, Any], outcome: str, conclusion: str, outputs: dict[str, str]) -> None:
         if "id" in step:
-            self.contexts["steps"][step["id"]] = {"conclusion": conclusion, "outputs": outputs}
+            known = {"outcome": outcome, "conclusion": conclusion, "outputs": outputs}
+            self.contexts["steps"][step["id"]] = known
 
-    def _composite(self, step: dict[str, Any]) -> tuple[bool, str]:
-        action = yaml.safe_load((self.workspace / step["uses"] / "action.yml").read_text("utf-8"))
+    def _composite(self, uses: str, given: dict[str, Any]) -> Done:
+        """A composite action. Its steps see its own inputs and steps; what they put into the environment stays."""
+        action = yaml.safe_load(self._action_file(uses))
+        declared = action.get("inputs", {})
+        assert set(given) <= set(declared), f"{uses} has no input {set(given) - set(declared)}"
+        outside, failed_before = self.contexts, self.failed
+        seen = {name: outside[name] for name in ("github", "job", "runner", "env")}
+        defaults = {
+            name: self.platform.language.expanded(each.get("default", ""), seen) for name, each in declared.items()
+        }
+        inputs = {name: _text(value) for name, value in {**defaults, **given}.items()}
+        self.contexts = {**seen, "inputs": inputs, "steps": {}}
         results = [result for inner in action["runs"]["steps"] for result in self._step(inner)]
-        return all(each.conclusion != "failure" for each in results), "\n".join(each.log for each in results)
+        outputs = {name: str(self._expanded(each["value"])) for name, each in action.get("outputs", {}).items()}
+        self.contexts, self.failed = outside, failed_before
+        passed = all(each.conclusion != "failure" for each in results)
+        return Done(passed, "\n".join(each.log for each in results), outputs)
 
-    def _run(self, step: dict[str, Any], outputs: dict[str, str]) -> tuple[bool, str]:
-        """A `run` under `bash -e`, as the runner starts it, with its command files."""
+    def _action_file(self, uses: str) -> str:
+        """`./path` in the workspace, `$/path` at the running workflow's commit, `owner/name/path@ref` anywhere."""
+        if uses.startswith("./"):
+            return (self.workspace / uses / "action.yml").read_text("utf-8")
+        if uses.startswith("$/"):
+            repository, path, ref = self.call.repository, uses.removeprefix("$/"), self.call.sha
+        else:
+            repository, path, ref = re.fullmatch(r"([^/]+/[^/]+)/(.+)@(.+)", uses).groups()  # type: ignore[union-attr]
+        return self.platform.git(repository, "show", f"{ref}:{path}/action.yml")
+
+    def _run(self, step: dict[str, Any]) -> Done:
+        """A `run` under bash, as the runner starts it, with its command files."""
         files = {
             name: self.temp / name.lower()
             for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STEP_SUMMARY")
@@ -374,7 +434,7 @@ class Job:
         folder = self.workspace / str(self._expanded(step.get("working-directory", "")))
         variables = {**self.contexts["env"], **self._expanded(step.get("env", {}))}
         done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", script],
+            [*SHELLS[step.get("shell")], script],
             cwd=folder,
             env={
                 **self._machine(),
@@ -386,11 +446,11 @@ class Job:
             stdin=subprocess.DEVNULL,
             text=True,
         )
-        outputs.update(_pairs(files["GITHUB_OUTPUT"].read_text("utf-8")))
         self.contexts["env"].update(_pairs(files["GITHUB_ENV"].read_text("utf-8")))
         self.path = files["GITHUB_PATH"].read_text("utf-8").split() + self.path
         self.run.summary += files["GITHUB_STEP_SUMMARY"].read_text("utf-8")
-        return done.returncode == 0, f"$ {step['run']}\n{done.stdout}"
+        outputs = _pairs(files["GITHUB_OUTPUT"].read_text("utf-8"))
+        return Done(done.returncode == 0, f"$ {step['run']}\n{done.stdout}", outputs)
 
     def _machine(self) -> dict[str, str]:
         """A runner's variables: its own, and what GitHub tells of the run. None of those that the tests run under."""
@@ -421,18 +481,18 @@ class Job:
             **self.platform.machine,
         }
 
-    def plant_environment(self) -> None:
+    def plant_environment(self, checkout: Path) -> None:
         """What `make env` would make: a .venv whose kernelgate runs this checkout's code in the tests' Python."""
-        verb = self.workspace / ".venv/bin/kernelgate"
+        verb = checkout / ".venv/bin/kernelgate"
         verb.parent.mkdir(parents=True)
-        lines = ["#!/bin/sh", f"export PYTHONPATH={self.workspace}"]
+        lines = ["#!/bin/sh", f"export PYTHONPATH={checkout}"]
         if not self.hosted and self.platform.gpu_verbs:
             stand_in = f'exec {sys.executable} -P {self.platform.gpu_verbs} "$@"'
             lines.append(f'case "$1" in doctor|fuzz|bench|profile) {stand_in};; esac')
         lines.append(f'exec {sys.executable} -P -m ci.cli "$@"')
         verb.write_text("\n".join(lines) + "\n", "utf-8")
         verb.chmod(0o755)
-        (self.workspace / ".venv/.ready").write_text("", "utf-8")
+        (checkout / ".venv/.ready").write_text("", "utf-8")
 
 
 # GitHub's own actions -------------------------------------------------------------------------------------------------
@@ -440,58 +500,85 @@ class Job:
 TOOLS = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin", "/usr/local/cuda/bin"]
 
 
-def _checkout(job: Job, given: dict[str, Any]) -> tuple[bool, str]:
+SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"]}
+"""How GitHub starts a `run`, by its `shell`."""
+
+
+def _checkout(job: Job, given: dict[str, Any]) -> Done:
+    """`ref` is a commit, a branch or a full ref; `sparse-checkout` names folders, beside the files at the top."""
+    known = {"repository", "ref", "path", "persist-credentials", "fetch-depth", "sparse-checkout"}
+    assert set(given) <= known, f"the executor does not know these inputs of checkout: {set(given) - known}"
     assert given["persist-credentials"] is False
-    repository = given.get("repository") or job.platform.server.repository
-    sha = given.get("ref") or job.contexts["github"]["sha"]
-    folder = job.workspace / given.get("path", "")
-    for words in (
-        ["clone", "--quiet", "--shared", "--no-checkout", str(job.platform.origins[repository]), str(folder)],
-        ["-C", str(folder), "checkout", "--quiet", "--detach", sha],
-    ):
+    own = job.platform.server.repository
+    repository = given.get("repository") or own
+    ref = given.get("ref") or (job.contexts["github"]["sha"] if repository == own else "HEAD")
+    origin, folder = str(job.platform.origins[repository]), job.workspace / given.get("path", "")
+    here = ["-C", str(folder)]
+    sparse = given.get("sparse-checkout", "").split()
+    commands = [
+        ["-C", origin, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}"],
+        ["clone", "--quiet", "--shared", "--no-checkout", origin, str(folder)],
+        *([[*here, "sparse-checkout", "set", "--cone", *sparse]] if sparse else []),
+    ]
+    said = ""
+    for words in commands:
         done = subprocess.run(["git", *words], capture_output=True, text=True)
         if done.returncode:
-            return False, done.stderr
-    if "path" not in given:
-        job.plant_environment()
-    return True, f"{repository} at {sha}"
+            return Done(False, done.stderr)
+        said = said or done.stdout
+    [sha] = said.split()
+    done = subprocess.run(["git", *here, "checkout", "--quiet", "--detach", sha], capture_output=True, text=True)
+    if done.returncode:
+        return Done(False, done.stderr)
+    if (folder / "ci/cli.py").is_file():
+        job.plant_environment(folder)
+    return Done(True, f"{repository} at {sha}", {"ref": ref, "commit": sha})
 
 
-def _upload(job: Job, given: dict[str, Any]) -> tuple[bool, str]:
+def _upload(job: Job, given: dict[str, Any]) -> Done:
     """Files and folders, below their least common ancestor, as upload-artifact lays them out."""
     asked = [job.workspace / line.strip() for line in given["path"].splitlines() if line.strip()]
     roots = [path for path in asked if path.exists()]
-    if not roots:
-        return given["if-no-files-found"] != "error", "no files were found"
     found = [
         file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*"))) if file.is_file()
     ]
+    if not found:
+        return Done(given["if-no-files-found"] != "error", "no files were found")
+    archive = given.get("archive", True) is not False
+    if not archive and len(found) > 1:
+        return Done(False, f"archive: false takes one file, not {len(found)}")
     top = Path(os.path.commonpath([root.parent if root.is_file() else root for root in roots]))
-    job.platform.keep(job.run.id, given["name"], {str(file.relative_to(top)): file.read_bytes() for file in found})
-    return True, f"{given['name']}: {len(found)} files"
+    name = given["name"] if archive else found[0].name
+    files = {str(file.relative_to(top if archive else file.parent)): file.read_bytes() for file in found}
+    kept = job.platform.keep(job.run, name, files, archive)
+    if kept is None:
+        return Done(False, f"this run has an artifact {name} already")
+    page = f"https://github.com/{job.platform.server.repository}/actions/runs/{job.run.id}/artifacts/{kept['id']}"
+    outputs = {"artifact-id": str(kept["id"]), "artifact-url": page}
+    return Done(True, f"{name}: {len(found)} files", outputs)
 
 
-def _download(job: Job, given: dict[str, Any]) -> tuple[bool, str]:
+def _download(job: Job, given: dict[str, Any]) -> Done:
     """One artifact into `path`, or those that match `pattern` each into a folder of its name."""
     kept = job.platform.artifacts(job.run.id)
     folder = job.workspace / given["path"]
     if "name" in given:
         if given["name"] not in kept:
-            return False, f"there is no artifact {given['name']}"
+            return Done(False, f"there is no artifact {given['name']}")
         shutil.copytree(kept[given["name"]], folder, dirs_exist_ok=True)
-        return True, given["name"]
+        return Done(True, given["name"])
     pattern = re.compile(given["pattern"].replace("*", ".*"))
     chosen = [name for name in kept if pattern.fullmatch(name)]
     for name in chosen:
         shutil.copytree(kept[name], folder / name)
-    return True, ", ".join(chosen)
+    return Done(True, ", ".join(chosen))
 
 
-def _nothing(_: Job, given: dict[str, Any]) -> tuple[bool, str]:
-    return True, str(given)
+def _nothing(_: Job, given: dict[str, Any]) -> Done:
+    return Done(True, str(given))
 
 
-ACTIONS: dict[str, Callable[[Job, dict[str, Any]], tuple[bool, str]]] = {
+ACTIONS: dict[str, Callable[[Job, dict[str, Any]], Done]] = {
     "actions/checkout": _checkout,
     "actions/setup-python": _nothing,
     "actions/upload-artifact": _upload,
@@ -521,6 +608,10 @@ def _least(asked: dict[str, str], ceiling: dict[str, str]) -> dict[str, str]:
 
 def _everything() -> dict[str, str]:
     return dict.fromkeys(READ_ALL, "write")
+
+
+def _ended(passed: bool) -> str:
+    return "success" if passed else "failure"
 
 
 def _text(value: Any) -> str:
