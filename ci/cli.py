@@ -233,6 +233,7 @@ def compare(
     show_default=True,
     help="What the run was for; all but bench get a comment of their own, and no check run or label.",
 )
+@click.option("--page", help="With --post: the address of the page, which the comment links to.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Say as well how the head stands to this baseline.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
 @click.option(
@@ -245,6 +246,7 @@ def report(
     folder: Path | None,
     post: bool,
     task: Literal["bench", "profile", "fuzz"],
+    page: str | None,
     baseline: Path | None,
     html: Path | None,
     output: Path | None,
@@ -253,8 +255,8 @@ def report(
 ) -> int:
     """Render the pull-request comment of a run record, and the HTML page with its plots.
 
-    With --from it is the comment on everything that a workflow run left behind, and --post puts it on the pull
-    request (needs GITHUB_TOKEN and GITHUB_REPOSITORY).
+    With --from it is the comment on everything that a workflow run left behind, with the pull request's claims where
+    GITHUB_TOKEN and GITHUB_REPOSITORY are set; --post, which needs them, puts it on the pull request.
 
     In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
@@ -270,15 +272,16 @@ def report(
         raise UsageError(
             "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
         )
+    if post and (html or output):
+        raise UsageError("--post writes no file: render the page by a call of its own, with --from and --html")
     if folder is not None:
-        from ci import say, target
+        from ci import github, posting
+        from ci.actions import Step
 
+        step = Step()
         if post:
-            from ci import github, posting
-            from ci.actions import Step
-
-            return posting.post(github.connect(Step()), folder, rules, task)
-        said = say.say(folder, target.read_target(folder), rules, None, task).report
+            return posting.post(github.connect(step), folder, rules, task, page)
+        said = posting.prepare(github.connect(step) if step.token else None, folder, rules, task).said.report
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
         said = judged_report(record.read(run), rules, str(run), stored)

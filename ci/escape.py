@@ -52,6 +52,7 @@ _HAZARD = re.compile(
     """,
     re.VERBOSE,
 )
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9._:-]{1,200}(?:/[A-Za-z0-9._~%-]{0,200}){0,20}(?:#[A-Za-z0-9_-]{1,100})?")
 _BLOCK_START = re.compile(r"\d+[.)]|=")
 """As the first word of a line these would start a list or underline a heading."""
 
@@ -104,6 +105,16 @@ def prose(text: str) -> Markdown:
     runs = [(plain, " ".join(word for _, word in run)) for plain, run in groupby(marked, key=itemgetter(0))]
     line = " ".join(run if plain else code(run) for plain, run in runs)
     return Markdown(framed(text, line))
+
+
+def link(text: str, address: str) -> Markdown:
+    """A link, where the address is plainly one; else the text alone."""
+    return Markdown(f"[{prose(text)}]({address})") if is_address(address) else prose(text)
+
+
+def is_address(text: str) -> bool:
+    """Whether this is an address on the web in which nothing can end a link or an attribute."""
+    return bool(_ADDRESS.fullmatch(text))
 
 
 def framed(text: str, line: str) -> str:

@@ -284,9 +284,16 @@ def _create(bot: Bot, pull: PullRequest, body: str) -> None:
         )
 
 
+_UPLOADED = re.compile(r"/actions/runs/\d{1,18}/artifacts/\d{1,18}\b")
+
+
 def _same(one: str | None, other: str) -> bool:
-    """Equal as far as GitHub keeps what it is given: it may change line ends and the space around."""
-    return (one or "").replace("\r\n", "\n").strip() == other.strip()
+    """Equal as far as GitHub keeps what it is given: it may change line ends and the space around.
+
+    The page that an earlier attempt uploaded is as good as the one of this attempt.
+    """
+    kept, new = (_UPLOADED.sub("", text.replace("\r\n", "\n").strip()) for text in (one or "", other))
+    return kept == new
 
 
 # The check run -------------------------------------------------------------------------------------------------------
@@ -322,9 +329,9 @@ def put_check(bot: Bot, check: Check, stamp: Stamp) -> Done:
                 details_url=check.details_url if check.details_url else NotSet,
             )
             return None
-        shown = (own.status, own.conclusion, own.output.title, (own.output.summary or "").strip())
+        shown = (own.status, own.conclusion, own.output.title)
         sent = own.output.annotations_count
-        if shown != ("completed", check.conclusion, output["title"], summary.strip()):
+        if shown != ("completed", check.conclusion, output["title"]) or not _same(own.output.summary, summary):
             said = said if said == "created" else "edited"
             own.edit(status="completed", conclusion=check.conclusion, output=output)
         elif sent < len(notes):

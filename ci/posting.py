@@ -23,7 +23,7 @@ from ci.github import (
     put_label,
 )
 from ci.policy import Policy
-from ci.say import Task, line_notes, say, with_remark
+from ci.say import Said, Task, line_notes, say, with_addresses, with_remark
 from ci.shown import Check
 from ci.target import Target, read_target
 from ci.template import Description
@@ -57,15 +57,32 @@ def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
     return patiently("pull request", step, bot)
 
 
-def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench") -> int:
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that is needed to post, and nothing posted yet. `now`: None where the run has no pull request."""
+
+    target: Target
+    now: Pulled | None
+    said: Said
+
+
+def prepare(bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench") -> Prepared:
+    """What is to be said of the folder. Without a bot nothing is known of the pull request's description."""
+    target = read_target(folder)
+    now = pulled(bot, target, rules) if bot else None
+    said = say(folder, target, rules, now.description if now else None, task)
+    return Prepared(target, now, with_remark(said, [name for name, _ in now.files] if now else ()))
+
+
+def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str | None = None) -> int:
     """Posts what the folder holds: comment, check run, label, job summary. 0 posted or rightly left out, 3 not posted.
 
-    What the token may not do is said in the job summary, which always has everything.
+    `page`: the address of the HTML page. What the token may not do is said in the job summary, which always has
+    everything.
     """
-    target = read_target(folder)
-    now, number = pulled(bot, target, rules), target.pull_request
-    said = say(folder, target, rules, now.description if now else None, task)
-    said = with_remark(said, [name for name, _ in now.files] if now else ())
+    ready = prepare(bot, folder, rules, task)
+    target, now, number = ready.target, ready.now, ready.target.pull_request
+    said = with_addresses(ready.said, page, target.run_url)
     texts = [render.comment(said.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
     stamp = _stamp(target)
     bot.step.summary(render.comment(said.report, render.COMMENT_LIMIT))

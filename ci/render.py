@@ -21,7 +21,7 @@ from markupsafe import Markup
 from bench.errors import KernelgateError
 from ci import escape
 from ci.escape import Markdown
-from ci.view import Code, Line, Mark, Piece, Report, Strong
+from ci.view import Code, Line, Link, Mark, Piece, Report, Strong
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,6 +152,8 @@ def _markdown_piece(piece: Piece) -> str:
             return escape.code(text, most)
         case Strong(text):
             return f"**{escape.prose(text)}**"
+        case Link(text, address):
+            return escape.link(text, address)
         case str():
             return escape.prose(piece)
 
@@ -168,6 +170,13 @@ def _html_piece(piece: Piece) -> Markup:
             return Markup("<code>{}</code>").format(escape.visible(text, most))
         case Strong(text):
             return Markup("<strong>{}</strong>").format(escape.visible(text))
+        case Link(text, address):
+            shown = escape.visible(text)
+            return (
+                Markup('<a href="{}">{}</a>').format(address, shown)
+                if escape.is_address(address)
+                else Markup.escape(shown)
+            )
         case str():
             return Markup.escape(escape.framed(piece, escape.visible(piece)))
 

@@ -22,7 +22,7 @@ from ci.shown import Annotation, Conclusion, Label, Level
 from ci.target import Job, Target
 from ci.template import Description
 from ci.verdict import Outcome, RecordVerdict, judge
-from ci.view import Code, Line, Mark, Report
+from ci.view import Code, Line, Link, Mark, Report
 
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` speaks of the merge; the others have comments of their own."""
@@ -115,6 +115,14 @@ def with_remark(said: Said, files: Sequence[str]) -> Said:
         " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
     )
     return replace(said, report=replace(said.report, remarks=(*said.report.remarks, line)))
+
+
+def with_addresses(said: Said, page: str | None, run: str) -> Said:
+    """Says where the page is, and the files that the run left."""
+    where: Line = (Link("The run", f"{run}#artifacts"), " has its record and the profiler's files.")
+    if page:
+        where = (Link("The page", page), " has all of this with plots. ", *where)
+    return said if said.quiet else replace(said, report=replace(said.report, elsewhere=where))
 
 
 def _labels(folder: Path) -> list[str]:

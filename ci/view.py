@@ -52,7 +52,15 @@ class Strong:
     text: str
 
 
-Piece = str | Code | Strong | Mark
+@dataclass(frozen=True)
+class Link:
+    """A way to an address that GitHub gave us."""
+
+    text: str
+    address: str
+
+
+Piece = str | Code | Strong | Link | Mark
 Line = tuple[Piece, ...]
 """One line of text. Strings may hold anything: whatever is not plainly words is shown as code."""
 
@@ -214,3 +222,5 @@ class Report:
     """Of the profiler's figures, on the page."""
     left_out: Line = ()
     """What a shortened comment no longer holds, and where it is."""
+    elsewhere: Line = ()
+    """Where the page and the files are."""

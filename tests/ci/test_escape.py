@@ -119,3 +119,28 @@ def test_the_shell_reads_back_the_words_that_were_quoted(words: list[str]) -> No
     assert bash is not None
     run = subprocess.run([bash, "-c", line], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
     assert run.stdout.decode().split("\0")[:-1] == words
+
+
+RUN = "https://github.com/my-org/my-kernels/actions/runs/7"
+
+
+@pytest.mark.parametrize("address", [RUN, f"{RUN}#artifacts", f"{RUN}/artifacts/70", "http://127.0.0.1:8080/x"])
+def test_a_link_leads_to_an_address(address: str) -> None:
+    assert escape.link("the run", address) == f"[the run]({address})"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "javascript:alert(1)",
+        "//evil.test",
+        f"{RUN}) <img>",
+        f"{RUN}\n",
+        f'{RUN}"',
+        f"{RUN} 'x'",
+        "data:text/html,x",
+    ],
+)
+def test_a_link_to_what_is_no_address_is_its_text(address: str) -> None:
+    assert escape.link("the run", address) == "the run"

@@ -37,7 +37,7 @@ from ci import render
 from ci.policy import Gates
 from ci.report import Failure, Fault, failure_report, report
 from ci.verdict import Finding, Outcome, RecordVerdict
-from ci.view import Report
+from ci.view import Link, Mark, Report
 
 # ---- hostile records: one text in every field that holds text --------------------------------------------------------
 
@@ -248,6 +248,19 @@ def large(count: int, unchanged: bool = False) -> Report:
     made = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
     verdicts = [same(one, 0.0) if unchanged else slower(one, 5.0) for one in made]
     return report(record(made), judge(Outcome.EQUIVALENT if unchanged else Outcome.REGRESSED, *verdicts), Gates())
+
+
+@pytest.mark.parametrize(
+    ("address", "html", "markdown"),
+    [
+        ("https://x.test/a#b", '<p><a href="https://x.test/a#b">the run</a></p>', "[the run](https://x.test/a#b)"),
+        ('https://x.test/"><script>', "<p>the run</p>", "\nthe run\n"),
+    ],
+)
+def test_a_link_is_one_on_the_page_and_in_the_comment(address: str, html: str, markdown: str) -> None:
+    said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
+    assert html in render.page(said)
+    assert markdown in render.comment(said)
 
 
 def test_a_comment_that_fits_is_not_shortened() -> None:

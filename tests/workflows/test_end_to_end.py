@@ -137,6 +137,12 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     [check] = project.server.checks.values()
     assert (check["head_sha"], check["conclusion"]) == (opened[0].head_sha, "failure")
 
+    page = (project.platform.artifacts(report.id)["kernelgate.html"] / "kernelgate.html").read_text("utf-8")
+    assert "<h1>" in page
+    assert "is contradicted" in page
+    [address] = re.findall(r"\[The page\]\((.+?)\)", comment)
+    assert address.startswith(f"https://github.com/{project.server.repository}/actions/runs/{report.id}/artifacts/")
+
     before = deepcopy((project.server.comments, project.server.checks, opened[0].labels))
     again = project.report(run)
     assert again.conclusion == "success", again.log
