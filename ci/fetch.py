@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 import requests
 from github.Artifact import Artifact
 from github.PullRequest import PullRequest
+from github.WorkflowJob import WorkflowJob
 from github.WorkflowRun import WorkflowRun
 
 from bench import record
 from ci import artifact
 from ci.artifact import Expected, RefusedError
 from ci.escape import visible
-from ci.github import TIMEOUT_S, Bot, GitHubError, patiently
+from ci.github import TIMEOUT_S, Bot, GitHubError, patiently, shown_stamp
 from ci.target import Job, Target, write_target
 
 PREFIX = "kernelgate-record-"
@@ -52,10 +53,12 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
 
     Raises GitHubError where the API cannot be used.
     """
-    run = patiently("run", lambda: _whole(bot.repository.get_workflow_run(run_id)), bot)
+    run = _run(bot, run_id)
     pull, why = (None, None) if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
     head = asked.head_sha if asked else run.head_sha
     base = asked.base_sha if asked else _merge_base(bot, pull, head) if pull else None
+    if pull is not None:
+        run = _with_records(bot, run, pull)
     expected = Expected(
         repository=bot.repository.full_name,
         pull_request=asked.pull_request if asked else pull.number if pull else None,
@@ -64,7 +67,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
         run_id=run.id,
         run_attempt=run.run_attempt,
     )
-    jobs = patiently("jobs", lambda: tuple(_jobs(run)), bot)
+    jobs = _jobs(bot, run)
     into.mkdir(parents=True, exist_ok=True)
     refused = _take_in(bot, run, expected, into)
     target = Target(
@@ -77,10 +80,12 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
         run_url=run.html_url,
         conclusion=run.conclusion,
         no_pull_request=why,
-        changes_judges=pull is not None and _changes_judges(bot, pull),
+        # A run that a command started is the default branch's, whatever the pull request changes.
+        changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(bot, pull),
         refused=refused,
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
-        measured=any(job.name.startswith("measure") and job.conclusion != "skipped" for job in jobs),
+        measured=any(map(_builds_or_measures, jobs)),
+        still_measuring=asked is None and run.status != "completed",
     )
     write_target(target, into)
     return target
@@ -119,10 +124,42 @@ def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | Non
     return None, "no pull request has the commit of this run"
 
 
-def _whole(run: WorkflowRun) -> WorkflowRun:
-    """The run with its content read, so that nothing is asked of GitHub outside of a patient step."""
-    run.update()
+def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun:
+    """The run whose records are judged: this one, or, where it was to measure nothing, the latest of the same commit.
+
+    So an edited description is held against what was measured before. That run may have been a command's: then the
+    bot's comment names it. It may also be under way.
+    """
+    if _says_something(_jobs(bot, run)):
+        return run
+    shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
+    known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
+    for number in sorted(known | patiently("runs", lambda: _earlier(bot, run), bot), reverse=True):
+        other = _run(bot, number)
+        if other.status != "completed" or _says_something(_jobs(bot, other)):
+            return other
     return run
+
+
+def _earlier(bot: Bot, run: WorkflowRun) -> set[int]:
+    """Runs of the same workflow for the same commit of the same branch, started before."""
+    runs = bot.repository.get_workflow_runs(head_sha=run.head_sha, event=run.event)
+    return {other.id for other in runs if _branch(other) == _branch(run) and other.id < run.id}
+
+
+def _branch(run: WorkflowRun) -> tuple[int, str | None, str]:
+    return run.workflow_id, run.head_repository.full_name if run.head_repository else None, run.head_branch
+
+
+def _run(bot: Bot, number: int) -> WorkflowRun:
+    """The run with its content read, so that nothing is asked of GitHub outside of a patient step."""
+
+    def step() -> WorkflowRun:
+        run = bot.repository.get_workflow_run(number)
+        run.update()
+        return run
+
+    return patiently("run", step, bot)
 
 
 def _whole_pull(bot: Bot, number: int) -> PullRequest:
@@ -234,7 +271,21 @@ _ENDED_WELL = ("success", "skipped", "neutral", "none")
 """The last is ours: a job that is still going, such as the one that reports."""
 
 
-def _jobs(run: WorkflowRun) -> Iterable[Job]:
-    for job in run.jobs("latest"):
-        stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)
-        yield Job(name=job.name, conclusion=job.conclusion or "none", step=stopped)
+def _jobs(bot: Bot, run: WorkflowRun) -> tuple[Job, ...]:
+    return patiently("jobs", lambda: tuple(map(_job, run.jobs("latest"))), bot)
+
+
+def _job(job: WorkflowJob) -> Job:
+    stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)
+    return Job(name=job.name, conclusion=job.conclusion or "none", step=stopped)
+
+
+def _says_something(jobs: Iterable[Job]) -> bool:
+    """Whether there is more to report of these jobs than that nothing was to be measured."""
+    return any(job.conclusion not in _ENDED_WELL or _builds_or_measures(job) for job in jobs)
+
+
+def _builds_or_measures(job: Job) -> bool:
+    """Its name is a path of the workflows that called each other, such as "performance / measure (l4) / measure"."""
+    called = any(part.startswith(("build", "measure")) for part in job.name.split(" / "))
+    return called and job.conclusion != "skipped"

@@ -213,10 +213,19 @@ def stated(body: str, topic: str) -> Stamp | None:
     return Stamp(found["head"], int(found["run"]), int(found["attempt"]))
 
 
-def put_comment(bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic: str = "verdict") -> Done:
+def shown_stamp(bot: Bot, number: int, topic: str = "verdict") -> Stamp | None:
+    """Whose result the bot's comment on the pull request holds; None where it has none."""
+    stamps = [stamp for _, stamp in _own(bot, bot.repository.get_pull(number), topic)]
+    return max(stamps, key=lambda stamp: stamp.order, default=None)
+
+
+def put_comment(
+    bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic: str = "verdict", begin: bool = True
+) -> Done:
     """The pull request has one comment of the bot on this topic, and it holds `texts[0]`, or the result of a newer run.
 
-    `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long.
+    `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
+    comment that is there is edited, and none is begun.
     """
     last = state_line(topic, stamp)
     bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
@@ -232,6 +241,8 @@ def put_comment(bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic
         found = sorted(_own(bot, pull, topic), key=lambda pair: pair[0].id)
         if any(other.head_sha == stamp.head_sha and other.order > stamp.order for _, other in found):
             return Done("left alone: it holds the result of a newer run of the same commit", left=True)
+        if not found and not begin:
+            return Done("left alone: there is none to correct", left=True)
         body = bodies[0]
         try:
             if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     """The plan for the event of this run. Raises UsageError where what a person typed names nothing."""
     event = step.event()
     if isinstance(event.get("pull_request"), dict):
-        return _of_pull_request(bot, rules, event["pull_request"])
+        return _of_pull_request(bot, rules, event)
     inputs = event.get("inputs")
     given = {key: str(value) for key, value in inputs.items() if value} if isinstance(inputs, dict) else {}
     if {"ref", "pull-request", "s", "set"} & given.keys():
@@ -117,7 +117,18 @@ def commit(bot: Bot, ref: str) -> str:
 # A pull request ------------------------------------------------------------------------------------------------------
 
 
-def _of_pull_request(bot: Bot, rules: Measure, shown: Mapping[str, Any]) -> Plan:
+def skipped(files: Sequence[str], labels: Collection[str], rules: Measure) -> str | None:
+    """Why a pull request with these files and labels is not measured; None where it is."""
+    label = next((label for label in rules.skip_labels if label in labels), None)
+    if label is not None:
+        return f"the pull request has the label {label}"
+    if not any(name.startswith(tuple(rules.paths)) for name in files):
+        return "the pull request touches nothing that is measured"
+    return None
+
+
+def _of_pull_request(bot: Bot, rules: Measure, event: Mapping[str, Any]) -> Plan:
+    shown = event["pull_request"]
     number, head = int(shown["number"]), str(shown["head"]["sha"])
     pull, files, labels = patiently("pull request", lambda: _looked_at(bot, number), bot)
     known: dict[str, Any] = {
@@ -126,12 +137,17 @@ def _of_pull_request(bot: Bot, rules: Measure, shown: Mapping[str, Any]) -> Plan
         "pull_request": number,
         "touches_judge": any(name.startswith(JUDGE_PATHS) for name in files),
     }
-    skipping = [label for label in rules.skip_labels if label in labels]
-    if skipping:
-        return Plan(False, f"the pull request has the label {skipping[0]}", **known)
-    if not any(name.startswith(tuple(rules.paths)) for name in files):
-        return Plan(False, "the pull request touches nothing that is measured", **known)
+    why_not = skipped(files, labels, rules) or _edited(event)
+    if why_not is not None:
+        return Plan(False, why_not, **known)
     return Plan(True, "the pull request touches what is measured", rules.gpus, **known)
+
+
+def _edited(event: Mapping[str, Any]) -> str | None:
+    """Why an edited pull request is not measured again; one with another base is."""
+    if event.get("action") != "edited" or "base" in (event.get("changes") or {}):
+        return None
+    return "only the description was edited, and what was measured before is judged again"
 
 
 def _looked_at(bot: Bot, number: int) -> tuple[PullRequest, list[str], set[str]]:

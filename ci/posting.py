@@ -22,6 +22,7 @@ from ci.github import (
     put_comment,
     put_label,
 )
+from ci.plan import skipped
 from ci.policy import Policy
 from ci.say import Said, Task, line_notes, say, with_addresses, with_remark
 from ci.shown import Check
@@ -37,6 +38,8 @@ class Pulled:
     description: Description
     files: tuple[tuple[str, str], ...]
     outdated: str | None
+    skipped: str | None
+    """Why it is not to be measured."""
 
 
 def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
@@ -48,11 +51,10 @@ def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
     def step() -> Pulled:
         pull = bot.repository.get_pull(number)
         files: list[File] = list(pull.get_files())
-        described = template.describe(
-            pull.body, rules.template, [file.filename for file in files], by_bot=pull.user.type == "Bot"
-        )
+        names, labels = [file.filename for file in files], {label.name for label in pull.labels}
+        described = template.describe(pull.body, rules.template, names, by_bot=pull.user.type == "Bot")
         patches = tuple((file.filename, file.patch or "") for file in files)
-        return Pulled(described, patches, outdated(pull, stamp))
+        return Pulled(described, patches, outdated(pull, stamp), skipped(names, labels, rules.measure))
 
     return patiently("pull request", step, bot)
 
@@ -70,7 +72,7 @@ def prepare(bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench") 
     """What is to be said of the folder. Without a bot nothing is known of the pull request's description."""
     target = read_target(folder)
     now = pulled(bot, target, rules) if bot else None
-    said = say(folder, target, rules, now.description if now else None, task)
+    said = say(folder, target, rules, now.description if now else None, task, now.skipped if now else None)
     return Prepared(target, now, with_remark(said, [name for name, _ in now.files] if now else ()))
 
 
@@ -80,6 +82,9 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
     `page`: the address of the HTML page. What the token may not do is said in the job summary, which always has
     everything.
     """
+    if read_target(folder).still_measuring:
+        bot.step.log("nothing posted: the commit is still being measured, and that run is reported when it ends")
+        return 0
     ready = prepare(bot, folder, rules, task)
     target, now, number = ready.target, ready.now, ready.target.pull_request
     said = with_addresses(ready.said, page, target.run_url)
@@ -99,13 +104,17 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
         target.run_url,
     )
     posts: tuple[tuple[str, str, Callable[[], Done]], ...] = (
-        ("comment", "pull-requests: write", lambda: put_comment(bot, number, texts, stamp, said.topic)),
+        # Where nothing was to be measured, the check run alone says so, and an older comment is put right.
+        (
+            "comment",
+            "pull-requests: write",
+            lambda: put_comment(bot, number, texts, stamp, said.topic, begin=not said.quiet),
+        ),
         ("check run", "checks: write", lambda: put_check(bot, check, stamp)),
         ("label", "pull-requests: write", lambda: put_label(bot, number, said.label, stamp)),
     )
-    # Only a measurement speaks of the merge; where nothing was to be measured, the check run alone says so.
-    wanted = posts[:1] if said.task != "bench" else posts[1:] if said.quiet else posts
-    ended = [_one(bot, *one) for one in wanted]
+    # Only a measurement speaks of the merge.
+    ended = [_one(bot, *one) for one in (posts if said.task == "bench" else posts[:1])]
     return KernelgateError.exit_code if GitHubError in ended else 0
 
 

@@ -78,12 +78,22 @@ class Said:
 # What is said --------------------------------------------------------------------------------------------------------
 
 
-def say(folder: Path, target: Target, rules: Policy, description: Description | None, task: Task = "bench") -> Said:
-    """Judges every record in the folder. `description`: the pull request's; None where there is none."""
+def say(
+    folder: Path,
+    target: Target,
+    rules: Policy,
+    description: Description | None,
+    task: Task = "bench",
+    skipped: str | None = None,
+) -> Said:
+    """Judges every record in the folder. `description`: the pull request's; None where there is none.
+
+    `skipped`: why the pull request is not to be measured, where that is known.
+    """
     if target.changes_judges:
         return _untrusted()
     if not (target.measured or target.failed or target.refused or _labels(folder)):
-        return _not_measured()
+        return _not_measured(skipped)
     claimed = description.claims if description else ()
     found = [_measured(label, folder, target, rules, claimed) for label in _labels(folder)]
     if not any(one.record or one.label != "build" for one in found):
@@ -220,10 +230,10 @@ def _untrusted() -> Said:
     return Said(said, None, "neutral", ())
 
 
-def _not_measured() -> Said:
+def _not_measured(why: str | None) -> Said:
     said = Report(
-        headline=(Mark.UNKNOWN, " Not measured: nothing in this change asks for it"),
-        summary=("The page of the run says which label or files decided so.",),
+        headline=(Mark.UNKNOWN, f" Not measured: {why or 'nothing in this change asks for it'}"),
+        summary=("Somebody with write access can have it measured all the same: ", Code("/kernelgate bench")),
     )
     return Said(said, None, "neutral", (), quiet=True)
 

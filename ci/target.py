@@ -42,7 +42,9 @@ class Target(Model):
     """Artifacts that were refused, and why."""
     failed: tuple[Job, ...] = ()
     measured: bool = True
-    """Whether a job that measures was started at all."""
+    """Whether a job that builds or measures was started at all."""
+    still_measuring: bool = False
+    """The run is not at its end, and is reported by itself when it is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Desk
+from fakes.github_server import Json, Pull
 from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 from bench import record
 from ci import artifact
 from ci.cli import run as kernelgate
 from ci.fetch import Asked, fetch
-from ci.github import GitHubError
+from ci.github import GitHubError, Stamp, state_line
 from ci.target import Target, read_target
 
 SLOWER = record.to_json(EXAMPLES["slower"]().record).encode()
@@ -139,6 +141,73 @@ def test_a_run_that_was_asked_for_may_have_no_pull_request(desk: Desk, folder: P
 def test_the_verb_asks_for_the_commit_beside_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert kernelgate(["fetch", "--run-id", "1", "-o", str(folder), "--pull-request", "1"]) == 64
     assert "belong to --head-sha" in capsys.readouterr().err
+
+
+# An edited description -----------------------------------------------------------------------------------------------
+
+
+def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
+    """A run that left a record."""
+    run = desk.github.add_run(pull, **facts)
+    desk.github.add_job(run, "build / build", "success")
+    desk.github.add_job(run, "measure (l4) / measure", "success")
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    return run
+
+
+def edited_run(desk: Desk, pull: Pull) -> Json:
+    """A run that had nothing to measure."""
+    run = desk.github.add_run(pull)
+    desk.github.add_job(run, "plan / plan", "success")
+    desk.github.add_job(run, "build", "skipped")
+    desk.github.add_job(run, "measure", "skipped")
+    return run
+
+
+@pytest.fixture
+def pull(desk: Desk) -> Pull:
+    return desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
+
+
+def test_an_edited_description_meets_what_was_measured_before(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured = measured_run(desk, pull)
+    edited_run(desk, pull)
+    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, files, target.still_measuring) == (measured["id"], ["l4.run.json"], False)
+
+
+def test_a_measurement_under_way_is_waited_for(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured_run(desk, pull)
+    under_way = desk.github.add_run(pull, status="in_progress", conclusion=None)
+    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, files, target.still_measuring) == (under_way["id"], [], True)
+
+
+def test_a_build_that_failed_is_not_forgotten(desk: Desk, folder: Path, pull: Pull) -> None:
+    failed = desk.github.add_run(pull, conclusion="failure")
+    desk.github.add_job(failed, "build / build", "failure", ("build head", "failure"))
+    target, _ = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, [job.step for job in target.failed]) == (failed["id"], ["build head"])
+
+
+def test_the_run_of_a_command_is_found_by_the_bots_comment(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured_run(desk, pull)
+    pull.files = [{"filename": ".github/workflows/performance.yml"}]
+    ordered = measured_run(desk, pull, event="issue_comment", head_sha="c" * 40)
+    desk.github.comment(1, "### Slower\n" + state_line("verdict", Stamp(HEAD_SHA, ordered["id"], 1)))
+    desk.github.comment(1, state_line("verdict", Stamp(HEAD_SHA, ordered["id"] + 9, 1)), author="mallory")
+    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, files, target.changes_judges) == (ordered["id"], ["l4.run.json"], False)
+
+
+def test_runs_of_other_branches_and_workflows_are_not_meant(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured_run(desk, pull, workflow_id=7)
+    measured_run(desk, pull, head_branch="other")
+    measured_run(desk, pull, head_sha="e" * 40)
+    run = edited_run(desk, pull)
+    measured_run(desk, pull)
+    target, files = taken(desk, folder, run["id"])
+    assert (target.run_id, files, target.measured) == (run["id"], [], False)
 
 
 # Attacks -------------------------------------------------------------------------------------------------------------

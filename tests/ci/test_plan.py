@@ -71,6 +71,18 @@ def test_a_label_skips_and_says_so(desk: Desk, tmp_path: Path, label: str) -> No
     assert desk.outputs["measure"] == "false"
 
 
+def test_an_edited_description_is_not_measured_again(desk: Desk, tmp_path: Path) -> None:
+    payload = opened(desk, "csrc/k.cu") | {"action": "edited", "changes": {"body": {"from": "x"}}}
+    found = planned(desk, tmp_path, payload)
+    assert not found.measure
+    assert "only the description was edited" in desk.summary
+
+
+def test_another_base_is_measured_again(desk: Desk, tmp_path: Path) -> None:
+    changes = {"base": {"ref": {"from": "main"}, "sha": {"from": "c" * 40}}}
+    assert planned(desk, tmp_path, opened(desk, "csrc/k.cu") | {"action": "edited", "changes": changes}).measure
+
+
 def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
     desk.github.merge_bases[BASE, HEAD] = "c" * 40
     planned(desk, tmp_path, opened(desk, "csrc/k.cu"), TWO)

@@ -272,16 +272,60 @@ def test_a_record_that_was_refused_is_never_a_success(desk: Desk, tmp_path: Path
     assert "another pull request" in the_comment(desk)
 
 
-def test_a_run_that_was_not_to_measure_gets_a_neutral_check_and_no_comment(desk: Desk, tmp_path: Path) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, labels=["skip-performance"])
-    run = desk.github.add_run(pull, conclusion="success")
-    desk.github.add_job(run, "plan", "success", ("plan", "success"))
+def skipped_run(desk: Desk, tmp_path: Path) -> Path:
+    """A run of the pull request whose plan was to measure nothing, fetched."""
+    run = desk.github.add_run(desk.github.pulls[1], conclusion="success")
+    desk.github.add_job(run, "plan / plan", "success", ("plan", "success"))
     desk.github.add_job(run, "measure", "skipped")
-    fetch(desk.bot, run["id"], tmp_path / "in")
-    assert post(desk.bot, tmp_path / "in", POLICY) == 0
+    fetch(desk.bot, run["id"], tmp_path / "skipped")
+    return tmp_path / "skipped"
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"labels": ["skip-performance"], "files": FILES}, "the pull request has the label skip-performance"),
+        ({"files": [{"filename": "README.md"}]}, "the pull request touches nothing that is measured"),
+    ],
+)
+def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
+    desk: Desk, tmp_path: Path, facts: dict[str, Any], why: str
+) -> None:
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, **facts)
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "neutral"
-    assert the_check(desk)["output"]["title"].startswith("❔ Not measured: ")
+    assert the_check(desk)["output"]["summary"].startswith(f"### ❔ Not measured: {why}\n")
+
+
+def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+    desk.github.pulls[1].head_sha = "f" * 40
+    desk.github.pulls[1].labels.append("skip-performance")
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    assert the_comment(desk).startswith("### ❔ Not measured: the pull request has the label skip-performance")
+    assert desk.github.pulls[1].labels == ["skip-performance"]
+
+
+def test_an_edited_description_is_judged_again(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("equivalent"), "all cases: 20% faster")
+    desk.github.add_job(desk.github.runs[read_target(folder).run_id], "measure (l4) / measure", "success")
+    post(desk.bot, folder, POLICY)
+    assert the_check(desk)["conclusion"] == "failure"
+    desk.github.pulls[1].body = BODY.format(claim="all cases: no change")
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert "claim `all cases: no change` is supported" in the_comment(desk)
+    assert the_check(desk)["conclusion"] == "success"
+
+
+def test_nothing_is_posted_while_the_commit_is_being_measured(
+    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, files=FILES), status="in_progress", conclusion=None)
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert "still being measured" in capsys.readouterr().out
+    assert desk.github.writes() == []
 
 
 # Left out, missing permissions, bad days -----------------------------------------------------------------------------

@@ -672,7 +672,8 @@ def _permission(github: FakeGitHub, _: Request, username: str) -> Answer:
 
 @route("GET", "/actions/runs", needs="actions: read")
 def _list_runs(github: FakeGitHub, request: Request) -> Answer:
-    found = [run for run in github.runs.values() if run["head_sha"] == request.query.get("head_sha", run["head_sha"])]
+    asked = {key: value for key, value in request.query.items() if key in ("head_sha", "event")}
+    found = [run for run in github.runs.values() if asked.items() <= run.items()]
     return github._page(request, found, "workflow_runs")
 
 

@@ -186,6 +186,21 @@ def test_a_label_skips_measuring_and_the_summary_names_it(label: str, project: P
     assert label in run.summary
 
 
+def test_an_edited_description_is_judged_again_without_measuring(project: Project) -> None:
+    pull, payload, merge = project.pull(touch_kernel)
+    project.report(project.measure((pull, payload, merge)))
+    assert "contradicted" in project.server.bodies(1)[0]
+    pull.body = DESCRIPTION.replace("10% faster", "5% slower")
+    payload |= {"action": "edited", "changes": {"body": {"from": DESCRIPTION}}}
+    run = project.measure((pull, payload, merge))
+    assert run.jobs["build"].conclusion == "skipped", run.log
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "Slower" in comment.splitlines()[0]
+    assert "claim `s512_b32_h8_d64_fp16: 5% slower` is supported" in comment
+
+
 def test_a_runner_that_lost_its_gpu_is_not_the_authors_fault(project: Project) -> None:
     project.platform.machine["GPU_IS"] = "lost"
     run = project.measure(project.pull(touch_kernel))

@@ -264,6 +264,18 @@ def test_a_newer_push_cancels_the_older_run_of_its_pull_request(name: str, langu
     assert group["cancel-in-progress"] is True
 
 
+@pytest.mark.parametrize(
+    ("changes", "group"), [({"body": {"from": "x"}}, "performance-7-description"), ({"base": {}}, "performance-7")]
+)
+def test_an_edited_description_cancels_no_measurement_and_another_base_does(
+    changes: dict[str, object], group: str, language: Language
+) -> None:
+    github = event("pull_request", "o/r")
+    github["event"] |= {"action": "edited", "changes": changes}  # type: ignore[operator]
+    found = language.expanded(WORKFLOWS["measure-pull-request"].content["concurrency"], {"github": github})
+    assert found["group"] == group
+
+
 @pytest.mark.parametrize("name", [name for name, each in WORKFLOWS.items() if "push" in each.triggers])
 def test_nothing_is_cancelled_on_the_default_branch(name: str, language: Language) -> None:
     contexts = {"github": {**event("push"), "sha": "a" * 40, "run_id": "1"}}
