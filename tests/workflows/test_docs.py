@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import faults
 import pytest
-import yaml
-from documents import ROOT, workflows
+from documents import ROOT, Workflow, workflows
+from faults import CALLED
 from language import Language
+from test_workflows import ZIZMOR, tool
 
 SECURITY, INSTALL, RUNNER = (
     (ROOT / "docs" / name).read_text("utf-8") for name in ("security.md", "install.md", "runner.md")
 )
+WORKFLOWS = workflows()
+CALLER = ROOT / "docs/caller"
+CALLERS = {
+    file.stem: Workflow(f".github/workflows/{file.name}", file.read_text("utf-8"))
+    for file in sorted(CALLER.glob("*.yml"))
+}
 TESTS = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
 
 
@@ -25,33 +34,93 @@ def test_the_tests_that_the_security_page_names_exist() -> None:
     assert not [file for file in files if not (ROOT / file).exists()]
 
 
-def called_workflows() -> list[str]:
-    """The workflows that docs/install.md gives to another repository."""
-    return re.findall(r"```yaml\n(.*?)```", INSTALL, re.DOTALL)
+# The workflows of docs/caller, which another repository copies.
 
 
-@pytest.mark.parametrize("text", called_workflows())
-def test_github_reads_the_workflows_to_copy(text: str, language: Language) -> None:
-    called = {each.path: each.text for each in workflows().values()}
-    assert language.workflow_errors("caller.yml", text, called) == []
+def called(caller: Workflow) -> Workflow:
+    """The reusable workflow that a caller calls."""
+    [job] = caller.jobs.values()
+    return WORKFLOWS[Path(job["uses"].split("@")[0]).stem]
 
 
-@pytest.mark.parametrize("text", called_workflows())
-def test_a_caller_grants_what_the_called_workflow_needs(text: str) -> None:
+each_caller = pytest.mark.parametrize("name", CALLERS)
+
+
+@each_caller
+def test_github_reads_the_workflow_to_copy(name: str, language: Language) -> None:
+    known = {each.path: each.text for each in WORKFLOWS.values()}
+    assert language.workflow_errors(CALLERS[name].path, CALLERS[name].text, known) == []
+
+
+@each_caller
+def test_a_caller_calls_a_workflow_of_the_default_branch(name: str) -> None:
+    [job] = CALLERS[name].jobs.values()
+    assert job["uses"] == f"{CALLED}{Path(called(CALLERS[name]).path).name}@main"
+    assert "workflow_call" in called(CALLERS[name]).triggers
+
+
+@each_caller
+def test_a_caller_grants_what_the_called_workflow_needs_and_no_more(name: str) -> None:
     """A called workflow can do no more than its caller; GitHub refuses the run where a job asks for more."""
-    [job] = yaml.safe_load(text)["jobs"].values()
-    called = workflows()[Path(job["uses"].split("@")[0]).stem]
-    needed = [right for inner in called.jobs.values() for right in inner["permissions"].items()]
-    levels = ["read", "write"]
-    assert not [(name, level) for name, level in needed if levels.index(job["permissions"][name]) < levels.index(level)]
+    needed = [right for inner in called(CALLERS[name]).jobs.values() for right in inner["permissions"].items()]
+    [job] = CALLERS[name].jobs.values()
+    assert job["permissions"] == dict(sorted(needed, key=lambda right: right[1] == "write"))
+
+
+@pytest.mark.parametrize("name", sorted(set(CALLERS) - {"performance"}))
+def test_a_caller_starts_when_the_called_workflow_would(name: str) -> None:
+    """Its inputs too: a called workflow does not get those of a dispatch, and reads them from the event."""
+    own = {event: given for event, given in called(CALLERS[name]).triggers.items() if event != "workflow_call"}
+    assert CALLERS[name].triggers == own
+
+
+def test_an_edited_description_is_judged_again() -> None:
+    types = ["opened", "synchronize", "reopened", "edited"]
+    assert CALLERS["performance"].triggers == {"pull_request": {"types": types}}
+
+
+def test_report_follows_performance() -> None:
+    assert CALLERS["report"].triggers["workflow_run"]["workflows"] == [CALLERS["performance"].content["name"]]
+
+
+@each_caller
+@pytest.mark.parametrize("check", [faults.loose_permissions, faults.secrets, faults.injected])
+def test_a_caller_has_no_fault(name: str, check: Callable[[Workflow], Iterator[str]]) -> None:
+    assert list(check(CALLERS[name])) == []
+
+
+def test_zizmor_finds_nothing_in_the_callers() -> None:
+    done = tool(*ZIZMOR, *sorted(str(file) for file in CALLER.glob("*.yml")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    ignored = [
+        line.split("# zizmor: ")[1] for each in CALLERS.values() for line in each.text.splitlines() if "zizm" in line
+    ]
+    assert all(re.fullmatch(r"ignore\[[a-z-]+\] \S.{8,}", each) for each in ignored), ignored
+
+
+@pytest.mark.parametrize("schema", ["vendor.github-workflows", "custom.github-workflows-require-timeout"])
+def test_the_callers_fit_the_json_schema(schema: str) -> None:
+    done = tool("check-jsonschema", "--builtin-schema", schema, *sorted(str(file) for file in CALLER.glob("*.yml")))
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_files_that_the_install_page_names_exist() -> None:
+    named = set(
+        re.findall(r"(?<![\w/.])(?:\.\./kernelgate/)?((?:\.github|\.ci|bench|csrc|docs|tests)/[\w./-]*)", INSTALL)
+    )
+    assert {"docs/caller/", "bench/library.py"} <= named
+    assert not [file for file in named if not (ROOT / file).exists()]
+
+
+# The settings.
 
 
 def test_the_settings_name_what_the_workflows_use() -> None:
-    gate = workflows()["measure"].jobs["measure"]["environment"]["name"]
+    gate = WORKFLOWS["measure"].jobs["measure"]["environment"]["name"]
     for environment in re.findall(r"environments/([\w-]+)", INSTALL):
         assert f"'{environment}'" in gate
     checks = re.findall(r'"context": "([^"]+)"', INSTALL)
-    assert checks == [workflows()["check"].jobs["checks"]["name"], _bots_check()]
+    assert checks == [WORKFLOWS["check"].jobs["checks"]["name"], _bots_check()]
 
 
 def _bots_check() -> str:
