@@ -16,6 +16,15 @@ CALLED = "kernelgate/kernelgate/.github/workflows/"
 PINNED = re.compile(r"uses: (?P<action>[\w.-]+/[\w./-]+)@(?P<sha>[0-9a-f]{40}) # (?P<version>v\d+\.\d+\.\d+)$")
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 CACHES = ("actions/cache",)
+PLAIN = (
+    'test "$SUCCEEDED" = true',
+    'echo "$PWD/.venv/bin" >> "$GITHUB_PATH"',
+    "mkdir -p .project/.ci\n"
+    "test -e .project/.ci/kernelgate.toml || cp .ci/kernelgate.toml .project/.ci/\n"
+    "rm -r .ci\n"
+    "mv .project/.ci .ci\n",
+)
+"""Steps that are no verbs and need none."""
 
 
 def pins(workflow: Workflow) -> dict[str, tuple[str, str]]:
@@ -165,7 +174,7 @@ def caches(workflow: Workflow) -> Iterator[str]:
 def no_verbs(workflow: Workflow) -> Iterator[str]:
     """A step that is not one kernelgate verb or make target, or gives a verb a word that it does not take."""
     for job_name, step in steps(workflow):
-        if "run" not in step or step["run"] == 'test "$SUCCEEDED" = true' or step["run"].startswith('echo "$PWD/.venv'):
+        if "run" not in step or step["run"] in PLAIN:
             continue
         words = shlex.split(step["run"])
         if words[0] == "make" and len(words) == 2:

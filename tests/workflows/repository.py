@@ -110,5 +110,5 @@ def open_pull(
     server.merge_bases[repository.main, head] = repository.main
     payload = event("pull_request.opened")
     payload |= {"number": number, "pull_request": server.show_pull(pull, whole=True)}
-    payload["repository"]["full_name"] = server.repository
+    payload["repository"] |= {"full_name": server.repository, "default_branch": "main"}
     return pull, payload, merge

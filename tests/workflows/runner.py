@@ -188,6 +188,7 @@ class Platform:
             "repository_owner": self.server.repository.split("/")[0],
             "sha": sha,
             "ref": ref,
+            "ref_name": ref.removeprefix("refs/heads/"),
             "run_id": str(run.id),
             "run_attempt": str(run.attempt),
             "actor": "octocat",

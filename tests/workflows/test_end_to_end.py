@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 import yaml
@@ -55,6 +55,12 @@ def edit_docs(tree: Path) -> None:
     (tree / "README.md").write_text("Read me.\n", encoding="utf-8")
 
 
+def call_kernelgate(tree: Path) -> None:
+    """The workflows of a repository whose kernel lies there and whose kernelgate lies elsewhere."""
+    shutil.rmtree(tree / ".github")
+    shutil.copytree(ROOT / "docs/caller", tree / ".github/workflows")
+
+
 @dataclass
 class Project:
     """The project on GitHub: `platform` runs its workflows, `server` is what people see."""
@@ -66,6 +72,12 @@ class Project:
     def pull(self, change: Change, source: str | None = None, body: str = DESCRIPTION) -> tuple[Pull, Json, str]:
         return open_pull(self.server, self.repository, change, source or self.server.repository, body=body)
 
+    def event(self, name: str) -> Json:
+        """GitHub's example of the event, of this repository."""
+        payload = event(name)
+        payload["repository"] |= {"full_name": self.server.repository, "default_branch": "main"}
+        return payload
+
     def measure(self, opened: tuple[Pull, Json, str], file: str = "measure-pull-request.yml") -> Run:
         """Runs `performance` for a pull request, from the merge commit that GitHub made of it."""
         pull, payload, merge = opened
@@ -75,7 +87,7 @@ class Project:
 
     def report(self, run: Run) -> Run:
         """Runs `report` on the default branch after `run` ended."""
-        payload = event("workflow_run.completed")
+        payload = self.event("workflow_run.completed")
         payload["workflow_run"] = self.server.runs[run.id]
         main = self.repository.main
         return self.platform.start("report.yml", "workflow_run", payload, sha=main, ref="refs/heads/main")
@@ -84,7 +96,7 @@ class Project:
         """Runs `command` for a new comment on a pull request."""
         written = self.server.comment(pull.number, body, author)
         written["created_at"] = "2030-01-01T00:00:00Z"
-        payload = event("issue_comment.created")
+        payload = self.event("issue_comment.created")
         payload["comment"] = {key: value for key, value in written.items() if key != "issue_number"}
         payload["issue"] |= {"number": pull.number, "pull_request": {"url": "x"}}
         payload["sender"]["login"] = author
@@ -92,7 +104,7 @@ class Project:
         return self.platform.start("answer-command.yml", "issue_comment", payload, sha=main, ref="refs/heads/main")
 
     def dispatch(self, name: str, **inputs: str) -> Run:
-        payload = event("workflow_dispatch") | {"inputs": inputs}
+        payload = self.event("workflow_dispatch") | {"inputs": inputs}
         main = self.repository.main
         return self.platform.start(name, "workflow_dispatch", payload, sha=main, ref="refs/heads/main")
 
@@ -245,23 +257,53 @@ def test_several_gpus_share_one_comment(project: Project) -> None:
 
 def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, language: Language) -> None:
     """The workflows to copy from docs/install.md, in a repository of another name, which holds no other."""
-    page = (ROOT / "docs/install.md").read_text("utf-8").replace("my-org/kernelgate", HOME_REPOSITORY)
-    copied = dict(re.findall(r"`\.github/workflows/([\w.-]+)`:\n\n```yaml\n(.*?)```", page, re.DOTALL))
 
-    def copy(tree: Path) -> None:
-        rmtree(tree / ".github")
-        (tree / ".github/workflows").mkdir(parents=True)
-        for name, text in copied.items():
-            (tree / ".github/workflows" / name).write_text(text, "utf-8")
+    def begin(tree: Path) -> None:
+        call_kernelgate(tree)
+        shutil.rmtree(tree / ".ci")
 
     with hosted("my-org/my-kernels", tmp_path, language) as project:
-        project.repository.change_main(copy)
+        project.repository.change_main(begin)
         run = project.measure(project.pull(touch_kernel), "performance.yml")
         assert run.conclusion == "success", run.log
         report = project.report(run)
         assert report.conclusion == "success", report.log
         [comment] = project.server.bodies(1)
         assert "Slower" in comment.splitlines()[0]
+        assert "baseline" not in comment, "kernelgate's own baseline is of another kernel"
+
+
+def test_another_repository_has_a_policy_of_its_own(tmp_path: Path, language: Language) -> None:
+    def begin(tree: Path) -> None:
+        call_kernelgate(tree)
+        shutil.rmtree(tree / ".ci")
+        (tree / ".ci").mkdir()
+        (tree / ".ci/kernelgate.toml").write_text("[gates]\nregression_pct = 9.0\n", "utf-8")
+
+    def change(tree: Path) -> None:
+        touch_kernel(tree)
+        (tree / ".ci/kernelgate.toml").write_text("[gates]\nregression_pct = 90.0\n", "utf-8")
+
+    with hosted("my-org/my-kernels", tmp_path, language) as project:
+        project.repository.change_main(begin)
+        report = project.report(project.measure(project.pull(change), "performance.yml"))
+        assert report.conclusion == "success", report.log
+        [comment] = project.server.bodies(1)
+        assert "below the 9% that blocks" in comment, comment
+        assert project.server.pulls[1].labels == []
+
+
+def test_a_pull_request_is_judged_by_the_policy_that_it_changes(project: Project) -> None:
+    """As it stands on the default branch, that is: nobody loosens a gate and passes it at once."""
+
+    def loosen(tree: Path) -> None:
+        touch_kernel(tree)
+        (tree / ".ci/kernelgate.toml").write_text("[gates]\nregression_pct = 90.0\n", "utf-8")
+
+    project.report(project.measure(project.pull(loosen)))
+    [comment] = project.server.bodies(1)
+    assert comment.startswith("### ❌ Slower"), comment
+    assert "takes effect after the merge" in comment
 
 
 # Forks ---------------------------------------------------------------------------------------------------------------
