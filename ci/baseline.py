@@ -16,9 +16,9 @@ import numpy as np
 from github import UnknownObjectException
 
 from bench import record
-from bench.errors import UsageError
+from bench.errors import KernelgateError, UsageError
 from bench.record import BaselineSummary, Case, Launch, Microseconds, RunRecord, Summary
-from ci import render, stats
+from ci import artifact, render, stats
 from ci.escape import visible
 from ci.github import Bot, Done, patiently, until_done
 from ci.policy import Gpu, Policy
@@ -46,11 +46,13 @@ class Offer:
 def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) -> int | None:
     """Opens or refreshes the pull request where the record improves on the stored baseline; its number, or None.
 
-    `force`: also where it does not, or cannot be compared. Raises UsageError for a label that the policy does not have.
+    `force`: also where it does not, or cannot be compared. Raises UsageError for a label that the policy does not have,
+    and KernelgateError where the measurement did not come to its end.
     """
     gpu = _gpu(label, rules)
     new = record.read(measured)
     stored = record.read(Path(gpu.baseline)) if gpu.baseline and Path(gpu.baseline).exists() else None
+    _must_be_whole(measured, new, None if force else stored)
     verdict = judge(new, rules, stored, label, against=str(gpu.baseline)) if stored else None
     if not (force or verdict is None or verdict.verdict is Outcome.IMPROVED):
         bot.step.log(f"the baseline of {label} stays: {verdict.reason}")
@@ -59,6 +61,18 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) ->
     number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url))
     bot.step.output(pull_request=str(number))
     return number
+
+
+def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None:
+    """A baseline that lacks a case would quietly no longer watch it; by `force` a suite may shrink."""
+    if path.with_name(artifact.FAILURE).exists():
+        raise KernelgateError(f"{path}: the measurement failed before its end, so it is no baseline; measure again")
+    missing = sorted({case.id for case in stored.cases} - {case.id for case in new.cases}) if stored else []
+    if missing:
+        names = ", ".join(visible(name, 80) for name in missing[:5])
+        raise KernelgateError(
+            f"{path}: not measured, though the stored baseline has it: {names}; offer it all the same with --force"
+        )
 
 
 def offer(new: RunRecord, gpu: Gpu, verdict: RecordVerdict | None, rules: Policy, run_url: str | None) -> Offer:

@@ -9,7 +9,7 @@ from conftest import Desk
 from report_examples import EXAMPLES, HEAD_SHA
 
 from bench import record
-from bench.errors import UsageError
+from bench.errors import KernelgateError, UsageError
 from bench.record import RunRecord
 from ci.baseline import as_baseline, offer, refresh
 from ci.cli import run as kernelgate
@@ -70,6 +70,20 @@ def test_a_newer_record_refreshes_the_same_pull_request(desk: Desk, run_json: Pa
     assert len(desk.github.pulls) == 1
     stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
     assert stored.cases[0].launches[0].samples_us["head"] == measured("slower").cases[0].launches[0].samples_us["head"]
+
+
+def test_a_measurement_that_was_cut_short_is_no_baseline(desk: Desk, run_json: Path, rules: Policy) -> None:
+    run_json.with_name("failure.json").write_text("{}", "utf-8")
+    with pytest.raises(KernelgateError, match="failed before its end"):
+        refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert desk.github.pulls == {}
+
+
+def test_a_baseline_does_not_lose_a_case_by_itself(desk: Desk, run_json: Path, rules: Policy) -> None:
+    record.write(measured("mixed"), run_json.with_name("stored.json"))
+    with pytest.raises(KernelgateError, match="the stored baseline has it"):
+        refresh(desk.bot, run_json, "l4", rules, force=False)
+    assert refresh(desk.bot, run_json, "l4", rules, force=True) is not None
 
 
 def test_after_a_merge_the_branch_starts_anew(desk: Desk, run_json: Path, rules: Policy) -> None:

@@ -516,3 +516,12 @@ def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
     assert project.server.refs["heads/main"] == project.repository.main
     [pull] = project.server.pulls.values()
     assert pull.head_ref.startswith("kernelgate/baseline-")
+
+
+def test_a_caller_asks_for_its_baseline(tmp_path: Path, language: Language) -> None:
+    """Its dispatch has the inputs, not the workflow that it calls."""
+    with hosted("my-org/my-kernels", tmp_path, language) as project:
+        project.repository.change_main(call_kernelgate)
+        run = project.dispatch("baseline.yml", force="true")
+        assert run.conclusion == "success", run.log
+        assert [pull.head_ref for pull in project.server.pulls.values()] == ["kernelgate/baseline-l4"]
