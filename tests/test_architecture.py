@@ -45,3 +45,11 @@ def test_help_loads_nothing_heavy() -> None:
     modules = set(loaded.stdout.split())
     assert "click" in modules
     assert not modules & {"torch", "scipy", "numpy", "jinja2", "pydantic", "rich"}
+
+
+def test_the_plan_of_the_house_names_every_workflow_and_module() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    workflows = {path.name for path in (ROOT / ".github/workflows").glob("*.yml")}
+    modules = {path.stem for room in ("bench", "ci") for path in (ROOT / room).glob("*.py") if path.stem != "__init__"}
+    assert {name for name in workflows if f"`{name}`" not in page} == set()
+    assert {name for name in modules if f"`{name}`" not in page} == set()
