@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import yaml
 from documents import ROOT, Workflow, actions, steps, texts, workflows
 from language import Language
 
+from bench.errors import UsageError
 from ci.cli import cli, run
 
 WORKFLOWS, ACTIONS = workflows(), actions()
@@ -335,3 +337,23 @@ def test_a_case_given_as_a_variable_reaches_the_verb(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KERNELGATE_BENCH_CASE", "s512_b1_h1_d64_fp16 s64_b1_h1_d64_bf16")
     assert run(["bench"]) == 0
     assert seen == [("s512_b1_h1_d64_fp16", "s64_b1_h1_d64_bf16")]
+
+
+@pytest.mark.parametrize(("base", "sides"), [("b" * 40, ("BASE", False)), ("", (None, True))])
+def test_what_has_no_base_is_profiled_alone(
+    base: str, sides: tuple[str | None, bool], language: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str | None, bool]] = []
+
+    def remember(_: Path, __: object, base: Path | None, *rest: object) -> None:
+        seen.append((base and "BASE", bool(rest[-1])))
+        raise UsageError("seen")
+
+    [profile] = [step for _, step in steps(WORKFLOWS["measure"]) if step["name"] == "profile"]
+    variables = language.expanded(profile["env"], {"inputs": {"base-sha": base, "set": "quick", "cases": ""}})
+    monkeypatch.setattr("bench.verbs.sides", remember)
+    monkeypatch.setattr("bench.targets.only_gpu", lambda: (8, 9))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, str(value).lower() if isinstance(value, bool) else value)
+    assert run(shlex.split(profile["run"])[1:]) == 64
+    assert seen == [sides]
