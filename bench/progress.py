@@ -51,7 +51,7 @@ def _lines(label: str, total: int) -> Iterator[Advance]:
     done = 0
     current = ""
     ended = threading.Event()
-    say(f"{label}: {total} steps")
+    say(f"{label}: {total} step{'' if total == 1 else 's'}")
 
     def line() -> None:
         nonlocal last

@@ -109,8 +109,12 @@ def bench(
 
 def put_into(path: Path, sides: Sides, **parts: object) -> None:
     """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
-    old = record.read(path) if path.exists() else record.RunRecord(subject=subject.describe(sides.base, sides.head))
+    old = record.read(path) if path.exists() else _begun(sides)
     record.write(old.model_copy(update=parts), path)
+
+
+def _begun(sides: Sides) -> record.RunRecord:
+    return record.RunRecord(subject=subject.describe(sides.base, sides.head), environment=environment.describe())
 
 
 def fuzz_results(path: Path, about: record.Subject) -> record.Fuzz | None:

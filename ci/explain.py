@@ -227,6 +227,7 @@ def section(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
     found = both_sides(record)
     if not found:
         return None
+    alone = all(one.base is None for one in found)
     names = words.names(record.cases)
     standings = {one.case.id: one.standing for one in cases}
     blocks: list[Block] = []
@@ -235,10 +236,12 @@ def section(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
         known = one.head.bottleneck.strength >= LEAST_STRENGTH
         blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
         texts = _texts([each for each in record.profile if each.case == one.case])
-        blocks.append(Table(_columns(), (*_rows(one, standings.get(one.case)), *texts)))
+        rows = (*_rows(one, standings.get(one.case)), *texts)
+        # The base's column and the change are empty where there is no base.
+        blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
         if known:
             blocks.append(Bullets(tuple(_recommendation(each) for each in one.head.recommendations)))
-    return Section("Profiler: base and head", tuple(blocks), worth=70)
+    return Section("Profiler: head alone" if alone else "Profiler: base and head", tuple(blocks), worth=70)
 
 
 def _columns() -> tuple[Column, ...]:

@@ -24,6 +24,12 @@ def test_a_log_hears_something_although_no_step_ends(
     assert "progress" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_one_step_is_one(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress.track("profile", 1) as advance:
+        advance("")
+    assert capfd.readouterr().err.splitlines()[0] == "profile: 1 step"
+
+
 def test_a_log_is_not_flooded(capfd: pytest.CaptureFixture[str]) -> None:
     with progress.track("fuzz", 100) as advance:
         for number in range(100):

@@ -78,3 +78,17 @@ def test_fuzz_results_of_another_head_are_refused(tmp_path: Path) -> None:
     record.write(record.RunRecord(subject=record.Subject(head_sha="b" * 40)), tmp_path / "run.json")
     with pytest.raises(UsageError, match="is about commit bbbb"):
         verbs.fuzz_results(tmp_path / "run.json", HEAD)
+
+
+def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = record.Environment(device=record.Device(name="NVIDIA L4", compute_capability="8.9"))
+    monkeypatch.setattr(verbs.environment, "describe", lambda: here)
+    monkeypatch.setattr(verbs.subject, "describe", lambda *_: HEAD)
+    path, profile = tmp_path / "run.json", (record.Profile(case="a", side="head", metrics={"duration_us": 1.0}),)
+    both = verbs.Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))
+    verbs.put_into(path, both, profile=profile)
+    begun = record.read(path)
+    assert (begun.environment, begun.subject, begun.profile) == (here, HEAD, profile)
+    monkeypatch.setattr(verbs.environment, "describe", lambda: pytest.fail("asked again"))
+    verbs.put_into(path, both, profile=())
+    assert record.read(path) == begun.model_copy(update={"profile": ()})

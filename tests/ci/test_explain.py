@@ -19,6 +19,7 @@ from ci.policy import Gates, Static
 from ci.render import comment, page
 from ci.report import report
 from ci.verdict import Outcome
+from ci.view import Table
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN = DATA / "explained" / "comment.md"
@@ -88,7 +89,12 @@ def test_a_profile_of_the_head_alone_explains_nothing() -> None:
     found = with_profiles("attention_spills", base=None)
     cases = judged(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)))
     assert explain.why(found, cases) == ()
-    assert explain.section(found, cases) is not None
+    section = explain.section(found, cases)
+    assert section is not None
+    [table] = [block for block in section.blocks if isinstance(block, Table)]
+    assert (section.title, [column.title for column in table.columns]) == ("Profiler: head alone", ["metric", "head"])
+    assert ("local-memory instructions (spills)",) in [row[0] for row in table.rows]
+    assert all(len(row) == 2 for row in table.rows)
 
 
 def test_identical_profiles_explain_nothing() -> None:
