@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -102,6 +102,8 @@ class Call:
     prefix: str = ""
     uses: str = ""
     """As the caller wrote it; empty for the workflow that the event started."""
+    only: Collection[str] | None = None
+    """Jobs to run; the others count as having succeeded."""
 
 
 class Platform:
@@ -116,7 +118,9 @@ class Platform:
         """Environments whose jobs a maintainer approves."""
         self.protected: set[str] = {"kernelgate-forks"}
         self.gpu_verbs: Path | None = None
-        """A program that answers the verbs which need a GPU, on the GPU runner."""
+        """A program that answers the verbs which need a GPU, on the GPU runner …"""
+        self.stood_in: set[str] = {"doctor", "fuzz", "bench", "profile"}
+        """… and which verbs it answers; the others are real."""
         self.machine: dict[str, str] = {}
         """Variables of every runner."""
         self._artifacts: dict[int, dict[str, Path]] = {}
@@ -136,10 +140,12 @@ class Platform:
         head_sha: str = "",
         fork: bool = False,
         again: Run | None = None,
+        only: Collection[str] | None = None,
     ) -> Run:
         """Runs the workflow file `name` of commit `sha` for an event.
 
-        `fork`: the token can only read. `again`: all jobs of that run are run once more, as its next attempt.
+        `fork`: the token can only read. `again`: all jobs of that run are run once more, as its next attempt. `only`:
+        these jobs alone; the others count as having succeeded.
         """
         path = f".github/workflows/{name}"
         shown = self._attempt(again) if again else self._new_run(event, head_sha or sha, path)
@@ -149,7 +155,8 @@ class Platform:
             payload = {**payload, "inputs": self._dispatch_inputs(workflow, payload)}
         github = self._github_context(run, event, payload, sha, ref)
         inputs = self._typed(workflow, payload["inputs"]) if event == "workflow_dispatch" else {}
-        call = Call(workflow, self.server.repository, sha, ref, inputs, READ_ALL if fork else _everything())
+        ceiling = READ_ALL if fork else _everything()
+        call = Call(workflow, self.server.repository, sha, ref, inputs, ceiling, only=only)
         self._call(run, call, github)
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
@@ -222,6 +229,8 @@ class Platform:
     def _job(
         self, run: Run, call: Call, github: Contexts, name: str, job: dict[str, Any], results: dict[str, JobResult]
     ) -> JobResult:
+        if call.only is not None and name not in call.only:
+            return JobResult(name, "success")
         needed = {need: results[need] for need in _ancestors(call.workflow.jobs, name)}
         direct = {need: results[need] for need in _needs(job)}
         contexts: Contexts = {
@@ -483,22 +492,35 @@ class Job:
         }
 
     def plant_environment(self, checkout: Path) -> None:
-        """What `make env` would make: a .venv whose kernelgate runs this checkout's code in the tests' Python."""
-        verb = checkout / ".venv/bin/kernelgate"
-        verb.parent.mkdir(parents=True)
-        lines = ["#!/bin/sh", f"export PYTHONPATH={checkout}"]
+        """What `make env` and npm would install: the tests' own tools, which find this checkout's code."""
+        folder = checkout / ".venv/bin"
+        folder.mkdir(parents=True)
+        found = [f"export PYTHONPATH={checkout}"]
+        for tool in ("clang-format", "mypy", "pytest", "ruff"):
+            _script(folder / tool, [*found, f'exec {INSTALLED / tool} "$@"'])
+        stand_in = []
         if not self.hosted and self.platform.gpu_verbs:
-            stand_in = f'exec {sys.executable} -P {self.platform.gpu_verbs} "$@"'
-            lines.append(f'case "$1" in doctor|fuzz|bench|profile) {stand_in};; esac')
-        lines.append(f'exec {sys.executable} -P -m ci.cli "$@"')
-        verb.write_text("\n".join(lines) + "\n", "utf-8")
-        verb.chmod(0o755)
-        (checkout / ".venv/.ready").write_text("", "utf-8")
+            verbs = "|".join(sorted(self.platform.stood_in))
+            stand_in.append(f'case "$1" in {verbs}) exec {sys.executable} -P {self.platform.gpu_verbs} "$@";; esac')
+        _script(folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m ci.cli "$@"'])
+        packages = checkout / "tests/workflows/node_modules"
+        packages.mkdir()
+        for package in (Path(__file__).parent / "node_modules").glob("[!.]*"):
+            (packages / package.name).symlink_to(package)
+        for folder in (checkout / ".venv", packages):
+            (folder / ".ready").write_text("", "utf-8")
+
+
+def _script(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n", "utf-8")
+    path.chmod(0o755)
 
 
 # GitHub's own actions -------------------------------------------------------------------------------------------------
 
-TOOLS = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin", "/usr/local/cuda/bin"]
+INSTALLED = Path(sys.executable).parent
+TOOLS = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/cuda/bin"]
+"""PATH of a runner: none of kernelgate's tools, until a step puts them there."""
 
 
 SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"]}

@@ -1,0 +1,131 @@
+"""The required check: lint, types, tests, template and compile, executed for good and for faulty pull requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from language import Language
+from runner import HOME_REPOSITORY, Run
+from test_end_to_end import DESCRIPTION, HEADER, Project, hosted, touch_kernel
+
+from tests.fakes.github_server import Json, Pull, event
+
+EVERY = ("lint", "types", "test", "template", "compile")
+
+
+@dataclass
+class Checks:
+    project: Project
+
+    def run(self, opened: tuple[Pull, Json, str], only: Collection[str] = (*EVERY, "checks")) -> Run:
+        pull, payload, merge = opened
+        ref = f"refs/pull/{pull.number}/merge"
+        platform = self.project.platform
+        return platform.start(
+            "check.yml", "pull_request", payload, sha=merge, ref=ref, head_sha=pull.head_sha, only=only
+        )
+
+    def refused(self, opened: tuple[Pull, Json, str], job: str) -> str:
+        """What the job says that must refuse this pull request. The check fails although all others succeed."""
+        run = self.run(opened, (job, "checks"))
+        assert {name: each.conclusion for name, each in run.jobs.items()} == {job: "failure", "checks": "failure"}
+        return "\n".join(step.log for step in run.jobs[job].steps)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the runs of this file share: what mypy knows of torch, and compiled kernels; none from before it."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def checks(tmp_path: Path, kept: Path, language: Language) -> Iterator[Checks]:
+    with hosted(HOME_REPOSITORY, tmp_path, language) as project:
+        project.platform.machine |= {
+            "KERNELGATE_CACHE": str(kept / "libraries"),
+            "MYPY_CACHE_DIR": str(kept / "mypy"),
+            # One file of quick tests stands for all: these run this one again, which would never end.
+            "PYTEST_ADDOPTS": "tests/ci/test_words.py",
+        }
+        yield Checks(project)
+
+
+def test_a_good_pull_request_passes_every_job(checks: Checks) -> None:
+    run = checks.run(checks.project.pull(touch_kernel))
+    assert {name: job.conclusion for name, job in run.jobs.items()} == dict.fromkeys((*EVERY, "checks"), "success"), (
+        run.log
+    )
+    skipped = [step.name for job in run.jobs.values() for step in job.steps if step.conclusion == "skipped"]
+    assert skipped == []
+    assert "All checks passed!" in run.log, "ruff"
+    assert "Success: no issues found" in run.log, "mypy"
+    assert re.search(r"=+ \d+ passed in", run.log), "pytest"
+    assert "for sm_80, sm_89, sm_90: compiled" in run.log
+    assert "occupancy on the H100" in run.log
+    assert all(set(job.permissions.values()) <= {"read"} for job in run.jobs.values())
+
+
+def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(checks: Checks) -> None:
+    pull, payload, merge = checks.project.pull(
+        touch_kernel, body=DESCRIPTION.replace("One line more does nothing.", "")
+    )
+    assert "“Intent and hypothesis” is empty" in checks.refused((pull, payload, merge), "template")
+
+    before, pull.body = pull.body, DESCRIPTION
+    shown = checks.project.server.show_pull(pull, whole=True)
+    edited = {**payload, "action": "edited", "changes": {"body": {"from": before}}, "pull_request": shown}
+    run = checks.run((pull, edited, merge), ("template", "checks"))
+    assert {name: job.conclusion for name, job in run.jobs.items()} == {"template": "success", "checks": "success"}
+
+
+def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: Checks) -> None:
+    main = checks.project.repository.main
+    run = checks.project.platform.start(
+        "check.yml", "push", event("push"), sha=main, ref="refs/heads/main", only=("template", "checks")
+    )
+    assert {name: job.conclusion for name, job in run.jobs.items()} == {"template": "success", "checks": "success"}
+    assert run.jobs["template"].steps[-1].conclusion == "skipped"
+
+
+def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: Checks) -> None:
+    def not_on_hopper(tree: Path) -> None:
+        with (tree / HEADER).open("a", encoding="utf-8") as file:
+            file.write("\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900\n#error too many stages\n#endif\n")
+
+    said = checks.refused(checks.project.pull(not_on_hopper), "compile")
+    assert "does not compile for sm_90: csrc/fa_s512_tile.h:" in said
+    assert "too many stages" in said
+
+
+def test_a_badly_formatted_file_is_refused(checks: Checks) -> None:
+    def crowd(tree: Path) -> None:
+        (tree / "bench/crowded.py").write_text('"""Crowded."""\n\nSIDES = ( "base","head" )\n')
+
+    assert "bench/crowded.py" in checks.refused(checks.project.pull(crowd), "lint")
+
+
+def test_a_badly_formatted_kernel_is_refused(checks: Checks) -> None:
+    def crowd(tree: Path) -> None:
+        with (tree / HEADER).open("a", encoding="utf-8") as file:
+            file.write("\nstatic   int crowded;\n")
+
+    assert HEADER in checks.refused(checks.project.pull(crowd), "lint")
+
+
+def test_a_wrong_type_is_refused(checks: Checks) -> None:
+    def mistype(tree: Path) -> None:
+        (tree / "bench/mistyped.py").write_text('"""Mistyped."""\n\nLAUNCHES: int = "five"\n')
+
+    assert "bench/mistyped.py:3: error" in checks.refused(checks.project.pull(mistype), "types")
+
+
+def test_a_failing_test_is_refused(checks: Checks) -> None:
+    def break_words(tree: Path) -> None:
+        words = tree / "ci/words.py"
+        words.write_text(words.read_text("utf-8").replace('"ms"', '"m"'), "utf-8")
+
+    assert "tests/ci/test_words.py" in checks.refused(checks.project.pull(break_words), "test")
