@@ -4,7 +4,8 @@
     python tests/fakes/cut_descriptions.py OPENAPI_FOLDER EXAMPLES_FOLDER
 
 writes `github_openapi.json.gz` and `webhook_examples.json.gz` beside this file, each with its package's version inside.
-A new endpoint of the bot is added to OPERATIONS, and the script run again.
+A new endpoint of the bot is added to OPERATIONS, one of docs/install.md or .ci/runner to SETTINGS, and the script run
+again.
 """
 
 from __future__ import annotations
@@ -47,6 +48,15 @@ OPERATIONS = {
     "/pulls/{pull_number}": "get patch",
     "/pulls/{pull_number}/files": "get",
 }
+SETTINGS = {
+    f"{REPOSITORY}/actions/permissions/fork-pr-contributor-approval": "put",
+    f"{REPOSITORY}/actions/permissions/workflow": "put",
+    f"{REPOSITORY}/environments/{{environment_name}}": "put",
+    f"{REPOSITORY}/rulesets": "post",
+    "/orgs/{org}/actions/runner-groups": "post",
+    "/orgs/{org}/actions/runners/generate-jitconfig": "post",
+    "/user": "get",
+}
 EVENTS = {
     "pull_request": ("opened", "synchronize", "labeled", "closed", "converted_to_draft"),
     "workflow_run": ("completed",),
@@ -65,13 +75,10 @@ def main(openapi: Path, examples: Path) -> None:
 def cut_openapi(package: Path) -> dict[str, Any]:
     """The operations above with every component that they refer to, directly or not."""
     whole = load(package / "generated" / "api.github.com.json")
+    operations = {REPOSITORY + path: methods for path, methods in OPERATIONS.items()} | SETTINGS
     paths = {
-        REPOSITORY + path: {
-            key: value
-            for key, value in whole["paths"][REPOSITORY + path].items()
-            if key in (*methods.split(), "parameters")
-        }
-        for path, methods in OPERATIONS.items()
+        path: {key: value for key, value in whole["paths"][path].items() if key in (*methods.split(), "parameters")}
+        for path, methods in operations.items()
     }
     cut = {
         "openapi": whole["openapi"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,30 +109,6 @@ def test_the_files_that_the_install_page_names_exist() -> None:
     )
     assert {"docs/caller/", "bench/library.py"} <= named
     assert not [file for file in named if not (ROOT / file).exists()]
-
-
-# The settings.
-
-
-def test_the_settings_name_what_the_workflows_use() -> None:
-    gate = WORKFLOWS["measure"].jobs["measure"]["environment"]["name"]
-    for environment in re.findall(r"environments/([\w-]+)", INSTALL):
-        assert f"'{environment}'" in gate
-    checks = re.findall(r'"context": "([^"]+)"', INSTALL)
-    assert checks == [WORKFLOWS["check"].jobs["checks"]["name"], _bots_check()]
-
-
-def _bots_check() -> str:
-    from ci.github import CHECK_NAME
-
-    return CHECK_NAME
-
-
-def test_the_bodies_of_requests_are_json() -> None:
-    bodies = re.findall(r"--input - <<'?END'?\n(.*?)\n +END", INSTALL, re.DOTALL)
-    assert len(bodies) == 3
-    for body in bodies:
-        json.loads(re.sub(r"\$\(.*?\)|\$ME", "1", body))
 
 
 def test_the_files_that_the_runners_page_names_exist() -> None:

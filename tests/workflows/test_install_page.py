@@ -1,0 +1,238 @@
+"""docs/install.md, done as it says: its commands run under bash, in order, with a gh that asks GitHub's description."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import gh
+import pytest
+from documents import ROOT, workflows
+from markdown_it import MarkdownIt
+from repository import AUTHOR, Change, Repository
+from runner import HOME_REPOSITORY
+
+from bench import library
+from ci import policy, template
+from ci.github import CHECK_NAME
+
+PAGE = (ROOT / "docs/install.md").read_text("utf-8")
+[PUBLISHED] = re.findall(r"gh repo fork (\S+)", PAGE)
+OWN, FORK = "my-org/my-kernels", "my-org/kernelgate"
+OWN_ALONE = "A kernel in a repository of its own"
+"""The section for those whose kernel is not in the fork."""
+
+
+def commands(page: str) -> dict[str, list[str]]:
+    """{heading: the commands below it}: the page's indented blocks."""
+    found: dict[str, list[str]] = {}
+    tokens = MarkdownIt().parse(page)
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if before and before.type == "heading_open":
+            found[token.content] = []
+        elif token.type == "code_block":
+            found[list(found)[-1]].append(token.content)
+    return found
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of doing all that the page says."""
+
+    repository: str
+    tree: Path
+    """The clone of it that one ends up in."""
+    fork: Path
+    requests: list[dict[str, Any]]
+
+    def body(self, path: str) -> Any:
+        [asked] = [each for each in self.requests if each.get("path") == path]
+        return asked["body"]
+
+
+def origin(folder: Path, name: str, change: Change) -> None:
+    """A repository on the platform: this one's files, changed."""
+    made = Repository(folder / "made" / name)
+    made.change_main(change)
+    (folder / "origins" / name).parent.mkdir(parents=True, exist_ok=True)
+    made.origin.rename(folder / "origins" / f"{name}.git")
+
+
+def as_published(tree: Path) -> None:
+    """In a fork these files name the fork, and the page says what they named before."""
+    for file in [*(tree / ".github").rglob("*.yml"), *(tree / "docs/caller").iterdir()]:
+        file.write_text(file.read_text("utf-8").replace(f"{HOME_REPOSITORY}/", f"{PUBLISHED}/"), "utf-8")
+
+
+def a_kernel_alone(tree: Path) -> None:
+    for file in tree.iterdir():
+        if file.is_dir() and file.name not in (".git", "csrc"):
+            rmtree(file)
+
+
+def stand_in(folder: Path, name: str, script: str) -> None:
+    program = folder / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+    program.chmod(0o755)
+
+
+def walk(folder: Path, repository: str, page: str = PAGE) -> Done:
+    """Does what the page says, from an empty folder, for a kernel in `repository`."""
+    origin(folder, PUBLISHED, as_published)
+    origin(folder, OWN, a_kernel_alone)
+    stand_in(folder, "gh", f'exec {sys.executable} {Path(gh.__file__)} "$@"')
+    # What `make env` makes, in a folder that is not this one.
+    verb = Path(sys.executable).with_name("kernelgate")
+    stand_in(folder, "make", f'test "$1 $3" = "-C env" && mkdir -p "$2/.venv/bin" && ln -s {verb} "$2/.venv/bin/"')
+    blocks = [
+        block for heading, each in commands(page).items() if repository == OWN or heading != OWN_ALONE for block in each
+    ]
+    script = "\n".join(["set -euo pipefail", *blocks, "pwd > ../ended"])
+    assert f"REPO={OWN}" in script
+    work = folder / "work"
+    work.mkdir()
+    told = {
+        **os.environ,
+        **AUTHOR,
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "GH_ORIGINS": str(folder / "origins"),
+        "GH_REQUESTS": str(folder / "requests"),
+    }
+    words = ["bash", "-c", script.replace(f"REPO={OWN}", f"REPO={repository}")]
+    done = subprocess.run(
+        words, cwd=work, env=told, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    requests = [json.loads(line) for line in (folder / "requests").read_text("utf-8").splitlines()]
+    return Done(repository, Path((work / "ended").read_text("utf-8").strip()), work / "kernelgate", requests)
+
+
+@pytest.fixture(scope="module", params=[OWN, FORK])
+def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    return walk(tmp_path_factory.mktemp("install"), request.param)
+
+
+def test_the_default_token_can_only_read(done: Done) -> None:
+    said = done.body(f"/repos/{done.repository}/actions/permissions/workflow")
+    assert said == {"default_workflow_permissions": "read", "can_approve_pull_request_reviews": True}
+
+
+def test_the_runs_of_everybody_from_outside_wait(done: Done) -> None:
+    said = done.body(f"/repos/{done.repository}/actions/permissions/fork-pr-contributor-approval")
+    assert said == {"approval_policy": "all_external_contributors"}
+
+
+def test_the_environments_are_those_of_the_gate_and_that_for_forks_has_a_reviewer(done: Done) -> None:
+    top = f"/repos/{done.repository}/environments/"
+    made = {
+        each["path"].removeprefix(top): each["body"] for each in done.requests if each.get("path", "").startswith(top)
+    }
+    user = gh.asked("get", "/user", None)["id"]
+    assert made == {
+        "kernelgate": None,
+        "kernelgate-forks": {"reviewers": [{"type": "User", "id": user}], "deployment_branch_policy": None},
+    }
+    gate = workflows()["measure"].jobs["measure"]["environment"]["name"]
+    assert all(f"'{name}'" in gate for name in made)
+
+
+def test_the_runner_group_admits_measure_at_the_default_branch_alone(done: Done) -> None:
+    said = done.body("/orgs/my-org/actions/runner-groups")
+    assert (said["restricted_to_workflows"], said["visibility"]) == (True, "selected")
+    assert said["selected_workflows"] == [f"{FORK}/.github/workflows/measure.yml@refs/heads/main"]
+    assert said["selected_repository_ids"] == [gh.asked("get", f"/repos/{done.repository}", None)["id"]]
+
+
+def test_a_merge_waits_for_the_checks_that_there_are(done: Done) -> None:
+    said = done.body(f"/repos/{done.repository}/rulesets")
+    assert said["conditions"]["ref_name"]["include"] == ["~DEFAULT_BRANCH"]
+    [rule] = [rule for rule in said["rules"] if rule["type"] == "required_status_checks"]
+    asked = {check["context"] for check in rule["parameters"]["required_status_checks"]}
+    jobs = {job["name"] for each in workflows(done.tree).values() for job in each.jobs.values()}
+    assert asked == {CHECK_NAME} | ({"checks"} & jobs)
+    assert ("checks" in asked) == (done.repository == FORK)
+
+
+def test_gh_was_given_the_scopes_that_the_api_asks_for(done: Done) -> None:
+    """An organisation's settings ask for admin:org, a push of workflows for workflow."""
+    assert done.requests[0] == {"scopes": ["admin:org", "workflow"]}
+
+
+def test_every_workflow_calls_the_fork(done: Done) -> None:
+    known = [*workflows(done.fork).values(), *workflows(done.tree).values()]
+    called = {job["uses"].rpartition("/")[0] for each in known for job in each.jobs.values() if "uses" in job}
+    assert called == {f"{FORK}/.github/workflows"}
+    origins = (done.fork, done.tree)
+    assert all(git(tree, "rev-parse", "main") == git(tree, "rev-parse", "origin/main") for tree in origins)
+
+
+def test_a_kernel_of_its_own_gets_the_callers_and_the_template(done: Done) -> None:
+    pushed = git(done.tree, "ls-tree", "-r", "--name-only", "origin/main", ".github").split()
+    callers = {f".github/workflows/{file.name}" for file in (ROOT / "docs/caller").iterdir()}
+    template = ".github/pull_request_template.md"
+    assert {template} <= set(pushed)
+    if done.repository == OWN:
+        assert set(pushed) == {template} | callers
+        built = library.read(done.tree / "out/head")
+        assert built.manifest.sha == git(done.tree, "rev-parse", "origin/main")
+
+
+def test_the_first_pull_request_is_one_that_the_bot_takes(done: Done) -> None:
+    [pull] = [each["pull"] for each in done.requests if "pull" in each]
+    assert pull["repo"] == done.repository
+    changed = git(done.tree, "diff", "--name-only", "origin/main", f"origin/{pull['head']}").split()
+    assert [file.split("/")[0] for file in changed] == ["csrc"]
+    rules = policy.load(ROOT / ".ci/kernelgate.toml").template
+    said = template.describe(pull["body"], rules, changed)
+    assert said.excused is None
+    assert not said.blocks
+
+
+def git(tree: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=tree, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "said"),
+    [
+        ("-X PUT repos/o/r/actions/permissions/workflow -f default_workflow_permission=read", None, "unexpected"),
+        ("-X PUT repos/o/r/actions/permissions/workflow -f default_workflow_permissions=none", None, "not one of"),
+        ("-X PUT repos/o/r/actions/permissions/workflow -f can_approve_pull_request_reviews=true", None, "not of type"),
+        ("repos/o/r/actions/permissions/workflow -f default_workflow_permissions=read", None, "not found"),
+        ("-X PUT repos/o/r/action/permissions/workflow -f default_workflow_permissions=read", None, "not found"),
+        ("-X POST orgs/o/actions/runner-groups --input -", {"visibility": "selected"}, "required"),
+        ("-X POST orgs/o/actions/runner-groups --input -", {"name": "k", "restrict_to_workflows": True}, "unexpected"),
+        (
+            "-X PUT repos/o/r/environments/kernelgate --input -",
+            {"reviewers": [{"type": "Person", "id": 1}]},
+            "not one of",
+        ),
+        (
+            "-X POST repos/o/r/rulesets --input -",
+            {"name": "k", "enforcement": "active", "rules": [{"type": "pull_request", "parameters": {"count": 1}}]},
+            "not valid under any",
+        ),
+    ],
+)
+def test_a_request_that_github_would_not_take_is_refused(
+    asked: str, body: object, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(body)))
+    assert gh.main(["api", *shlex.split(asked)]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_typing_error_on_the_page_is_seen(tmp_path: Path) -> None:
+    assert "restricted_to_workflows" in PAGE
+    with pytest.raises(AssertionError, match="restricted_to_workflow"):
+        walk(tmp_path, FORK, PAGE.replace("restricted_to_workflows", "restricted_to_workflow"))
