@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -85,7 +85,8 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
         refused=refused,
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         measured=any(map(_builds_or_measures, jobs)),
-        still_measuring=asked is None and run.status != "completed",
+        planned=any(_in(job, "plan") and job.conclusion == "success" for job in jobs),
+        under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
     )
     write_target(target, into)
     return target
@@ -134,17 +135,32 @@ def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun:
         return run
     shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
     known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
-    for number in sorted(known | patiently("runs", lambda: _earlier(bot, run), bot), reverse=True):
-        other = _run(bot, number)
-        if other.status != "completed" or _says_something(_jobs(bot, other)):
-            return other
-    return run
+    earlier = {number for number in _siblings(bot, run) if number < run.id}
+    return next((other for other in _speaking(bot, known | earlier)), run)
 
 
-def _earlier(bot: Bot, run: WorkflowRun) -> set[int]:
-    """Runs of the same workflow for the same commit of the same branch, started before."""
-    runs = bot.repository.get_workflow_runs(head_sha=run.head_sha, event=run.event)
-    return {other.id for other in runs if _branch(other) == _branch(run) and other.id < run.id}
+def _is_replaced(bot: Bot, run: WorkflowRun) -> bool:
+    """Whether a newer run of the same commit ended this one, such as for another base."""
+    later = {number for number in _siblings(bot, run) if number > run.id} if run.conclusion == "cancelled" else set()
+    return any(_speaking(bot, later))
+
+
+def _speaking(bot: Bot, numbers: Collection[int]) -> Iterator[WorkflowRun]:
+    """Of these runs, the newest first, those that are reported: the others decided that there is nothing to measure."""
+    for number in sorted(numbers, reverse=True):
+        run = _run(bot, number)
+        if _is_under_way(run) or _says_something(_jobs(bot, run)):
+            yield run
+
+
+def _siblings(bot: Bot, run: WorkflowRun) -> set[int]:
+    """The runs of the same workflow for the same commit of the same branch."""
+
+    def step() -> set[int]:
+        runs = bot.repository.get_workflow_runs(head_sha=run.head_sha, event=run.event)
+        return {other.id for other in runs if _branch(other) == _branch(run)}
+
+    return patiently("runs", step, bot)
 
 
 def _branch(run: WorkflowRun) -> tuple[int, str | None, str]:
@@ -286,6 +302,14 @@ def _says_something(jobs: Iterable[Job]) -> bool:
 
 
 def _builds_or_measures(job: Job) -> bool:
-    """Its name is a path of the workflows that called each other, such as "performance / measure (l4) / measure"."""
-    called = any(part.startswith(("build", "measure")) for part in job.name.split(" / "))
-    return called and job.conclusion != "skipped"
+    return (_in(job, "build") or _in(job, "measure")) and job.conclusion != "skipped"
+
+
+def _in(job: Job, called: str) -> bool:
+    """Whether the job is of that workflow: its name is a path of calls, "performance / measure (l4) / measure"."""
+    return any(part.startswith(called) for part in job.name.split(" / "))
+
+
+def _is_under_way(run: WorkflowRun) -> bool:
+    # GitHub calls a fork's run that nobody has approved yet completed.
+    return run.status != "completed" or run.conclusion == "action_required"

@@ -82,8 +82,8 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
     `page`: the address of the HTML page. What the token may not do is said in the job summary, which always has
     everything.
     """
-    if read_target(folder).still_measuring:
-        bot.step.log("nothing posted: the commit is still being measured, and that run is reported when it ends")
+    if read_target(folder).under_way:
+        bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
         return 0
     ready = prepare(bot, folder, rules, task)
     target, now, number = ready.target, ready.now, ready.target.pull_request

@@ -92,7 +92,7 @@ def say(
     """
     if target.changes_judges:
         return _untrusted()
-    if not (target.measured or target.failed or target.refused or _labels(folder)):
+    if target.planned and not (target.measured or target.failed or target.refused or _labels(folder)):
         return _not_measured(skipped)
     claimed = description.claims if description else ()
     found = [_measured(label, folder, target, rules, claimed) for label in _labels(folder)]

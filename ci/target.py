@@ -43,8 +43,10 @@ class Target(Model):
     failed: tuple[Job, ...] = ()
     measured: bool = True
     """Whether a job that builds or measures was started at all."""
-    still_measuring: bool = False
-    """The run is not at its end, and is reported by itself when it is."""
+    planned: bool = True
+    """Whether the run came to a decision on what is to be measured: one that did not proves nothing by its silence."""
+    under_way: bool = False
+    """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 

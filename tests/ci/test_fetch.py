@@ -173,14 +173,29 @@ def test_an_edited_description_meets_what_was_measured_before(desk: Desk, folder
     measured = measured_run(desk, pull)
     edited_run(desk, pull)
     target, files = taken(desk, folder, edited_run(desk, pull)["id"])
-    assert (target.run_id, files, target.still_measuring) == (measured["id"], ["l4.run.json"], False)
+    assert (target.run_id, files, target.under_way) == (measured["id"], ["l4.run.json"], False)
 
 
 def test_a_measurement_under_way_is_waited_for(desk: Desk, folder: Path, pull: Pull) -> None:
     measured_run(desk, pull)
     under_way = desk.github.add_run(pull, status="in_progress", conclusion=None)
     target, files = taken(desk, folder, edited_run(desk, pull)["id"])
-    assert (target.run_id, files, target.still_measuring) == (under_way["id"], [], True)
+    assert (target.run_id, files, target.under_way) == (under_way["id"], [], True)
+
+
+@pytest.mark.parametrize("newer", ["in_progress", "completed"])
+def test_a_run_that_another_replaced_says_nothing(desk: Desk, folder: Path, pull: Pull, newer: str) -> None:
+    cancelled = desk.github.add_run(pull, conclusion="cancelled")
+    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
+    measured_run(desk, pull, status=newer)
+    assert taken(desk, folder, cancelled["id"])[0].under_way
+
+
+def test_a_run_that_somebody_cancelled_is_reported(desk: Desk, folder: Path, pull: Pull) -> None:
+    cancelled = desk.github.add_run(pull, conclusion="cancelled")
+    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
+    edited_run(desk, pull)
+    assert not taken(desk, folder, cancelled["id"])[0].under_way
 
 
 def test_a_build_that_failed_is_not_forgotten(desk: Desk, folder: Path, pull: Pull) -> None:

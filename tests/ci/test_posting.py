@@ -319,12 +319,30 @@ def test_an_edited_description_is_judged_again(desk: Desk, tmp_path: Path) -> No
     assert the_check(desk)["conclusion"] == "success"
 
 
+def test_a_run_that_waits_for_an_approval_is_no_reason_to_let_anything_pass(desk: Desk, tmp_path: Path) -> None:
+    """GitHub ends the run of a fork at once, as action_required, until a maintainer approves it."""
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="fork/kernels", files=FILES)
+    waiting = desk.github.add_run(pull, conclusion="action_required")
+    fetch(desk.bot, waiting["id"], tmp_path / "in")
+    assert post(desk.bot, tmp_path / "in", POLICY) == 0
+    assert desk.github.writes() == []
+    assert desk.github.checks == {}
+
+
+@pytest.mark.parametrize("ended", ["startup_failure", "success", "cancelled"])
+def test_a_run_that_decided_nothing_is_our_fault(desk: Desk, tmp_path: Path, ended: str) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), conclusion=ended)
+    fetch(desk.bot, run["id"], tmp_path / "in")
+    post(desk.bot, tmp_path / "in", POLICY)
+    assert the_comment(desk).startswith("### 🛠️ Not your fault: kernelgate itself failed: the run ended")
+
+
 def test_nothing_is_posted_while_the_commit_is_being_measured(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, files=FILES), status="in_progress", conclusion=None)
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
-    assert "still being measured" in capsys.readouterr().out
+    assert "under way" in capsys.readouterr().out
     assert desk.github.writes() == []
 
 
