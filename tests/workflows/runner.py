@@ -30,6 +30,8 @@ from tests.fakes.github_server import FakeGitHub, Json
 HOME_REPOSITORY = "kernelgate/kernelgate"
 GUARDED = "kernelgate/kernelgate/.github/workflows/measure.yml@main"
 """What the GPU runners' group admits: its `selected_workflows`."""
+DEFAULT_TYPES = {"pull_request": ("opened", "synchronize", "reopened")}
+"""Which kinds of an event start a workflow that names none; all, where it does not stand here."""
 READ_ALL = {"actions": "read", "checks": "read", "contents": "read", "issues": "read", "pull-requests": "read"}
 
 Contexts = dict[str, Any]
@@ -151,6 +153,7 @@ class Platform:
         shown = self._attempt(again) if again else self._new_run(event, head_sha or sha, path)
         run = Run(shown["id"], shown["run_attempt"], path, event, head_sha or sha)
         workflow = self._workflow(self.server.repository, path, sha)
+        assert starts(workflow, event, payload), f"{path} is not started by {event} {payload.get('action', '')}"
         if event == "workflow_dispatch":
             payload = {**payload, "inputs": self._dispatch_inputs(workflow, payload)}
         github = self._github_context(run, event, payload, sha, ref)
@@ -610,6 +613,13 @@ ACTIONS: dict[str, Callable[[Job, dict[str, Any]], Done]] = {
 
 
 # Small things ---------------------------------------------------------------------------------------------------------
+
+
+def starts(workflow: Workflow, event: str, payload: dict[str, Any]) -> bool:
+    if event not in workflow.triggers:
+        return False
+    kinds = (workflow.triggers[event] or {}).get("types", DEFAULT_TYPES.get(event))
+    return kinds is None or payload["action"] in kinds
 
 
 def _needs(job: dict[str, Any]) -> list[str]:

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import requests
 import yaml
+from documents import Workflow
 from language import Language
 from repository import Repository
-from runner import HOME_REPOSITORY, Platform, Run
+from runner import HOME_REPOSITORY, Platform, Run, starts
 
 from tests.fakes.github_server import FakeGitHub, event
 
@@ -29,10 +30,10 @@ class Bench:
         self.repository = Repository(folder / "own")
         self.platform = Platform({HOME_REPOSITORY: self.repository.origin}, server, language, folder)
 
-    def run(self, steps: Steps, action: dict[str, Any] | None = None, **more: Any) -> Run:
+    def run(self, steps: Steps, action: dict[str, Any] | None = None, trigger: Any = "push", **more: Any) -> Run:
         def write(tree: Path) -> None:
             job = {"runs-on": "ubuntu-24.04", "permissions": {}, "steps": steps}
-            self._write(tree / ".github/workflows/tried.yml", {"on": "push", "jobs": {"tried": job}})
+            self._write(tree / ".github/workflows/tried.yml", {"on": trigger, "jobs": {"tried": job}})
             if action:
                 self._write(tree / ".github/actions/tried/action.yml", {"runs": {"using": "composite"}, **action})
 
@@ -174,3 +175,16 @@ def test_a_pipe_may_fail_unless_bash_is_asked_for(bench: Bench) -> None:
     """GitHub starts a `run` as `bash -e`, and with `pipefail` only where it says `shell: bash`."""
     assert bench.run([{"run": "false | cat"}]).conclusion == "success"
     assert bench.run([{"run": "false | cat", "shell": "bash"}]).conclusion == "failure"
+
+
+def test_an_event_that_a_workflow_does_not_name_cannot_start_it(bench: Bench) -> None:
+    assert bench.run([{"run": "true"}], trigger=["push", "pull_request"]).conclusion == "success"
+    with pytest.raises(AssertionError, match="is not started by push"):
+        bench.run([{"run": "true"}], trigger={"pull_request": {"types": ["opened"]}})
+
+
+@pytest.mark.parametrize(("types", "started"), [(None, False), (["opened"], False), (["opened", "edited"], True)])
+def test_a_kind_of_event_starts_a_workflow_that_names_it(types: list[str] | None, started: bool) -> None:
+    on = {"pull_request": {"types": types} if types else None}
+    workflow = Workflow("tried.yml", yaml.safe_dump({"on": on, "jobs": {}}))
+    assert starts(workflow, "pull_request", {"action": "edited"}) is started
