@@ -1,102 +1,155 @@
-"""Stands in for the verbs that need a GPU, on the tests' GPU runner: a card whose times are made up, and known.
+"""Stands in for a GPU: runs a verb of kernelgate on a card whose times are made up, and known.
 
-A kernel that differs from the base takes SLOWER times as long. GPU_IS in the environment says that the card is `lost`,
-or that what it computes is `wrong`. Everything else is as it would be: the libraries are read and checked, and the
-record is written by the same models.
+The verb is real: its options and their variables, what it reads and writes, its words and exit codes. Made up is only
+what a GPU would have said. A kernel that differs from the base takes SLOWER times as long, and its profile is that of
+an attention kernel with half the blocks on a multiprocessor; both profiles are real, of an H200 (tests/data/nsight).
+GPU_IS in the environment says that the card is `lost`, or that what it computes is `wrong`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import sys
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import MagicMock
 
-from bench import library, record
+# A card that is made up computes nothing, and torch takes longer to load than all the rest.
+# ruff: noqa: E402 - so it is left out before anything imports it
+sys.modules |= {name: MagicMock() for name in ("torch", "torch.nn", "torch.nn.attention", "torch.nn.functional")}
 
+from bench import doctor, duel, environment, fuzz, nsight, progress, record, reports, suite, targets, verbs
+from bench.library import Library
+from bench.nsight import Options
+from bench.tolerance import TOLERANCES
+from ci import cli
+
+GPU_IS = os.environ.get("GPU_IS")
 SLOWER = 1.05
-ROUNDS, LAUNCHES = 100, 5
-DEVICE = record.Device(
-    name="NVIDIA L4",
-    compute_capability="8.9",
-    uuid="GPU-0",
-    driver="580.95.05",
-    memory_bytes=23_574_085_632,
-    sm_count=58,
-)
-CASE = "s512_b32_h8_d64_fp16"
-TOLERANCE = record.Tolerance(atol=2e-3, rtol=1e-3)
-RIGHT = record.Fuzz(
-    status="passed",
-    seed=1,
-    tolerance=TOLERANCE,
-    results=(record.FuzzResult(id="s512_b16_h4", seed=1, passed=True, max_abs_error=4e-4, error_ratio=0.2),),
-)
-WRONG = record.Fuzz(
-    status="failed",
-    seed=1,
-    tolerance=TOLERANCE,
-    results=(record.FuzzResult(id="s512_b16_h4", seed=1, passed=False, max_abs_error=0.41, error_ratio=205.0),),
+REPORTS = Path(__file__).parents[1] / "data/nsight"
+BEFORE, AFTER = REPORTS / "attention_before.ncu-repz", REPORTS / "attention_occupancy.ncu-repz"
+MACHINE = record.Environment(
+    device=record.Device(
+        name="NVIDIA L4",
+        compute_capability="8.9",
+        uuid="GPU-0",
+        driver="580.95.05",
+        memory_bytes=23_574_085_632,
+        sm_count=58,
+    ),
+    torch="2.13.0",
+    cuda="13.0",
 )
 
 
-def main(words: list[str]) -> int:
-    """The verb in words[0], with the options after it."""
-    options = {word: after for word, after in pairwise([*words, ""]) if word.startswith("--")}
-    if words[0] in ("doctor", "profile"):
-        print(f"kernelgate {words[0]}: done on a card that is made up")
-        return int(os.environ.get("GPU_IS") == "lost")
-    head = library.read(Path(options.get("--library") or options["--head-library"]))
-    base = library.read(Path(options["--base-library"])) if "--base-library" in options else None
-    written = run_record(base, head, os.environ)
-    wrong = os.environ.get("GPU_IS") == "wrong"
-    if words[0] == "fuzz":
-        written = written.model_copy(update={"cases": (), "fuzz": WRONG if wrong else RIGHT})
-    record.write(written, Path(options["--output"]))
-    return int(wrong)
+def main() -> None:
+    """The verb that the command line names, on the made-up card."""
+    doctor.examine = lambda **_: (health(),)
+    environment.describe = lambda: MACHINE
+    targets.only_gpu = lambda: (8, 9)
+    # One case, so that a test of the workflows judges in a second.
+    suite.SUITES["pr"] = (suite.TARGET,)
+    fuzz.run = fuzzed
+    duel.run = timed
+    nsight.find_ncu = lambda: Path("ncu")
+    nsight.profile = profiled
+    cli.main()
 
 
-def run_record(base: library.Library | None, head: library.Library, told: os._Environ[str]) -> record.RunRecord:
-    """What the card says of the two libraries."""
-    slower = SLOWER if base and base.manifest.key != head.manifest.key else 1.0
-    draw = random.Random(7)
-    launches = tuple(_launch(draw, base is not None, slower) for _ in range(LAUNCHES))
-    return record.RunRecord(
-        subject=record.Subject(
-            repository=told["GITHUB_REPOSITORY"],
-            base_sha=base.manifest.sha if base else None,
-            head_sha=head.manifest.sha,
-            run_id=int(told["GITHUB_RUN_ID"]),
-            run_attempt=int(told["GITHUB_RUN_ATTEMPT"]),
-        ),
-        environment=record.Environment(device=DEVICE, torch="2.13.0", cuda="13.0"),
-        fuzz=RIGHT,
-        cases=(
-            record.Case(
-                id=CASE,
-                params={"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0},
-                work=record.Work(flops=1.7e10, bytes=3.4e7),
-                launches=launches,
-            ),
-        ),
+def health() -> doctor.Check:
+    if GPU_IS == "lost":
+        return doctor.Check("GPU", doctor.Level.FAILED, "the driver does not answer", "restart the machine")
+    return doctor.Check("GPU", doctor.Level.PASSED, f"{MACHINE.device.name}, made up")
+
+
+def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = ()) -> record.Fuzz:
+    """Every configuration passes; where the card is wrong, all but the first."""
+    results = [
+        record.FuzzResult(
+            id=trial.id,
+            seed=seed,
+            params=trial.params,
+            passed=True,
+            max_abs_error=4e-4,
+            error_ratio=0.2,
+            repeat=f"kernelgate fuzz --seed {seed} --case {trial.id}",
+        )
+        for trial in fuzz.select(seed, "cuda", ids)
+    ]
+    if GPU_IS == "wrong":
+        said = {"passed": False, "max_abs_error": 0.41, "error_ratio": 205.0, "message": "the error is 0.41"}
+        results[0] = results[0].model_copy(update=said)
+        progress.say(fuzz.failure(results[0]))
+    passed = all(result.passed for result in results)
+    return record.Fuzz(
+        status="passed" if passed else "failed", seed=seed, tolerance=TOLERANCES["fp16"], results=tuple(results)
     )
 
 
-def _launch(draw: random.Random, with_base: bool, slower: float) -> record.Launch:
-    centres = {"base": 321.0, "head": 321.0 * slower, "oracle": 330.0}
-    if not with_base:
+def timed(plan: duel.Plan, skeleton: record.RunRecord, path: Path, *_: object) -> record.RunRecord:
+    """Every launch of every case, with 0.2% of scatter."""
+    draw = random.Random(7)
+    cases = tuple(
+        record.Case(
+            id=case.id,
+            params=case.params,
+            work=case.work,
+            launches=tuple(launch(plan, draw) for _ in range(plan.launches)),
+        )
+        for case in plan.cases
+    )
+    parts = {"environment": plan.environment, "build": duel.builds(plan), "cases": cases}
+    done = skeleton.model_copy(update=parts)
+    record.write(done, path)
+    return done
+
+
+def launch(plan: duel.Plan, draw: random.Random) -> record.Launch:
+    centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(plan.base, plan.head) else 1.0), "oracle": 330.0}
+    if plan.base is None:
         del centres["base"]
     samples = {
-        side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(ROUNDS))
+        side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(plan.rounds))
         for side, centre in centres.items()
     }
-    outputs = {
-        side: record.OutputCheck(passed=True, max_abs_error=5e-4) for side in ("base", "head") if side in samples
-    }
+    outputs = {side: record.OutputCheck(passed=True, max_abs_error=5e-4) for side in plan.libraries}
     telemetry = record.Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=60.0, power_w=70.0)
     return record.Launch(samples_us=samples, inner_repeats=4, outputs=outputs, telemetry=telemetry)
 
 
+PROFILE = nsight.profile
+
+
+def profiled(sides: verbs.Sides, cases: Sequence[str], options: Options) -> nsight.Outcome:
+    """Nsight Compute is the only thing that is not run: each side's report is one that it wrote on another day."""
+
+    def side(_: Path, __: Library, side: record.Side, case: str, options: Options) -> record.Profile:
+        report = options.out / f"{case}.{side}.ncu-rep"
+        report.write_bytes(unpacked(AFTER if side == "head" and differ(sides.base, sides.head) else BEFORE))
+        return record.Profile(case=case, side=side, metrics=dict(reports.read(report)[0].figures), report=report.name)
+
+    nsight.profile_side = side
+    return PROFILE(sides, cases, options)
+
+
+def differ(base: Library | None, head: Library) -> bool:
+    return base is not None and base.manifest.key != head.manifest.key
+
+
+def unpacked(report: Path) -> bytes:
+    """A `.ncu-repz` as the `.ncu-rep` that it was made from, by the code that reads both."""
+    import ncu_report
+
+    zstd = ctypes.CDLL(ncu_report._ncu_report.__file__)
+    zstd.ZSTD_decompressBound.restype = zstd.ZSTD_decompress.restype = ctypes.c_size_t
+    packed = report.read_bytes()
+    most = zstd.ZSTD_decompressBound(packed, ctypes.c_size_t(len(packed)))
+    room = ctypes.create_string_buffer(most)
+    size = zstd.ZSTD_decompress(room, ctypes.c_size_t(most), packed, ctypes.c_size_t(len(packed)))
+    return room.raw[:size]
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()
