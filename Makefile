@@ -3,9 +3,12 @@ VENV := .venv
 PYTHON ?= python3
 KERNELGATE := $(VENV)/bin/kernelgate
 READY := $(VENV)/.ready
+JUDGING := $(VENV)/.judging
+# What plan, report and the bot need: no torch, no compiler, no tools for developers.
+JUDGE := click jinja2 numpy pydantic PyGithub requests rich scipy
 PARSER := tests/workflows/node_modules/.ready
 
-.PHONY: help env pr test test-gpu lint types format benchmark benchmark-verdict clean
+.PHONY: help env env-judge pr test test-gpu lint types format benchmark benchmark-verdict clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -19,6 +22,14 @@ $(READY): pyproject.toml constraints.txt
 	$(VENV)/bin/pip install --quiet --progress-bar off --constraint constraints.txt setuptools
 	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $(READY)
+
+env-judge: $(JUDGING) ## create .venv with what judging and reporting need, a sixth of it all
+
+$(JUDGING): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt setuptools $(JUDGE)
+	$(VENV)/bin/pip install --no-deps --no-build-isolation --editable .
+	@touch $(JUDGING)
 
 pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
 	$(KERNELGATE) pr $(if $(BASE),--base $(BASE))

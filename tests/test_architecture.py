@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 CI_MODULES = sorted(f"ci.{path.stem}" for path in (ROOT / "ci").glob("*.py") if path.stem != "__init__")
@@ -53,3 +57,45 @@ def test_the_plan_of_the_house_names_every_workflow_and_module() -> None:
     modules = {path.stem for room in ("bench", "ci") for path in (ROOT / room).glob("*.py") if path.stem != "__init__"}
     assert {name for name in workflows if f"`{name}`" not in page} == set()
     assert {name for name in modules if f"`{name}`" not in page} == set()
+
+
+def requirements(names: list[str]) -> set[str]:
+    """The distributions of these names, and all that they need on this machine."""
+    found: set[str] = set()
+    while names:
+        name = canonicalize_name(names.pop())
+        if name in found:
+            continue
+        found.add(name)
+        needs = [Requirement(need) for need in metadata.requires(name) or ()]
+        names += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return found
+
+
+WITHOUT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(name + " is not among the judge's packages")
+sys.meta_path.insert(0, Absent())
+import ci.admit, ci.baseline, ci.command, ci.fetch, ci.plan, ci.posting, ci.review
+from ci.cli import run
+sys.exit(run({words!r}))
+"""
+
+
+@pytest.mark.parametrize("words", [["report", "-o", "{out}", "--html", "{out}"], ["compare"], ["template"]])
+def test_the_judges_packages_are_enough(words: list[str], tmp_path: Path) -> None:
+    """As `make env-judge` installs them, for the jobs that hold the write token."""
+    [listed] = re.findall(r"^JUDGE := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    kept = requirements(listed.split())
+    owners = metadata.packages_distributions()
+    absent = {module for module, of in owners.items() if not kept & {canonicalize_name(name) for name in of}}
+    absent -= {"bench", "ci"}
+    assert {"torch", "pynvml", "ncu_report", "pytest", "mypy"} <= absent
+    file = "README.md" if words == ["template"] else "tests/data/duels/slower_5pct.json"
+    called = [words[0], file, *(word.format(out=tmp_path / "out") for word in words[1:])]
+    code = WITHOUT.format(absent=absent, words=called)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == ({"report": 0, "compare": 1, "template": 1}[words[0]], "")

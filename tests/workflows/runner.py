@@ -495,7 +495,7 @@ class Job:
         }
 
     def plant_environment(self, checkout: Path) -> None:
-        """What `make env` and npm would install: the tests' own tools, which find this checkout's code."""
+        """What make and npm would install: the tests' own tools, which find this checkout's code."""
         folder = checkout / ".venv/bin"
         folder.mkdir(parents=True)
         found = [f"export PYTHONPATH={checkout}"]
@@ -510,8 +510,8 @@ class Job:
         packages.mkdir()
         for package in (Path(__file__).parent / "node_modules").glob("[!.]*"):
             (packages / package.name).symlink_to(package)
-        for folder in (checkout / ".venv", packages):
-            (folder / ".ready").write_text("", "utf-8")
+        for marker in (".venv/.ready", ".venv/.judging", "tests/workflows/node_modules/.ready"):
+            (checkout / marker).write_text("", "utf-8")
 
 
 def _script(path: Path, lines: list[str]) -> None:

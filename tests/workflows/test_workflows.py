@@ -229,6 +229,8 @@ def test_a_write_token_never_meets_a_pull_requests_files() -> None:
                 written = list(texts(job["steps"]))
                 assert sum(text.startswith("actions/checkout@") for text in written) == 1
                 assert not any("kernelgate-library" in text for text in written)
+                [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
+                assert setup["with"] == {"target": "env-judge"}, "more packages than it needs beside the write token"
 
 
 def event(name: str, head: str | None = None) -> dict[str, object]:
