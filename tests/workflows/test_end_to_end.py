@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from documents import ROOT
+from documents import ROOT, workflows
 from language import Language
 from repository import Change, Repository, open_pull
 from runner import HOME_REPOSITORY, Platform, Run
@@ -488,24 +488,72 @@ def test_shell_text_in_a_command_is_never_run(text: str, project: Project, tmp_p
     assert "build" not in run.jobs or run.jobs["build"].conclusion == "skipped"
 
 
-INPUTS = ("ref", "pull-request", "base", "s", "b", "h", "d", "dtype", "causal", "set", "gpu")
+INPUTS = [
+    (workflow, name)
+    for workflow in ("profile", "refresh-baseline")
+    for name in workflows()[workflow].triggers["workflow_dispatch"]["inputs"]
+]
 
 
-@pytest.mark.parametrize(("name", "text"), list(zip(INPUTS, cycle(SHELL), strict=False)))
-def test_shell_text_in_an_input_is_never_run(name: str, text: str, project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workflow", "name", "text"), [(*one, text) for one, text in zip(INPUTS, cycle(SHELL))])
+def test_shell_text_in_an_input_is_never_run(
+    workflow: str, name: str, text: str, project: Project, tmp_path: Path
+) -> None:
     """Also where GitHub's own page would not let it be typed: the API takes any text."""
     file = tmp_path / "owned"
-    run = project.dispatch("profile.yml", **{name: text.format(file=file)})
+    run = project.dispatch(f"{workflow}.yml", **{name: text.format(file=file)})
     assert not file.exists(), run.log
-    assert run.jobs["plan / plan"].conclusion == "failure", run.log
+    assert run.conclusion == "failure", run.log
+    assert (run.jobs["plan / plan"].conclusion == "failure") == (name != "force"), run.log
     assert "Traceback" not in run.log
+    assert project.server.pulls == {}
 
 
-def test_a_profile_is_dispatched_for_a_pull_request(project: Project) -> None:
-    pull, _, _ = project.pull(touch_kernel)
-    run = project.dispatch("profile.yml", **{"pull-request": str(pull.number), "s": "640"})
-    assert run.jobs["measure (l4) / measure"].conclusion == "success", run.log
-    assert run.jobs["report / report"].conclusion == "success", run.log
+# Profiles ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_of_a_pull_request_is_a_comment_of_its_own(project: Project) -> None:
+    opened = project.pull(touch_kernel)
+    project.report(project.measure(opened))
+    run = project.dispatch("profile.yml", **{"pull-request": str(opened[0].number), "s": "640"})
+    assert run.conclusion == "success", run.log
+    verdict, profile = project.server.bodies(1)
+    assert "Slower" in verdict.splitlines()[0]
+    assert profile.startswith("### ✅ Profiled: `s640_b32_h8_d64_fp16` on the L4")
+    assert "**Try:** " in profile
+    assert f"/actions/runs/{run.id}#artifacts" in profile
+    assert len(project.server.checks) == 1, "a profile speaks of no merge"
+
+
+def test_a_profile_of_a_branch_is_on_the_page_of_its_run(project: Project) -> None:
+    project.repository.git("checkout", "--quiet", "-b", "faster")
+    touch_kernel(project.repository.tree)
+    head = project.repository.commit("Try")
+    project.repository.git("push", "--quiet", "origin", "faster")
+    project.server.refs["heads/faster"] = head
+    project.server.merge_bases["main", head] = project.repository.main
+    run = project.dispatch("profile.yml", ref="faster")
+    assert run.conclusion == "success", run.log
+    assert "### ✅ Profiled: `s512_b32_h8_d64_fp16` on the L4" in run.summary
+    assert f"`{head[:7]}` against `{project.repository.main[:7]}`." in run.summary
+    assert "**Try:** " in run.summary
+    assert project.server.writes() == []
+    kept = project.platform.artifacts(run.id)
+    assert {file.name for file in kept["kernelgate-files-l4"].iterdir()} >= {
+        "s512_b32_h8_d64_fp16.base.ncu-rep",
+        "s512_b32_h8_d64_fp16.head.ncu-rep",
+        "profile.csv",
+    }
+    assert "What the profiler saw" in (kept["kernelgate.html"] / "kernelgate.html").read_text("utf-8")
+
+
+def test_the_default_branch_is_profiled_alone(project: Project) -> None:
+    main = project.repository.main
+    project.server.merge_bases["main", main] = main
+    run = project.dispatch("profile.yml")
+    assert run.conclusion == "success", run.log
+    assert f"Of `{main[:7]}` alone." in run.summary
+    assert "kernelgate-library-base" not in project.platform.artifacts(run.id)
 
 
 def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
