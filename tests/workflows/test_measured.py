@@ -1,0 +1,125 @@
+"""A pull request measured for real, on the CPU: compiled, fuzzed, timed and judged, from its opening to the comment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from documents import ROOT
+from language import Language
+from runner import HOME_REPOSITORY, Run
+from test_end_to_end import Project, hosted, touch_kernel
+
+from bench import record, suite
+from ci import policy, render
+from ci.report import judged_report
+from ci.verdict import Outcome, judge
+
+MEASURE = "measure (l4) / measure"
+SHOWN = {
+    Outcome.IMPROVED: (["performance: improved"], "success"),
+    Outcome.REGRESSED: (["performance: regressed"], "failure"),
+    Outcome.EQUIVALENT: (["performance: unchanged"], "success"),
+    Outcome.INCONCLUSIVE: ([], "neutral"),
+}
+"""Which labels and which conclusion of the check a verdict must lead to."""
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What this file has compiled; nothing from before it."""
+    return tmp_path_factory.mktemp("libraries")
+
+
+@pytest.fixture
+def project(tmp_path: Path, libraries: Path, language: Language) -> Iterator[Project]:
+    with hosted(HOME_REPOSITORY, tmp_path, language) as running:
+        # Both need a GPU: one to find it, the other for its counters. All else is real, as the workflow has it.
+        running.platform.stood_in = {"doctor", "profile"}
+        running.platform.machine |= {
+            "KERNELGATE_CACHE": str(libraries),
+            "CUDA_VISIBLE_DEVICES": "",  # the CPU's kernel, also on a machine with a GPU
+        }
+        yield running
+
+
+def record_of(project: Project, run: Run) -> record.RunRecord:
+    return record.read(project.platform.artifacts(run.id)["kernelgate-record-l4"] / "run.json")
+
+
+def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
+    """No time is asserted, nor which verdict it is: machines are noisy. What it leads to is."""
+    pull, payload, merge = project.pull(touch_kernel)
+    run = project.measure((pull, payload, merge))
+    assert run.conclusion == "success", run.log
+    found = record_of(project, run)
+    assert (found.subject.head_sha, found.subject.base_sha) == (pull.head_sha, project.repository.main)
+    assert (found.subject.repository, found.subject.run_id) == (HOME_REPOSITORY, run.id)
+    assert {build.side: build.sha for build in found.build} == {
+        "base": project.repository.main,
+        "head": pull.head_sha,
+    }
+    assert found.environment.device.compute_capability is None
+    assert [case.id for case in found.cases] == [case.id for case in suite.SUITES["cpu"]]
+    launches = [launch for case in found.cases for launch in case.launches]
+    assert {len(samples) for launch in launches for samples in launch.samples_us.values()} == {100}
+    assert all(set(launch.samples_us) == {"base", "head", "oracle"} for launch in launches)
+    assert all(check.passed for launch in launches for check in launch.outputs.values())
+    assert {each.side for each in found.resources} == {"base", "head"}
+
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "38 of 38 fuzz cases" in comment
+    for name in ("S=512 B=1 H=8 fp32", "S=512 B=1 H=8 fp32 causal", "S=512 B=1 H=4 bf16"):
+        assert f"| {name} |" in comment.replace("**", ""), "one that regressed stands out"
+    rules = policy.load(ROOT / ".ci/kernelgate.toml")
+    assert comment.splitlines()[0] == render.comment(judged_report(found, rules)).splitlines()[0]
+    [check] = project.server.checks.values()
+    assert (pull.labels, check["conclusion"]) == SHOWN[judge(found, rules).verdict]
+
+
+def test_what_nsight_compute_counted_reaches_the_comment(project: Project) -> None:
+    """Of a card that is made up, the profiles are real ones."""
+    project.platform.stood_in = {"doctor", "fuzz", "bench", "profile"}
+    run = project.measure(project.pull(touch_kernel))
+    case = suite.TARGET.id
+    assert {(one.case, one.side, one.report) for one in record_of(project, run).profile} == {
+        (case, side, f"{case}.{side}.ncu-rep") for side in ("base", "head")
+    }
+    files = project.platform.artifacts(run.id)["kernelgate-files-l4"]
+    assert {"profile.csv", "profile.json", f"{case}.base.ncu-rep", f"{case}.head.ncu-rep"} <= {
+        file.name for file in files.iterdir()
+    }
+    project.report(run)
+    [comment] = project.server.bodies(1)
+    assert "occupancy 12.0% → 6.2%, because shared memory rose 48 KiB → 144 KiB" in comment
+
+
+def halve_the_output(tree: Path) -> None:
+    """A fault that compiles, and that only a comparison with the truth can see."""
+    kernel = tree / "csrc/fa_s512_cpu_block.h"
+    before = kernel.read_text("utf-8")
+    after = before.replace("= 1.0f / w.row_sum[lane]", "= 0.5f / w.row_sum[lane]")
+    assert after != before
+    kernel.write_text(after, "utf-8")
+
+
+def test_a_wrong_kernel_is_found_and_not_timed(project: Project) -> None:
+    run = project.measure(project.pull(halve_the_output))
+    assert run.jobs["build / build"].conclusion == "success", run.log
+    steps = {step.name: step.conclusion for step in run.jobs[MEASURE].steps}
+    assert (steps["doctor"], steps["fuzz"], steps["bench"]) == ("success", "failure", "skipped")
+    found = record_of(project, run)
+    assert found.fuzz
+    assert found.fuzz.status == "failed"
+    assert found.cases == ()
+
+    report = project.report(run)
+    assert report.conclusion == "success", report.log
+    [comment] = project.server.bodies(1)
+    assert "Wrong result" in comment.splitlines()[0]
+    assert f"kernelgate fuzz --seed {found.fuzz.seed} --case" in comment
+    [check] = project.server.checks.values()
+    assert check["conclusion"] == "failure"
