@@ -531,34 +531,42 @@ SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo",
 
 
 def _checkout(job: Job, given: dict[str, Any]) -> Done:
-    """`ref` is a commit, a branch or a full ref; `sparse-checkout` names folders, beside the files at the top."""
+    """`ref` is a commit, a branch or a full ref; `sparse-checkout` names folders, beside the files at the top.
+
+    As the action does it: one commit without its history, unless `fetch-depth` is 0, and never other pull requests.
+    """
     known = {"repository", "ref", "path", "persist-credentials", "fetch-depth", "sparse-checkout"}
     assert set(given) <= known, f"the executor does not know these inputs of checkout: {set(given) - known}"
     assert given["persist-credentials"] is False
+    depth = str(given.get("fetch-depth", 1))
+    assert depth in ("0", "1"), depth
     own = job.platform.server.repository
     repository = given.get("repository") or own
     ref = given.get("ref") or (job.contexts["github"]["sha"] if repository == own else "HEAD")
     origin, folder = str(job.platform.origins[repository]), job.workspace / given.get("path", "")
-    here = ["-C", str(folder)]
-    sparse = given.get("sparse-checkout", "").split()
-    commands = [
-        ["-C", origin, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}"],
-        ["clone", "--quiet", "--shared", "--no-checkout", origin, str(folder)],
-        *([[*here, "sparse-checkout", "set", "--cone", *sparse]] if sparse else []),
-    ]
-    said = ""
-    for words in commands:
-        done = subprocess.run(["git", *words], capture_output=True, text=True)
+    found = _git("-C", origin, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    if found.returncode:
+        return Done(False, found.stderr)
+    sha = found.stdout.strip()
+    here, sparse = ("-C", str(folder)), given.get("sparse-checkout", "").split()
+    fetched = {"0": ("--tags", "origin", sha, "+refs/heads/*:refs/remotes/origin/*"), "1": ("--depth=1", "origin", sha)}
+    for words in (
+        ("init", "--quiet", str(folder)),
+        (*here, "remote", "add", "origin", f"file://{origin}"),
+        (*here, "fetch", "--quiet", *fetched[depth]),
+        *([(*here, "sparse-checkout", "set", "--cone", *sparse)] if sparse else []),
+        (*here, "checkout", "--quiet", "--detach", sha),
+    ):
+        done = _git(*words)
         if done.returncode:
             return Done(False, done.stderr)
-        said = said or done.stdout
-    [sha] = said.split()
-    done = subprocess.run(["git", *here, "checkout", "--quiet", "--detach", sha], capture_output=True, text=True)
-    if done.returncode:
-        return Done(False, done.stderr)
     if (folder / "ci/cli.py").is_file():
         job.plant_environment(folder)
     return Done(True, f"{repository} at {sha}", {"ref": ref, "commit": sha})
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *words], capture_output=True, text=True)
 
 
 def _upload(job: Job, given: dict[str, Any]) -> Done:

@@ -118,6 +118,15 @@ def test_a_checkout_takes_branches_and_parts(bench: Bench, ref: str) -> None:
     assert "csrc" not in found
 
 
+@pytest.mark.parametrize(("depth", "commits"), [({}, "1"), ({"fetch-depth": 0}, "2")])
+def test_a_checkout_brings_history_only_where_it_is_asked_for(
+    bench: Bench, depth: dict[str, int], commits: str
+) -> None:
+    given = {"persist-credentials": False, **depth}
+    run = bench.run([{**CHECKOUT, "with": given}, {"run": "echo commits: $(git rev-list --count HEAD)"}])
+    assert f"\ncommits: {commits}\n" in run.log
+
+
 def test_a_checkout_of_what_is_not_there_fails(bench: Bench) -> None:
     run = bench.run([{**CHECKOUT, "with": {"persist-credentials": False, "ref": "nowhere"}}])
     assert run.conclusion == "failure"
