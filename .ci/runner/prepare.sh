@@ -7,13 +7,28 @@
 set -euo pipefail
 
 version=${1:?give the version of actions/runner, such as 2.338.1}
+version=${version#v}
 checksum=${2:?give the sha256 of actions-runner-linux-x64-VERSION.tar.gz}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+runner=/opt/kernelgate/actions-runner
 
-if [[ $EUID -ne 0 ]]; then
+if [[ $(id -u) -ne 0 ]]; then
     echo "prepare.sh: run this with sudo" >&2
     exit 1
 fi
+
+# First of all, so that a download that is not what it should be changes nothing.
+archive=$(mktemp)
+trap 'rm -f "$archive"' EXIT
+curl --fail --silent --show-error --location --output "$archive" \
+    "https://github.com/actions/runner/releases/download/v$version/actions-runner-linux-x64-$version.tar.gz" || {
+    echo "prepare.sh: version $version could not be downloaded" >&2
+    exit 1
+}
+echo "$checksum  $archive" | sha256sum --check --status || {
+    echo "prepare.sh: the download does not have the checksum $checksum" >&2
+    exit 1
+}
 
 # The user that jobs run as: no password, no sudo, no home that outlives a job.
 if ! id kernelgate >/dev/null 2>&1; then
@@ -29,19 +44,13 @@ if [[ ! -e $counters || $(<"$counters") != "$wanted" ]]; then
     echo "prepare.sh: restart the machine, so that the driver opens its counters"
 fi
 
-# The runner's program, read-only; each job gets a copy of its own.
-archive=$(mktemp)
-trap 'rm -f "$archive"' EXIT
-curl --fail --silent --show-error --location --output "$archive" \
-    "https://github.com/actions/runner/releases/download/v$version/actions-runner-linux-x64-$version.tar.gz"
-echo "$checksum  $archive" | sha256sum --check --status || {
-    echo "prepare.sh: the download does not have the checksum $checksum" >&2
-    exit 1
-}
-rm -rf /opt/kernelgate/actions-runner
-install -d /opt/kernelgate/actions-runner /etc/kernelgate
-tar --extract --gzip --file "$archive" --directory /opt/kernelgate/actions-runner --no-same-owner
-/opt/kernelgate/actions-runner/bin/installdependencies.sh
+# The runner's program, read-only; each job gets a copy of its own. The old one stays until the new one is whole.
+rm -rf "$runner.new"
+install -d "$runner.new" /etc/kernelgate
+tar --extract --gzip --file "$archive" --directory "$runner.new" --no-same-owner
+"$runner.new/bin/installdependencies.sh"
+rm -rf "$runner"
+mv "$runner.new" "$runner"
 
 install -m 0755 "$here/serve.sh" "$here/job-started.sh" "$here/job-completed.sh" /opt/kernelgate/
 install -m 0644 "$here/kernelgate-runner.service" /etc/systemd/system/
@@ -49,9 +58,10 @@ if [[ ! -e /etc/kernelgate/runner.conf ]]; then
     install -m 0644 "$here/runner.conf" /etc/kernelgate/
     echo "prepare.sh: fill in /etc/kernelgate/runner.conf"
 fi
-if [[ ! -e /etc/kernelgate/token ]]; then
+if [[ ! -s /etc/kernelgate/token ]]; then
     install -m 0600 /dev/null /etc/kernelgate/token
     echo "prepare.sh: put a token that may register runners into /etc/kernelgate/token"
 fi
+chmod 0600 /etc/kernelgate/token
 systemctl daemon-reload
 echo "prepare.sh: done; start it with: systemctl enable --now kernelgate-runner"

@@ -3,43 +3,67 @@
 # systemd starts it again and again (kernelgate-runner.service). Only this script, as root, ever sees the token.
 set -euo pipefail
 
-: "${ORGANISATION:?set it in /etc/kernelgate/runner.conf}" "${RUNNER_GROUP_ID:?}" "${GPU_LABEL:?}" "${REPOSITORIES:?}"
+: "${ORGANISATION:?set it in /etc/kernelgate/runner.conf}" "${RUNNER_GROUP_ID:?set it in /etc/kernelgate/runner.conf}"
+: "${GPU_LABEL:?set it in /etc/kernelgate/runner.conf}" "${REPOSITORIES:?set it in /etc/kernelgate/runner.conf}"
 job=/var/lib/kernelgate/job
-name="kernelgate-$GPU_LABEL-$(hostname -s)-$(date +%s)"
+host=$(hostname -s)
+name="kernelgate-$GPU_LABEL-${host:0:24}-$(date +%s)"
 
-nvidia-smi --persistence-mode=1 >/dev/null
+# systemd starts this script again in a moment; whoever mends what is wrong needs longer, and so does GitHub, which keeps
+# each runner that registers and never comes in its list for a day.
+give_up() {
+    echo "serve.sh: $1" >&2
+    sleep 60
+    exit 1
+}
+
+clean_up() {
+    systemctl stop kernelgate-job.service 2>/dev/null || true
+    rm -rf "$job"
+}
+trap clean_up EXIT
+clean_up
+
+timeout 60 nvidia-smi --persistence-mode=1 >/dev/null || give_up "the GPU does not answer: see nvidia-smi"
 if [[ -n ${SM_MHZ:-} ]]; then
-    nvidia-smi --lock-gpu-clocks="$SM_MHZ,$SM_MHZ" >/dev/null
+    timeout 60 nvidia-smi --lock-gpu-clocks="$SM_MHZ,$SM_MHZ" >/dev/null ||
+        give_up "the GPU's clock cannot be held at SM_MHZ=$SM_MHZ: see nvidia-smi --query-supported-clocks=gr --format=csv"
 fi
 
-rm -rf "$job"
-install -d -o kernelgate -g kernelgate "$job"
+install -d "$job"
 cp -a /opt/kernelgate/actions-runner "$job/runner"
-chown -R kernelgate:kernelgate "$job/runner"
 
-# The configuration admits one job, so it is worth nothing to whoever finds it afterwards.
+# The token is read inside this shell, and curl is told to read the header from there: no command's arguments hold it.
+answer=$(
+    curl --fail --silent --show-error --connect-timeout 10 --max-time 60 --request POST \
+        --header @<(printf 'Authorization: Bearer %s\n' "$(<"$CREDENTIALS_DIRECTORY/token")") \
+        --header "Accept: application/vnd.github+json" \
+        --data "{\"name\": \"$name\", \"runner_group_id\": $RUNNER_GROUP_ID, \"work_folder\": \"_work\",
+                 \"labels\": [\"self-hosted\", \"linux\", \"x64\", \"gpu\", \"$GPU_LABEL\"]}" \
+        "https://api.github.com/orgs/$ORGANISATION/actions/runners/generate-jitconfig"
+) || give_up "GitHub registered no runner. 401: the token; 403 or 404: its rights, or ORGANISATION; 422: RUNNER_GROUP_ID"
+
+# The folder is root's until everything is in it: nothing can wait there for what root writes. The configuration admits
+# one job, so it is worth nothing to whoever finds it afterwards.
 umask 077
-curl --fail --silent --show-error --request POST \
-    --header @<(printf 'Authorization: Bearer %s\n' "$(<"$CREDENTIALS_DIRECTORY/token")") \
-    --header "Accept: application/vnd.github+json" \
-    --data "{\"name\": \"$name\", \"runner_group_id\": $RUNNER_GROUP_ID, \"work_folder\": \"_work\",
-             \"labels\": [\"self-hosted\", \"linux\", \"x64\", \"gpu\", \"$GPU_LABEL\"]}" \
-    "https://api.github.com/orgs/$ORGANISATION/actions/runners/generate-jitconfig" |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["encoded_jit_config"], end="")' >"$job/runner/.jit"
-chown kernelgate:kernelgate "$job/runner/.jit"
+python3 -c 'import json, sys; print(json.load(sys.stdin)["encoded_jit_config"], end="")' \
+    <<<"$answer" >"$job/runner/.jit" 2>/dev/null || give_up "GitHub's answer holds no configuration of a runner"
+chown -R kernelgate:kernelgate "$job"
 
 # Everything that the job starts lives in this unit and dies with it. It sees no home, cannot gain rights, writes only
-# to its own folder, and does not reach the cloud's metadata service, which hands out the machine's credentials.
+# to its own folder and its own /tmp, leaves no shared memory, and does not reach the cloud's metadata service, which
+# hands out the machine's credentials. The runner reads its configuration from the environment and removes it there.
 # shellcheck disable=SC2016 # the configuration is read inside the unit
 systemd-run --wait --collect --quiet --pipe --unit=kernelgate-job \
     --uid=kernelgate --gid=kernelgate --working-directory="$job/runner" \
     --property=NoNewPrivileges=yes --property=ProtectSystem=strict --property=ProtectHome=yes \
-    --property=PrivateTmp=yes --property=ReadWritePaths="$job" \
-    --property=IPAddressDeny=169.254.169.254 --property=RuntimeMaxSec=20h \
+    --property=PrivateTmp=yes --property=RemoveIPC=yes --property=ReadWritePaths="$job" \
+    --property=IPAddressDeny="169.254.0.0/16 fd00:ec2::254 fd20:ce::254" --property=RuntimeMaxSec=20h \
     --setenv=HOME="$job" --setenv=PIP_FIND_LINKS=/opt/kernelgate/wheels \
     --setenv=KERNELGATE_REPOSITORIES="$REPOSITORIES" \
     --setenv=ACTIONS_RUNNER_HOOK_JOB_STARTED=/opt/kernelgate/job-started.sh \
     --setenv=ACTIONS_RUNNER_HOOK_JOB_COMPLETED=/opt/kernelgate/job-completed.sh \
-    /bin/bash -c './run.sh --disableupdate --jitconfig "$(<.jit)"' || echo "serve.sh: the job's unit ended with $?" >&2
+    /bin/bash -c 'ACTIONS_RUNNER_INPUT_JITCONFIG=$(<.jit) exec ./run.sh' ||
+    echo "serve.sh: the job's unit ended with $?" >&2
 
-rm -rf "$job"
+((SECONDS >= 60)) || give_up "the runner ended after $SECONDS s, too soon for a job: what it said stands above"

@@ -134,11 +134,19 @@ def _example(method: str, path: str) -> Any:
     patterns = {re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(known)): known for known in description()["paths"]}
     known = next(known for pattern, known in patterns.items() if re.fullmatch(pattern, path))
     answers = description()["paths"][known][method]["responses"]
-    content = next(answer for status, answer in answers.items() if status.startswith("2")).get("content")
-    if content is None:
+    answer = _followed(next(answer for status, answer in answers.items() if status.startswith("2")))
+    if "content" not in answer:
         return None
-    example = next(iter(content["application/json"]["examples"].values()))
-    return description()["components"]["examples"][example["$ref"].split("/")[-1]]["value"]
+    return _followed(next(iter(answer["content"]["application/json"]["examples"].values())))["value"]
+
+
+def _followed(entry: Json) -> Json:
+    """What an entry of the description stands for, where it refers to another one."""
+    if "$ref" not in entry:
+        return entry
+    _, components, kind, name = entry["$ref"].split("/")
+    found: Json = description()[components][kind][name]
+    return found
 
 
 def _typed(text: str) -> Any:

@@ -1,17 +1,28 @@
-"""The scripts of a GPU runner: shellcheck over all, and the hooks run against a made-up nvidia-smi."""
+"""The scripts of a GPU runner, run for real: the machine's own programs are stand-ins that note what they are told."""
 
 from __future__ import annotations
 
+import configparser
+import hashlib
+import io
+import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import tarfile
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+import gh
 import pytest
 from documents import ROOT, workflows
 
 SCRIPTS = ROOT / ".ci/runner"
+WORKFLOWS = workflows()
 BIN = Path(sys.executable).parent
 
 
@@ -75,9 +86,394 @@ def test_the_cleaning_hook_works_without_a_gpu_or_a_workspace(tmp_path: Path) ->
     assert hook("job-completed.sh", tmp_path, "exit 9").returncode == 0
 
 
-def test_the_runner_registers_with_the_labels_that_measure_asks_for() -> None:
-    script = (SCRIPTS / "serve.sh").read_text("utf-8")
-    [labels] = re.findall(r'"labels\\?": \[(.+?)\]', script.replace('\\"', '"'))
-    asked = workflows()["measure"].jobs["measure"]["runs-on"]
-    given = [label.strip().strip('"') for label in labels.split(",")]
-    assert given == [*asked[:-1], "$GPU_LABEL"]
+# A machine to be: /opt, /etc and /var lie in a folder, and what would change the real one only notes its words. -------
+
+
+@dataclass
+class Machine:
+    """`root` stands in for the machine's root folder."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.bin = self.root / "bin"
+        for folder in (self.bin, self.root / "etc/modprobe.d", self.root / "etc/systemd/system"):
+            folder.mkdir(parents=True)
+
+    def program(self, name: str, body: str = "") -> None:
+        """A program that notes its words, then does `body`."""
+        note = f"{{ printf '%s\\037' {name} \"$@\"; printf '\\036'; }} >>{self.root / 'calls'}"
+        file = self.bin / name
+        file.write_text(f"#!/bin/bash\n{note}\n{body}\n", "utf-8")
+        file.chmod(0o755)
+
+    def moved(self, script: Path, folder: Path) -> Path:
+        """A copy of a script that finds /opt, /etc and /var in the folder."""
+        text = re.sub(r"(?<![\w./])/(opt|etc|var)/", rf"{self.root}/\1/", script.read_text("utf-8"))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / script.name).write_text(text, "utf-8")
+        (folder / script.name).chmod(0o755)
+        return folder / script.name
+
+    def start(self, script: Path, *words: str, **told: str) -> subprocess.Popen[str]:
+        variables = {"PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": "", **told}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+        return subprocess.Popen([script, *words], env=variables, text=True, start_new_session=True, **pipes)
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """The programs that were started, each with its words."""
+        file = self.root / "calls"
+        told = file.read_text("utf-8").split("\036") if file.exists() else []
+        return [call.split("\037")[:-1] for call in told if call]
+
+    def called(self, name: str) -> list[list[str]]:
+        return [words for program, *words in self.calls if program == name]
+
+
+# serve.sh -------------------------------------------------------------------------------------------------------------
+
+TOKEN = "github_pat_s3cret"  # noqa: S105 (made up)
+CONFIGURATION = "eyJhZ2VudElkIjoxfQ=="
+CONFIGURED = {
+    "ORGANISATION": "my-org",
+    "RUNNER_GROUP_ID": "7",
+    "GPU_LABEL": "l4",
+    "REPOSITORIES": "my-org/kernels my-org/more",
+    "SM_MHZ": "",
+    "SECONDS": "600",  # as if the job had taken that long
+}
+UNIT = """
+while [[ $1 == --* ]]; do
+    case $1 in
+    --setenv=*) export "${1#--setenv=}" ;;
+    --working-directory=*) cd "${1#*=}" || exit ;;
+    esac
+    shift
+done
+exec "$@"
+"""
+"""What systemd-run does with its words, without the unit."""
+
+
+class Server(Machine):
+    """A machine that has been prepared, with a runner whose program notes what it is given."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.job = root / "var/lib/kernelgate/job"
+        self.script = self.moved(SCRIPTS / "serve.sh", root / "opt/kernelgate")
+        self.runner = root / "opt/kernelgate/actions-runner/run.sh"
+        self.runner.parent.mkdir()
+        self.let_the_runner("true")
+        self.token = root / "credentials/token"
+        self.token.parent.mkdir()
+        self.token.write_text(TOKEN + "\n", "utf-8")
+        self.program("nvidia-smi")
+        self.let_github(f"""echo '{{"runner": {{}}, "encoded_jit_config": "{CONFIGURATION}"}}'""")
+        self.program("chown", 'stat --format "%a %F" "${@: -1}/runner/.jit" >>' + str(root / "modes"))
+        self.program("systemd-run", UNIT)
+        self.program("systemctl")
+        self.program("sleep")
+
+    def let_github(self, answer: str) -> None:
+        header = 'for word; do [[ $word != @* ]] || cat "${word#@}" >' + str(self.root / "header") + "; done"
+        self.program("curl", f"{header}\n{answer}")
+
+    def let_the_runner(self, do: str) -> None:
+        note = f'printf \'%s|\' "$ACTIONS_RUNNER_INPUT_JITCONFIG" "$HOME" "$PWD" "$#" >{self.root / "given"}'
+        self.runner.write_text(f"#!/bin/bash\n{note}\n{do}\n", "utf-8")
+        self.runner.chmod(0o755)
+
+    def serve(self, **told: str) -> tuple[int, str]:
+        """Exit code and output of one turn."""
+        with self.start(self.script, **CONFIGURED | {"CREDENTIALS_DIRECTORY": str(self.token.parent)} | told) as turn:
+            said, _ = turn.communicate(timeout=60)
+        return turn.returncode, said
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Server:
+    return Server(tmp_path)
+
+
+def option(words: list[str], name: str) -> list[str]:
+    return [after for word, after in pairwise(words) if word == name]
+
+
+def test_the_registration_is_one_that_github_takes(server: Server) -> None:
+    assert server.serve() == (0, "")
+    [words] = server.called("curl")
+    assert words[-1].startswith("https://api.github.com/")
+    [method], [data] = option(words, "--request"), option(words, "--data")
+    body = json.loads(data)
+    answer = gh.asked(method.lower(), words[-1].removeprefix("https://api.github.com"), body)
+    assert "encoded_jit_config" in answer
+    assert "/orgs/my-org/" in words[-1]
+    asked = WORKFLOWS["measure"].jobs["measure"]["runs-on"]
+    assert body["labels"] == [*asked[:-1], "l4"]
+    assert body["runner_group_id"] == 7
+    assert len(body["name"]) <= 64
+
+
+def test_the_token_goes_to_github_and_is_in_no_commands_words(server: Server) -> None:
+    server.serve()
+    assert (server.root / "header").read_text("utf-8") == f"Authorization: Bearer {TOKEN}\n"
+    assert {"curl", "systemd-run"} <= {program for program, *_ in server.calls}
+    assert TOKEN not in str(server.calls)
+    assert "max-time" in str(server.called("curl"))
+
+
+def test_the_configuration_reaches_the_runner_by_a_file_that_only_its_user_reads(server: Server) -> None:
+    server.serve()
+    configuration, home, folder, words = (server.root / "given").read_text("utf-8").split("|")[:-1]
+    assert configuration == CONFIGURATION
+    assert (home, folder, words) == (str(server.job), str(server.job / "runner"), "0")
+    assert configuration not in str(server.calls)
+    assert (server.root / "modes").read_text("utf-8") == "600 regular file\n"
+    assert server.called("chown") == [["-R", "kernelgate:kernelgate", str(server.job)]]
+
+
+def test_the_job_runs_in_the_unit_that_the_pages_promise(server: Server) -> None:
+    server.serve()
+    [words] = server.called("systemd-run")
+    given = [word.removeprefix("--property=").split("=", 1) for word in words if word.startswith("--property=")]
+    assert dict(given) == {
+        "NoNewPrivileges": "yes",
+        "ProtectSystem": "strict",
+        "ProtectHome": "yes",
+        "PrivateTmp": "yes",
+        "RemoveIPC": "yes",
+        "ReadWritePaths": str(server.job),
+        "IPAddressDeny": "169.254.0.0/16 fd00:ec2::254 fd20:ce::254",
+        "RuntimeMaxSec": "20h",
+    }
+    assert {"--uid=kernelgate", "--gid=kernelgate", "--wait", "--collect", "--unit=kernelgate-job"} <= set(words)
+    opt = server.root / "opt/kernelgate"
+    assert {
+        f"--setenv=KERNELGATE_REPOSITORIES={CONFIGURED['REPOSITORIES']}",
+        f"--setenv=ACTIONS_RUNNER_HOOK_JOB_STARTED={opt}/job-started.sh",
+        f"--setenv=ACTIONS_RUNNER_HOOK_JOB_COMPLETED={opt}/job-completed.sh",
+    } <= set(words)
+
+
+@pytest.mark.parametrize("do", ["true", "touch ../left; mkdir -m 0 ../closed", "exit 3", "kill -KILL $$"])
+def test_what_the_job_leaves_is_removed_however_it_ends(do: str, server: Server) -> None:
+    server.let_the_runner(do)
+    code, _ = server.serve()
+    assert code == 0
+    assert (server.root / "given").exists()
+    assert not server.job.exists()
+
+
+def test_what_an_earlier_job_left_is_gone_before_root_writes(server: Server) -> None:
+    victim = server.root / "victim"
+    victim.write_text("root's own", "utf-8")
+    (server.job / "runner").mkdir(parents=True)
+    (server.job / "runner/.jit").symlink_to(victim)
+    assert server.serve() == (0, "")
+    assert victim.read_text("utf-8") == "root's own"
+    assert server.calls[0] == ["systemctl", "stop", "kernelgate-job.service"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("exit 22", "GitHub registered no runner. 401: the token; 403 or 404: its rights, or ORGANISATION"),
+        ("echo '<html>'", "GitHub's answer holds no configuration"),
+        ("echo '{}'", "GitHub's answer holds no configuration"),
+    ],
+)
+def test_a_registration_that_fails_is_said_and_not_tried_again_at_once(
+    answer: str, sentence: str, server: Server
+) -> None:
+    server.let_github(answer)
+    code, said = server.serve()
+    assert code == 1
+    assert said.startswith(f"serve.sh: {sentence}")
+    assert said.count("\n") == 1
+    assert server.called("sleep") == [["60"]]
+    assert server.called("systemd-run") == []
+    assert not server.job.exists()
+
+
+def test_a_gpu_that_does_not_answer_gets_no_runner(server: Server) -> None:
+    server.program("nvidia-smi", "exit 9")
+    code, said = server.serve()
+    assert code == 1
+    assert "the GPU does not answer" in said
+    assert server.called("curl") == []
+    assert server.called("sleep") == [["60"]]
+
+
+def test_a_runner_that_ends_at_once_is_not_followed_by_another_at_once(server: Server) -> None:
+    """The runner's own script ends with 0 whatever happens to it."""
+    code, said = server.serve(SECONDS="0")
+    assert code == 1
+    assert "too soon for a job" in said
+    assert server.called("sleep") == [["60"]]
+
+
+def test_a_unit_that_does_not_start_is_said(server: Server) -> None:
+    server.program("systemd-run", "exit 203")
+    assert server.serve() == (0, "serve.sh: the job's unit ended with 203\n")
+    assert not server.job.exists()
+
+
+def test_a_stopped_service_ends_the_job_before_it_removes_its_folder(server: Server) -> None:
+    server.program("systemctl", f"test -e {server.job} && echo there >>{server.root / 'seen'}")
+    server.program("systemd-run", f"touch {server.root / 'runs'}; exec /bin/sleep 60")
+    told = CONFIGURED | {"CREDENTIALS_DIRECTORY": str(server.token.parent)}
+    with server.start(server.script, **told) as turn:
+        while not (server.root / "runs").exists():
+            assert turn.poll() is None
+        os.killpg(turn.pid, signal.SIGTERM)
+        turn.communicate(timeout=60)
+    assert turn.returncode == -signal.SIGTERM
+    assert (server.root / "seen").read_text("utf-8") == "there\n"
+    assert not server.job.exists()
+
+
+def test_the_clock_is_held_where_the_machine_says_so(server: Server) -> None:
+    server.serve()
+    assert server.called("nvidia-smi") == [["--persistence-mode=1"]]
+    server.serve(SM_MHZ="1500")
+    assert server.called("nvidia-smi")[-1] == ["--lock-gpu-clocks=1500,1500"]
+
+
+@pytest.mark.parametrize("name", ["ORGANISATION", "RUNNER_GROUP_ID", "GPU_LABEL", "REPOSITORIES"])
+def test_a_missing_setting_is_named_with_its_file(name: str, server: Server) -> None:
+    code, said = server.serve(**{name: ""})
+    assert code != 0
+    assert re.search(rf"{name}: set it in \S*/etc/kernelgate/runner.conf", said)
+    assert re.search(rf"^{name}=", (SCRIPTS / "runner.conf").read_text("utf-8"), re.MULTILINE)
+
+
+# prepare.sh -----------------------------------------------------------------------------------------------------------
+
+
+class Bare(Machine):
+    """A machine with nothing on it, and the archive that GitHub would hand out."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        for script in SCRIPTS.glob("*.sh"):
+            self.moved(script, root / "checkout")
+        for name in ("kernelgate-runner.service", "runner.conf"):
+            shutil.copy2(SCRIPTS / name, root / "checkout")
+        self.archive = root / "runner.tar.gz"
+        self.offer("#!/bin/sh\nexit 0\n")
+        self.program("id", f"[[ $1 != -u ]] || {{ echo 0; exit; }}; test -e {root / 'user'}")
+        self.program("useradd", f"touch {root / 'user'}")
+        self.program("update-initramfs")
+        self.program("systemctl")
+        self.program("curl", f'for word; do [[ $last != --output ]] || cp {self.archive} "$word"; last=$word; done')
+
+    def offer(self, dependencies: str, marker: str = "run.sh") -> None:
+        with tarfile.open(self.archive, "w:gz") as packed:
+            for name, text in (("bin/installdependencies.sh", dependencies), (marker, "#!/bin/sh\n")):
+                entry = tarfile.TarInfo(f"./{name}")
+                entry.size, entry.mode = len(text), 0o755
+                packed.addfile(entry, io.BytesIO(text.encode()))
+
+    def prepare(self, version: str = "2.338.1", checksum: str = "") -> tuple[int, str]:
+        words = (version, checksum or hashlib.sha256(self.archive.read_bytes()).hexdigest())
+        with self.start(self.root / "checkout/prepare.sh", *words) as turn:
+            said, _ = turn.communicate(timeout=60)
+        return turn.returncode, said
+
+    def files(self) -> dict[str, str]:
+        """{path: content} of all that stands in the machine's folders."""
+        tops = [self.root / name for name in ("opt", "etc", "var")]
+        found = [file for top in tops for file in top.rglob("*") if file.is_file()]
+        return {str(file.relative_to(self.root)): file.read_text("utf-8") for file in found}
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Bare:
+    return Bare(tmp_path)
+
+
+def test_a_bare_machine_becomes_a_runner(bare: Bare) -> None:
+    code, said = bare.prepare()
+    assert code == 0, said
+    assert set(bare.files()) == {
+        "etc/kernelgate/runner.conf",
+        "etc/kernelgate/token",
+        "etc/modprobe.d/kernelgate.conf",
+        "etc/systemd/system/kernelgate-runner.service",
+        "opt/kernelgate/actions-runner/bin/installdependencies.sh",
+        "opt/kernelgate/actions-runner/run.sh",
+        "opt/kernelgate/job-completed.sh",
+        "opt/kernelgate/job-started.sh",
+        "opt/kernelgate/serve.sh",
+    }
+    assert (bare.root / "etc/kernelgate/token").stat().st_mode & 0o777 == 0o600
+    [address] = [word for word in bare.called("curl")[0] if word.startswith("https://")]
+    assert address.endswith("/download/v2.338.1/actions-runner-linux-x64-2.338.1.tar.gz")
+    [made] = bare.called("useradd")
+    assert {"--system", "--no-create-home", "/usr/sbin/nologin"} <= set(made)
+    for told in ("restart the machine", "fill in", "put a token", "systemctl enable --now kernelgate-runner"):
+        assert told in said
+
+
+def test_what_the_service_names_is_what_was_installed(bare: Bare) -> None:
+    bare.prepare()
+    service = configparser.ConfigParser(interpolation=None)
+    service.optionxform = str  # type: ignore[assignment, method-assign]
+    service.read(bare.root / "etc/systemd/system/kernelgate-runner.service")
+    said = service["Service"]
+    named = [said["EnvironmentFile"], said["LoadCredential"].removeprefix("token:"), said["ExecStart"]]
+    assert [(bare.root / name.lstrip("/")).is_file() for name in named] == [True] * 3
+    assert (said["Restart"], service["Unit"]["StartLimitIntervalSec"]) == ("always", "0")
+    assert said["ExecStopPost"].endswith("systemctl stop kernelgate-job.service")
+
+
+def test_preparing_again_updates_the_program_and_keeps_what_people_wrote(bare: Bare) -> None:
+    bare.prepare()
+    written = {"etc/kernelgate/runner.conf": "ORGANISATION=my-org\n", "etc/kernelgate/token": TOKEN}
+    for name, text in written.items():
+        (bare.root / name).write_text(text, "utf-8")
+    (bare.root / "etc/kernelgate/token").chmod(0o644)
+    bare.offer("#!/bin/sh\n", "newer.sh")
+    code, said = bare.prepare("v2.339.0")
+    assert code == 0, said
+    assert "/v2.339.0/" in str(bare.called("curl")[-1])
+    files = bare.files()
+    assert {name: files[name] for name in written} == written
+    assert (bare.root / "etc/kernelgate/token").stat().st_mode & 0o777 == 0o600
+    programs = {name for name in files if "actions-runner" in name}
+    assert {Path(name).name for name in programs} == {"installdependencies.sh", "newer.sh"}
+    assert len(bare.called("useradd")) == len(bare.called("update-initramfs")) == 1
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_wrong_checksum_changes_nothing(first: bool, bare: Bare) -> None:
+    if not first:
+        bare.prepare()
+    before, known = bare.files(), len(bare.calls)
+    code, said = bare.prepare(checksum="0" * 64)
+    assert code == 1
+    assert f"does not have the checksum {'0' * 64}" in said
+    assert bare.files() == before
+    assert {program for program, *_ in bare.calls[known:]} == {"id", "curl"}
+
+
+def test_a_download_that_fails_changes_nothing(bare: Bare) -> None:
+    bare.program("curl", "exit 22")
+    code, said = bare.prepare()
+    assert (code, bare.files()) == (1, {})
+    assert "2.338.1 could not be downloaded" in said
+
+
+def test_an_update_that_breaks_off_leaves_the_old_program(bare: Bare) -> None:
+    bare.prepare()
+    bare.offer("#!/bin/sh\nexit 1\n", "newer.sh")
+    assert bare.prepare()[0] != 0
+    assert (bare.root / "opt/kernelgate/actions-runner/run.sh").is_file()
+
+
+def test_without_root_nothing_is_tried(bare: Bare) -> None:
+    bare.program("id", "echo 1000")
+    assert bare.prepare() == (1, "prepare.sh: run this with sudo\n")
+    assert {program for program, *_ in bare.calls} == {"id"}
