@@ -135,7 +135,7 @@ def _blocks(part: Part, policy: Template) -> bool:
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r"^ {0,3}#{1,6}(?:\s+|(?=[*_\[A-Za-z]))(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"^ {0,3}#{1,6}(?=[\s*_\[A-Za-z])(.*)$")
 _BOLD_LINE = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?(?:\*\*|__)(.+?)(?:\*\*|__)\s*:?\s*(.*)$")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 
@@ -171,7 +171,8 @@ def _lines(text: str) -> Iterator[tuple[str, str | None, str]]:
             fence = marks[1]
             yield line, None, ""
         elif found := _HEADING.match(line):
-            yield line, found[1], ""
+            # Stripped here: a pattern that does it takes hours over a line of spaces.
+            yield line, found[1].strip().rstrip("#").rstrip(), ""
         elif bold := _BOLD_LINE.match(line):
             yield line, bold[1], bold[2]
         elif line.strip() and index + 1 < len(lines) and _UNDERLINE.match(lines[index + 1]):
@@ -198,7 +199,7 @@ def plain(markdown: str) -> str:
 
 
 _FILLER = re.compile(
-    r"(?:before|after|todo|tbd|n/?a|none|nothing|no|-|\.{2,}|…|x|\?|to be filled(?: in)?|_no response_|no response)"
+    r"(?:before|after|todo|tbd|n/?a|none|nothing|no|-|\.\.|…|x|\?|to be filled(?: in)?|_no response_|no response)"
     r"[\s:.!]*",
     re.IGNORECASE,
 )
