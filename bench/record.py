@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -243,8 +244,8 @@ class RunRecord(Model):
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> Self:
-        ids = [case.id for case in self.cases]
-        twice = sorted({id_ for id_ in ids if ids.count(id_) > 1})
+        counts = Counter(case.id for case in self.cases)
+        twice = sorted(id_ for id_, count in counts.items() if count > 1)
         if twice:
             raise ValueError(f"case ids must be unique; these stand twice: {', '.join(twice)}")
         return self

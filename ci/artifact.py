@@ -12,6 +12,8 @@ import json
 import stat
 import zipfile
 import zlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -24,9 +26,15 @@ from ci.escape import visible
 
 RECORD, FAILURE = "run.json", "failure.json"
 MOST_ARCHIVE = 16 * 1024 * 1024
-MOST_MEMBER = {RECORD: 64 * 1024 * 1024, FAILURE: 256 * 1024}
+MOST_MEMBER = {RECORD: 8 * 1024 * 1024, FAILURE: 256 * 1024}
 """Bytes. The largest honest record, 27 cases × 5 launches × 100 rounds, has under 2 MiB."""
 MOST_CASES = 256
+MOST_LAUNCHES = 32
+"""Of one case; `kernelgate bench` stops at 5."""
+MOST_ENTRIES = 4096
+"""Of each other list in a record: profiles, resources, builds, fuzz results, notes."""
+MOST_DIGITS = 20
+"""Of a whole number; more than any counter has, and few enough that every later step can reckon with it."""
 MOST_SAMPLES = 1_000_000
 """Over all cases, launches and sides: what can be judged in seconds."""
 MOST_RATIO = 200
@@ -116,13 +124,28 @@ def checked_record(data: bytes, expected: Expected, name: str = "artifact") -> R
         found = record.from_json(data, RECORD)
     except KernelgateError as error:
         raise RefusedError(f"{name} is refused: {visible(str(error))}") from None
-    if len(found.cases) > MOST_CASES:
-        _refuse(name, f"it has {len(found.cases)} cases, more than {MOST_CASES}")
+    _must_be_short(found, name)
+    _belongs(found, expected, name)
+    return found
+
+
+def _must_be_short(found: RunRecord, name: str) -> None:
+    """Refuses what would keep the judge busy for longer than its job may take."""
+    lists: tuple[tuple[str, Sequence[Any], int], ...] = (
+        ("cases", found.cases, MOST_CASES),
+        *((f"launches of {visible(case.id, 80)!r}", case.launches, MOST_LAUNCHES) for case in found.cases),
+        ("fuzz results", found.fuzz.results if found.fuzz else (), MOST_ENTRIES),
+        ("profiles", found.profile, MOST_ENTRIES),
+        ("resources", found.resources, MOST_ENTRIES),
+        ("builds", found.build, MOST_ENTRIES),
+        ("notes", found.notes, MOST_ENTRIES),
+    )
+    for what, entries, most in lists:
+        if len(entries) > most:
+            _refuse(name, f"it has {len(entries)} {what}, more than {most}")
     samples = sum(len(side) for case in found.cases for launch in case.launches for side in launch.samples_us.values())
     if samples > MOST_SAMPLES:
         _refuse(name, f"it has {samples} samples, more than {MOST_SAMPLES}")
-    _belongs(found, expected, name)
-    return found
 
 
 def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:
@@ -183,12 +206,23 @@ def _plain_json(data: bytes, name: str) -> None:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = dict(pairs)
         if len(keys) < len(pairs):
-            twice = next(key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1)
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
             _refuse(name, f"the key {visible(twice, 80)!r} stands twice in one object")
         return keys
 
+    def whole(text: str) -> int:
+        if len(text) > MOST_DIGITS:
+            _refuse(name, f"{text[:40]} has more than {MOST_DIGITS} digits")
+        return int(text)
+
     try:
-        json.loads(data.decode("utf-8"), parse_constant=constant, parse_float=number, object_pairs_hook=unique)
+        json.loads(
+            data.decode("utf-8"),
+            parse_constant=constant,
+            parse_float=number,
+            parse_int=whole,
+            object_pairs_hook=unique,
+        )
     except RecursionError:
         _refuse(name, "it is nested too deeply")
     except (UnicodeDecodeError, ValueError) as error:

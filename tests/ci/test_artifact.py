@@ -194,6 +194,7 @@ def test_a_large_archive_is_refused_unread() -> None:
         ('"Infinity"', "refused"),
         ("null", "refused"),
         ("9" * 5000, "refused"),
+        ("9" * 300, "has more than 20 digits"),
     ],
 )
 def test_numbers_that_are_none_are_refused(text: str, said: str) -> None:
@@ -257,7 +258,43 @@ def test_a_pull_request_that_github_does_not_know_is_refused() -> None:
         checked_record(HONEST, replace(EXPECTED, pull_request=None))
 
 
-@pytest.mark.parametrize("limit", ["MOST_CASES", "MOST_SAMPLES"])
+def test_many_keys_and_many_cases_are_refused_at_once() -> None:
+    """Each of the two would take hours where every one is compared with every other."""
+    keys = ",".join(f'"{number}":0' for number in range(200_000))
+    with pytest.raises(RefusedError, match="the key '199999' stands twice"):
+        checked_record(f'{{{keys},"199999":0}}'.encode(), EXPECTED)
+    cases = [{"id": str(number)} for number in range(400_000)]
+    with pytest.raises(RefusedError, match="it has 400000 cases"):
+        checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [
+        ("profile", {"case": "x", "side": "head"}),
+        ("resources", {"side": "head", "target": "sm_89", "kernel": "k"}),
+        ("build", {"side": "head"}),
+        ("notes", "x"),
+    ],
+)
+def test_lists_without_an_end_are_refused(key: str, entry: Any) -> None:
+    content = json.loads(HONEST) | {key: [entry] * 4097}
+    with pytest.raises(RefusedError, match=r"it has 4097 .*, more than 4096"):
+        checked_record(json.dumps(content).encode(), EXPECTED)
+
+
+def test_launches_and_fuzz_results_without_an_end_are_refused() -> None:
+    content = json.loads(HONEST)
+    content["cases"][0]["launches"] *= 40
+    with pytest.raises(RefusedError, match="launches of 's512_b32_h8_d64_fp16', more than 32"):
+        checked_record(json.dumps(content).encode(), EXPECTED)
+    content = json.loads(HONEST)
+    content["fuzz"]["results"] = content["fuzz"]["results"][:1] * 4097
+    with pytest.raises(RefusedError, match="it has 4097 fuzz results"):
+        checked_record(json.dumps(content).encode(), EXPECTED)
+
+
+@pytest.mark.parametrize("limit", ["MOST_CASES", "MOST_LAUNCHES", "MOST_ENTRIES", "MOST_SAMPLES"])
 def test_more_than_can_be_judged_is_refused(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifact, limit, 1)
     with pytest.raises(RefusedError, match="more than 1"):
