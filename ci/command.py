@@ -146,13 +146,16 @@ def _pull(bot: Bot, number: int) -> PullRequest:
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
     """Whether the head was pushed before `at`, by GitHub's own clock: the times inside a commit are its author's.
 
-    Shown either by a workflow run of the commit that is older, or by the repository having had no push since.
+    Shown by the repository that it comes from having had no push since. In our own, where others push all the time and
+    everybody who does may write, an older workflow run of the commit shows it too. A fork's owner could have pushed the
+    commit before, put a harmless one in its place, and put it back once somebody has asked.
     """
-    started = (run.created_at for run in bot.repository.get_workflow_runs(head_sha=pull.head.sha))
-    if any(_utc(moment) < at for moment in started):
-        return True
     repository = pull.head.repo
-    return repository is not None and repository.pushed_at is not None and _utc(repository.pushed_at) < at
+    if repository is not None and repository.pushed_at is not None and _utc(repository.pushed_at) < at:
+        return True
+    ours = repository is not None and repository.full_name == bot.repository.full_name
+    started = (run.created_at for run in bot.repository.get_workflow_runs(head_sha=pull.head.sha)) if ours else ()
+    return any(_utc(moment) < at for moment in started)
 
 
 def _utc(moment: datetime) -> datetime:

@@ -118,6 +118,23 @@ def test_a_push_elsewhere_in_the_repository_is_no_matter(desk: Desk, tmp_path: P
     assert asked(desk, tmp_path)["head_sha"] == HEAD
 
 
+def test_a_commit_that_a_fork_took_back_and_put_back_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    """It has an older run, from when it was head before; while the command was given another commit was."""
+    pull.head_repository = "mallory/kernels"
+    desk.github.add_run(pull, created_at="2026-11-20T09:00:00Z")
+    pull.pushed_at = "2026-11-20T10:00:01Z"
+    assert asked(desk, tmp_path) == {"run": "false"}
+    assert "something was pushed since you asked" in replies(desk)[0]
+
+
+def test_a_fork_that_is_gone_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.head_repository = None
+    desk.github.add_run(pull, created_at="2026-11-20T09:00:00Z")
+    assert asked(desk, tmp_path) == {"run": "false"}
+    # GitHub sends null for its repository, though its description knows no such case.
+    desk.github.problems.clear()
+
+
 def test_a_run_of_the_new_head_proves_nothing(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     pull.pushed_at = "2026-11-20T10:00:01Z"
     desk.github.add_run(pull, created_at="2026-11-20T10:00:02Z")
