@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -66,16 +67,11 @@ def test_a_caller_grants_what_the_called_workflow_needs_and_no_more(name: str) -
     assert job["permissions"] == dict(sorted(needed, key=lambda right: right[1] == "write"))
 
 
-@pytest.mark.parametrize("name", sorted(set(CALLERS) - {"performance"}))
+@each_caller
 def test_a_caller_starts_when_the_called_workflow_would(name: str) -> None:
     """Its inputs too: a called workflow does not get those of a dispatch, and reads them from the event."""
     own = {event: given for event, given in called(CALLERS[name]).triggers.items() if event != "workflow_call"}
     assert CALLERS[name].triggers == own
-
-
-def test_an_edited_description_is_judged_again() -> None:
-    types = ["opened", "synchronize", "reopened", "edited"]
-    assert CALLERS["performance"].triggers == {"pull_request": {"types": types}}
 
 
 def test_report_follows_performance() -> None:
@@ -101,6 +97,12 @@ def test_zizmor_finds_nothing_in_the_callers() -> None:
 def test_the_callers_fit_the_json_schema(schema: str) -> None:
     done = tool("check-jsonschema", "--builtin-schema", schema, *sorted(str(file) for file in CALLER.glob("*.yml")))
     assert done.returncode == 0, done.stdout
+
+
+def test_the_policy_that_the_install_page_shows_is_ours() -> None:
+    [shown] = re.findall(r"```toml\n(.*?)```", INSTALL, re.DOTALL)
+    ours = (ROOT / ".ci/kernelgate.toml").read_text("utf-8")
+    assert tomllib.loads(shown)["measure"]["gpus"] == tomllib.loads(ours)["measure"]["gpus"]
 
 
 def test_the_files_that_the_install_page_names_exist() -> None:
