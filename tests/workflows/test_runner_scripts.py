@@ -116,7 +116,7 @@ class Machine:
         return folder / script.name
 
     def start(self, script: Path, *words: str, **told: str) -> subprocess.Popen[str]:
-        variables = {"PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": "", **told}
+        variables = {"PATH": f"{self.bin}:{BIN}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": "", **told}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
         return subprocess.Popen([script, *words], env=variables, text=True, start_new_session=True, **pipes)
 
