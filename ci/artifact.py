@@ -172,7 +172,6 @@ def _belongs(found: RunRecord, expected: Expected, name: str) -> None:
         ("pull request", subject.pull_request, expected.pull_request),
         ("repository", subject.repository, expected.repository),
         ("run", subject.run_id, expected.run_id),
-        ("attempt", subject.run_attempt, expected.run_attempt),
         *(
             ("commit of the head's build", build.sha, expected.head_sha)
             for build in found.build
@@ -187,6 +186,12 @@ def _belongs(found: RunRecord, expected: Expected, name: str) -> None:
     for what, said, known in facts:
         if said is not None and known is not None and said != known:
             _refuse(name, f"the record is of another {what}: it says {visible(str(said), 80)}, GitHub says {known}")
+    # Where failed jobs are run again, the others keep what they left in an earlier attempt.
+    if subject.run_attempt is not None and subject.run_attempt > expected.run_attempt:
+        _refuse(
+            name,
+            f"the record is of another attempt: it says {subject.run_attempt}, GitHub says {expected.run_attempt}",
+        )
     if subject.pull_request is not None and expected.pull_request is None:
         _refuse(name, f"the record names pull request {subject.pull_request}, GitHub knows none for this run")
 

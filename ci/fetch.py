@@ -226,16 +226,19 @@ def _listed(run: WorkflowRun) -> list[Artifact]:
 
 
 def _records(listed: Iterable[Artifact], refused: list[str]) -> list[tuple[str, Artifact]]:
-    """The artifacts that are meant for us, by their label; others (pages, libraries, reports) are none of ours."""
+    """The artifacts that are meant for us, by their label; others (pages, libraries, reports) are none of ours.
+
+    A run that was started again has one of each attempt; the newest counts.
+    """
     found: dict[str, Artifact] = {}
-    for one in listed:
+    for one in sorted(listed, key=lambda one: one.id, reverse=True):
         if not one.name.startswith(PREFIX):
             continue
         name = _LABEL.fullmatch(one.name)
         if name is None:
             refused.append(f"artifact {visible(one.name, 80)!r} is refused: no GPU label looks like that")
         elif name[1] in found:
-            refused.append(f"artifact {one.name} is refused: there are two of that name")
+            continue
         elif len(found) >= MOST_ARTIFACTS:
             refused.append(f"artifact {one.name} is refused: a run has at most {MOST_ARTIFACTS} records")
         else:

@@ -246,6 +246,11 @@ def test_a_record_of_something_else_is_refused(subject: dict[str, Any], what: st
         checked_record(changed(**subject), EXPECTED)
 
 
+def test_a_record_of_an_earlier_attempt_is_taken() -> None:
+    """Whoever runs failed jobs again keeps what the others left."""
+    assert checked_record(changed(run_attempt=1), replace(EXPECTED, run_attempt=3)).subject.run_attempt == 1
+
+
 def test_builds_of_other_commits_are_refused() -> None:
     content = json.loads(HONEST)
     content["build"] = [{"side": "head", "sha": "e" * 40}]
