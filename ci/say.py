@@ -31,6 +31,8 @@ MOST_ANNOTATIONS = 100
 JUDGE_PATHS = ("bench/", "ci/", ".ci/", ".github/workflows/", ".github/actions/")
 """A change to these takes effect after the merge: what measures and judges is the default branch's."""
 RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "Set up job", "Initialize", "Complete job")
+MEASURES = re.compile(r"measure \(([a-z0-9][a-z0-9.-]{0,30})\)(?: / .*)?")
+"""How GitHub names the job that measures on the GPU with this label, behind the names of its callers."""
 AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
 """Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
 
@@ -45,6 +47,8 @@ class Measured:
     verdict: RecordVerdict | None = None
     failure: Failure | None = None
     assessed: tuple[Assessed, ...] = ()
+    stopped: Job | None = None
+    """The job that made the record, where it did not come to its end: cases may be missing."""
 
     @property
     def wrong(self) -> bool:
@@ -101,16 +105,23 @@ def say(
     else:
         # The note of a build that other records came out of is about another target.
         found = [one for one in found if one.label != "build"] or found
+        found = _with_stopped(found, target)
     columns = [(one.label, one.report, one.verdict, one.record) for one in found]
     said = found[0].report if len(found) == 1 else side_by_side(columns)
     checks = said.checks
     if task == "bench":
         checks = (*checks, *_claim_lines(found), *_description_lines(description))
-    remarks = (*said.remarks, *((Mark.SLIGHT, " ", why) for why in target.refused))
+    halts = [one.stopped for one in found if one.stopped and not one.wrong]
+    remarks = (
+        *said.remarks,
+        *map(_halt, halts),
+        *((Mark.SLIGHT, " ", why) for why in target.refused),
+    )
+    whole = not halts and not target.refused
     return Said(
         replace(said, checks=checks, remarks=remarks),
-        _label(found),
-        _conclusion(found, description, rules),
+        _label(found, whole),
+        _conclusion(found, description, rules, whole),
         tuple(found),
         task,
     )
@@ -152,6 +163,17 @@ def _measured(label: str, folder: Path, target: Target, rules: Policy, claimed: 
             return _judged(label, measured, rules, claimed)
     said = artifact.checked_failure(note.read_bytes(), note.name)
     return _failed(label, Failure(Fault(said.fault), said.message, said.target, said.log, subject))
+
+
+def _with_stopped(found: Sequence[Measured], target: Target) -> list[Measured]:
+    """The same with every GPU whose job ended badly: its record may lack cases, or all of it is missing."""
+    stopped = {name[1]: job for job in target.failed if (name := MEASURES.search(job.name))}
+    subject = Subject(base_sha=target.base_sha, head_sha=target.head_sha)
+    lost = sorted(stopped.keys() - {one.label for one in found})
+    return [
+        *(replace(one, stopped=stopped.get(one.label)) if one.record else one for one in found),
+        *(_failed(label, Failure(*_blame_of(stopped[label]), subject=subject)) for label in lost),
+    ]
 
 
 def _judged(label: str, measured: RunRecord, rules: Policy, claimed: Sequence[template.Claim]) -> Measured:
@@ -206,6 +228,15 @@ def _blame(job: Job | None, target: Target) -> tuple[Fault, str]:
         return Fault.OURS, f"no record could be used: {target.refused[0]}"
     if job is None:
         return Fault.OURS, f"the run ended ({target.conclusion or 'without a result'}) and left no record"
+    return _blame_of(job)
+
+
+def _halt(job: Job) -> Line:
+    how = f" stopped at {job.step}" if job.step else f" ended: {job.conclusion}"
+    return (Mark.SLIGHT, " not everything was measured: the job ", Code(job.name, most=120), how)
+
+
+def _blame_of(job: Job) -> tuple[Fault, str]:
     where = f"the job {job.name}" + (f" stopped at {job.step}" if job.step else "")
     if job.conclusion == "cancelled":
         return Fault.RUNNER, f"{where} and was cancelled, by somebody or because its runner went away"
@@ -238,19 +269,22 @@ def _not_measured(why: str | None) -> Said:
     return Said(said, None, "neutral", (), quiet=True)
 
 
-def _label(found: Sequence[Measured]) -> Label | None:
-    """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
+def _label(found: Sequence[Measured], whole: bool) -> Label | None:
+    """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it.
+
+    `whole`: else something that was to be measured is missing, and only what is bad is certain.
+    """
     outcomes = [one.verdict.verdict if one.verdict and not one.verdict.refused else None for one in found]
     if any(one.wrong for one in found):
         return None
     if Outcome.REGRESSED in outcomes:
         return Label.REGRESSED
-    if None in outcomes or Outcome.INCONCLUSIVE in outcomes:
+    if not whole or None in outcomes or Outcome.INCONCLUSIVE in outcomes:
         return None
     return Label.IMPROVED if Outcome.IMPROVED in outcomes else Label.UNCHANGED
 
 
-def _conclusion(found: Sequence[Measured], description: Description | None, rules: Policy) -> Conclusion:
+def _conclusion(found: Sequence[Measured], description: Description | None, rules: Policy, whole: bool) -> Conclusion:
     """Failure for what blocks; success only where every GPU was measured and the verdict is certain."""
     at_fault = any(one.failure and one.failure.fault in (Fault.BUILD, Fault.OUTPUT) for one in found)
     regressed = any(one.verdict and one.verdict.verdict is Outcome.REGRESSED for one in found)
@@ -262,7 +296,7 @@ def _conclusion(found: Sequence[Measured], description: Description | None, rule
         return "failure"
     if rules.template.block_contradicted_claim and _contradicted(found):
         return "failure"
-    return "neutral" if _label(found) is None else "success"
+    return "neutral" if _label(found, whole) is None else "success"
 
 
 def _contradicted(found: Sequence[Measured]) -> bool:

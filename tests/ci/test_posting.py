@@ -471,6 +471,47 @@ def test_a_gpu_without_a_record_keeps_the_verdict_open(desk: Desk, tmp_path: Pat
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
+def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], job: str, *steps: tuple[str, str]) -> str:
+    """Posts a run that left these records and in which this job failed; the comment."""
+    run = desk.github.add_run(
+        desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY), conclusion="failure"
+    )
+    desk.github.add_job(run, job, "failure", *steps)
+    for name, content in records.items():
+        desk.github.add_artifact(run, name, content)
+    fetch(desk.bot, run["id"], tmp_path / "in")
+    post(desk.bot, tmp_path / "in", POLICY)
+    return the_comment(desk)
+
+
+@pytest.mark.parametrize("callers", ["", "performance / "])
+def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path, callers: str) -> None:
+    """A kernel that takes the runner down on one GPU must not pass for its sake on the other."""
+    said = stopped(desk, tmp_path, l4("faster"), f"{callers}measure (h100) / measure", ("bench", "failure"))
+    assert said.startswith("### 🛠️ `h100`: Not your fault")
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+@pytest.mark.parametrize("example", ["faster", "equivalent"])
+def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path: Path, example: str) -> None:
+    """What came after may be what is slower."""
+    said = stopped(desk, tmp_path, l4(example), "measure (l4) / measure", ("bench", "failure"))
+    assert "⚠️ not everything was measured: the job `measure (l4) / measure` stopped at bench" in said
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+def test_a_record_that_was_cut_short_is_slower_all_the_same(desk: Desk, tmp_path: Path) -> None:
+    stopped(desk, tmp_path, l4("slower"), "measure (l4) / measure", ("bench", "failure"))
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("failure", ["performance: regressed"])
+
+
+def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
+    nan = {"kernelgate-record-h100": {"run.json": b'{"schema": NaN}'}}
+    post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
+    assert "NaN is no number" in the_comment(desk)
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
 # Attacks -------------------------------------------------------------------------------------------------------------
 
 
