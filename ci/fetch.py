@@ -54,7 +54,8 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
     Raises GitHubError where the API cannot be used.
     """
     run = _run(bot, run_id)
-    pull, why = (None, None) if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
+    found = Found() if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
+    pull = found.pull
     head = asked.head_sha if asked else run.head_sha
     base = asked.base_sha if asked else _merge_base(bot, pull, head) if pull else None
     if pull is not None:
@@ -79,7 +80,8 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
         run_attempt=run.run_attempt,
         run_url=run.html_url,
         conclusion=run.conclusion,
-        no_pull_request=why,
+        no_pull_request=found.why_none,
+        shared_head=found.shared_head,
         # A run that a command started is the default branch's, whatever the pull request changes.
         changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(bot, pull),
         refused=refused,
@@ -95,34 +97,43 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
 # The pull request ----------------------------------------------------------------------------------------------------
 
 
-def find_pull(bot: Bot, run: WorkflowRun) -> tuple[PullRequest | None, str | None]:
-    """The pull request of the run's head commit, or why there is none.
+@dataclass(frozen=True)
+class Found:
+    """The pull request of a run, or why there is none."""
+
+    pull: PullRequest | None = None
+    why_none: str | None = None
+    shared_head: bool = False
+    """Several open ones have the run's branch and commit."""
+
+
+def find_pull(bot: Bot, run: WorkflowRun) -> Found:
+    """The pull request of the run's head commit.
 
     GitHub names none itself for a fork's run. So it is looked up by the branch that the run names, in the repository
     that the run names: an open one whose head is the run's commit, else one whose head moved on or that was closed.
     """
     if not run.event.startswith("pull_request"):
-        return None, f"the run was started by {run.event}, not by a pull request"
+        return Found(why_none=f"the run was started by {run.event}, not by a pull request")
     if run.head_repository is None or not run.head_branch:
-        return None, "the repository that the change came from is gone"
+        return Found(why_none="the repository that the change came from is gone")
     source = run.head_repository
     head = f"{source.owner.login}:{run.head_branch}"
-    found = [
+    pulls = [
         pull
         for pull in bot.repository.get_pulls(state="all", head=head)
         # An owner may have several repositories with a branch of that name.
         if pull.head.repo is not None and pull.head.repo.full_name == source.full_name
     ]
-    current = [pull for pull in found if pull.state == "open" and pull.head.sha == run.head_sha]
+    current = [pull for pull in pulls if pull.state == "open" and pull.head.sha == run.head_sha]
     if len(current) == 1:
-        return current[0], None
+        return Found(current[0])
     if current:
         numbers = ", ".join(str(pull.number) for pull in current)
-        return None, f"pull requests {numbers} have the same head, so which one was measured is not known"
-    late = [pull for pull in found if pull.head.sha == run.head_sha] or [p for p in found if p.state == "open"]
-    if late:
-        return late[0], None
-    return None, "no pull request has the commit of this run"
+        why = f"pull requests {numbers} have the same head, so which one was measured is not known"
+        return Found(why_none=why, shared_head=True)
+    late = [pull for pull in pulls if pull.head.sha == run.head_sha] or [p for p in pulls if p.state == "open"]
+    return Found(late[0]) if late else Found(why_none="no pull request has the commit of this run")
 
 
 def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -324,9 +324,13 @@ def put_check(bot: Bot, check: Check, stamp: Stamp) -> Done:
     def step() -> Done | None:
         nonlocal said
         runs = list(bot.repository.get_commit(stamp.head_sha).get_check_runs(check_name=CHECK_NAME, filter="all"))
-        orders = [(int(m[1]), int(m[2])) for run in runs if (m := _EXTERNAL.fullmatch(run.external_id or ""))]
-        if any(order > stamp.order for order in orders):
+        shown = {
+            (int(m[1]), int(m[2])): run.conclusion for run in runs if (m := _EXTERNAL.fullmatch(run.external_id or ""))
+        }
+        if any(order > stamp.order for order in shown):
             return Done("left alone: a newer run of the same commit has its own", left=True)
+        if check.conclusion == "neutral" and _stands(shown, check, stamp):
+            return Done("left alone: what an earlier run of the same commit found blocks still", left=True)
         own = min((run for run in runs if run.external_id == external), key=lambda run: run.id, default=None)
         if own is None:
             said = "created"
@@ -340,9 +344,9 @@ def put_check(bot: Bot, check: Check, stamp: Stamp) -> Done:
                 details_url=check.details_url if check.details_url else NotSet,
             )
             return None
-        shown = (own.status, own.conclusion, own.output.title)
+        has = (own.status, own.conclusion, own.output.title)
         sent = own.output.annotations_count
-        if shown != ("completed", check.conclusion, output["title"]) or not _same(own.output.summary, summary):
+        if has != ("completed", check.conclusion, output["title"]) or not _same(own.output.summary, summary):
             said = said if said == "created" else "edited"
             own.edit(status="completed", conclusion=check.conclusion, output=output)
         elif sent < len(notes):
@@ -354,6 +358,16 @@ def put_check(bot: Bot, check: Check, stamp: Stamp) -> Done:
         return None
 
     return until_done("check run", step, bot)
+
+
+def _stands(shown: Mapping[tuple[int, int], str | None], check: Check, stamp: Stamp) -> bool:
+    """Whether the latest of these check runs is a failure that `check`, which passes a required check, may not hide.
+
+    A measurement can always be made to end without a verdict: by closing and opening the pull request again, by another
+    base, by a kernel that hangs the second time.
+    """
+    earlier = [order for order in shown if order < stamp.order or not check.judged]
+    return bool(earlier) and shown[max(earlier)] == "failure"
 
 
 def _annotation(note: Annotation) -> dict[str, str | int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from ci.say import Said, Task, line_notes, say, with_addresses, with_remark
 from ci.shown import Check
 from ci.target import Target, read_target
 from ci.template import Description
-from ci.view import Line, Mark
+from ci.view import Code, Line, Mark
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
     if read_target(folder).under_way:
         bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
         return 0
+    if read_target(folder).shared_head:
+        return _post_shared(bot, read_target(folder))
     ready = prepare(bot, folder, rules, task)
     target, now, number = ready.target, ready.now, ready.target.pull_request
     said = with_addresses(ready.said, page, target.run_url)
@@ -102,26 +104,29 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
         texts[0],
         line_notes(said, now.files, rules.template.kernel_paths),
         target.run_url,
+        said.judged,
     )
-    posts: tuple[tuple[str, str, Callable[[], Done]], ...] = (
-        # Where nothing was to be measured, the check run alone says so, and an older comment is put right.
-        (
+    # Where nothing was to be measured, the check run alone says so, and an older comment is put right.
+    ended = [
+        _one(
+            bot,
             "comment",
             "pull-requests: write",
             lambda: put_comment(bot, number, texts, stamp, said.topic, begin=not said.quiet),
-        ),
-        ("check run", "checks: write", lambda: put_check(bot, check, stamp)),
-        ("label", "pull-requests: write", lambda: put_label(bot, number, said.label, stamp)),
-    )
+        )
+    ]
     # Only a measurement speaks of the merge.
-    ended = [_one(bot, *one) for one in (posts if said.task == "bench" else posts[:1])]
-    return KernelgateError.exit_code if GitHubError in ended else 0
+    if said.task == "bench":
+        ended.append(_one(bot, "check run", "checks: write", lambda: put_check(bot, check, stamp)))
+        if not (isinstance(ended[-1], Done) and ended[-1].left):
+            ended.append(_one(bot, "label", "pull-requests: write", lambda: put_label(bot, number, said.label, stamp)))
+    return _exit_code(ended)
 
 
-def _one(bot: Bot, what: str, permission: str, put: Callable[[], Done]) -> type[GitHubError] | None:
+def _one(bot: Bot, what: str, permission: str, put: Callable[[], Done]) -> Done | type[GitHubError]:
     """One of the things to post; one that fails does not keep the others."""
     try:
-        bot.step.log(f"{what}: {put().said}")
+        done = put()
     except DeniedError as error:
         bot.step.warn(
             f"{error}: the token may lack `{permission}`, or the conversation is locked; the job summary has it all"
@@ -132,7 +137,32 @@ def _one(bot: Bot, what: str, permission: str, put: Callable[[], Done]) -> type[
         bot.step.warn(str(error))
         _tell(bot, f"the {what} is missing", str(error))
         return GitHubError
-    return None
+    bot.step.log(f"{what}: {done.said}")
+    return done
+
+
+def _exit_code(ended: Sequence[Done | type[GitHubError]]) -> int:
+    return KernelgateError.exit_code if GitHubError in ended else 0
+
+
+def _post_shared(bot: Bot, target: Target) -> int:
+    """Several pull requests have the commit: its check run counts for each, so it can pass for none of them."""
+    why = target.no_pull_request or ""
+    _tell(bot, "nothing posted", why)
+    check = Check(
+        "failure",
+        "Several pull requests have this commit",
+        render.markdown_line(
+            (
+                f"{why}. A check run belongs to a commit, and what is slower than one base may be faster "
+                "than another. Close all but one; then somebody with write access can have it measured: ",
+                Code("/kernelgate bench"),
+            )
+        ),
+        details_url=target.run_url,
+        judged=False,
+    )
+    return _exit_code([_one(bot, "check run", "checks: write", lambda: put_check(bot, check, _stamp(target)))])
 
 
 def _tell(bot: Bot, what: str, why: str) -> None:

@@ -70,6 +70,11 @@ class Said:
     """Nothing was to be measured: a check run says so, and no comment is made of it."""
 
     @property
+    def judged(self) -> bool:
+        """Whether anything was found out about the change itself."""
+        return any(one.verdict and not one.verdict.refused for one in self.measured) or self.conclusion != "neutral"
+
+    @property
     def topic(self) -> str:
         """Which of the bot's comments this is: a profile never takes the verdict's place."""
         return "verdict" if self.task == "bench" else self.task

@@ -31,6 +31,8 @@ class Check:
     summary: str
     annotations: tuple[Annotation, ...] = ()
     details_url: str | None = None
+    judged: bool = True
+    """False where nothing of the change was judged: that takes back no failure, not even its own run's."""
 
 
 class Label(StrEnum):

@@ -36,6 +36,8 @@ class Target(Model):
     conclusion: str | None = None
     no_pull_request: str | None = None
     """Why there is none, where there should be."""
+    shared_head: bool = False
+    """Several pull requests have this head commit; a check run belongs to the commit, and so to all of them."""
     changes_judges: bool = False
     """The pull request changes what measures it, so that its records prove nothing."""
     refused: tuple[str, ...] = ()

@@ -346,6 +346,97 @@ def test_nothing_is_posted_while_the_commit_is_being_measured(
     assert desk.github.writes() == []
 
 
+# A failure stands ----------------------------------------------------------------------------------------------------
+
+
+def measured_run(desk: Desk, tmp_path: Path, example: str, **pull: Any) -> None:
+    """A run that measured, with its jobs, posted."""
+    opened = desk.github.pulls.get(1) or desk.github.open_pull(
+        head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, **{"body": BODY.format(claim="none")} | pull
+    )
+    run = desk.github.add_run(opened)
+    desk.github.add_job(run, "measure (l4) / measure", "success")
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named(example)})
+    fetch(desk.bot, run["id"], tmp_path / f"run{run['id']}")
+    post(desk.bot, tmp_path / f"run{run['id']}", POLICY)
+
+
+def ended(desk: Desk, tmp_path: Path, conclusion: str, job: str = "measure (l4) / measure") -> Path:
+    """One more run of the same commit, fetched, whose measurement ended so."""
+    run = desk.github.add_run(desk.github.pulls[1], conclusion=conclusion)
+    desk.github.add_job(run, "plan / plan", "success")
+    desk.github.add_job(run, job, conclusion)
+    fetch(desk.bot, run["id"], tmp_path / "ended")
+    return tmp_path / "ended"
+
+
+def still_blocks(desk: Desk) -> bool:
+    """Whether a required check, which goes by the latest run of its name, still fails, and the label says why."""
+    latest = desk.github.checks[max(desk.github.checks)]
+    return latest["conclusion"] == "failure" and desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_a_run_that_a_newer_one_cancelled_says_nothing(desk: Desk, tmp_path: Path) -> None:
+    """Closing and opening a pull request again cancels what is under way."""
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    cancelled = desk.github.add_run(desk.github.pulls[1], conclusion="cancelled")
+    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled")
+    desk.github.add_run(desk.github.pulls[1], status="waiting", conclusion=None)
+    fetch(desk.bot, cancelled["id"], tmp_path / "in")
+    assert post(desk.bot, tmp_path / "in", POLICY) == 0
+    assert desk.github.writes() == []
+
+
+@pytest.mark.parametrize("conclusion", ["cancelled", "failure", "timed_out"])
+def test_a_run_without_a_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path, conclusion: str) -> None:
+    measured_run(desk, tmp_path, "slower")
+    post(desk.bot, ended(desk, tmp_path, conclusion), POLICY)
+    assert still_blocks(desk)
+    assert the_comment(desk).startswith("### 🛠️ Not your fault")
+
+
+def test_an_uncertain_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
+    measured_run(desk, tmp_path, "slower")
+    measured_run(desk, tmp_path, "cannot_tell_throttled")
+    assert still_blocks(desk)
+
+
+def test_a_certain_verdict_takes_a_failure_back(desk: Desk, tmp_path: Path) -> None:
+    measured_run(desk, tmp_path, "slower")
+    measured_run(desk, tmp_path, "faster")
+    assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "success"
+    assert desk.github.pulls[1].labels == ["performance: improved"]
+
+
+def test_another_base_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
+    """The record no longer fits, and the new base asks for no measurement."""
+    measured_run(desk, tmp_path, "slower")
+    desk.github.pulls[1].base_sha = "d" * 40
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    assert still_blocks(desk)
+
+
+def test_a_description_put_right_takes_its_own_failure_back(desk: Desk, tmp_path: Path) -> None:
+    measured_run(desk, tmp_path, "cannot_tell_throttled", body="thanks")
+    assert the_check(desk)["conclusion"] == "failure"
+    desk.github.pulls[1].body = BODY.format(claim="none")
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    assert the_check(desk)["conclusion"] == "neutral"
+
+
+def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: Path) -> None:
+    """Measured against an old and slow release it is faster; that must not count for the default branch."""
+    post(desk.bot, measured(desk, tmp_path, l4("faster"), base_ref="release"), POLICY)
+    assert the_check(desk)["conclusion"] == "success"
+    second = desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40, files=FILES)
+    run = desk.github.add_run(second)
+    fetch(desk.bot, run["id"], tmp_path / "second")
+    assert post(desk.bot, tmp_path / "second", POLICY) == 0
+    latest = desk.github.checks[max(desk.github.checks)]
+    assert (latest["conclusion"], latest["output"]["title"]) == ("failure", "Several pull requests have this commit")
+    assert "pull requests 2, 1 have the same head" in latest["output"]["summary"].replace("`", "")
+
+
 # Left out, missing permissions, bad days -----------------------------------------------------------------------------
 
 
