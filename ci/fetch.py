@@ -23,7 +23,7 @@ from bench import record
 from ci import artifact
 from ci.artifact import Expected, RefusedError
 from ci.escape import visible
-from ci.github import TIMEOUT_S, Bot, GitHubError, patiently, shown_stamp
+from ci.github import TIMEOUT_S, Bot, GitHubError, changed_names, patiently, shown_stamp
 from ci.target import Job, Target, write_target
 
 PREFIX = "kernelgate-record-"
@@ -32,8 +32,6 @@ MOST_ARTIFACTS = 16
 """Records of one run: as many GPU labels as any matrix has, and the build job's note."""
 MOST_LISTED = 500
 """Artifacts that a job may have."""
-MOST_FILES = 3000
-"""GitHub lists no more changed files than this."""
 JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
 
@@ -205,9 +203,8 @@ def _changes_judges(bot: Bot, pull: PullRequest) -> bool:
 
     def step() -> bool:
         whole = _whole_pull(bot, pull.number)
-        files = list(whole.get_files())
-        names = [name for file in files for name in (file.filename, file.previous_filename or "")]
-        return whole.changed_files > min(len(files), MOST_FILES) or any(name.startswith(JUDGES) for name in names)
+        names = changed_names(whole, list(whole.get_files()))
+        return names is None or any(name.startswith(JUDGES) for name in names)
 
     return patiently("changed files", step, bot)
 

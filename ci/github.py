@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import requests
 from github import Auth, Github, GithubException, RateLimitExceededException
+from github.File import File
 from github.GithubObject import NotSet
 from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
@@ -159,6 +160,14 @@ def _said(error: Exception) -> str:
         message = error.data.get("message", "") if isinstance(error.data, dict) else ""
         return f"HTTP {error.status} {visible(str(message), 300)}".strip()
     return type(error).__name__
+
+
+def changed_names(pull: PullRequest, files: Sequence[File]) -> list[str] | None:
+    """Every path that the change touches, a renamed file's old one too; None where `files`, as GitHub lists them,
+    are not all: it lists 3,000 at most, and anything may be behind them."""
+    if pull.changed_files > len(files):
+        return None
+    return [name for file in files for name in (file.filename, file.previous_filename) if name]
 
 
 # What is said, and where ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from bench.errors import UsageError
 from ci import escape
 from ci.actions import Step
 from ci.escape import visible
-from ci.github import Bot, patiently
+from ci.github import Bot, changed_names, patiently
 from ci.policy import Gpu, Measure
 from ci.say import JUDGE_PATHS
 
@@ -117,12 +117,12 @@ def commit(bot: Bot, ref: str) -> str:
 # A pull request ------------------------------------------------------------------------------------------------------
 
 
-def skipped(files: Sequence[str], labels: Collection[str], rules: Measure) -> str | None:
-    """Why a pull request with these files and labels is not measured; None where it is."""
+def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure) -> str | None:
+    """Why a pull request with these files (None: too many to know) and labels is not measured; None where it is."""
     label = next((label for label in rules.skip_labels if label in labels), None)
     if label is not None:
         return f"the pull request has the label {label}"
-    if not any(name.startswith(tuple(rules.paths)) for name in files):
+    if files is not None and not any(name.startswith(tuple(rules.paths)) for name in files):
         return "the pull request touches nothing that is measured"
     return None
 
@@ -135,7 +135,7 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Mapping[str, Any]) -> Plan
         "base_sha": merge_base(bot, pull.base.sha, head),
         "head_sha": head,
         "pull_request": number,
-        "touches_judge": any(name.startswith(JUDGE_PATHS) for name in files),
+        "touches_judge": files is None or any(name.startswith(JUDGE_PATHS) for name in files),
     }
     why_not = skipped(files, labels, rules) or _edited(event)
     if why_not is not None:
@@ -150,10 +150,10 @@ def _edited(event: Mapping[str, Any]) -> str | None:
     return "only the description was edited, and what was measured before is judged again"
 
 
-def _looked_at(bot: Bot, number: int) -> tuple[PullRequest, list[str], set[str]]:
+def _looked_at(bot: Bot, number: int) -> tuple[PullRequest, list[str] | None, set[str]]:
     pull = bot.repository.get_pull(number)
     labels = {label.name for label in pull.labels}
-    return pull, [file.filename for file in pull.get_files()], labels
+    return pull, changed_names(pull, list(pull.get_files())), labels
 
 
 # What somebody asked for ---------------------------------------------------------------------------------------------

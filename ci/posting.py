@@ -16,6 +16,7 @@ from ci.github import (
     Done,
     GitHubError,
     Stamp,
+    changed_names,
     outdated,
     patiently,
     put_check,
@@ -51,7 +52,7 @@ def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
     def step() -> Pulled:
         pull = bot.repository.get_pull(number)
         files: list[File] = list(pull.get_files())
-        names, labels = [file.filename for file in files], {label.name for label in pull.labels}
+        names, labels = changed_names(pull, files), {label.name for label in pull.labels}
         described = template.describe(pull.body, rules.template, names, by_bot=pull.user.type == "Bot")
         patches = tuple((file.filename, file.patch or "") for file in files)
         return Pulled(described, patches, outdated(pull, stamp), skipped(names, labels, rules.measure))

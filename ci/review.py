@@ -39,13 +39,15 @@ def _of_event(step: Step, rules: Template) -> Description:
 
 
 def _changed(step: Step, pull: dict[str, Any]) -> list[str] | None:
-    """The files of the pull request; None without a token, and then every change counts as one to a kernel."""
+    """The files of the pull request; None where they are not known, and then it counts as a change to a kernel."""
     if step.token is None:
         return None
     from ci import github
 
     bot = github.connect(step)
-    number = int(pull["number"])
-    return github.patiently(
-        "changed files", lambda: [file.filename for file in bot.repository.get_pull(number).get_files()], bot
-    )
+
+    def look() -> list[str] | None:
+        whole = bot.repository.get_pull(int(pull["number"]))
+        return github.changed_names(whole, list(whole.get_files()))
+
+    return github.patiently("changed files", look, bot)

@@ -64,6 +64,18 @@ def test_the_changed_files_decide(desk: Desk, tmp_path: Path, files: list[str], 
     assert ("Not measured: " in desk.summary) == (not measure)
 
 
+def test_a_file_moved_out_of_the_kernel_is_measured(desk: Desk, tmp_path: Path) -> None:
+    payload = opened(desk)
+    desk.github.pulls[1].files = [{"filename": "old/k.cuh", "previous_filename": "csrc/k.cuh", "status": "renamed"}]
+    assert planned(desk, tmp_path, payload).measure
+
+
+def test_a_change_too_large_to_list_is_measured(desk: Desk, tmp_path: Path) -> None:
+    """GitHub lists 3,000 files, by name: the kernel may be behind them."""
+    found = planned(desk, tmp_path, opened(desk, "a/1", "a/2", changed_files=4000))
+    assert (found.measure, found.touches_judge) == (True, True)
+
+
 @pytest.mark.parametrize("label", ["documentation", "skip-performance"])
 def test_a_label_skips_and_says_so(desk: Desk, tmp_path: Path, label: str) -> None:
     found = planned(desk, tmp_path, opened(desk, "csrc/k.cu", labels=["x", label]))

@@ -15,7 +15,7 @@ from ci.cli import run as kernelgate
 from ci.fetch import Asked, fetch
 from ci.github import stated
 from ci.policy import Policy
-from ci.posting import post
+from ci.posting import post, prepare
 from ci.say import changed_lines, line_notes, say
 from ci.target import read_target
 
@@ -524,6 +524,23 @@ def test_an_empty_hypothesis_blocks_a_kernel_change(desk: Desk, tmp_path: Path) 
     post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body="thanks"), POLICY)
     assert "⚠️ this blocks: in the description `## Intent and hypothesis` is missing; say what" in the_comment(desk)
     assert the_check(desk)["conclusion"] == "failure"
+
+
+@pytest.mark.parametrize(
+    "pull",
+    [
+        {"files": [{"filename": "old/k.cuh", "previous_filename": "csrc/k.cuh"}]},
+        {"files": [{"filename": "a"}], "changed_files": 4000},
+    ],
+)
+def test_a_kernel_change_that_is_not_listed_as_one_is_asked_for_its_reason(
+    desk: Desk, tmp_path: Path, pull: dict[str, Any]
+) -> None:
+    folder = measured(desk, tmp_path, l4("equivalent"), body="thanks", **pull)
+    said = prepare(desk.bot, folder, POLICY).now
+    assert said is not None
+    assert said.description.blocks
+    assert said.skipped is None
 
 
 @pytest.mark.parametrize(
