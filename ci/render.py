@@ -196,4 +196,11 @@ def plain_line(line: Line) -> str:
 
 
 def _plain(piece: Piece) -> str:
-    return piece if isinstance(piece, str) else piece.emoji if isinstance(piece, Mark) else piece.text
+    match piece:
+        case Mark():
+            # Without the character that asks for a coloured picture: `escape.visible` would show it.
+            return piece.emoji.removesuffix("\ufe0f")
+        case str():
+            return piece
+        case _:
+            return piece.text

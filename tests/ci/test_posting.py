@@ -240,6 +240,7 @@ def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str,
     post(desk.bot, folder, POLICY)
     assert the_comment(desk).startswith(f"### {first}")
     assert the_check(desk)["conclusion"] == conclusion
+    assert the_check(desk)["output"]["title"].startswith(first.replace("\ufe0f", "").strip())
 
 
 @pytest.mark.parametrize(
