@@ -11,6 +11,7 @@ import click
 from documents import Workflow, steps, texts
 
 from ci.cli import cli
+from ci.github import MOST_WAIT_S
 
 CALLED = "kernelgate/kernelgate/.github/workflows/"
 PINNED = re.compile(r"uses: (?P<action>[\w.-]+/[\w./-]+)@(?P<sha>[0-9a-f]{40}) # (?P<version>v\d+\.\d+\.\d+)$")
@@ -129,6 +130,13 @@ def endless(workflow: Workflow) -> Iterator[str]:
     for job_name, job in workflow.jobs.items():
         if "uses" not in job and not isinstance(job.get("timeout-minutes"), int):
             yield f"{job_name} has no time limit"
+
+
+def hasty(workflow: Workflow) -> Iterator[str]:
+    """Jobs that end before the bot would have stopped waiting for GitHub, and then say nothing of why."""
+    for job_name in {job_name for job_name, step in steps(workflow) if "GITHUB_TOKEN" in step.get("env", {})}:
+        if workflow.jobs[job_name]["timeout-minutes"] * 60 < MOST_WAIT_S + 600:
+            yield f"{job_name} ends before the bot gives up"
 
 
 def injected(workflow: Workflow) -> Iterator[str]:
