@@ -89,6 +89,10 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
     if read_target(folder).shared_head:
         return _post_shared(bot, read_target(folder))
     ready = prepare(bot, folder, rules, task)
+    if ready.said.quiet and ready.now is not None and ready.now.skipped is None and ready.now.outdated is None:
+        # Such as an edited description where nothing was measured before. A check would pass for it.
+        _tell(bot, "nothing posted", "the commit was never measured; /kernelgate bench does it")
+        return 0
     target, now, number = ready.target, ready.now, ready.target.pull_request
     said = with_addresses(ready.said, page, target.run_url)
     texts = [render.comment(said.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]

@@ -299,6 +299,14 @@ def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
     assert the_check(desk)["output"]["summary"].startswith(f"### ❔ Not measured: {why}\n")
 
 
+def test_what_was_to_be_measured_and_never_was_gets_no_check(desk: Desk, tmp_path: Path) -> None:
+    """An edited description of a kernel change without a run: a neutral check would let it pass."""
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert desk.github.writes() == []
+    assert "the commit was never measured" in desk.summary
+
+
 def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
     assert desk.github.pulls[1].labels == ["performance: regressed"]
