@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from language import Language
+from project import DESCRIPTION, HEADER, Project, hosted, touch_kernel
 from runner import HOME_REPOSITORY, Run
-from test_end_to_end import DESCRIPTION, HEADER, Project, hosted, touch_kernel
 
 from tests.fakes.github_server import Json, Pull, event
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from documents import ROOT
 from language import Language
+from project import Project, hosted, touch_kernel
 from runner import HOME_REPOSITORY, Run
-from test_end_to_end import Project, hosted, touch_kernel
 
 from bench import record, suite
 from ci import policy, render
