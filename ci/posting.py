@@ -25,10 +25,9 @@ from ci.github import (
 )
 from ci.plan import skipped
 from ci.policy import Policy
-from ci.say import Said, Task, line_notes, say, with_addresses, with_remark
+from ci.say import Change, Said, Task, line_notes, say, with_addresses
 from ci.shown import Check
 from ci.target import Target, read_target
-from ci.template import Description
 from ci.view import Code, Line, Mark
 
 
@@ -36,11 +35,10 @@ from ci.view import Code, Line, Mark
 class Pulled:
     """What the API says of the pull request when something is to be posted."""
 
-    description: Description
+    change: Change
     files: tuple[tuple[str, str], ...]
+    """Path and patch of each file that GitHub lists."""
     outdated: str | None
-    skipped: str | None
-    """Why it is not to be measured."""
 
 
 def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
@@ -55,7 +53,8 @@ def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
         names, labels = changed_names(pull, files), {label.name for label in pull.labels}
         described = template.describe(pull.body, rules.template, names, by_bot=pull.user.type == "Bot")
         patches = tuple((file.filename, file.patch or "") for file in files)
-        return Pulled(described, patches, outdated(pull, stamp), skipped(names, labels, rules.measure))
+        change = Change(described, None if names is None else tuple(names), skipped(names, labels, rules.measure))
+        return Pulled(change, patches, outdated(pull, stamp))
 
     return patiently("pull request", step, bot)
 
@@ -73,8 +72,7 @@ def prepare(bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench") 
     """What is to be said of the folder. Without a bot nothing is known of the pull request's description."""
     target = read_target(folder)
     now = pulled(bot, target, rules) if bot else None
-    said = say(folder, target, rules, now.description if now else None, task, now.skipped if now else None)
-    return Prepared(target, now, with_remark(said, [name for name, _ in now.files] if now else ()))
+    return Prepared(target, now, say(folder, target, rules, now.change if now else None, task))
 
 
 def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str | None = None) -> int:
@@ -89,7 +87,7 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
     if read_target(folder).shared_head:
         return _post_shared(bot, read_target(folder))
     ready = prepare(bot, folder, rules, task)
-    if ready.said.quiet and ready.now is not None and ready.now.skipped is None and ready.now.outdated is None:
+    if _is_unexplained(ready):
         # Such as an edited description where nothing was measured before. A check would pass for it.
         _tell(bot, "nothing posted", "the commit was never measured; /kernelgate bench does it")
         return 0
@@ -126,6 +124,13 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
         if not (isinstance(ended[-1], Done) and ended[-1].left):
             ended.append(_one(bot, "label", "pull-requests: write", lambda: put_label(bot, number, said.label, stamp)))
     return _exit_code(ended)
+
+
+def _is_unexplained(ready: Prepared) -> bool:
+    """Whether nothing was measured of an up-to-date change that asks for it."""
+    if not ready.said.quiet or ready.target.changes_judges or ready.now is None:
+        return False
+    return ready.now.change.skipped is None and ready.now.outdated is None
 
 
 def _one(bot: Bot, what: str, permission: str, put: Callable[[], Done]) -> Done | type[GitHubError]:

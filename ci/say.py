@@ -33,8 +33,27 @@ JUDGE_PATHS = ("bench/", "ci/", ".ci/", ".github/workflows/", ".github/actions/"
 RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "Set up job", "Initialize", "Complete job")
 MEASURES = re.compile(r"measure \(([a-z0-9][a-z0-9.-]{0,30})\)(?: / .*)?")
 """How GitHub names the job that measures on the GPU with this label, behind the names of its callers."""
+_LATER: Line = (
+    Mark.SLIGHT,
+    " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
+)
 AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
 """Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the API says of the pull request."""
+
+    description: Description
+    names: tuple[str, ...] | None
+    """Every path that it touches; None where GitHub does not list them all."""
+    skipped: str | None = None
+    """Why it is not to be measured."""
+
+    def touches(self, paths: Sequence[str]) -> bool:
+        """Whether it changes one of these; what is not known counts as changed."""
+        return self.names is None or any(name.startswith(tuple(paths)) for name in self.names)
 
 
 @dataclass(frozen=True)
@@ -87,22 +106,13 @@ class Said:
 # What is said --------------------------------------------------------------------------------------------------------
 
 
-def say(
-    folder: Path,
-    target: Target,
-    rules: Policy,
-    description: Description | None,
-    task: Task = "bench",
-    skipped: str | None = None,
-) -> Said:
-    """Judges every record in the folder. `description`: the pull request's; None where there is none.
-
-    `skipped`: why the pull request is not to be measured, where that is known.
-    """
+def say(folder: Path, target: Target, rules: Policy, change: Change | None, task: Task = "bench") -> Said:
+    """Judges every record in the folder. `change`: None where there is no pull request, or nothing is known of it."""
     if target.changes_judges:
-        return _untrusted()
+        return _untrusted(change is None or change.touches(rules.template.kernel_paths))
     if target.planned and not (target.measured or target.failed or target.refused or _labels(folder)):
-        return _not_measured(skipped)
+        return _not_measured(change.skipped if change else None)
+    description = change.description if change else None
     claimed = description.claims if description else ()
     found = [_measured(label, folder, target, rules, claimed) for label in _labels(folder)]
     if not any(one.record or one.label != "build" for one in found):
@@ -121,6 +131,7 @@ def say(
         *said.remarks,
         *map(_halt, halts),
         *((Mark.SLIGHT, " ", why) for why in target.refused),
+        *((_LATER,) if change and change.touches(JUDGE_PATHS) else ()),
     )
     whole = not halts and not target.refused
     return Said(
@@ -130,17 +141,6 @@ def say(
         tuple(found),
         task,
     )
-
-
-def with_remark(said: Said, files: Sequence[str]) -> Said:
-    """Says it where the change touches what measures and judges it."""
-    if not any(name.startswith(JUDGE_PATHS) for name in files):
-        return said
-    line: Line = (
-        Mark.SLIGHT,
-        " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
-    )
-    return replace(said, report=replace(said.report, remarks=(*said.report.remarks, line)))
 
 
 def with_addresses(said: Said, page: str | None, run: str) -> Said:
@@ -254,7 +254,8 @@ def _blame_of(job: Job) -> tuple[Fault, str]:
     return fault, where
 
 
-def _untrusted() -> Said:
+def _untrusted(touches_kernel: bool) -> Said:
+    """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
     said = Report(
         headline=(Mark.UNKNOWN, " Not judged: this pull request changes the workflows that measure it"),
         summary=(
@@ -263,7 +264,7 @@ def _untrusted() -> Said:
             Code("/kernelgate bench"),
         ),
     )
-    return Said(said, None, "neutral", ())
+    return Said(said, None, "action_required" if touches_kernel else "neutral", (), quiet=not touches_kernel)
 
 
 def _not_measured(why: str | None) -> Said:

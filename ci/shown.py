@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Literal
 
 Level = Literal["notice", "warning", "failure"]
-Conclusion = Literal["success", "failure", "neutral"]
+Conclusion = Literal["success", "failure", "neutral", "action_required"]
+"""A required check passes with success and with neutral."""
 
 
 @dataclass(frozen=True)

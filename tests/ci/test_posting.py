@@ -548,8 +548,8 @@ def test_a_kernel_change_that_is_not_listed_as_one_is_asked_for_its_reason(
     folder = measured(desk, tmp_path, l4("equivalent"), body="thanks", **pull)
     said = prepare(desk.bot, folder, POLICY).now
     assert said is not None
-    assert said.description.blocks
-    assert said.skipped is None
+    assert said.change.description.blocks
+    assert said.change.skipped is None
 
 
 @pytest.mark.parametrize(
@@ -637,7 +637,15 @@ def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> 
     post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
     assert the_comment(desk).startswith("### ❔ Not judged: this pull request changes the workflows that measure it")
     assert "`/kernelgate bench`" in the_comment(desk)
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
+
+
+def test_a_change_to_the_workflows_alone_waits_for_nobody(desk: Desk, tmp_path: Path) -> None:
+    """Such as one that offers a newer action."""
+    files = [{"filename": ".github/workflows/performance.yml"}]
+    post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
+    assert desk.github.comments == {}
+    assert the_check(desk)["conclusion"] == "neutral"
 
 
 EVIL = (
