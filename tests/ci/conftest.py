@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from desk import Desk
 from fakes.github_server import FakeGitHub
 
 from ci.actions import Step
-from ci.github import Bot, connect
-
-
-@dataclass
-class Desk:
-    """The bot at its desk: what a step has around it, and how long it would have waited."""
-
-    github: FakeGitHub
-    bot: Bot
-    outputs_file: Path
-    summary_file: Path
-    slept: list[float] = field(default_factory=list)
-
-    @property
-    def outputs(self) -> dict[str, str]:
-        text = self.outputs_file.read_text(encoding="utf-8") if self.outputs_file.exists() else ""
-        return dict(line.split("=", 1) for line in text.splitlines())
-
-    @property
-    def summary(self) -> str:
-        return self.summary_file.read_text(encoding="utf-8") if self.summary_file.exists() else ""
+from ci.github import connect
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Desk
+from desk import Desk
 from report_examples import EXAMPLES, HEAD_SHA
 
 from bench import record

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Desk
+from desk import Desk
 from fakes.github_server import Pull, event
 
 from ci.cli import run as kernelgate

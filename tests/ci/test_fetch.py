@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Desk
+from desk import Desk
 from fakes.github_server import Json, Pull
 from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 

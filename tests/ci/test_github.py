@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import requests
-from conftest import Desk
+from desk import Desk
 from fakes.github_server import FakeGitHub
 
 from bench.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Desk
+from desk import Desk
 from fakes.github_server import event
 
 from bench.errors import UsageError

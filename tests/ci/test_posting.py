@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Desk
+from desk import Desk
 from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 from bench import record

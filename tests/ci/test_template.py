@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Desk
+from desk import Desk
 
 from ci.cli import run as kernelgate
 from ci.policy import Template
