@@ -37,6 +37,7 @@ _LATER: Line = (
     Mark.SLIGHT,
     " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
 )
+_UNREAD: Line = (Mark.SLIGHT, " Registers and spills were not read, so new spills would not have been seen.")
 AUTHOR_STEPS = {"build": Fault.BUILD, "fuzz": Fault.OUTPUT}
 """Steps are named after their verb; where a failure note is missing, the step tells whose fault it was."""
 
@@ -185,6 +186,8 @@ def _judged(label: str, measured: RunRecord, rules: Policy, claimed: Sequence[te
     verdict = judge(measured, rules, name=label)
     stored = _against_baseline(label, measured, rules)
     said = report(measured, verdict, rules.gates, stored, rules.static)
+    if not measured.resources and rules.static.new_spills == "fail" and not correctness.is_wrong(measured):
+        said = replace(said, remarks=(*said.remarks, _UNREAD))
     assessed = assess.assess(claimed, measured, verdict, rules.gates, rules.template)
     return Measured(label, said, measured, verdict, assessed=assessed)
 

@@ -134,6 +134,12 @@ def test_new_spills_fail_the_check_of_an_unchanged_time(desk: Desk, tmp_path: Pa
     post(desk.bot, measured(desk, tmp_path, spilling), POLICY)
     assert the_check(desk)["conclusion"] == "failure"
     assert "64 bytes of registers are spilled to local memory, where it was 0" in the_comment(desk)
+    assert "were not read" not in the_comment(desk)
+
+
+def test_spills_that_nobody_looked_for_are_said_to_be_unknown(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
+    assert "⚠️ Registers and spills were not read, so new spills would not have been seen." in the_comment(desk)
 
 
 def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
