@@ -30,6 +30,9 @@ from ci.shown import Check
 from ci.target import Target, read_target
 from ci.view import Code, Line, Mark
 
+PULLS, CHECKS = "pull-requests: write", "checks: write"
+"""The permissions that posting needs."""
+
 
 @dataclass(frozen=True)
 class Pulled:
@@ -81,17 +84,18 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
     `page`: the address of the HTML page. What the token may not do is said in the job summary, which always has
     everything.
     """
-    if read_target(folder).under_way:
+    target = read_target(folder)
+    if target.under_way:
         bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
         return 0
-    if read_target(folder).shared_head:
-        return _post_shared(bot, read_target(folder))
+    if target.shared_head:
+        return _post_shared(bot, target)
     ready = prepare(bot, folder, rules, task)
     if _is_unexplained(ready):
         # Such as an edited description where nothing was measured before. A check would pass for it.
         _tell(bot, "nothing posted", "the commit was never measured; /kernelgate bench does it")
         return 0
-    target, now, number = ready.target, ready.now, ready.target.pull_request
+    now, number = ready.now, target.pull_request
     said = with_addresses(ready.said, page, target.run_url)
     texts = [render.comment(said.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
     stamp = _stamp(target)
@@ -110,19 +114,13 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
         said.judged,
     )
     # Where nothing was to be measured, the check run alone says so, and an older comment is put right.
-    ended = [
-        _one(
-            bot,
-            "comment",
-            "pull-requests: write",
-            lambda: put_comment(bot, number, texts, stamp, said.topic, begin=not said.quiet),
-        )
-    ]
+    begin = not said.quiet
+    ended = [_one(bot, "comment", PULLS, lambda: put_comment(bot, number, texts, stamp, said.topic, begin))]
     # Only a measurement speaks of the merge.
     if said.task == "bench":
-        ended.append(_one(bot, "check run", "checks: write", lambda: put_check(bot, check, stamp)))
+        ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp)))
         if not (isinstance(ended[-1], Done) and ended[-1].left):
-            ended.append(_one(bot, "label", "pull-requests: write", lambda: put_label(bot, number, said.label, stamp)))
+            ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, said.label, stamp)))
     return _exit_code(ended)
 
 
@@ -172,7 +170,7 @@ def _post_shared(bot: Bot, target: Target) -> int:
         details_url=target.run_url,
         judged=False,
     )
-    return _exit_code([_one(bot, "check run", "checks: write", lambda: put_check(bot, check, _stamp(target)))])
+    return _exit_code([_one(bot, "check run", CHECKS, lambda: put_check(bot, check, _stamp(target)))])
 
 
 def _tell(bot: Bot, what: str, why: str) -> None:
