@@ -84,7 +84,7 @@ class Project:
         main = self.repository.main
         return self.platform.start("report.yml", "workflow_run", payload, sha=main, ref="refs/heads/main")
 
-    def comment(self, pull: Pull, body: str, author: str) -> Run:
+    def comment(self, pull: Pull, body: str, author: str, file: str = "answer-command.yml") -> Run:
         """Runs `command` for a new comment on a pull request."""
         written = self.server.comment(pull.number, body, author)
         written["created_at"] = "2030-01-01T00:00:00Z"
@@ -93,7 +93,7 @@ class Project:
         payload["issue"] |= {"number": pull.number, "pull_request": {"url": "x"}}
         payload["sender"]["login"] = author
         main = self.repository.main
-        return self.platform.start("answer-command.yml", "issue_comment", payload, sha=main, ref="refs/heads/main")
+        return self.platform.start(file, "issue_comment", payload, sha=main, ref="refs/heads/main")
 
     def dispatch(self, name: str, **inputs: str) -> Run:
         payload = self.event("workflow_dispatch") | {"inputs": inputs}

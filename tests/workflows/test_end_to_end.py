@@ -175,6 +175,21 @@ def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, 
         assert "baseline" not in comment, "kernelgate's own baseline is of another kernel"
 
 
+def test_another_repository_is_commanded_and_profiled_alike(tmp_path: Path, language: Language) -> None:
+    with hosted("my-org/my-kernels", tmp_path, language) as project:
+        project.repository.change_main(call_kernelgate)
+        pull, _, _ = project.pull(touch_kernel)
+        project.server.add_run(pull)
+        project.server.collaborators["maintainer"] = "write"
+        run = project.comment(pull, "/kernelgate bench", "maintainer", "command.yml")
+        assert run.conclusion == "success", run.log
+        run = project.dispatch("profile.yml", **{"pull-request": str(pull.number)})
+        assert run.conclusion == "success", run.log
+        firsts = [body.splitlines()[0] for body in project.server.bodies(pull.number)]
+        assert ["Slower" in first for first in firsts] == [False, False, True, False], firsts
+        assert firsts[-1].startswith("### ✅ Profiled: `s512_b32_h8_d64_fp16`")
+
+
 def test_another_repository_has_a_policy_of_its_own(tmp_path: Path, language: Language) -> None:
     def begin(tree: Path) -> None:
         call_kernelgate(tree)
