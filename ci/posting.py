@@ -10,6 +10,7 @@ from github.File import File
 
 from bench.errors import KernelgateError
 from ci import render, template
+from ci.annotate import line_notes
 from ci.github import (
     Bot,
     DeniedError,
@@ -25,7 +26,7 @@ from ci.github import (
 )
 from ci.plan import skipped
 from ci.policy import Policy
-from ci.say import Change, Said, Task, line_notes, say, with_addresses
+from ci.say import Change, Said, Task, say, with_addresses
 from ci.shown import Check
 from ci.target import Target, read_target
 from ci.view import Code, Line, Mark

@@ -11,12 +11,13 @@ from desk import Desk
 from report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 from bench import record
+from ci.annotate import line_notes
 from ci.cli import run as kernelgate
 from ci.fetch import Asked, fetch
 from ci.github import stated
 from ci.policy import Policy
 from ci.posting import post, prepare
-from ci.say import changed_lines, line_notes, say
+from ci.say import say
 from ci.target import read_target
 
 POLICY = Policy()
@@ -718,25 +719,6 @@ def inert(markdown: str) -> bool:
                 texts.append(inner.content)
     said = "\n".join(texts)
     return not any(sign in said for sign in ("@octocat", "https://", "#1", "<img", "<!--", "e" * 40))
-
-
-# Lines of a patch ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("patch", "lines"),
-    [
-        ("", []),
-        ("@@ -0,0 +1,3 @@\n+a\n+b\n+c", [(1, 3)]),
-        ("@@ -1,3 +0,0 @@\n-a\n-b\n-c", []),
-        ("@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file", [(1, 1)]),
-        (PATCH, [(11, 12), (42, 42)]),
-        ("@@ -5,4 +5,6 @@\n a\n+b\n c\n+d\n e\n f", [(6, 6), (8, 8)]),
-        ("no hunk at all", []),
-    ],
-)
-def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> None:
-    assert changed_lines(patch) == lines
 
 
 def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -> None:
