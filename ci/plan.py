@@ -41,13 +41,11 @@ class Plan:
         """As later steps read them: words without spaces, `true` or `false`, or JSON."""
         return {
             "measure": str(self.measure).lower(),
-            "reason": visible(self.reason),
             "gpus": gpus_json(self.gpus),
             "targets": targets(self.gpus),
             "base_sha": self.base_sha,
             "head_sha": self.head_sha,
             "pull_request": str(self.pull_request or ""),
-            "touches_judge": str(self.touches_judge).lower(),
             "cases": " ".join(self.cases),
             "set": self.set,
         }
