@@ -56,8 +56,9 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
     pull = found.pull
     head = asked.head_sha if asked else run.head_sha
     base = asked.base_sha if asked else _merge_base(bot, pull, head) if pull else None
-    if pull is not None:
-        run = _with_records(bot, run, pull)
+    jobs = _jobs(bot, run)
+    if pull is not None and not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
+        run, jobs = other, _jobs(bot, other)
     expected = Expected(
         repository=bot.repository.full_name,
         pull_request=asked.pull_request if asked else pull.number if pull else None,
@@ -66,7 +67,6 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Asked | None = None) -> Targ
         run_id=run.id,
         run_attempt=run.run_attempt,
     )
-    jobs = _jobs(bot, run)
     into.mkdir(parents=True, exist_ok=True)
     refused = _take_in(bot, run, expected, into)
     target = Target(
@@ -134,18 +134,16 @@ def find_pull(bot: Bot, run: WorkflowRun) -> Found:
     return Found(late[0]) if late else Found(why_none="no pull request has the commit of this run")
 
 
-def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun:
-    """The run whose records are judged: this one, or, where it was to measure nothing, the latest of the same commit.
+def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun | None:
+    """The run whose records are judged where `run` was to measure nothing: the latest of the same commit before it.
 
-    So an edited description is held against what was measured before. That run may have been a command's: then the
-    bot's comment names it. It may also be under way.
+    So an edited description is held against what was measured. That run may have been a command's: then the bot's
+    comment names it. It may also be under way.
     """
-    if _says_something(_jobs(bot, run)):
-        return run
     shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
     known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
     earlier = {number for number in _siblings(bot, run) if number < run.id}
-    return next((other for other in _speaking(bot, known | earlier)), run)
+    return next(_speaking(bot, known | earlier), None)
 
 
 def _is_replaced(bot: Bot, run: WorkflowRun) -> bool:
@@ -187,12 +185,6 @@ def _run(bot: Bot, number: int) -> WorkflowRun:
     return patiently("run", step, bot)
 
 
-def _whole_pull(bot: Bot, number: int) -> PullRequest:
-    pull = bot.repository.get_pull(number)
-    pull.update()
-    return pull
-
-
 def _merge_base(bot: Bot, pull: PullRequest, head: str) -> str | None:
     compared = patiently("merge base", lambda: bot.repository.compare(pull.base.sha, head).merge_base_commit.sha, bot)
     return compared or None
@@ -202,7 +194,7 @@ def _changes_judges(bot: Bot, pull: PullRequest) -> bool:
     """Whether the change touches what measures it, or is too large for GitHub to list."""
 
     def step() -> bool:
-        whole = _whole_pull(bot, pull.number)
+        whole = bot.repository.get_pull(pull.number)
         names = changed_names(whole, list(whole.get_files()))
         return names is None or any(name.startswith(JUDGES) for name in names)
 

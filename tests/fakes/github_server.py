@@ -253,7 +253,6 @@ class FakeGitHub:
     def add_job(self, run: Json, name: str, conclusion: str, *steps: tuple[str, str]) -> None:
         job = example("job-paginated")["jobs"][0]
         job |= {"id": self.next_id(), "run_id": run["id"], "name": name, "conclusion": conclusion}
-        job["created_at"] = job["started_at"]  # GitHub's own example lacks this required key
         job["created_at"] = job["started_at"]  # GitHub's own example lacks a required key here
         job["steps"] = [
             job["steps"][0] | {"name": step, "conclusion": ended, "number": number}
@@ -729,22 +728,22 @@ def _create_ref(github: FakeGitHub, request: Request) -> Answer:
     name = request.body["ref"].removeprefix("refs/")
     if name in github.refs:
         return Answer(422, _invalid({"resource": "Reference", "code": "already_exists", "field": "ref"}))
-    github.refs[name] = request.body["sha"]
-    branch = name.removeprefix("heads/")
-    for (known, path), data in list(github.files.items()):
-        if known == github.default_branch:
-            github.files[branch, path] = data
-    return Answer(201, _ref(github, name))
+    return Answer(201, _point(github, name, request.body["sha"]))
 
 
 @route("PATCH", "/git/refs/{ref}", needs="contents: write")
 def _move_ref(github: FakeGitHub, request: Request, ref: str) -> Answer:
-    github.refs[ref] = request.body["sha"]
+    return Answer(200, _point(github, ref, request.body["sha"]))
+
+
+def _point(github: FakeGitHub, ref: str, sha: str) -> Json:
+    """The ref names this commit, and its branch has the default branch's files."""
+    github.refs[ref] = sha
     branch = ref.removeprefix("heads/")
     for (known, path), data in list(github.files.items()):
         if known == github.default_branch:
             github.files[branch, path] = data
-    return Answer(200, _ref(github, ref))
+    return _ref(github, ref)
 
 
 @route("GET", "/contents/{path}", needs="contents: read")
