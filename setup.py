@@ -23,8 +23,10 @@ class BuildKernel(build_ext):
         if self.editable_mode:
             return
         sys.path.insert(0, str(ROOT))  # an isolated build does not see the checkout
-        from bench import build  # here, because an editable install has nothing but setuptools when it starts
-        from bench.errors import KernelgateError
+        from kernelgate.bench.build import (
+            build,  # here, because an editable install has nothing but setuptools when it starts
+        )
+        from kernelgate.bench.errors import KernelgateError
 
         try:
             built = build.build_tree(ROOT, namespace="fa_s512")

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from bench import environment, nvml, progress, record, toolchain
-from bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench import record
+from kernelgate.bench.build import toolchain
+from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.system import environment, nvml, progress
 
 HOT_C = 80.0
 FREE_BYTES = 2 << 30
@@ -37,7 +39,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check:
+class MachineCheck:
     """One thing looked at."""
 
     name: str
@@ -60,11 +62,11 @@ class GpuFacts:
     uncorrected_ecc_errors: int | None
 
 
-def fit(checks: Sequence[Check]) -> bool:
+def fit(checks: Sequence[MachineCheck]) -> bool:
     return all(check.level is not Level.FAILED for check in checks)
 
 
-def report(checks: Sequence[Check]) -> str:
+def report(checks: Sequence[MachineCheck]) -> str:
     """The checks for a person, the worst last, with how to mend them."""
     order = {level: place for place, level in enumerate(Level)}
     lines = []
@@ -75,12 +77,12 @@ def report(checks: Sequence[Check]) -> str:
     return "\n".join([*lines, "", "This machine is fit to measure." if fit(checks) else "Not fit to measure."])
 
 
-def examine(root: Path = Path("/"), gpu_wanted: bool = False) -> tuple[Check, ...]:
+def examine(root: Path = Path("/"), gpu_wanted: bool = False) -> tuple[MachineCheck, ...]:
     """Looks at everything: the GPU through its driver, torch in a fresh process, the machine under `root`.
 
     `gpu_wanted`: a machine that has none fails, instead of being one that measures the CPU kernel.
     """
-    checks: list[Check] = []
+    checks: list[MachineCheck] = []
     with progress.track("doctor", 3) as advance:
         gpu = gpu_facts()
         checks += [gpu_absent(root, gpu, gpu_wanted)] if isinstance(gpu, NoDeviceError) else gpu_checks(gpu, root)
@@ -121,93 +123,93 @@ def _torch() -> record.Environment | KernelgateError:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> Check:
+def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> MachineCheck:
     """No GPU is a machine like any other; a GPU without a driver that answers is a broken one."""
     vendors = [_text(path) for path in root.glob("sys/bus/pci/devices/*/vendor")]
     if NVIDIA in vendors:
         mend = "install NVIDIA's driver, or load it (sudo modprobe nvidia) and look at dmesg"
-        return Check("GPU", Level.FAILED, f"an NVIDIA GPU is on the bus, but {error}", mend)
+        return MachineCheck("GPU", Level.FAILED, f"an NVIDIA GPU is on the bus, but {error}", mend)
     if wanted:
         mend = "see whether the card is still in its slot and seen by the machine: lspci -d 10de:"
-        return Check("GPU", Level.FAILED, f"no NVIDIA GPU is on the bus: {error}", mend)
+        return MachineCheck("GPU", Level.FAILED, f"no NVIDIA GPU is on the bus: {error}", mend)
     mend = "to measure a GPU, run this on a machine that has one"
-    return Check("GPU", Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", mend)
+    return MachineCheck("GPU", Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", mend)
 
 
-def gpu_checks(gpu: GpuFacts, root: Path) -> list[Check]:
+def gpu_checks(gpu: GpuFacts, root: Path) -> list[MachineCheck]:
     return [
-        Check("GPU", Level.PASSED, f"{gpu.name or 'an NVIDIA GPU'}, driver {gpu.driver or 'unknown'}"),
+        MachineCheck("GPU", Level.PASSED, f"{gpu.name or 'an NVIDIA GPU'}, driver {gpu.driver or 'unknown'}"),
         persistence_check(gpu.persistence_mode),
         processes_check(gpu.process_ids),
         throttle_check(gpu.reading.throttle_reasons),
         temperature_check(gpu.reading.temperature_c),
-        Check("clocks", Level.PASSED, f"SM at {_mhz(gpu.reading.sm_mhz)} now, {_mhz(gpu.max_sm_mhz)} at most"),
+        MachineCheck("clocks", Level.PASSED, f"SM at {_mhz(gpu.reading.sm_mhz)} now, {_mhz(gpu.max_sm_mhz)} at most"),
         ecc_check(gpu.uncorrected_ecc_errors),
         ncu_check(root),
         counters_check(root, os.geteuid()),
     ]
 
 
-def persistence_check(on: bool | None) -> Check:
+def persistence_check(on: bool | None) -> MachineCheck:
     if on is not False:
-        return Check("persistence mode", Level.PASSED, "on" if on else "not offered by this driver")
+        return MachineCheck("persistence mode", Level.PASSED, "on" if on else "not offered by this driver")
     found = "off: the driver may unload between processes, which slows each start and resets clocks"
-    return Check("persistence mode", Level.WARNING, found, "sudo nvidia-smi -pm 1")
+    return MachineCheck("persistence mode", Level.WARNING, found, "sudo nvidia-smi -pm 1")
 
 
-def processes_check(process_ids: Sequence[int]) -> Check:
+def processes_check(process_ids: Sequence[int]) -> MachineCheck:
     if not process_ids:
-        return Check("other processes", Level.PASSED, "none on the GPU")
+        return MachineCheck("other processes", Level.PASSED, "none on the GPU")
     ids = " ".join(map(str, process_ids))
     found = f"{len(process_ids)} on the GPU ({ids}): single samples can be a hundred times off"
-    return Check("other processes", Level.FAILED, found, f"end them, or wait for them: ps -fp {ids}")
+    return MachineCheck("other processes", Level.FAILED, found, f"end them, or wait for them: ps -fp {ids}")
 
 
-def throttle_check(reasons: Sequence[str]) -> Check:
+def throttle_check(reasons: Sequence[str]) -> MachineCheck:
     slowing = sorted(set(reasons) - HARMLESS)
     if not slowing:
-        return Check("throttling", Level.PASSED, "none")
+        return MachineCheck("throttling", Level.PASSED, "none")
     mend = "better cooling or a higher power limit; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which"
-    return Check("throttling", Level.FAILED, ", ".join(slowing), mend)
+    return MachineCheck("throttling", Level.FAILED, ", ".join(slowing), mend)
 
 
-def temperature_check(temperature_c: float | None) -> Check:
+def temperature_check(temperature_c: float | None) -> MachineCheck:
     if temperature_c is None:
-        return Check("temperature", Level.PASSED, "not offered by this driver")
+        return MachineCheck("temperature", Level.PASSED, "not offered by this driver")
     if temperature_c <= HOT_C:
-        return Check("temperature", Level.PASSED, f"{temperature_c:.0f} °C")
+        return MachineCheck("temperature", Level.PASSED, f"{temperature_c:.0f} °C")
     found = f"{temperature_c:.0f} °C, above {HOT_C:.0f} °C before anything runs"
-    return Check("temperature", Level.FAILED, found, "let it cool down; see to fans and airflow")
+    return MachineCheck("temperature", Level.FAILED, found, "let it cool down; see to fans and airflow")
 
 
-def ecc_check(errors: int | None) -> Check:
+def ecc_check(errors: int | None) -> MachineCheck:
     if not errors:
-        return Check("memory errors", Level.PASSED, "not counted by this GPU" if errors is None else "none")
+        return MachineCheck("memory errors", Level.PASSED, "not counted by this GPU" if errors is None else "none")
     found = f"{errors} uncorrected ECC errors since the driver was loaded"
-    return Check(
+    return MachineCheck(
         "memory errors", Level.FAILED, found, "reset the GPU or restart the machine; if they return, replace it"
     )
 
 
-def ncu_check(root: Path) -> Check:
+def ncu_check(root: Path) -> MachineCheck:
     beside = sorted((*root.glob("usr/local/cuda/bin/ncu"), *root.glob("opt/nvidia/nsight-compute/*/ncu")))
     found = shutil.which("ncu") or (str(beside[-1]) if beside else None)
     if found:
-        return Check("Nsight Compute", Level.PASSED, found)
+        return MachineCheck("Nsight Compute", Level.PASSED, found)
     mend = "install it from NVIDIA's CUDA repository: apt-get install nsight-compute"
-    return Check("Nsight Compute", Level.WARNING, "ncu is not installed: runs cannot be profiled", mend)
+    return MachineCheck("Nsight Compute", Level.WARNING, "ncu is not installed: runs cannot be profiled", mend)
 
 
-def counters_check(root: Path, user_id: int) -> Check:
+def counters_check(root: Path, user_id: int) -> MachineCheck:
     """Whether this user may read the hardware counters that ncu needs."""
     restricted = re.search(r"RmProfilingAdminOnly:\s*1", _text(root / "proc/driver/nvidia/params") or "")
     if not restricted or user_id == 0:
-        return Check("hardware counters", Level.PASSED, "open to this user")
+        return MachineCheck("hardware counters", Level.PASSED, "open to this user")
     mend = (
         "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/kernelgate.conf, "
         "then restart the machine"
     )
-    return Check("hardware counters", Level.WARNING, "open to root alone: ncu will be refused", mend)
+    return MachineCheck("hardware counters", Level.WARNING, "open to root alone: ncu will be refused", mend)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -215,19 +217,19 @@ def counters_check(root: Path, user_id: int) -> Check:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> Check:
+def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> MachineCheck:
     if isinstance(found, KernelgateError):
-        return Check("torch", Level.FAILED, str(found), "make env builds a working environment")
+        return MachineCheck("torch", Level.FAILED, str(found), "make env builds a working environment")
     if has_gpu and environment.kind(found) == "cpu":
         mend = (
             "install a torch that is built for CUDA no newer than the driver's (nvidia-smi shows it): "
             "https://pytorch.org/get-started/locally"
         )
-        return Check("torch", Level.FAILED, f"torch {found.torch} does not see the GPU", mend)
-    return Check("torch", Level.PASSED, f"torch {found.torch} on {found.device.name}")
+        return MachineCheck("torch", Level.FAILED, f"torch {found.torch} does not see the GPU", mend)
+    return MachineCheck("torch", Level.PASSED, f"torch {found.torch} on {found.device.name}")
 
 
-def machine_checks(root: Path) -> list[Check]:
+def machine_checks(root: Path) -> list[MachineCheck]:
     cores = os.cpu_count() or 1
     return [
         disk_check({folder: shutil.disk_usage(folder).free for folder in (Path.cwd(), Path(tempfile.gettempdir()))}),
@@ -238,47 +240,47 @@ def machine_checks(root: Path) -> list[Check]:
     ]
 
 
-def disk_check(free_bytes: dict[Path, int]) -> Check:
+def disk_check(free_bytes: dict[Path, int]) -> MachineCheck:
     folder, least = min(free_bytes.items(), key=lambda item: item[1])
     found = f"{least / 2**30:.1f} GiB free in {folder}"
     if least >= FREE_BYTES:
-        return Check("disk", Level.PASSED, found)
+        return MachineCheck("disk", Level.PASSED, found)
     mend = f"free some: {FREE_BYTES / 2**30:.0f} GiB are wanted for libraries and reports"
-    return Check("disk", Level.FAILED, found, mend)
+    return MachineCheck("disk", Level.FAILED, found, mend)
 
 
-def nvcc_check(missing: str | None) -> Check:
+def nvcc_check(missing: str | None) -> MachineCheck:
     if missing is None:
-        return Check("nvcc", Level.PASSED, "found")
+        return MachineCheck("nvcc", Level.PASSED, "found")
     mend = (
         f"pip install {toolchain.CUDA_PACKAGES}, or measure libraries that were compiled elsewhere "
         "(bench --base-library DIR --head-library DIR)"
     )
-    return Check("nvcc", Level.WARNING, f"{missing}: GPU kernels cannot be compiled here", mend)
+    return MachineCheck("nvcc", Level.WARNING, f"{missing}: GPU kernels cannot be compiled here", mend)
 
 
-def governor_check(root: Path) -> Check:
+def governor_check(root: Path) -> MachineCheck:
     found = {_text(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}
     governors = sorted(governor for governor in found if governor)
     if not governors or governors == ["performance"]:
-        return Check("CPU clock", Level.PASSED, governors[0] if governors else "not ours to set here")
+        return MachineCheck("CPU clock", Level.PASSED, governors[0] if governors else "not ours to set here")
     mend = "sudo cpupower frequency-set -g performance"
-    return Check("CPU clock", Level.WARNING, f"governor {', '.join(governors)}: host times vary", mend)
+    return MachineCheck("CPU clock", Level.WARNING, f"governor {', '.join(governors)}: host times vary", mend)
 
 
-def load_check(loadavg: str | None, cores: int) -> Check:
+def load_check(loadavg: str | None, cores: int) -> MachineCheck:
     load = float(loadavg.split()[0]) if loadavg else 0.0
     found = f"{load:.2f} over the last minute on {cores} cores"
     if load <= LOAD_SHARE * cores:
-        return Check("load", Level.PASSED, found)
-    return Check("load", Level.WARNING, found, "end what else computes here (top shows it), or wait a minute")
+        return MachineCheck("load", Level.PASSED, found)
+    return MachineCheck("load", Level.WARNING, found, "end what else computes here (top shows it), or wait a minute")
 
 
-def steal_check(share: float | None) -> Check:
+def steal_check(share: float | None) -> MachineCheck:
     if share is None or share <= STEAL_SHARE:
-        return Check("stolen time", Level.PASSED, "not told here" if share is None else f"{100 * share:.1f}%")
+        return MachineCheck("stolen time", Level.PASSED, "not told here" if share is None else f"{100 * share:.1f}%")
     found = f"{100 * share:.1f}% of the CPU goes to other virtual machines"
-    return Check("stolen time", Level.WARNING, found, "use a machine, or an instance type, that is not shared")
+    return MachineCheck("stolen time", Level.WARNING, found, "use a machine, or an instance type, that is not shared")
 
 
 def steal_of(before: str, after: str) -> float | None:

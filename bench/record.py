@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from bench.errors import RecordError
+from kernelgate.bench.errors import RecordError
 
 SCHEMA: Literal["kernelgate.run/1"] = "kernelgate.run/1"
 
@@ -296,7 +296,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints the schema: `python -m bench.record > docs/run-record.schema.json`."""
+    """Prints the schema: `python -m kernelgate.bench.record > docs/run-record.schema.json`."""
     print(json.dumps(json_schema(), indent=2))
 
 

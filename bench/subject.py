@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from bench import record
-from bench.library import Library
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library
 
 
 def describe(base: Library | None, head: Library, variables: Mapping[str, str] = os.environ) -> record.Subject:

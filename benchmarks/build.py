@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import build, git, targets, toolchain
+from kernelgate.bench.build import archs, build, toolchain
+from kernelgate.bench.system import git
 
 REPEATS = 3
 CORES = 2
 ROOT = Path(__file__).parent.parent
-VERB = (sys.executable, "-m", "ci.cli", "build", "--ref", "HEAD")
+VERB = (sys.executable, "-m", "kernelgate.ci.cli", "build", "--ref", "HEAD")
 
 
 def process(cache: Path) -> None:
@@ -56,7 +57,7 @@ def machine() -> str:
 
 def main() -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    os.environ |= {targets.ARCH_LIST: "8.9;9.0", "CCACHE_DISABLE": "1"}
+    os.environ |= {archs.ARCH_LIST: "8.9;9.0", "CCACHE_DISABLE": "1"}
     with tempfile.TemporaryDirectory() as folder:
         caches = [Path(folder, str(number)) for number in range(REPEATS)]
         cold = seconds(REPEATS, lambda number: process(caches[number]))
@@ -68,7 +69,7 @@ def main() -> None:
     print("| --- | --: | --: |")
     print(row("`kernelgate build`, empty cache, whole process", cold))
     print(row("`kernelgate build`, cached, whole process", cached))
-    print(row("`bench.build.build_commit`, cached", found))
+    print(row("`kernelgate.bench.build.build.build_commit`, cached", found))
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.record import SCHEMA
+from kernelgate.bench.record import SCHEMA
 
 REPEATS = 5
-KERNELGATE = (sys.executable, "-m", "ci.cli")
+KERNELGATE = (sys.executable, "-m", "kernelgate.ci.cli")
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,16 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from bench import library
-from bench.oracle import TORCH_DTYPES
-from bench.suite import SCALE, Case
-from bench.timer import Call, CudaTimer, Interval
+from kernelgate.bench.build import library
+from kernelgate.bench.kernel.oracle import TORCH_DTYPES
+from kernelgate.bench.kernel.suite import SCALE, SuiteCase
+from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
 
 CASES = (
-    Case(512, 32, 8, "fp16"),
-    Case(512, 32, 8, "fp16", causal=True),
-    Case(512, 32, 8, "bf16"),
-    Case(4096, 4, 8, "fp16"),
+    SuiteCase(512, 32, 8, "fp16"),
+    SuiteCase(512, 32, 8, "fp16", causal=True),
+    SuiteCase(512, 32, 8, "bf16"),
+    SuiteCase(4096, 4, 8, "fp16"),
 )
 ROUNDS = 200
 CALLS = 16
@@ -35,7 +35,7 @@ WARM_UP_ROUNDS = 100
 SETS = 4
 
 
-def sides(case: Case, kernel: library.ForwardOut) -> dict[str, Callable[[int], None]]:
+def sides(case: SuiteCase, kernel: library.ForwardOut) -> dict[str, Callable[[int], None]]:
     """What is timed, from the number of an input set to one call on it."""
     shape = (SETS, 3, *case.shape)
     pool = torch.randn(shape, dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=torch.Generator("cuda"))
@@ -57,7 +57,7 @@ def sides(case: Case, kernel: library.ForwardOut) -> dict[str, Callable[[int], N
     }
 
 
-def times_us(case: Case, kernel: library.ForwardOut, timer: CudaTimer) -> dict[str, float]:
+def times_us(case: SuiteCase, kernel: library.ForwardOut, timer: CudaTimer) -> dict[str, float]:
     graphs: dict[str, Call] = {}
     for name, call in sides(case, kernel).items():
         for number in range(SETS):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bench import record
-from bench.record import (
+from kernelgate.bench import record
+from kernelgate.bench.record import (
     BaselineSummary,
     Case,
     Device,

@@ -14,7 +14,7 @@ from typing import Literal
 
 import click
 
-from bench.errors import KernelgateError, UsageError
+from kernelgate.bench.errors import KernelgateError, UsageError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -29,11 +29,11 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
 def analyze(report: Path, against: Path | None, as_json: bool) -> None:
     """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
-    from ci import profile
+    from kernelgate.ci.explain import analyze
 
-    analyses = profile.analyze(report)
-    before = profile.analyze(against) if against else ()
-    click.echo((profile.to_json if as_json else profile.to_text)(analyses, before))
+    analyses = analyze.analyze(report)
+    before = analyze.analyze(against) if against else ()
+    click.echo((analyze.to_json if as_json else analyze.to_text)(analyses, before))
 
 
 @cli.command()
@@ -41,7 +41,7 @@ def analyze(report: Path, against: Path | None, as_json: bool) -> None:
 @click.argument("milliseconds", type=float)
 def decide(speedup: float, milliseconds: float) -> None:
     """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
-    from ci.decide import decide as choose
+    from kernelgate.ci.explain.next_step import decide as choose
 
     decision = choose(speedup, milliseconds)
     click.echo(decision.sentence)
@@ -89,13 +89,13 @@ def resources(
     Exit codes: 0 nothing that the policy blocks, 1 new spills, 3 could not be tried, 64 usage.
     """
     if tile is not None:
-        from bench import occupancy
+        from kernelgate.bench.explain import occupancy
 
         click.echo(occupancy.explain(occupancy.tile(tile, stages, warps), occupancy.gpu(gpu)))
         return 0
-    from bench import verbs
-    from bench.resources import of_sides
-    from ci import policy, static
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.explain.resources import of_sides
+    from kernelgate.ci.judge import policy, static
 
     here = Path.cwd()
     compiled = verbs.sides(here, base, base_library, head, head_library, alone)
@@ -148,10 +148,13 @@ def profile(
 
     Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
     """
-    from bench import nsight, progress, suite, verbs
-    from bench.targets import only_gpu
-    from ci import policy
-    from ci import profile as profiles
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.build.archs import only_gpu
+    from kernelgate.bench.explain import nsight
+    from kernelgate.bench.kernel import suite
+    from kernelgate.bench.system import progress
+    from kernelgate.ci.explain import analyze as profiles
+    from kernelgate.ci.judge import policy
 
     rules = policy.load(policy_file).profiling
     chosen = [suite.parse(case).id for case in cases] or [suite.TARGET.id]
@@ -183,9 +186,10 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
 
     Exit codes: 0 nothing found, 1 something found, 3 could not be tried, 64 usage.
     """
-    from bench import sanitize as sanitizer
-    from bench import suite, verbs
-    from bench.targets import only_gpu
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.build.archs import only_gpu
+    from kernelgate.bench.check import sanitize as sanitizer
+    from kernelgate.bench.kernel import suite
 
     chosen = [suite.parse(case).id for case in cases] or sanitizer.CASES
     sanitizer.find_sanitizer()
@@ -213,7 +217,7 @@ def compare(
     Exit codes: 0 improved, 1 regressed, 2 no significant difference, 3 cannot be judged (why), 64 usage. With several
     records the worst of them: 1, then 3, 2, 0.
     """
-    from ci import compare, policy
+    from kernelgate.ci.judge import compare, policy
 
     codes = []
     for verdict in compare.compare(records, policy.load(policy_file, profile), baseline):
@@ -263,9 +267,10 @@ def report(
     """
     from rich.console import Console
 
-    from bench import record
-    from ci import policy, render
-    from ci.report import judged_report
+    from kernelgate.bench import record
+    from kernelgate.ci.document import render
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.report.build import judged_report
 
     rules = policy.load(policy_file, profile)
     if (run is None) == (folder is None) or (post and folder is None):
@@ -275,13 +280,13 @@ def report(
     if post and (html or output):
         raise UsageError("--post writes no file: render the page by a call of its own, with --from and --html")
     if folder is not None:
-        from ci import github, posting
-        from ci.actions import Step
+        from kernelgate.ci.github import client, publish
+        from kernelgate.ci.github.actions import Step
 
         step = Step()
         if post:
-            return posting.post(github.connect(step), folder, rules, task, page)
-        said = posting.prepare(github.connect(step) if step.token else None, folder, rules, task).said.report
+            return publish.post(client.connect(step), folder, rules, task, page)
+        said = publish.prepare(client.connect(step) if step.token else None, folder, rules, task).said.report
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
         said = judged_report(record.read(run), rules, str(run), stored)
@@ -306,14 +311,14 @@ def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None
     The pull request is found from the run's head commit through GitHub's API. What does not fit is refused, and
     `kernelgate report --from` says so. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
-    from ci import fetch, github
-    from ci.actions import Step
+    from kernelgate.ci.github import client, fetch
+    from kernelgate.ci.github.actions import Step
 
     if head_sha is None and (base_sha or pull_request):
         raise UsageError("--base-sha and --pull-request belong to --head-sha, the commit that was measured")
-    asked = fetch.Asked(head_sha, base_sha, pull_request) if head_sha else None
+    asked = fetch.Requested(head_sha, base_sha, pull_request) if head_sha else None
     step = Step()
-    target = fetch.fetch(github.connect(step), run_id, output, asked)
+    target = fetch.fetch(client.connect(step), run_id, output, asked)
     records = len(list(output.glob("*.run.json")))
     step.output(pull_request=str(target.pull_request or ""), head_sha=target.head_sha, records=str(records))
 
@@ -327,8 +332,9 @@ def template(body: Path | None, policy_file: Path | None) -> int:
     Reads BODY.md, or in a workflow the pull request of its event; there, what is missing stands in the job summary.
     Exit codes: 0 nothing blocks, 1 something is missing that policy says must be there.
     """
-    from ci import policy, review
-    from ci.actions import Step
+    from kernelgate.ci.github import review
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.judge import policy
 
     return review.review(Step(), policy.load(policy_file).template, body)
 
@@ -341,9 +347,10 @@ def plan(policy_file: Path | None) -> None:
     Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and hands
     the answer on as outputs. Needs GITHUB_TOKEN.
     """
-    from ci import plan, policy
-    from ci.actions import Step
-    from ci.github import connect
+    from kernelgate.ci.github import plan
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import policy
 
     step = Step()
     plan.announce(step, plan.plan(step, connect(step), policy.load(policy_file).measure))
@@ -356,9 +363,10 @@ def command(policy_file: Path | None) -> None:
 
     For people with write access only; what is measured is the commit that was head when they asked. Needs GITHUB_TOKEN.
     """
-    from ci import command, policy
-    from ci.actions import Step
-    from ci.github import connect
+    from kernelgate.ci.github import command
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import policy
 
     step = Step()
     command.answer(step, connect(step), policy.load(policy_file).measure)
@@ -374,11 +382,12 @@ def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) 
 
     Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
-    from ci import baseline, policy
-    from ci.actions import Step
-    from ci.github import connect
+    from kernelgate.ci.github import baseline_pr
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import policy
 
-    baseline.refresh(connect(Step()), measured, label, policy.load(policy_file), force)
+    baseline_pr.refresh(connect(Step()), measured, label, policy.load(policy_file), force)
 
 
 @cli.command()
@@ -389,9 +398,9 @@ def admit(head_sha: str) -> None:
     A pull request's head must not have moved on, and the run of a fork must have been approved. Needs GITHUB_TOKEN and
     the variables of a workflow run. Exit codes: 0 yes, 3 no (why).
     """
-    from ci import admit
-    from ci.actions import Step
-    from ci.github import connect
+    from kernelgate.ci.github import admit
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
 
     step = Step()
     step.log(admit.admit(connect(step), step, head_sha))
@@ -416,10 +425,11 @@ def build(ref: str | None, output: Path | None, time_limit: float) -> None:
 
     Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not be tried, 64 usage.
     """
-    from bench import build, git, progress
-    from bench.supervise import Limits
+    from kernelgate.bench.build import build
+    from kernelgate.bench.system import git, progress
+    from kernelgate.bench.system.supervise import TimeLimits
 
-    limits = Limits(total_s=time_limit)
+    limits = TimeLimits(total_s=time_limit)
     here = Path.cwd()
     built = (
         build.build_tree(git.toplevel(here) or here, limits=limits)
@@ -453,7 +463,8 @@ def fuzz(
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
     be run, 64 usage.
     """
-    from bench import fuzz, verbs
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.check import fuzz
 
     done = verbs.fuzz(Path.cwd(), ref, library, seed, case_ids, output)
     click.echo(fuzz.summary(done))
@@ -515,9 +526,9 @@ def bench(
     The record grows launch by launch: a run that was cut short loses the launch in flight, and --resume goes on.
     Prints the record's path; judge it with `kernelgate compare`.
     """
-    from bench import verbs
-    from ci import policy
-    from ci.verdict import decided
+    from kernelgate.bench import run as verbs
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.judge.verdict import decided
 
     settled = partial(decided, policy=policy.load())
     sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
@@ -532,7 +543,7 @@ def doctor(gpu: bool) -> int:
 
     Exit codes: 0 fit, 1 not fit.
     """
-    from bench import doctor
+    from kernelgate.bench import doctor
 
     checks = doctor.examine(gpu_wanted=gpu)
     click.echo(doctor.report(checks))
@@ -554,14 +565,16 @@ def pr(base: str | None, out: Path, profile: str) -> int:
     """
     from rich.console import Console
 
-    from ci import policy, pr, render
+    from kernelgate.ci import local
+    from kernelgate.ci.document import render
+    from kernelgate.ci.judge import policy
 
-    said = pr.run(Path.cwd(), base, out, policy.load(None, profile))
+    said = local.run(Path.cwd(), base, out, policy.load(None, profile))
     console = Console()
     render.show(said.comment, console)
     if console.is_terminal:
         click.echo(said.first_line)  # the comment is longer than a screen
-    click.echo(f"Written: {', '.join(str(out / name) for name in pr.written(out))}", err=True)
+    click.echo(f"Written: {', '.join(str(out / name) for name in local.written(out))}", err=True)
     return int(said.blocks)
 
 
@@ -587,9 +600,9 @@ def run(arguments: list[str]) -> int:
     except KernelgateError as error:
         click.echo(f"kernelgate: {error}", err=True)
         if "KERNELGATE_FAILURE" in os.environ:
-            from ci import failure
+            from kernelgate.ci.github import failure_note
 
-            failure.note(error, arguments[0])
+            failure_note.note(error, arguments[0])
         return error.exit_code
     return code if isinstance(code, int) else 0
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bench import library
-from bench.build import build_tree
-from bench.library import Library
+from kernelgate.bench.build import library
+from kernelgate.bench.build.build import build_tree
+from kernelgate.bench.build.library import Library
 
 ROOT = Path(__file__).parent.parent
 

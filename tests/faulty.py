@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from bench import library
-from bench.library import Library
+from kernelgate.bench.build import library
+from kernelgate.bench.build.library import Library
 
 SCHEMA = "forward_out(Tensor q, Tensor k, Tensor v, Tensor(a!) out, float scale, bool causal) -> ()"
 SOURCE = r"""

@@ -1,4 +1,4 @@
-"""Data flows one way: `bench` measures, `ci` judges; what each may import is a rule, not a habit."""
+"""Data flows one way: `bench` measures, `ci` judges; what each package may import is a rule, not a habit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -14,49 +16,171 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-CI_MODULES = sorted(f"ci.{path.stem}" for path in (ROOT / "ci").glob("*.py") if path.stem != "__init__")
-HEAVY = ("torch", "triton", "pynvml", "github")
-TALK_TO_GITHUB = {f"ci.{name}" for name in ("admit", "baseline", "command", "fetch", "github", "plan", "posting")}
+
+ANYWHERE = {"bench", "bench.errors", "bench.hardware", "bench.record", "bench.record_v1"}
+"""Plain data and errors: every package may use them, and of `bench` they are what crosses to `ci`, …"""
+CROSSING = ANYWHERE | {"bench.explain", "bench.explain.metrics", "bench.explain.ncu_reader"}
+"""… with the profiler's counters and the reader of its reports."""
+
+MAY_IMPORT = {
+    "bench.system": (),
+    "bench.build": ("bench.system",),
+    "bench.kernel": ("bench.system", "bench.build"),
+    "bench.check": ("bench.system", "bench.build", "bench.kernel"),
+    "bench.timing": ("bench.system", "bench.build", "bench.kernel"),
+    "bench.explain": ("bench.system", "bench.build", "bench.kernel"),
+    "bench": ("bench",),
+    "ci.document": (),
+    "ci.judge": ("ci.document",),
+    "ci.explain": ("ci.document",),
+    "ci.report": ("ci.document", "ci.judge", "ci.explain"),
+    "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
+    "ci": ("ci", "bench"),
+}
+"""Each package, and those that it may import beside itself."""
+
+HEAVY = {"torch", "triton", "pynvml"}
+GITHUB = {"github", "requests"}
 
 
-def imports(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
+@cache
+def modules() -> dict[str, Path]:
+    """Every module by its name below `kernelgate`."""
+    found = {}
+    for top in ("bench", "ci"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "bench").glob("*.py")), ids=lambda path: path.name)
-def test_bench_never_imports_ci(path: Path) -> None:
-    assert not {name for name in imports(path) if name.split(".")[0] == "ci"}
+def package(module: str) -> str:
+    """The longest prefix that has a rule; a file directly in `bench` or `ci` belongs to that."""
+    return max((known for known in MAY_IMPORT if module == known or module.startswith(f"{known}.")), key=len)
 
 
-@pytest.mark.parametrize("module", CI_MODULES)
-def test_ci_imports_nothing_of_a_gpu(module: str) -> None:
-    """In a fresh interpreter, importing the module loads neither torch nor a GPU library, nor, mostly, PyGithub."""
-    heavy = tuple(name for name in HEAVY if not (name == "github" and module in TALK_TO_GITHUB))
-    code = f"import sys, {module}; print(*(name for name in {heavy!r} if name in sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert loaded.stdout.split() == []
+@cache
+def imports(module: str, at_start: bool = False) -> frozenset[str]:
+    """The full names that a module imports; with `at_start` those alone that importing it loads."""
+    tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+    return frozenset(name for node in _statements(tree, at_start) for name in _names(node))
+
+
+def _statements(tree: ast.AST, at_start: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        inside_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for_types_alone = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if not (at_start and (inside_function or for_types_alone)):
+            yield node
+            yield from _statements(node, at_start)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+            whole = f"{node.module}.{alias.name}"
+            yield whole if whole.removeprefix("kernelgate.") in modules() else node.module
+
+
+def ours(names: frozenset[str]) -> set[str]:
+    return {name.removeprefix("kernelgate.") for name in names if name.startswith("kernelgate.")}
+
+
+@cache
+def loaded(module: str) -> frozenset[str]:
+    """The outside packages that importing the module loads, through whatever it imports of ours."""
+    seen: set[str] = set()
+    waiting, outside = [module], set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in modules():
+            continue
+        seen.add(name)
+        at_start = imports(name, at_start=True)
+        outside |= {found.split(".")[0] for found in at_start if not found.startswith("kernelgate")}
+        waiting += ours(at_start)
+    return frozenset(outside)
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_imports_follow_the_flow(module: str) -> None:
+    home = package(module)
+    crossing = CROSSING if home.startswith("ci") else ANYWHERE
+    allowed = (home, *MAY_IMPORT[home])
+    against = {
+        name
+        for name in ours(imports(module))
+        if name not in crossing and package(name) not in allowed and name.split(".")[0] not in MAY_IMPORT[home]
+    }
+    assert against == set()
+
+
+def test_no_imports_in_a_circle() -> None:
+    """At import time; a package that needs another later imports it in the function that does."""
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " → ".join([*path, module])
+        if module not in done:
+            for name in ours(imports(module, at_start=True)) & modules().keys():
+                visit(name, (*path, module))
+            done.add(module)
+
+    for module in modules():
+        visit(module, ())
+
+
+@pytest.mark.parametrize("module", sorted(name for name in modules() if name.startswith("ci")))
+def test_judging_loads_nothing_of_a_gpu_and_only_the_bot_loads_github(module: str) -> None:
+    unwanted = HEAVY if package(module) == "ci.github" else HEAVY | GITHUB
+    assert loaded(module) & unwanted == set()
+
+
+def test_the_rule_sees_what_is_loaded() -> None:
+    """The test above would pass on a reader of imports that found none."""
+    assert "torch" in loaded("bench.timing.worker")
+    assert "github" in loaded("ci.github.client")
+    assert "numpy" in loaded("ci.judge.verdict")
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = "import sys, ci.cli; ci.cli.run(['--help']); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    modules = set(loaded.stdout.split())
-    assert "click" in modules
-    assert not modules & {"torch", "scipy", "numpy", "jinja2", "pydantic", "rich"}
+    code = "import sys, kernelgate.ci.cli as c; c.run(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    found = set(done.stdout.split())
+    assert "click" in found
+    assert not found & {"torch", "scipy", "numpy", "jinja2", "pydantic", "rich"}
 
 
-def test_the_plan_of_the_house_names_every_workflow_and_module() -> None:
+def test_no_class_name_stands_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for module, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_every_package_is_installed() -> None:
+    listed = re.findall(r'^    "(kernelgate[\w.]*)",$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    packages = {f"kernelgate.{name}" for name, path in modules().items() if path.name == "__init__.py"}
+    assert set(listed) == packages | {"kernelgate"}
+
+
+def test_the_page_names_every_package_and_workflow() -> None:
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     workflows = {path.name for path in (ROOT / ".github/workflows").glob("*.yml")}
-    modules = {path.stem for room in ("bench", "ci") for path in (ROOT / room).glob("*.py") if path.stem != "__init__"}
     assert {name for name in workflows if f"`{name}`" not in page} == set()
-    assert {name for name in modules if f"`{name}`" not in page} == set()
+    for name in MAY_IMPORT:
+        assert f"`{name.replace('.', '/')}/`" in page, name
+
+
+def test_what_the_page_names_exists() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:bench|ci|csrc|docs|tests|benchmarks|\.ci|\.github)/[\w./-]*)`", page))
+    assert len(named) > 20
+    assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
 def requirements(names: list[str]) -> set[str]:
@@ -79,8 +203,10 @@ class Absent:
         if name.partition(".")[0] in {absent!r}:
             raise ModuleNotFoundError(name + " is not among the judge's packages")
 sys.meta_path.insert(0, Absent())
-import ci.admit, ci.baseline, ci.command, ci.fetch, ci.plan, ci.posting, ci.review
-from ci.cli import run
+import importlib
+for name in {bot!r}:
+    importlib.import_module("kernelgate." + name)
+from kernelgate.ci.cli import run
 sys.exit(run({words!r}))
 """
 
@@ -92,10 +218,11 @@ def test_the_judges_packages_are_enough(words: list[str], tmp_path: Path) -> Non
     kept = requirements(listed.split())
     owners = metadata.packages_distributions()
     absent = {module for module, of in owners.items() if not kept & {canonicalize_name(name) for name in of}}
-    absent -= {"bench", "ci"}
+    absent -= {"kernelgate"}
     assert {"torch", "pynvml", "ncu_report", "pytest", "mypy"} <= absent
     file = "README.md" if words == ["template"] else "tests/data/duels/slower_5pct.json"
     called = [words[0], file, *(word.format(out=tmp_path / "out") for word in words[1:])]
-    code = WITHOUT.format(absent=absent, words=called)
+    bot = [name for name in modules() if name.startswith("ci.github.")]
+    code = WITHOUT.format(absent=absent, bot=bot, words=called)
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == ({"report": 0, "compare": 1, "template": 1}[words[0]], "")

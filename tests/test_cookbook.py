@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
-from bench.nsight import PERMISSION
-from ci import advice, cli
-from ci.bottleneck import Bottleneck
+from kernelgate.bench.explain.nsight import PERMISSION
+from kernelgate.ci import cli
+from kernelgate.ci.explain import recommend
+from kernelgate.ci.explain.bottleneck import Bottleneck
 
 ROOT = Path(__file__).parent.parent
 COOKBOOK = ROOT / "docs" / "CUDA_COOKBOOK.md"
@@ -54,7 +55,7 @@ def test_no_link_is_dead() -> None:
 
 @pytest.mark.parametrize("bottleneck", Bottleneck)
 def test_each_recommendation_links_to_its_section(bottleneck: Bottleneck) -> None:
-    path, _, fragment = advice.link(advice.ANCHORS[bottleneck]).partition("#")
+    path, _, fragment = recommend.link(recommend.ANCHORS[bottleneck]).partition("#")
     assert ROOT / path == COOKBOOK
     assert fragment in anchors(COOKBOOK)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import build, targets
+from kernelgate.bench.build import archs, build
 
 ROOT = Path(__file__).parent.parent
 OURS = Path(sysconfig.get_path("purelib"))
@@ -99,7 +99,7 @@ def test_editable_install_compiles_nothing(
     assert installed.returncode == 0, installed.stdout + installed.stderr
     assert not (tmp_path / "cache").exists()
     assert not list(checkout.rglob("*.so"))
-    imported = run(python, "import bench; print(bench.__file__); import fa_s512", tmp_path)
+    imported = run(python, "import kernelgate.bench as b; print(b.__file__); import fa_s512", tmp_path)
     assert Path(imported.stdout.strip()).is_relative_to(checkout)
     assert "ImportError: fa_s512 is not compiled" in imported.stderr
 
@@ -119,7 +119,7 @@ def test_failed_compile_ends_the_install_with_its_first_error(
     checkout: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     (checkout / "csrc" / "fa_s512.h").write_text("#error broken on purpose\n", encoding="utf-8")
-    refused = pip(str(checkout), **{build.CACHE: str(tmp_path / "cache"), targets.ARCH_LIST: ""})
+    refused = pip(str(checkout), **{build.CACHE: str(tmp_path / "cache"), archs.ARCH_LIST: ""})
     assert refused.returncode == 1
     assert "error: the working tree does not compile" in refused.stdout + refused.stderr
     assert "csrc/fa_s512.h:1: error: " in refused.stdout + refused.stderr
@@ -132,4 +132,4 @@ def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Pa
         held = {name.partition("/")[2] for name in archive.getnames()}
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc").glob("*.*") if path.suffix != ".so"}
     assert sources <= held
-    assert {"setup.py", "pyproject.toml", "LICENSE", "bench/build.py", "csrc/fa_s512/__init__.py"} <= held
+    assert {"setup.py", "pyproject.toml", "LICENSE", "bench/build/build.py", "csrc/fa_s512/__init__.py"} <= held

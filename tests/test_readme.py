@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import record
-from ci import cli, policy, render
-from ci.report import judged_report
+from kernelgate.bench import record
+from kernelgate.ci import cli
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import policy
+from kernelgate.ci.report.build import judged_report
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

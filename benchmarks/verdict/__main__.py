@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 import numpy as np
 
-from bench.progress import Advance, track
 from benchmarks.verdict import scenarios
 from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
 from benchmarks.verdict.rules import POLICY, Duel, record, say
 from benchmarks.verdict.scenarios import LAUNCHES, SETS, SPOILERS, Generator
-from ci.verdict import Direction, decided
+from kernelgate.bench.system.progress import Advance, track
+from kernelgate.ci.judge.verdict import Direction, decided
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = ROOT / "docs" / "statistics.md"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.record import Case, Launch, RunRecord
-from ci import stats
-from ci.policy import Policy
-from ci.stats import Array
-from ci.verdict import Direction, Outcome, judge
+from kernelgate.bench.record import Case, Launch, RunRecord
+from kernelgate.ci.judge import stats
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.verdict import Direction, Outcome, judge
 
 POLICY = Policy()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.verdict.rules import Duel
-from ci.stats import Array
+from kernelgate.ci.judge.stats import Array
 
 TRACES = Path(__file__).parent.parent.parent / "tests" / "data" / "h200_traces.npz"
 SETS = ("quiet_fma", "quiet_copy", "contended_fma", "contended_copy")

@@ -16,7 +16,7 @@ def refused(*_: object) -> Any:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """Puts the driver under `bench.nvml`. `changes` replace its functions; `refused` is what it does not offer."""
+    """Puts the driver under system/nvml.py. `changes` replace its functions; `refused` is what it does not offer."""
     clocks = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
     functions = {
         "nvmlInit": lambda: None,
@@ -37,4 +37,4 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     unknown = changes.keys() - functions.keys()
     assert not unknown, unknown
     constants = {name: getattr(pynvml, name) for name in NAMES}
-    monkeypatch.setattr("bench.nvml.pynvml", SimpleNamespace(**constants, **{**functions, **changes}))
+    monkeypatch.setattr("kernelgate.bench.system.nvml.pynvml", SimpleNamespace(**constants, **{**functions, **changes}))

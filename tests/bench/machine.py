@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench import environment, record
+from kernelgate.bench import record
+from kernelgate.bench.system import environment
 
 CPU = record.Environment(device=environment.cpu(Path("/")), host="here")

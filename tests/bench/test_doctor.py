@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import driver
 import pytest
 
-from bench import doctor, record
-from bench.doctor import Check, Level
-from bench.errors import KernelgateError, NoDeviceError
-from bench.nvml import Reading
+from kernelgate.bench import doctor, record
+from kernelgate.bench.doctor import Level, MachineCheck
+from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.system.nvml import Reading
+from tests.bench import driver
 
 ROOT = Path(__file__).parents[2]
 GPU = doctor.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30), 2040, True, (), 0)
@@ -53,7 +53,7 @@ def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.doctor.shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("kernelgate.bench.doctor.shutil.which", lambda name: f"/usr/bin/{name}")
     checks = doctor.gpu_checks(GPU, tmp_path)
     assert {check.level for check in checks} == {Level.PASSED}
     assert all(check.mend is None for check in checks)
@@ -86,7 +86,7 @@ def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_what_is_not_fit_says_how_to_mend_it(check: Check, level: Level, found: str, mend: str) -> None:
+def test_what_is_not_fit_says_how_to_mend_it(check: MachineCheck, level: Level, found: str, mend: str) -> None:
     assert check.level is level
     assert found in check.found
     assert check.mend is not None
@@ -113,13 +113,13 @@ def test_what_is_not_fit_says_how_to_mend_it(check: Check, level: Level, found: 
         doctor.torch_check(record.Environment(torch="2.13.0+cpu"), False),
     ],
 )
-def test_what_is_fit_passes(check: Check) -> None:
+def test_what_is_fit_passes(check: MachineCheck) -> None:
     assert check.level is Level.PASSED
     assert check.mend is None
 
 
 def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.doctor.shutil.which", lambda _: None)
+    monkeypatch.setattr("kernelgate.bench.doctor.shutil.which", lambda _: None)
     assert doctor.ncu_check(tmp_path).level is Level.WARNING
     (tmp_path / "opt/nvidia/nsight-compute/2025.3").mkdir(parents=True)
     (tmp_path / "opt/nvidia/nsight-compute/2025.3/ncu").touch()
@@ -157,7 +157,7 @@ def test_stolen_time_is_a_share_of_all_time() -> None:
 
 
 def test_warnings_are_fit_and_failures_are_not() -> None:
-    passed, warning, failed = (Check(level.value, level, "found", "mend it") for level in Level)
+    passed, warning, failed = (MachineCheck(level.value, level, "found", "mend it") for level in Level)
     assert doctor.fit([passed, warning])
     assert not doctor.fit([failed, passed, warning])
     said = doctor.report([failed, passed, warning])
@@ -167,7 +167,7 @@ def test_warnings_are_fit_and_failures_are_not() -> None:
 
 
 def test_the_verb_on_this_machine_without_a_gpu() -> None:
-    command = [sys.executable, "-m", "ci.cli", "doctor"]
+    command = [sys.executable, "-m", "kernelgate.ci.cli", "doctor"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == (
         0 if done.stdout.rstrip().endswith("fit to measure.") and "Not fit" not in done.stdout else 1

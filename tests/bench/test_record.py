@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import record
-from bench.errors import RecordError
+from kernelgate.bench import record
+from kernelgate.bench.errors import RecordError
 
 MINIMAL = {
     "schema": "kernelgate.run/1",
@@ -90,7 +90,7 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
     def full_disk(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bench.record.os.fsync", full_disk)
+    monkeypatch.setattr("kernelgate.bench.record.os.fsync", full_disk)
     with pytest.raises(OSError, match="No space left"):
         record.write(old.model_copy(update={"notes": ("new",)}), path)
     assert record.read(path) == old
@@ -99,4 +99,4 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
 
 def test_the_published_schema_is_current() -> None:
     published = json.loads(Path("docs/run-record.schema.json").read_text(encoding="utf-8"))
-    assert published == record.json_schema(), "renew it: python -m bench.record > docs/run-record.schema.json"
+    assert published == record.json_schema(), "renew it: see CONTRIBUTING.md"

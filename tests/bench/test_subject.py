@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import subject
-from bench.library import Library, Manifest
+from kernelgate.bench import subject
+from kernelgate.bench.build.library import Library, Manifest
 
 
 def library(sha: str | None) -> Library:

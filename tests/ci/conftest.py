@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
-from fakes.github_server import FakeGitHub
 
-from ci.actions import Step
-from ci.github import connect
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.client import connect
+from tests.ci.desk import Desk
+from tests.fakes.github_server import FakeGitHub
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fakes.github_server import FakeGitHub
-
-from ci.github import Bot
+from kernelgate.ci.github.client import Bot
+from tests.fakes.github_server import FakeGitHub
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.record import Case, Device, Environment, Launch, Order, RunRecord, Telemetry
+from kernelgate.bench.record import Case, Device, Environment, Launch, Order, RunRecord, Telemetry
 
 DATA = Path(__file__).parent.parent / "data"
 

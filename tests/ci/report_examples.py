@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.record import (
+from kernelgate.bench.record import (
     Build,
     Case,
     Device,
@@ -23,10 +23,10 @@ from bench.record import (
     Tolerance,
     Work,
 )
-from ci.policy import Gates
-from ci.report import Failure, Fault, failure_report, report
-from ci.verdict import CaseVerdict, Direction, Finding, LaunchChange, Outcome, RecordVerdict
-from ci.view import Report
+from kernelgate.ci.document.model import Report
+from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, LaunchChange, Outcome, RecordVerdict
+from kernelgate.ci.report.build import Failure, Fault, failure_report, report
 
 BASE_SHA = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
 HEAD_SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9001122334"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import record
-from bench.record import RunRecord
-from ci import policy
-from ci.policy import Policy
-from ci.verdict import CaseVerdict, Direction, Outcome, exit_code, judge
+from kernelgate.bench import record
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, exit_code, judge
 
 ROOT = Path(__file__).parent.parent.parent
 TARGET = "s512_b32_h8_d64_fp16"

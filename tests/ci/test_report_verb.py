@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_examples import EXAMPLES
 
-from bench import record
-from ci.cli import run
-from ci.render import MARKER
+from kernelgate.bench import record
+from kernelgate.ci.cli import run
+from kernelgate.ci.document.render import MARKER
+from tests.ci.report_examples import EXAMPLES
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from attention import LIMITS, error_ratio, guarded, inputs, only_inner_written, reference
+
+from tests.attention import LIMITS, error_ratio, guarded, inputs, only_inner_written, reference
 
 ROOT = Path(__file__).parent.parent.parent
 CSRC = ROOT / "csrc"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from attention import LIMITS, error_ratio, guarded, inputs, only_inner_written, reference
 from torch import Tensor
+
+from tests.attention import LIMITS, error_ratio, guarded, inputs, only_inner_written, reference
 
 SEQS = (1, 2, 4, 63, 64, 65, 127, 128, 192, 256, 513)
 DTYPES = tuple(LIMITS)

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import torch
-from attention import error_ratio, inputs, reference
 
-from bench import library
-from bench.build import build_tree
+from kernelgate.bench.build import library
+from kernelgate.bench.build.build import build_tree
+from tests.attention import error_ratio, inputs, reference
 
 ROOT = Path(__file__).parent.parent.parent
 

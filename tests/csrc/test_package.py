@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 import torch
-from attention import error_ratio, inputs, reference
 
-from bench.build import build_tree, export
+from kernelgate.bench.build.build import build_tree, export
+from tests.attention import error_ratio, inputs, reference
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import faulty
 import pytest
 
-from bench import duel, environment, record, suite
-from bench.duel import Plan
-from bench.library import Library
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.kernel import suite
+from kernelgate.bench.system import environment
+from kernelgate.bench.timing import paired
+from kernelgate.bench.timing.paired import PairedPlan
+from tests import faulty
 
 pytestmark = pytest.mark.gpu
 
-CASE = suite.Case(512, 16, 8, "fp16")
+CASE = suite.SuiteCase(512, 16, 8, "fp16")
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +25,8 @@ def machine() -> record.Environment:
 
 
 def run(base: Library, head: Library, machine: record.Environment, path: Path) -> record.RunRecord:
-    plan = Plan(base=base, head=head, cases=(CASE,), environment=machine, seed=5, launches=1, rounds=60)
-    return duel.run(plan, record.RunRecord(), path / "run.json")
+    plan = PairedPlan(base=base, head=head, cases=(CASE,), environment=machine, seed=5, launches=1, rounds=60)
+    return paired.run(plan, record.RunRecord(), path / "run.json")
 
 
 def test_a_launch_has_samples_graphs_outputs_and_telemetry(
@@ -65,8 +68,8 @@ def test_a_kernel_that_cannot_be_captured_is_timed_without_a_graph(
 def test_a_context_that_dies_is_one_sentence(
     kernel_library: Library, machine: record.Environment, tmp_path: Path
 ) -> None:
-    causal = suite.Case(512, 2, 8, "fp16", causal=True)
+    causal = suite.SuiteCase(512, 2, 8, "fp16", causal=True)
     head = faulty.build(tmp_path / "head", "gpu_asserts", "asserts_if_causal")
-    plan = Plan(base=kernel_library, head=head, cases=(causal,), environment=machine, seed=5, launches=1)
-    with pytest.raises(duel.LaunchError, match="while calling head for the first time on"):
-        duel.run(plan, record.RunRecord(), tmp_path / "run.json")
+    plan = PairedPlan(base=kernel_library, head=head, cases=(causal,), environment=machine, seed=5, launches=1)
+    with pytest.raises(paired.LaunchError, match="while calling head for the first time on"):
+        paired.run(plan, record.RunRecord(), tmp_path / "run.json")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import faulty
 import pytest
 
-from bench import environment, fuzz, record
-from bench.library import Library
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.check import fuzz
+from kernelgate.bench.system import environment
+from tests import faulty
 
 pytestmark = pytest.mark.gpu
 

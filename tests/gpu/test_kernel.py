@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from attention import error_ratio, guarded, inputs, only_inner_written, reference
 from torch import Tensor
 
-from bench import library
-from bench.build import build_tree
+from kernelgate.bench.build import library
+from kernelgate.bench.build.build import build_tree
+from tests.attention import error_ratio, guarded, inputs, only_inner_written, reference
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import build, nsight, suite, targets
-from bench.verbs import Sides
+from kernelgate.bench.build import archs, build
+from kernelgate.bench.build.library import Sides
+from kernelgate.bench.explain import nsight
+from kernelgate.bench.kernel import suite
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.gpu
 def test_both_sides_have_every_figure_of_the_comment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     library = build.build_tree(ROOT)
-    options = nsight.Options(tmp_path, targets.only_gpu())
+    options = nsight.Options(tmp_path, archs.only_gpu())
     done = nsight.profile(Sides(library, library), [suite.TARGET.id], options)
     assert done.failures == ()
     assert [one.side for one in done.profiles] == ["base", "head"]

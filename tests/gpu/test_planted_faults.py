@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import sanitize, targets
-from bench.toolchain import find
+from kernelgate.bench.build import archs
+from kernelgate.bench.build.toolchain import find
+from kernelgate.bench.check import sanitize
 
 KERNELS = Path(__file__).parent / "kernels" / "sanitize"
 
@@ -27,7 +28,7 @@ def test_planted_faults_are_caught(tool: str, tmp_path: Path) -> None:
     cuda = find().cuda
     assert cuda is not None
     program = tmp_path / name
-    target = targets.sm(targets.only_gpu())
+    target = archs.sm(archs.only_gpu())
     words = [cuda.nvcc, "-arch", target, "-lineinfo", "-std=c++17", "-o", program, KERNELS / f"{name}.cu"]
     subprocess.run(words, check=True)
     found = sanitize.program(sanitize.find_sanitizer(), tool, [program])

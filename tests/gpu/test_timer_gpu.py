@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench import timer
-from bench.timer import CudaTimer, Interval
+from kernelgate.bench.timing import timer
+from kernelgate.bench.timing.timer import CudaTimer, Interval
 
 pytestmark = pytest.mark.gpu
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from language import Language
+
+from tests.workflows.language import Language
 
 
 @pytest.fixture(scope="session")

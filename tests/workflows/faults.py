@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from documents import Workflow, steps, texts
 
-from ci.cli import cli
-from ci.github import MOST_WAIT_S
+from kernelgate.ci.cli import cli
+from kernelgate.ci.github.client import MOST_WAIT_S
+from tests.workflows.documents import Workflow, steps, texts
 
 CALLED = "kernelgate/kernelgate/.github/workflows/"
 PINNED = re.compile(r"uses: (?P<action>[\w.-]+/[\w./-]+)@(?P<sha>[0-9a-f]{40}) # (?P<version>v\d+\.\d+\.\d+)$")

@@ -20,11 +20,17 @@ from unittest.mock import MagicMock
 # ruff: noqa: E402 - so it is left out before anything imports it
 sys.modules |= {name: MagicMock() for name in ("torch", "torch.nn", "torch.nn.attention", "torch.nn.functional")}
 
-from bench import doctor, duel, environment, fuzz, nsight, progress, record, reports, suite, targets, verbs
-from bench.library import Library
-from bench.nsight import Options
-from bench.tolerance import TOLERANCES
-from ci import cli
+from kernelgate.bench import doctor, record
+from kernelgate.bench.build import archs
+from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.check import fuzz
+from kernelgate.bench.explain import ncu_reader, nsight
+from kernelgate.bench.explain.nsight import Options
+from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel.tolerance import TOLERANCES
+from kernelgate.bench.system import environment, progress
+from kernelgate.bench.timing import paired
+from kernelgate.ci import cli
 
 GPU_IS = os.environ.get("GPU_IS")
 SLOWER = 1.05
@@ -48,20 +54,20 @@ def main() -> None:
     """The verb that the command line names, on the made-up card."""
     doctor.examine = lambda **_: (health(),)
     environment.describe = lambda: MACHINE
-    targets.only_gpu = lambda: (8, 9)
+    archs.only_gpu = lambda: (8, 9)
     # One case, so that a test of the workflows judges in a second.
     suite.SUITES["pr"] = (suite.TARGET,)
     fuzz.run = fuzzed
-    duel.run = timed
+    paired.run = timed
     nsight.find_ncu = lambda: Path("ncu")
     nsight.profile = profiled
     cli.main()
 
 
-def health() -> doctor.Check:
+def health() -> doctor.MachineCheck:
     if GPU_IS == "lost":
-        return doctor.Check("GPU", doctor.Level.FAILED, "the driver does not answer", "restart the machine")
-    return doctor.Check("GPU", doctor.Level.PASSED, f"{MACHINE.device.name}, made up")
+        return doctor.MachineCheck("GPU", doctor.Level.FAILED, "the driver does not answer", "restart the machine")
+    return doctor.MachineCheck("GPU", doctor.Level.PASSED, f"{MACHINE.device.name}, made up")
 
 
 def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = ()) -> record.Fuzz:
@@ -88,7 +94,7 @@ def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = (
     )
 
 
-def timed(plan: duel.Plan, skeleton: record.RunRecord, path: Path, *_: object) -> record.RunRecord:
+def timed(plan: paired.PairedPlan, skeleton: record.RunRecord, path: Path, *_: object) -> record.RunRecord:
     """Every launch of every case, with 0.2% of scatter."""
     draw = random.Random(7)
     cases = tuple(
@@ -100,13 +106,13 @@ def timed(plan: duel.Plan, skeleton: record.RunRecord, path: Path, *_: object) -
         )
         for case in plan.cases
     )
-    parts = {"environment": plan.environment, "build": duel.builds(plan), "cases": cases}
+    parts = {"environment": plan.environment, "build": paired.builds(plan), "cases": cases}
     done = skeleton.model_copy(update=parts)
     record.write(done, path)
     return done
 
 
-def launch(plan: duel.Plan, draw: random.Random) -> record.Launch:
+def launch(plan: paired.PairedPlan, draw: random.Random) -> record.Launch:
     centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(plan.base, plan.head) else 1.0), "oracle": 330.0}
     if plan.base is None:
         del centres["base"]
@@ -122,13 +128,15 @@ def launch(plan: duel.Plan, draw: random.Random) -> record.Launch:
 PROFILE = nsight.profile
 
 
-def profiled(sides: verbs.Sides, cases: Sequence[str], options: Options) -> nsight.Outcome:
+def profiled(sides: Sides, cases: Sequence[str], options: Options) -> nsight.ProfilingResult:
     """Nsight Compute is the only thing that is not run: each side's report is one that it wrote on another day."""
 
     def side(_: Path, __: Library, side: record.Side, case: str, options: Options) -> record.Profile:
         report = options.out / f"{case}.{side}.ncu-rep"
         report.write_bytes(unpacked(AFTER if side == "head" and differ(sides.base, sides.head) else BEFORE))
-        return record.Profile(case=case, side=side, metrics=dict(reports.read(report)[0].figures), report=report.name)
+        return record.Profile(
+            case=case, side=side, metrics=dict(ncu_reader.read(report)[0].figures), report=report.name
+        )
 
     nsight.profile_side = side
     return PROFILE(sides, cases, options)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import node
+from tests.workflows import node
 
 HERE = Path(__file__).parent
 

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from documents import ROOT
-from language import Language
-from repository import Change, Repository, open_pull
-from runner import HOME_REPOSITORY, Platform, Run
-
 from tests.fakes.github_server import FakeGitHub, Json, Pull, event
+from tests.workflows.documents import ROOT
+from tests.workflows.language import Language
+from tests.workflows.repository import Change, Repository, open_pull
+from tests.workflows.runner import HOME_REPOSITORY, Platform, Run
 
 HEADER = "csrc/fa_s512_tile.h"
 DESCRIPTION = """## Intent and hypothesis

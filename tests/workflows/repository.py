@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from documents import ROOT
-
 from tests.fakes.github_server import FakeGitHub, Json, Pull, event
+from tests.workflows.documents import ROOT
 
 AUTHOR = {
     **{

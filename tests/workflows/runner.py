@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from documents import Workflow
-from language import Language
 
 from tests.fakes.github_server import FakeGitHub, Json
+from tests.workflows.documents import Workflow
+from tests.workflows.language import Language
 
 HOME_REPOSITORY = "kernelgate/kernelgate"
 GUARDED = "kernelgate/kernelgate/.github/workflows/measure.yml@main"
@@ -505,7 +505,7 @@ class Job:
         if not self.hosted and self.platform.gpu_verbs:
             verbs = "|".join(sorted(self.platform.stood_in))
             stand_in.append(f'case "$1" in {verbs}) exec {sys.executable} -P {self.platform.gpu_verbs} "$@";; esac')
-        _script(folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m ci.cli "$@"'])
+        _script(folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m kernelgate.ci.cli "$@"'])
         packages = checkout / "tests/workflows/node_modules"
         packages.mkdir()
         for package in (Path(__file__).parent / "node_modules").glob("[!.]*"):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from language import Language
-from project import DESCRIPTION, HEADER, Project, hosted, touch_kernel
-from runner import HOME_REPOSITORY, Run
 
 from tests.fakes.github_server import Json, Pull, event
+from tests.workflows.language import Language
+from tests.workflows.project import DESCRIPTION, HEADER, Project, hosted, touch_kernel
+from tests.workflows.runner import HOME_REPOSITORY, Run
 
 EVERY = ("lint", "types", "test", "template", "compile")
 
@@ -49,7 +49,7 @@ def checks(tmp_path: Path, kept: Path, language: Language) -> Iterator[Checks]:
             "KERNELGATE_CACHE": str(kept / "libraries"),
             "MYPY_CACHE_DIR": str(kept / "mypy"),
             # One file of quick tests stands for all: these run this one again, which would never end.
-            "PYTEST_ADDOPTS": "tests/ci/test_words.py",
+            "PYTEST_ADDOPTS": "tests/ci/document/test_formatting.py",
         }
         yield Checks(project)
 
@@ -125,7 +125,7 @@ def test_a_wrong_type_is_refused(checks: Checks) -> None:
 
 def test_a_failing_test_is_refused(checks: Checks) -> None:
     def break_words(tree: Path) -> None:
-        words = tree / "ci/words.py"
+        words = tree / "ci/document/formatting.py"
         words.write_text(words.read_text("utf-8").replace('"ms"', '"m"'), "utf-8")
 
-    assert "tests/ci/test_words.py" in checks.refused(checks.project.pull(break_words), "test")
+    assert "tests/ci/document/test_formatting.py" in checks.refused(checks.project.pull(break_words), "test")

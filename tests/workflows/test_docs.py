@@ -7,12 +7,13 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import faults
 import pytest
-from documents import ROOT, Workflow, workflows
-from faults import CALLED
-from language import Language
-from test_workflows import ZIZMOR, tool
+
+from tests.workflows import faults
+from tests.workflows.documents import ROOT, Workflow, workflows
+from tests.workflows.faults import CALLED
+from tests.workflows.language import Language
+from tests.workflows.test_workflows import ZIZMOR, tool
 
 SECURITY, INSTALL, RUNNER = (
     (ROOT / "docs" / name).read_text("utf-8") for name in ("security.md", "install.md", "runner.md")
@@ -109,7 +110,7 @@ def test_the_files_that_the_install_page_names_exist() -> None:
     named = set(
         re.findall(r"(?<![\w/.])(?:\.\./kernelgate/)?((?:\.github|\.ci|bench|csrc|docs|tests)/[\w./-]*)", INSTALL)
     )
-    assert {"docs/caller/", "bench/library.py"} <= named
+    assert {"docs/caller/", "bench/build/library.py"} <= named
     assert not [file for file in named if not (ROOT / file).exists()]
 
 

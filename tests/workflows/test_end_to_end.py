@@ -12,13 +12,22 @@ from pathlib import Path
 
 import pytest
 import yaml
-from documents import workflows
-from language import Language
-from project import DESCRIPTION, HEADER, Project, break_kernel, call_kernelgate, edit_docs, hosted, touch_kernel
-from repository import Change
-from runner import HOME_REPOSITORY
 
 from tests.fakes.github_server import Json
+from tests.workflows.documents import workflows
+from tests.workflows.language import Language
+from tests.workflows.project import (
+    DESCRIPTION,
+    HEADER,
+    Project,
+    break_kernel,
+    call_kernelgate,
+    edit_docs,
+    hosted,
+    touch_kernel,
+)
+from tests.workflows.repository import Change
+from tests.workflows.runner import HOME_REPOSITORY
 
 STRANGER = "stranger/kernelgate"
 WORKFLOW = ".github/workflows/measure-pull-request.yml"

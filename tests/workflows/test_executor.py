@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import requests
 import yaml
-from documents import Workflow
-from language import Language
-from repository import Repository
-from runner import HOME_REPOSITORY, Platform, Run, starts
 
 from tests.fakes.github_server import FakeGitHub, event
+from tests.workflows.documents import Workflow
+from tests.workflows.language import Language
+from tests.workflows.repository import Repository
+from tests.workflows.runner import HOME_REPOSITORY, Platform, Run, starts
 
 Steps = list[dict[str, Any]]
 CHECKOUT = {"uses": "actions/checkout@v7", "with": {"persist-credentials": False}}

@@ -14,16 +14,17 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-import gh
 import pytest
-from documents import ROOT, workflows
 from markdown_it import MarkdownIt
-from repository import AUTHOR, Change, Repository
-from runner import HOME_REPOSITORY
 
-from bench import library
-from ci import policy, template
-from ci.github import CHECK_NAME
+from kernelgate.bench.build import library
+from kernelgate.ci.github import description
+from kernelgate.ci.github.client import CHECK_NAME
+from kernelgate.ci.judge import policy
+from tests.workflows import gh
+from tests.workflows.documents import ROOT, workflows
+from tests.workflows.repository import AUTHOR, Change, Repository
+from tests.workflows.runner import HOME_REPOSITORY
 
 PAGE = (ROOT / "docs/install.md").read_text("utf-8")
 [PUBLISHED] = re.findall(r"gh repo fork (\S+)", PAGE)
@@ -193,7 +194,7 @@ def test_the_first_pull_request_is_one_that_the_bot_takes(done: Done) -> None:
     changed = git(done.tree, "diff", "--name-only", "origin/main", f"origin/{pull['head']}").split()
     assert [file.split("/")[0] for file in changed] == ["csrc"]
     rules = policy.load(ROOT / ".ci/kernelgate.toml").template
-    said = template.describe(pull["body"], rules, changed)
+    said = description.describe(pull["body"], rules, changed)
     assert said.excused is None
     assert not said.blocks
 

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from documents import ROOT
-from language import Language
-from project import Project, hosted, touch_kernel
-from runner import HOME_REPOSITORY, Run
 
-from bench import record, suite
-from ci import policy, render
-from ci.report import judged_report
-from ci.verdict import Outcome, judge
+from kernelgate.bench import record
+from kernelgate.bench.kernel import suite
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.verdict import Outcome, judge
+from kernelgate.ci.report.build import judged_report
+from tests.workflows.documents import ROOT
+from tests.workflows.language import Language
+from tests.workflows.project import Project, hosted, touch_kernel
+from tests.workflows.runner import HOME_REPOSITORY, Run
 
 MEASURE = "measure (l4) / measure"
 SHOWN = {

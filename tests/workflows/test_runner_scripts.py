@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import gh
 import pytest
-from documents import ROOT, workflows
+
+from tests.workflows import gh
+from tests.workflows.documents import ROOT, workflows
 
 SCRIPTS = ROOT / ".ci/runner"
 WORKFLOWS = workflows()

@@ -1,0 +1,229 @@
+"""Compiles one commit's kernel, once: libraries are kept under a hash of everything that decides what they will be.
+
+Needs no GPU. A machine without nvcc compiles the CPU path alone and says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from kernelgate.bench.build import archs, library, toolchain
+from kernelgate.bench.build.archs import ARCH_LIST, Capability, sm
+from kernelgate.bench.build.compiler_errors import STATUS, first_error
+from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library, Manifest
+from kernelgate.bench.build.recipe import COMPILER_VARIABLES, FOLDER, Recipe, Sources, read_sources, target_of
+from kernelgate.bench.build.toolchain import CUDA_PACKAGES, Toolchain
+from kernelgate.bench.errors import BuildError, CompileError, KernelgateError
+from kernelgate.bench.system import git, supervise
+from kernelgate.bench.system.progress import say, track
+from kernelgate.bench.system.supervise import LIMITS, TimeLimits
+
+CACHE = "KERNELGATE_CACHE"
+
+
+def build_commit(repo: Path, ref: str = "HEAD", *, limits: TimeLimits = LIMITS) -> Library:
+    """The library of the commit that `ref` names, compiled unless the cache holds it.
+
+    Raises CompileError where the sources do not compile, and another KernelgateError where that cannot be tried.
+    """
+    sha = git.resolve(repo, ref)
+    with git.worktree(repo, sha, FOLDER) as tree:
+        sources = read_sources(tree, f"commit {sha[:12]}")
+    return _build(sources, sha, limits=limits)
+
+
+def build_tree(tree: Path, *, namespace: str | None = None, limits: TimeLimits = LIMITS) -> Library:
+    """The library of a work tree as it stands; its sha is HEAD's where the kernel's sources are those of HEAD.
+
+    `namespace` is where torch.ops will have the operators; None takes one from the contents.
+    """
+    sources = read_sources(tree, str(tree))
+    return _build(sources, git.unchanged_head(tree, FOLDER), namespace=namespace, limits=limits)
+
+
+def describe(built: Library) -> str:
+    """Such as "a1b2c3d for sm_89, sm_90: compiled in 11.9 s"."""
+    manifest = built.manifest
+    how = f"{'cached, ' if built.cached else ''}compiled in {manifest.seconds:.1f} s"
+    return f"{_subject(manifest.sha, manifest.targets)}: {how}"
+
+
+def export(built: Library, folder: Path) -> Library:
+    """A copy of the library in `folder`, to be carried to the machine that measures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Renamed into place, because a process may have the old file mapped.
+    unfinished = folder / f".{LIBRARY}.{os.getpid()}"
+    shutil.copyfile(built.path, unfinished)
+    unfinished.replace(folder / LIBRARY)
+    _write_manifest(built.manifest, folder)
+    return replace(built, folder=folder)
+
+
+def cache_folder() -> Path:
+    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder."""
+    if chosen := os.environ.get(CACHE):
+        return Path(chosen).absolute()
+    caches = os.environ.get("XDG_CACHE_HOME")
+    return (Path(caches) if caches else Path.home() / ".cache") / "kernelgate"
+
+
+def _build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: TimeLimits) -> Library:
+    tools = toolchain.find()
+    chosen = _targets(sources, tools)
+    variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
+    recipe = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
+    entry = cache_folder() / recipe.key
+    found = _cached(entry)
+    if found is None:
+        with _locked(cache_folder() / "locks" / recipe.key):
+            found = _cached(entry) or _compile(recipe, entry, sha, limits)
+    return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
+
+
+def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
+    """TORCH_CUDA_ARCH_LIST to the letter; without it, what serves the L4 and the GPU at hand as far as possible."""
+    wanted = archs.parse(os.environ.get(ARCH_LIST, ""))
+    available = sources.target_units
+    if wanted and tools.cuda is None:
+        raise BuildError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: pip install {CUDA_PACKAGES}")
+    if wanted:
+        return archs.demanded(wanted, available)
+    if available and tools.cuda is None:
+        say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: pip install {CUDA_PACKAGES})")
+        return ()
+    gpus = sorted({archs.L4, *archs.gpus_at_hand()})
+    has = ", ".join(map(sm, available))
+    for major, minor in gpus:
+        if available and not archs.serving([(major, minor)], available):
+            say(f"no target of csrc/ runs on compute capability {major}.{minor}; it has: {has}")
+    return archs.serving(gpus, available)
+
+
+def _cached(entry: Path) -> Library | None:
+    """None for a damaged entry, too."""
+    try:
+        return library.read(entry)
+    except KernelgateError:
+        return None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock file until the block ends; waits for another process that holds it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise KernelgateError(
+            f"the cache cannot be written: {error.filename}: {error.strerror}; set {CACHE} to a folder that can be"
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another process compiles the same sources; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -> Library:
+    """Compiles into the cache. The caller holds the entry's lock."""
+    work = entry.parent / "building" / entry.name
+    log = entry.parent / "logs" / f"{entry.name}.log"
+    if entry.exists():
+        say(f"{entry} is damaged: compiling it again")
+    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
+    try:
+        _write_sources(recipe, work)
+        start = time.monotonic()
+        _run_ninja(recipe, work, log, sha, limits)
+        digest = hashlib.sha256((work / LIBRARY).read_bytes()).hexdigest()
+        manifest = Manifest(
+            namespace=recipe.namespace,
+            sha=None,
+            targets=tuple(map(sm, recipe.targets)),
+            key=recipe.key,
+            seconds=time.monotonic() - start,
+            sha256=digest,
+        )
+        _put_in_place(manifest, work, entry)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return Library(entry, manifest, cached=False)
+
+
+def _write_sources(recipe: Recipe, work: Path) -> None:
+    for path, contents in recipe.sources.files.items():
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+        (work / path).write_bytes(contents)
+    (work / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
+
+
+def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: TimeLimits) -> None:
+    """Returns when work/kernel.so is there. Raises CompileError, or BuildError past the time limit."""
+    start = time.monotonic()
+    unfinished = [*recipe.units, LIBRARY]
+    label = f"compile {_subject(sha, [*map(sm, recipe.targets)])}"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as file, track(label, len(unfinished)) as advance:
+
+        def on_line(line: str) -> None:
+            print(line, file=file, flush=True)
+            step = STATUS.match(line)
+            if step and step["step"] in unfinished:
+                unfinished.remove(step["step"])
+                advance(" ".join(unfinished))
+            elif line:
+                say(f"{time.monotonic() - start:6.1f} s  {line}")
+
+        def on_silence(seconds: float) -> None:
+            say(f"still compiling {' '.join(unfinished)}: silent for {seconds:.0f} s")
+
+        ninja = [recipe.toolchain.ninja]
+        try:
+            code = supervise.run(
+                ninja, cwd=work, env=_environment(), limits=limits, on_line=on_line, on_silence=on_silence
+            )
+        except TimeoutError:
+            raise BuildError(
+                f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
+                f"unfinished: {' '.join(unfinished)} (output so far: {log}); `build --time-limit` allows more"
+            ) from None
+    if code != 0:
+        error = first_error(log.read_text(encoding="utf-8"))
+        raise CompileError(_name(sha), target_of(error.source), error.text, log)
+
+
+def _name(sha: str | None) -> str:
+    return sha[:7] if sha else "the working tree"
+
+
+def _subject(sha: str | None, names: Sequence[str]) -> str:
+    return f"{_name(sha)} for {', '.join(names) or 'the CPU alone'}"
+
+
+def _environment() -> dict[str, str]:
+    """The compilers' environment: English messages, ninja's status in the form that STATUS reads."""
+    kept = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # make's job server is not ours
+    return kept | {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
+
+
+def _put_in_place(manifest: Manifest, work: Path, entry: Path) -> None:
+    finished = work / "entry"
+    finished.mkdir()
+    (work / LIBRARY).rename(finished / LIBRARY)
+    _write_manifest(manifest, finished)
+    shutil.rmtree(entry, ignore_errors=True)  # where it was damaged
+    finished.rename(entry)
+
+
+def _write_manifest(manifest: Manifest, folder: Path) -> None:
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")

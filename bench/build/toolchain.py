@@ -1,0 +1,116 @@
+"""Finds the compilers, headers and libraries of this machine, on PATH or in the PyPI packages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib import metadata, util
+from pathlib import Path
+
+from kernelgate.bench.errors import BuildError
+
+CUDA_PACKAGES = "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl"
+SYSTEM = Path("/usr/local")
+"""Where NVIDIA's installer puts cuda-<version>/ and the link cuda/."""
+
+
+@dataclass(frozen=True)
+class Torch:
+    """torch's headers and libraries; torch itself is never imported, which would take seconds."""
+
+    include: Path
+    lib: Path
+    version: str
+
+
+@dataclass(frozen=True)
+class Cuda:
+    nvcc: Path
+    include: Path
+    lib: Path
+    """Holds libcudart_static.a."""
+    version: str
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    gxx: Path
+    gxx_version: str
+    ninja: Path
+    ccache: Path | None
+    torch: Torch
+    cuda: Cuda | None
+    cuda_missing: str
+    """What this machine lacks to compile for a GPU; empty where `cuda` is there."""
+
+
+def find() -> Toolchain:
+    """This machine's toolchain. Raises BuildError naming what not even a CPU library can do without."""
+    gxx = _on_path("g++")
+    if gxx is None:
+        raise BuildError("no C++ compiler: g++ is not on PATH; install it (apt-get install g++)")
+    ninja = _on_path("ninja")
+    if ninja is None:
+        raise BuildError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
+    cuda, missing = _find_cuda()
+    return Toolchain(gxx, _version(gxx), ninja, _on_path("ccache"), _find_torch(), cuda, missing)
+
+
+def anywhere(toolchain: Toolchain) -> Toolchain:
+    """The same compilers without the folders they lie in: what their commands look like on every machine."""
+    torch = replace(toolchain.torch, include=Path("torch/include"), lib=Path("torch/lib"))
+    cuda = toolchain.cuda and replace(
+        toolchain.cuda, nvcc=Path("nvcc"), include=Path("cuda/include"), lib=Path("cuda/lib")
+    )
+    return replace(toolchain, gxx=Path("g++"), ccache=None, torch=torch, cuda=cuda)
+
+
+def _find_torch() -> Torch:
+    spec = util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise BuildError("torch's headers are missing: torch is not installed beside this Python; pip install torch")
+    root = Path(spec.origin).parent
+    return Torch(root / "include", root / "lib", metadata.version("torch"))
+
+
+def _find_cuda() -> tuple[Cuda | None, str]:
+    """The first complete CUDA installation, or None and what is missing."""
+    missing: list[str] = []
+    for nvcc in _nvccs():
+        roots = (nvcc.parent.parent, nvcc.resolve().parent.parent)
+        include = _folder_with("cuda_runtime.h", roots, ("include", "targets/x86_64-linux/include"))
+        lib = _folder_with("libcudart_static.a", roots, ("lib64", "lib", "targets/x86_64-linux/lib"))
+        if include and lib:
+            return Cuda(nvcc, include, lib, _version(nvcc)), ""
+        missing.append(f"{nvcc} has no {'libcudart_static.a' if include else 'cuda_runtime.h'} beside it")
+    return None, "; ".join(missing) or f"no nvcc on PATH, among the Python packages or in {SYSTEM}/cuda*/bin"
+
+
+def _nvccs() -> Iterator[Path]:
+    on_path = shutil.which("nvcc")
+    if on_path:
+        yield Path(on_path)
+    packages = util.find_spec("nvidia")
+    for folder in (packages and packages.submodule_search_locations) or ():
+        yield from sorted(Path(folder).glob("cu*/bin/nvcc"), reverse=True)
+    yield from sorted(SYSTEM.glob("cuda*/bin/nvcc"))
+
+
+def _folder_with(name: str, roots: tuple[Path, ...], folders: tuple[str, ...]) -> Path | None:
+    candidates = (root / folder for root in roots for folder in folders)
+    return next((candidate for candidate in candidates if (candidate / name).is_file()), None)
+
+
+def _on_path(name: str) -> Path | None:
+    """Beside Python first: a virtual environment's tools count although it was not activated."""
+    found = shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
+    return Path(found) if found else None
+
+
+def _version(compiler: Path) -> str:
+    """All that `--version` prints: it tells compilers apart in the cache."""
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.strip()

@@ -1,0 +1,1 @@
+"""Is the kernel correct? Random inputs, and compute-sanitizer."""

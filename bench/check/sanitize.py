@@ -1,0 +1,142 @@
+"""compute-sanitizer over small cases: out-of-bounds and uninitialised accesses, races, misused barriers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.system import progress, supervise
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker_process import ROOT
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+CASES = ("s65_b1_h2_d64_fp16", "s129_b2_h1_d64_bf16_causal")
+"""Ragged lengths, so that masks and edges are met; small, for the tools slow a kernel down a hundredfold."""
+TIMEOUT_S = 300.0
+FOUND = 7
+"""The exit code that compute-sanitizer is told to give where it finds something."""
+SANITIZER = "compute-sanitizer"
+NCU_WORKER = "kernelgate.bench.explain.ncu_worker"
+
+# "=========     at kernel(float *, int)+0xc0 in file.cu:7", also "… access at kernel(float *)+0xa0 in race.cu:6".
+_AT = re.compile(r"at (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>\S+?):(?P<line>\d+))?$")
+_HEAD = re.compile(
+    r"^(?:Invalid |Uninitialized |Barrier error|Error: |Warning: |Potential |Misaligned |Malloc|Unused |Device-side)"
+)
+_MARK = "========="
+
+
+@dataclass(frozen=True)
+class SanitizerFinding:
+    tool: str
+    what: str
+    kernel: str
+    file: str | None
+    line: int | None
+    """None where the library was compiled without -lineinfo."""
+    times: int = 1
+
+    def __str__(self) -> str:
+        where = f" at {self.file}:{self.line}" if self.file else ""
+        often = f" ({self.times} times)" if self.times > 1 else ""
+        return f"{self.tool}: {self.what}, in {self.kernel}{where}{often}"
+
+
+def find_sanitizer() -> Path:
+    """Raises NoDeviceError where it is neither on PATH nor in a CUDA installation."""
+    on_path = shutil.which(SANITIZER)
+    if on_path:
+        return Path(on_path)
+    for folder in sorted(Path("/usr/local").glob("cuda*/bin"), reverse=True):
+        if (folder / SANITIZER).is_file():
+            return folder / SANITIZER
+    raise NoDeviceError(
+        f"{SANITIZER} is neither on PATH nor in /usr/local/cuda*/bin (apt-get install cuda-sanitizer-13-0)"
+    )
+
+
+def library(built: Library, tools: Sequence[str] = TOOLS, cases: Sequence[str] = CASES) -> tuple[SanitizerFinding, ...]:
+    """What the tools find in a compiled kernel."""
+    found: list[SanitizerFinding] = []
+    sanitizer = find_sanitizer()
+    with progress.track("sanitize", len(tools) * len(cases)) as advance:
+        for tool in tools:
+            for case in cases:
+                worker = (
+                    sys.executable,
+                    "-m",
+                    NCU_WORKER,
+                    str(built.folder.resolve()),
+                    case,
+                )
+                found += program(sanitizer, tool, worker)
+                advance(f"{tool}, {case}")
+    return merged(found)
+
+
+def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[SanitizerFinding, ...]:
+    """What one tool finds in a program. Raises KernelgateError where it could not look."""
+    lines: list[str] = []
+    try:
+        code = supervise.run(
+            (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), *words),
+            cwd=ROOT,
+            env=dict(os.environ),
+            limits=TimeLimits(silence_s=60.0, total_s=TIMEOUT_S),
+            on_line=lines.append,
+            on_silence=lambda seconds: progress.say(f"{tool} has said nothing for {seconds:.0f} s"),
+        )
+    except TimeoutError:
+        raise KernelgateError(f"{tool} was ended after {TIMEOUT_S:.0f} s; it had not finished") from None
+    except OSError as error:
+        raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
+    found = parse(tool, lines)
+    if not found and code != 0:
+        last = next(
+            (line.removeprefix(_MARK).strip() for line in reversed(lines) if line.strip(_MARK + " ")), "nothing"
+        )
+        raise KernelgateError(f"{tool} could not look: it ended with {code}; its last words: {last}")
+    return found
+
+
+def parse(tool: str, lines: Iterable[str]) -> tuple[SanitizerFinding, ...]:
+    """The findings in compute-sanitizer's output, equal ones counted once."""
+    found: list[SanitizerFinding] = []
+    head: str | None = None
+    for raw in lines:
+        if not raw.startswith(_MARK):
+            continue
+        text = raw.removeprefix(_MARK).strip()
+        if _HEAD.match(text):
+            head = text
+            where = _AT.search(text)
+            if where is None:
+                continue
+            head = text[: where.start()].strip()
+        else:
+            where = _AT.match(text)
+        if head is None or where is None:
+            continue
+        line = where["line"]
+        found.append(SanitizerFinding(tool, _what(head), where["kernel"], where["file"], int(line) if line else None))
+        head = None
+    return merged(found)
+
+
+def _what(head: str) -> str:
+    return head.removeprefix("Error: ").removesuffix("access").rstrip(" .").replace("between Write", "at a write")
+
+
+def merged(found: Iterable[SanitizerFinding]) -> tuple[SanitizerFinding, ...]:
+    counts: dict[tuple[str, str, str, str | None, int | None], int] = {}
+    for one in found:
+        key = (one.tool, one.what, one.kernel, one.file, one.line)
+        counts[key] = counts.get(key, 0) + one.times
+    return tuple(SanitizerFinding(*key, times=times) for key, times in counts.items())

@@ -1,0 +1,261 @@
+"""Nsight Compute reports: one `Kernel` for each profiled launch, read without ncu, driver or GPU.
+
+NVIDIA's `ncu_report` package reads reports of older and newer versions. What a report lacks is left out, never guessed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, Metric, stall_counter
+
+MAGIC = b"NVR\0"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+# Reports name their units; API values come in base units ("ns", "hz"), those of old versions in words.
+_TIMES = {
+    "ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0, "second": 1.0,
+}  # fmt: skip
+_PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_PREFIXED = ("hz", "byte", "cycle", "inst", "sector", "request")
+
+
+class ReportError(KernelgateError):
+    """A file that holds no report, or none that can be read."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One result of NVIDIA's own analysis."""
+
+    identifier: str
+    title: str
+    message: str
+    speedup_pct: float | None
+    """Its estimate, in percent of the kernel's time where `whole_kernel`, else of one unit's efficiency."""
+    whole_kernel: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    """Demangled, with parameters, where the report has it."""
+    device: str | None
+    compute_capability: tuple[int, int] | None
+    sm_count: int | None
+    figures: Mapping[str, float]
+    """By the keys of explain/metrics.py, in its units; stalls as `stall_<reason>`. Only what the report holds."""
+    rules: tuple[Rule, ...]
+
+
+def read(path: Path) -> tuple[Kernel, ...]:
+    """The launches in the report, in its order. Raises ReportError where it is no report, is damaged, or holds none."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ReportError(f"{path}: cannot be read: {error.strerror}") from None
+    if magic not in (MAGIC, ZSTD_MAGIC):
+        raise ReportError(f"{path}: is not an Nsight Compute report; make one with: ncu -o REPORT COMMAND")
+    kernels = tuple(_kernels(path))
+    if not kernels:
+        raise ReportError(f"{path}: holds no kernel: it is cut short, damaged, or nothing was profiled")
+    return kernels
+
+
+def _kernels(path: Path) -> Iterator[Kernel]:
+    try:
+        import ncu_report
+    except (ImportError, OSError) as error:
+        raise ReportError(
+            f"reports are read with NVIDIA's ncu_report package: pip install ncu-report ({error})"
+        ) from None
+    try:
+        context = ncu_report.load_report(path)
+        actions = [action for index in range(context.num_ranges()) for action in context.range_by_idx(index)]
+    except Exception as error:  # the package raises what its C++ does
+        raise ReportError(f"{path}: cannot be read as a report: {error}") from None
+    for action in actions:
+        kernel = _kernel(action)
+        if kernel is not None:
+            yield kernel
+
+
+def _kernel(action: Any) -> Kernel | None:
+    name = _name(action)
+    known = set(_names(action))
+    if not name or not known:
+        return None  # what a damaged report gives
+    value = _reader(action, known)
+    major, minor = (value(f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
+    sms = value("device__attribute_multiprocessor_count") or value("launch__sm_count")
+    return Kernel(
+        name=name,
+        device=_text(action, "device__attribute_display_name") if "device__attribute_display_name" in known else None,
+        compute_capability=(int(major), int(minor)) if major is not None and minor is not None else None,
+        sm_count=int(sms) if sms else None,
+        figures=_figures(value) | _code(action, known),
+        rules=tuple(_rules(action)),
+    )
+
+
+def _name(action: Any) -> str | None:
+    for base in ("NameBase_DEMANGLED", "NameBase_FUNCTION"):
+        try:
+            name = action.name(getattr(action, base))
+        except Exception:  # noqa: S112 - old reports lack one of the names
+            continue
+        if name:
+            return str(name)
+    return None
+
+
+def _names(action: Any) -> Iterable[str]:
+    try:
+        names: Iterable[str] = action.metric_names()
+    except Exception:
+        return ()
+    return names
+
+
+def _reader(action: Any, known: set[str]) -> Any:
+    def value(counter: str) -> float | None:
+        """The counter in SI units, or None where the report lacks it."""
+        if counter not in known:
+            return None
+        try:
+            metric = action.metric_by_name(counter)
+            if metric is None or not metric.has_value():
+                return None
+            number = float(metric.as_double()) * unit_scale(metric.unit() or "")
+        except Exception:
+            return None
+        return number if math.isfinite(number) else None
+
+    return value
+
+
+def _text(action: Any, name: str) -> str | None:
+    try:
+        text = action.metric_by_name(name).as_string()
+    except Exception:
+        return None
+    return str(text) if text else None
+
+
+def _figures(value: Any) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for metric in (*METRICS, *SECTION_METRICS):
+        number = _first(metric, value)
+        if number is not None:
+            figures[metric.key] = number
+    for reason in STALLS:
+        cycles = value(stall_counter(reason))
+        if cycles is not None:
+            figures[STALL_PREFIX + reason] = cycles
+    _add(figures, "bank_conflicts", "conflicts_ld", "conflicts_st")
+    _add(figures, "local_instructions", "local_loads", "local_stores")
+    _add(figures, "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
+    _add(figures, "dram_bytes", "dram_read_bytes", "dram_write_bytes")
+    return figures
+
+
+MOST_INSTRUCTIONS = 50_000
+INSTRUCTION_BYTES = 16
+_LOCAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(?:LDL|STL)\b")
+
+
+_GLOBAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(LDG|STG)((?:\.\w+)*)")
+_WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
+
+
+def _code(action: Any, known: set[str]) -> dict[str, float]:
+    """What the kernel's machine code does to memory: the share of local memory, the widest global accesses.
+
+    Nothing where the report came without the code.
+    """
+    if "launch__function_pcs" not in known:
+        return {}
+    total = local = 0
+    widest = {"LDG": 0, "STG": 0}
+    try:
+        start = action.metric_by_name("launch__function_pcs").as_uint64(0)
+        for number in range(MOST_INSTRUCTIONS):
+            line = action.sass_by_pc(start + number * INSTRUCTION_BYTES)
+            if not line:
+                break
+            total += 1
+            local += _LOCAL.match(line) is not None
+            if access := _GLOBAL.match(line):
+                width = next((_WIDTHS[word] for word in access[2].split(".") if word in _WIDTHS), 4)
+                widest[access[1]] = max(widest[access[1]], width)
+    except Exception:  # noqa: S110 - old reports hold no code
+        pass
+    if not total:
+        return {}
+    found = {"code_instructions": total, "code_local": local}
+    accesses = {"code_load_bytes": widest["LDG"], "code_store_bytes": widest["STG"]}
+    return {key: float(value) for key, value in (found | {k: v for k, v in accesses.items() if v}).items()}
+
+
+def _first(metric: Metric, value: Any) -> float | None:
+    for counter in dict.fromkeys(metric.counters):
+        number: float | None = value(counter)
+        if number is not None:
+            return number * metric.scale
+    return None
+
+
+def _add(figures: dict[str, float], key: str, *parts: str) -> None:
+    if all(part in figures for part in parts):
+        figures[key] = sum(figures[part] for part in parts)
+
+
+def unit_scale(unit: str) -> float:
+    """What a value of this unit is multiplied by to be in seconds, Hz, bytes: "Gbyte/nsecond" gives 1e18."""
+    top, _, bottom = unit.strip().lower().partition("/")
+    return _part_scale(top) / _part_scale(bottom)
+
+
+def _part_scale(part: str) -> float:
+    if part in _TIMES:
+        return _TIMES[part]
+    for base in _PREFIXED:
+        if part.endswith(base) and part.removesuffix(base) in _PREFIXES:
+            return _PREFIXES[part.removesuffix(base)]
+    return 1.0
+
+
+def _rules(action: Any) -> Iterator[Rule]:
+    try:
+        results = action.rule_results_as_dicts()
+    except Exception:  # versions before 2025 know no rule results
+        return
+    for result in results:
+        message = result.get("rule_message") or {}
+        speedup = result.get("speedup_estimation")
+        if speedup is None:
+            continue  # the rest comments on what the figures say already
+        percent = float(speedup["speedup"])
+        yield Rule(
+            identifier=str(result.get("rule_identifier", "")),
+            title=plain(str(message.get("title") or result.get("name") or "")),
+            message=plain(str(message.get("message") or "")),
+            speedup_pct=percent if math.isfinite(percent) else None,
+            whole_kernel=int(speedup["type"]) == 2,  # SpeedupType.GLOBAL
+        )
+
+
+_LINK = re.compile(r"@(?:url|section|sass|source):([^@]*)@")
+
+
+def plain(text: str) -> str:
+    """A rule's message without its link marks and without control characters."""
+    linked = _LINK.sub(lambda match: match[1].split(":")[-1 if "//" not in match[1] else 0], text)
+    return " ".join("".join(c if c.isprintable() else " " for c in linked).split())

@@ -1,0 +1,194 @@
+"""Profiles base and head with Nsight Compute: one launch of each side after warm-up.
+
+Whatever goes wrong with the profiler is one sentence and costs nothing else: timings and verdicts stand without it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kernelgate.bench.build.archs import Capability
+from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.explain import metrics, ncu_reader
+from kernelgate.bench.explain.ncu_worker import WARM_UP
+from kernelgate.bench.record import Profile, Side
+from kernelgate.bench.system import progress, supervise
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker_process import ROOT
+
+KERNEL = "attention"
+"""In the name of the kernel that csrc/ launches."""
+
+INSTALLED: tuple[tuple[Path, str], ...] = (
+    (Path("/usr/local"), "cuda*/bin/ncu"),
+    (Path("/opt/nvidia/nsight-compute"), "*/ncu"),
+)
+
+PERMISSION = (
+    "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN, or put "
+    "`options nvidia NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia.conf and reload the driver"
+)
+
+
+_PASSES = re.compile(r"(\d+) pass(?:es)?$")
+
+
+class ProfileError(KernelgateError):
+    """This side has no profile; says why in a sentence."""
+
+
+@dataclass(frozen=True)
+class Options:
+    out: Path
+    """Where reports and summaries go."""
+    capability: Capability
+    """Of the GPU: counters have other names on others."""
+    set: Literal["quick", "full"] = "quick"
+    clock_control: Literal["none", "base"] = "none"
+    timeout_s: float = 120.0
+    kernel: str = KERNEL
+
+
+@dataclass(frozen=True)
+class ProfilingResult:
+    profiles: tuple[Profile, ...]
+    failures: tuple[str, ...]
+    """Why a side has no profile, a sentence each."""
+
+
+def find_ncu() -> Path:
+    """On PATH, or where NVIDIA's installers put it, the newest first. Raises NoDeviceError where it is nowhere."""
+    on_path = shutil.which("ncu")
+    if on_path:
+        return Path(on_path)
+    for folder, pattern in INSTALLED:
+        found = sorted(folder.glob(pattern), reverse=True)
+        if found:
+            return found[0]
+    raise NoDeviceError(
+        "Nsight Compute is not installed: ncu is neither on PATH nor in /usr/local/cuda*/bin or "
+        "/opt/nvidia/nsight-compute (apt-get install nsight-compute, or cuda-nsight-compute-13-0)"
+    )
+
+
+def profile(sides: Sides, cases: Sequence[str], options: Options) -> ProfilingResult:
+    """Profiles every case on both sides; summaries of all of them go to `options.out`."""
+    try:
+        ncu = find_ncu()
+    except NoDeviceError as error:
+        return ProfilingResult((), (str(error),))
+    jobs = [
+        (case, side, library)
+        for case in cases
+        for side, library in (("base", sides.base), ("head", sides.head))
+        if library is not None
+    ]
+    options.out.mkdir(parents=True, exist_ok=True)
+    profiles: list[Profile] = []
+    failures: list[str] = []
+    with progress.track("profile", len(jobs)) as advance:
+        for case, side, library in jobs:
+            try:
+                profiles.append(profile_side(ncu, library, "base" if side == "base" else "head", case, options))
+            except KernelgateError as error:
+                failures.append(f"no profile of {side} at {case}: {error}")
+            advance(f"{case}, {side}")
+    if profiles:
+        write_summaries(profiles, options.out)
+    return ProfilingResult(tuple(profiles), tuple(dict.fromkeys(failures)))
+
+
+def profile_side(ncu: Path, library: Library, side: Side, case: str, options: Options) -> Profile:
+    """One side's profile, its report in `options.out`. Raises ProfileError saying what kept it from being made."""
+    report = options.out / f"{case}.{side}.ncu-rep"
+    report.unlink(missing_ok=True)
+    target = (sys.executable, "-m", "kernelgate.bench.explain.ncu_worker", str(library.folder.resolve()), case)
+    lines: list[str] = []
+    start = time.monotonic()
+    try:
+        code = supervise.run(
+            (*command(ncu, report, options), *target),
+            cwd=ROOT,
+            env=dict(os.environ),
+            limits=TimeLimits(silence_s=30.0, total_s=options.timeout_s),
+            on_line=lines.append,
+            on_silence=lambda seconds: progress.say(f"ncu has said nothing for {seconds:.0f} s"),
+        )
+    except TimeoutError:
+        raise ProfileError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished") from None
+    except OSError as error:
+        raise ProfileError(f"{ncu} cannot be started: {error.strerror}") from None
+    reason = failure(lines, code, options.kernel)
+    if reason is not None:
+        raise ProfileError(reason)
+    if not report.exists():
+        raise ProfileError(f"ncu ended with {code} and wrote no report")
+    kernel = ncu_reader.read(report)[0]
+    passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
+    progress.say(f"profiled {side} at {case}: {passes} passes, {time.monotonic() - start:.1f} s")
+    return Profile(case=case, side=side, metrics=dict(kernel.figures), report=report.name)
+
+
+def command(ncu: Path, report: Path, options: Options) -> tuple[str, ...]:
+    """ncu's own words, up to the program that it runs."""
+    wanted = ("--metrics", ",".join(metrics.quick_counters(options.capability)))
+    return (
+        str(ncu),
+        "--force-overwrite",
+        "--export",
+        str(report.resolve()),
+        "--clock-control",
+        options.clock_control,
+        "--kernel-name",
+        f"regex:{options.kernel}",
+        "--launch-skip",
+        str(WARM_UP),
+        "--launch-count",
+        "1",
+        *(("--set", "full") if options.set == "full" else ()),
+        *wanted,
+    )
+
+
+def failure(lines: Iterable[str], code: int, kernel: str) -> str | None:
+    """Why there is no profile, from what ncu said; None where nothing speaks against one."""
+    said = list(lines)
+    text = "\n".join(said)
+    if "ERR_NVGPUCTRPERM" in text:
+        return PERMISSION
+    if "No kernels were profiled" in text:
+        names = [line.split(".", 1)[1].strip() for line in said if line.strip()[:1].isdigit() and "." in line]
+        there = f"; it ran: {', '.join(names[:5])}" if names else ""
+        return f"no kernel whose name holds {kernel!r} was launched{there}"
+    errors = [line.split("==ERROR==", 1)[1].strip() for line in said if "==ERROR==" in line]
+    if errors:
+        return f"ncu says: {ncu_reader.plain(errors[0]).rstrip('.')}"
+    if code != 0:
+        last = next((line for line in reversed(said) if line.strip()), "nothing")
+        return f"ncu ended with {code}; its last words: {ncu_reader.plain(last)}"
+    return None
+
+
+def write_summaries(profiles: Sequence[Profile], out: Path) -> None:
+    """`profile.csv`, a row for each figure, and `profile.json`, a list of what the run record holds."""
+    with (out / "profile.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("case", "side", "metric", "label", "unit", "value"))
+        for one in profiles:
+            writer.writerows(
+                (one.case, one.side, key, metrics.label(key), metrics.unit(key), value)
+                for key, value in one.metrics.items()
+            )
+    content = json.dumps([one.model_dump() for one in profiles], indent=2)
+    (out / "profile.json").write_text(content + "\n", encoding="utf-8")

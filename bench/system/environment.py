@@ -1,0 +1,123 @@
+"""The machine and its software, as the record keeps them.
+
+`describe` asks a fresh process, so that the one that orchestrates never opens the GPU nor waits for torch.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.system import nvml
+from kernelgate.bench.system.worker_process import Child, ChildError, Parent
+
+DeviceKind = Literal["cuda", "cpu"]
+
+_ENVIRONMENT: TypeAdapter[record.Environment] = TypeAdapter(record.Environment)
+
+
+def describe(patience_s: float = 180.0) -> record.Environment:
+    """What kernels run on here: the first GPU that torch sees, else the CPU."""
+    with Child("kernelgate.bench.system.environment") as child:
+        try:
+            return child.receive(_ENVIRONMENT, patience_s)
+        except ChildError as error:
+            raise KernelgateError(f"torch does not start here: the process {error}") from None
+
+
+def kind(environment: record.Environment) -> DeviceKind:
+    return "cpu" if environment.device.compute_capability is None else "cuda"
+
+
+def seen_by_torch() -> record.Environment:
+    """The same, in this process."""
+    import torch
+
+    cuda = torch.cuda.is_available()
+    return record.Environment(
+        device=_gpu(torch.cuda.get_device_properties(0)) if cuda else cpu(Path("/")),
+        torch=torch.__version__,
+        cuda=torch.version.cuda,
+        python=platform.python_version(),
+        os=f"{platform.system()} {platform.release()}",
+        host=platform.node() or None,
+    )
+
+
+def _gpu(properties: Any) -> record.Device:
+    return record.Device(
+        name=properties.name,
+        compute_capability=f"{properties.major}.{properties.minor}",
+        uuid=f"GPU-{properties.uuid}",
+        driver=_driver(),
+        memory_bytes=properties.total_memory,
+        sm_count=properties.multi_processor_count,
+        l2_bytes=properties.L2_cache_size,
+    )
+
+
+def cpu(root: Path) -> record.Device:
+    """The CPU as the kernel describes it under `root`; `l2_bytes` is the last level of its cache."""
+    memory = _first(root / "proc/meminfo", r"MemTotal:\s+(\d+) kB")
+    caches = [_text(path) for path in root.glob("sys/devices/system/cpu/cpu0/cache/index*/size")]
+    return record.Device(
+        name=_first(root / "proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.machine() or "CPU",
+        memory_bytes=int(memory) * 1024 if memory else None,
+        sm_count=len(os.sched_getaffinity(0)),
+        l2_bytes=max((size for cache in caches if (size := _bytes(cache))), default=None),
+    )
+
+
+def differences(before: record.Environment, now: record.Environment) -> tuple[str, ...]:
+    """What makes two measurements incomparable, in words: "torch 2.11.0, now 2.13.0"."""
+    compared: Mapping[str, tuple[object, object]] = {
+        "device": (before.device.name, now.device.name),
+        "device uuid": (before.device.uuid, now.device.uuid),
+        "driver": (before.device.driver, now.device.driver),
+        "torch": (before.torch, now.torch),
+        "host": (before.host, now.host),
+    }
+    return tuple(f"{what} {was}, now {is_}" for what, (was, is_) in compared.items() if was != is_)
+
+
+def _driver() -> str | None:
+    try:
+        with nvml.opened():
+            return nvml.driver_version()
+    except NoDeviceError:
+        return None
+
+
+def _bytes(size: str | None) -> int | None:
+    """Of "32768K"."""
+    found = re.fullmatch(r"(\d+)([KMG]?)", size or "")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]] if found else None
+
+
+def _first(path: Path, pattern: str) -> str | None:
+    found = re.search(pattern, _text(path) or "")
+    return found[1].strip() if found else None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def main() -> None:
+    """Run by `describe`."""
+    Parent().send(seen_by_torch())
+
+
+if __name__ == "__main__":
+    main()

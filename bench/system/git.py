@@ -1,0 +1,120 @@
+"""A commit's files, without touching the user's checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelgate.bench.errors import KernelgateError, NoKernelError
+
+MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""Set while git runs a hook; they would send every call to that hook's repository."""
+
+DEFAULT_BRANCHES = (
+    "refs/remotes/origin/HEAD",
+    "refs/remotes/origin/main",
+    "refs/remotes/origin/master",
+    "refs/heads/main",
+    "refs/heads/master",
+)
+
+
+def toplevel(path: Path) -> Path | None:
+    """The root of the checkout that `path` lies in; None outside of one, and where there is no git."""
+    if shutil.which("git") is None:
+        return None
+    found = _git(path, "rev-parse", "--show-toplevel")
+    return Path(found.stdout.strip()) if found.returncode == 0 else None
+
+
+def resolve(repo: Path, ref: str) -> str:
+    """The full sha of the commit that `ref` names. Raises KernelgateError saying what to do where there is none."""
+    found = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if found.returncode == 0:
+        return found.stdout.strip()
+    inside = _git(repo, "rev-parse", "--is-shallow-repository")
+    if inside.returncode != 0:
+        reason = inside.stderr.strip().splitlines()
+        raise KernelgateError(
+            f"{repo} is not a git repository that can be read: {reason[0] if reason else 'no reason'}"
+        )
+    if inside.stdout.strip() == "true":
+        raise KernelgateError(
+            f"{repo} is a shallow clone without {ref!r}: run `git fetch --unshallow` (in a workflow: fetch-depth: 0)"
+        )
+    raise KernelgateError(f"{repo} has no commit {ref!r}: check the name, or run `git fetch` if it is a remote's")
+
+
+def default_base(repo: Path) -> str:
+    """The sha where HEAD's branch left the default branch: their merge base; HEAD's own without a default branch."""
+    found = next(
+        (name for name in DEFAULT_BRANCHES if _git(repo, "rev-parse", "--verify", "-q", name).returncode == 0), None
+    )
+    if found is None:
+        return resolve(repo, "HEAD")
+    base = _git(repo, "merge-base", "HEAD", found)
+    if base.returncode != 0:
+        raise KernelgateError(
+            f"HEAD and {found} have no common commit in {repo}: name the base yourself, or, in a shallow clone, "
+            "run `git fetch --unshallow`"
+        )
+    return base.stdout.strip()
+
+
+def unchanged_head(tree: Path, folder: str) -> str | None:
+    """HEAD's sha where `folder` of the checkout at `tree` is as HEAD has it; None otherwise, and outside of git."""
+    root = toplevel(tree)
+    if root is None or root != tree.resolve():
+        return None
+    status = _checked(root, "status", "--porcelain", "--untracked-files=all", "--", folder).stdout
+    head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    return head.stdout.strip() if head.returncode == 0 and not status else None
+
+
+def has(repo: Path, sha: str, folder: str) -> bool:
+    """Whether this repository knows the commit, and it has the folder."""
+    return toplevel(repo) is not None and _git(repo, "cat-file", "-e", f"{sha}:{folder}").returncode == 0
+
+
+@contextmanager
+def worktree(repo: Path, sha: str, folder: str) -> Iterator[Path]:
+    """A temporary work tree that holds `folder` as of `sha`, removed when the block ends.
+
+    It has an index of its own and is never registered under .git/worktrees: what a killed run leaves behind is a
+    temporary folder, and neither stale registrations nor a repository that cannot be written to are in the way.
+    """
+    if _git(repo, "cat-file", "-e", f"{sha}:{folder}").returncode != 0:
+        raise NoKernelError(f"commit {sha[:12]} has no {folder}/: name a commit that has the kernel's sources")
+    with tempfile.TemporaryDirectory(prefix="kernelgate-worktree-") as temporary:
+        tree = Path(temporary) / "tree"
+        tree.mkdir()
+        # A checkout of paths moves no branch; the user's post-checkout hook is not meant for it.
+        root = toplevel(repo) or repo  # paths count from there
+        words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", folder)
+        _checked(root, *words, extra={"GIT_INDEX_FILE": str(Path(temporary) / "index")})
+        yield tree
+
+
+def _checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    done = _git(repo, *words, extra=extra)
+    if done.returncode != 0:
+        raise KernelgateError(f"`git {' '.join(words)}` failed in {repo}: {done.stderr.strip()}")
+    return done
+
+
+def _git(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in MISDIRECTING}
+    environment |= {"LC_ALL": "C", **(extra or {})}
+    try:
+        return subprocess.run(["git", *words], cwd=repo, env=environment, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        if repo.is_dir():
+            raise KernelgateError("git is not on PATH: install it (apt-get install git)") from None
+        raise KernelgateError(f"{repo} does not exist: name the folder of a git checkout") from None
+    except NotADirectoryError:
+        raise KernelgateError(f"{repo} is not a folder: name the folder of a git checkout") from None

@@ -1,0 +1,89 @@
+"""One measurement at a time on one device: a lock that the kernel lets go of when its holder dies."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system.progress import say
+
+WAIT_S = 3600.0
+_POLL_S = 0.2
+_REMIND_S = 30.0
+
+
+@contextmanager
+def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
+    """Holds the device (a GPU's uuid; None for the CPU) for the block; waits while another process holds it.
+
+    The file stands in the temporary folder, so processes that measure one device must share that folder. Raises
+    KernelgateError where the device is still held after `wait_s`.
+    """
+    handle = _open(path(uuid))
+    try:
+        _wait(handle, uuid, wait_s)
+        os.ftruncate(handle, 0)
+        note = {"pid": os.getpid(), "since": datetime.now().astimezone().isoformat(timespec="seconds")}
+        os.pwrite(handle, json.dumps(note).encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def path(uuid: str | None) -> Path:
+    return Path(tempfile.gettempdir()) / f"kernelgate-{re.sub('[^A-Za-z0-9-]', '_', uuid or 'cpu')}.lock"
+
+
+def _open(file: Path) -> int:
+    """Opens for all users of the machine: one may create the file, any may hold it."""
+    try:
+        return os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise KernelgateError(f"{file} cannot be opened ({error.strerror}); remove it, or set TMPDIR") from None
+    try:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file.chmod(0o666)  # past the umask: whoever measures the device next may be another user
+    except OSError as error:
+        raise KernelgateError(f"{file} cannot be made ({error.strerror}); set TMPDIR to a writable folder") from None
+    return handle
+
+
+def _wait(handle: int, uuid: str | None, wait_s: float) -> None:
+    begun = time.monotonic()
+    reminded = -_REMIND_S
+    while not _taken(handle):
+        waited = time.monotonic() - begun
+        holder = f"{uuid or 'the CPU'} is being measured by {_holder(handle)}"
+        if waited >= wait_s:
+            raise KernelgateError(f"{holder}; gave up after {waited:.0f} s: end that process or try again later")
+        if waited - reminded >= _REMIND_S:
+            reminded = waited
+            say(f"{holder}; waiting for it to finish ({waited:.0f} s of at most {wait_s:.0f} s)")
+        time.sleep(_POLL_S)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(handle: int) -> str:
+    try:
+        note = json.loads(os.pread(handle, 1000, 0))
+        return f"process {note['pid']} since {note['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"

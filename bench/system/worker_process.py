@@ -1,0 +1,164 @@
+"""A process of its own for code that may crash, hang or print what it likes, and the line of talk with it.
+
+Parent and child exchange lines of JSON: the parent writes to the child's standard input, the child to what was its
+standard output; whatever else the child prints goes to its standard error, of which the parent keeps the end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Self, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+import kernelgate
+from kernelgate.bench.errors import KernelgateError
+
+ROOT = Path(kernelgate.__file__).resolve().parent.parent
+"""Where `import kernelgate` finds this very copy."""
+_PR_SET_PDEATHSIG = 1
+_LAST_WORDS = 400
+
+M = TypeVar("M")
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Message(BaseModel):
+    """One line of JSON between parent and child."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ChildError(KernelgateError):
+    """The child ended, fell silent or sent what is no message. The text goes on from "the process …"."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The parent's end
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+class Child:
+    """A running `python -m MODULE`. Leaving the `with` block ends it, whatever it is doing."""
+
+    def __init__(self, module: str) -> None:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        # -P: a folder named `bench` in the current directory, say of a checkout under test, must not stand in for ours.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            # OpenMP threads that spin while they wait starve each other wherever another process computes too.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONPATH": path},
+        )
+        self._to = cast(IO[bytes], self._process.stdin)
+        self._from = cast(IO[bytes], self._process.stdout)
+        self._pending = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        with suppress(BrokenPipeError):
+            self._to.close()
+        self._from.close()
+        self._stderr.close()
+
+    def send(self, message: BaseModel) -> None:
+        """Raises ChildError where the child is gone."""
+        try:
+            self._to.write(message.model_dump_json().encode() + b"\n")
+            self._to.flush()
+        except BrokenPipeError:
+            raise ChildError(self._ended()) from None
+
+    def receive(self, kind: TypeAdapter[M], patience_s: float) -> M:
+        """The child's next message. Raises ChildError where none comes in time, or what comes is none."""
+        line = self._line(time.monotonic() + patience_s)
+        if line is None:
+            raise ChildError(f"said nothing for {patience_s:g} s and was ended{self._last_words()}")
+        if not line:
+            raise ChildError(self._ended())
+        try:
+            return kind.validate_json(line)
+        except ValidationError:
+            raise ChildError(f"sent {line[:80]!r}, which is no message{self._last_words()}") from None
+
+    def _line(self, deadline: float) -> bytes | None:
+        """One line, b"" at the end of the stream, or None at the deadline."""
+        while b"\n" not in self._pending:
+            ready, _, _ = select.select([self._from], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                return None
+            chunk = os.read(self._from.fileno(), 1 << 20)
+            if not chunk:
+                return b""
+            self._pending += chunk
+        line, self._pending = self._pending.split(b"\n", 1)
+        return line
+
+    def _ended(self) -> str:
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            return f"closed its output{self._last_words()}"
+        return f"{_how_it_ended(code)}{self._last_words()}"
+
+    def _last_words(self) -> str:
+        """What it last said on standard error, to be added to a sentence."""
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, self._stderr.tell() - 4 * _LAST_WORDS))
+        lines = self._stderr.read().decode(errors="replace").split("\n")
+        words = " / ".join(line.strip() for line in lines if line.strip())[-_LAST_WORDS:]
+        return f"; its last words: {words}" if words else ""
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"ended early with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was ended by {name}"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The child's end
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+class Parent:
+    """The other end, seen from the child."""
+
+    def __init__(self) -> None:
+        """Takes standard input and output for the talk. The child dies with its parent and leaves Ctrl-C to it."""
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != int(sys.argv[1]):  # it died before the line above
+            sys.exit(1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._out = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)  # what a kernel prints must not mix with messages
+
+    def send(self, message: BaseModel) -> None:
+        self._out.write(message.model_dump_json(by_alias=True).encode() + b"\n")
+        self._out.flush()
+
+    def receive(self, kind: type[Model]) -> Model:
+        line = sys.stdin.buffer.readline()
+        if not line:
+            sys.exit(1)
+        return kind.model_validate_json(line)

@@ -1,0 +1,1 @@
+"""How long does the kernel take? Paired comparisons in fresh processes."""

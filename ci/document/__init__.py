@@ -1,0 +1,1 @@
+"""Text and blocks, and how they are escaped and rendered. Knows no verdict."""

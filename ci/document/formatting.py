@@ -1,0 +1,199 @@
+"""Numbers with their units, and names that people use: the vocabulary of the report."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from kernelgate.bench.record import Case, Device, Params, Subject
+from kernelgate.ci.document.model import Code, Piece
+
+MISSING = "—"
+NOT_MEASURED = "not measured"
+
+_DTYPES = {
+    "float16": "fp16",
+    "half": "fp16",
+    "fp16": "fp16",
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float32": "fp32",
+    "float": "fp32",
+    "fp32": "fp32",
+}
+_TIME_UNITS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
+_GPU_WORDS = re.compile(
+    r"(?:GeForce|RTX|GTX|Ti|SUPER|PCIe|SXM\d?|NVL|HBM\d\w?|Ada|Generation|[A-Z]{1,2}\d{1,4}|\d{1,4}(?:GB)?)"
+)
+_CPU_FAMILY = re.compile(r"(AMD|Intel)\b.*?\b(EPYC|Ryzen|Threadripper|Xeon|Core)\b")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """`value` with so many significant digits, without an exponent where people would not write one."""
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if not -4 <= magnitude < 9:
+        return _minus(f"{value:.{digits - 1}e}")
+    return _minus(f"{value:,.{max(0, digits - 1 - magnitude)}f}")
+
+
+def durations(*microseconds: float | None) -> tuple[str, ...]:
+    """Times in one unit, the one that suits the shortest, so that they can be compared at a glance."""
+    known = [us for us in microseconds if us is not None]
+    shortest = min(known, default=1.0)
+    scale, unit = next((pair for pair in reversed(_TIME_UNITS) if shortest >= pair[0]), _TIME_UNITS[0])
+    return tuple(MISSING if us is None else f"{significant(us / scale)} {unit}" for us in microseconds)
+
+
+def percent(value: float, places: int = 1, sign: bool = False) -> str:
+    """Such as "4.9%", or with `sign` "+4.9%" and "−0.1%"; what rounds to zero has no sign."""
+    rounded = round(value, places)
+    text = f"{abs(rounded):.{places}f}" if abs(rounded) < 1e5 else f"{abs(rounded):.1e}"
+    mark = "" if rounded == 0 else "−" if rounded < 0 else "+" if sign else ""
+    return f"{mark}{text}%"
+
+
+def places(interval: tuple[float, float] | None) -> int:
+    """Decimals worth showing: two where the interval is so narrow that one would hide it."""
+    if interval is None:
+        return 1
+    return 2 if abs(interval[1] - interval[0]) < 0.1 else 1
+
+
+def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[str, str]:
+    """The size of a change and its interval, without direction: ("4.9%", "(4.8 to 5.0%)")."""
+    if change is None:
+        return "an unknown amount", "(not measured)"
+    if interval is None:
+        return percent(abs(change)), "(interval not measured)"
+    digits = places(interval)
+    # A slower case counts upwards, a faster one downwards: both read as small to large.
+    low, high = interval if change >= 0 else (-interval[1], -interval[0])
+    return percent(abs(change), digits), f"({percent(low, digits)[:-1]} to {percent(high, digits)})"
+
+
+def signed(change: float | None, interval: tuple[float, float] | None) -> tuple[str, str]:
+    """A change and its interval for a table: ("+4.9%", "[+4.8, +5.0]")."""
+    if change is None:
+        return NOT_MEASURED, ""
+    if interval is None:
+        return percent(change, sign=True), "(interval not measured)"
+    digits = places(interval)
+    low, high = (percent(bound, digits, sign=True)[:-1] for bound in interval)
+    return percent(change, digits, sign=True), f"[{low}, {high}]"
+
+
+def threshold(value: float) -> str:
+    """A limit as the policy writes it: "3%", "0.5%"."""
+    return f"{value:g}%"
+
+
+def about(value: float) -> str:
+    """How small a change a run could see: two digits say enough, such as "0.13%" or "2.4%"."""
+    return f"{value:.2g}%"
+
+
+def probability(p: float | None) -> str:
+    if p is None:
+        return MISSING
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def sizes(byte_count: float | None) -> str:
+    if byte_count is None:
+        return MISSING
+    for scale, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if byte_count >= scale:
+            return f"{significant(byte_count / scale, 3)} {unit}"
+    return f"{byte_count:.0f} B"
+
+
+def spread(values: Iterable[int]) -> str:
+    """Counts as "5", or "3 to 5" where they differ."""
+    known = sorted(set(values))
+    if not known:
+        return "0"
+    return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def label(params: Params) -> str | None:
+    """ "S=512 B=32 H=8 fp16 causal" where the parameters say so; None where they are of another kind."""
+    known = {key.lower(): value for key, value in params.items()}
+    sizes_ = [_whole(known.get(key)) for key in "sbhd"]
+    dtype = _DTYPES.get(str(known.get("dtype", "")).removeprefix("torch."))
+    if dtype is None or None in sizes_[:3]:
+        return None
+    s, b, h, d = sizes_
+    words = [f"S={s}", f"B={b}", f"H={h}"]
+    if d not in (None, 64):
+        words.append(f"D={d}")
+    words.append(dtype)
+    if known.get("causal") in (1, "true", "True"):
+        words.append("causal")
+    return " ".join(words)
+
+
+def names(cases: Iterable[Case]) -> dict[str, Piece]:
+    """What to call each case: its label where that is known and says which case is meant, else its id."""
+    labels = {case.id: label(case.params) for case in cases}
+    uses = Counter(labels.values())
+    return {id_: text if text is not None and uses[text] == 1 else Code(id_) for id_, text in labels.items()}
+
+
+def device(device_: Device) -> tuple[Piece, ...]:
+    """Such as " on the L4" or " on AMD EPYC"; empty where the device is unknown."""
+    if device_.name is None:
+        return ()
+    nvidia = device_.name.removeprefix("NVIDIA ")
+    if nvidia != device_.name and all(map(_GPU_WORDS.fullmatch, re.split(r"[ -]", nvidia))):
+        return (" on the ", nvidia)
+    family = _CPU_FAMILY.search(device_.name)
+    if family and on_cpu(device_):
+        return (f" on {family[1]} {family[2]}",)
+    return (" on ", Code(device_.name))
+
+
+def on_cpu(device_: Device) -> bool:
+    """Whether the CPU kernel was measured: a named device that has nothing of a GPU."""
+    known = (device_.compute_capability, device_.driver, device_.uuid)
+    return device_.name is not None and not device_.name.startswith("NVIDIA") and known == (None, None, None)
+
+
+def commit(sha: str | None, unknown: str) -> Piece:
+    """A commit as people write it, or `unknown`."""
+    if sha is None:
+        return unknown
+    return Code(sha[:7] if is_commit(sha) else sha)
+
+
+def is_commit(sha: str | None) -> bool:
+    return sha is not None and _COMMIT.fullmatch(sha) is not None
+
+
+def commits(subject: Subject) -> tuple[Piece, ...]:
+    """ "`a1b2c3d` against `9f8e7d6`", the head first."""
+    return (commit(subject.head_sha, "The working tree"), " against ", commit(subject.base_sha, "an unnamed base"))
+
+
+def sentence(text: str) -> str:
+    """A message as the middle of a sentence: no capital that only opens it, no full stop."""
+    body = text.strip().rstrip(".")
+    return body[:1].lower() + body[1:] if body[1:2].islower() else body
+
+
+def _whole(value: float | str | None) -> int | None:
+    if not isinstance(value, int | float) or value != int(value) or not 0 <= value < 10**7:
+        return None
+    return int(value)
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")

@@ -1,0 +1,206 @@
+"""Writes a `Report` down: as the Markdown comment, as an HTML page, in a terminal. Nothing is decided here.
+
+Escaping is the default in both kinds of template: whatever they write goes through escape.py in Markdown and through
+jinja2's autoescape in HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci.document import escape
+from kernelgate.ci.document.escape import Markdown
+from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COMMENT_LIMIT = 65_536
+"""Characters that GitHub takes in one comment."""
+MARKER = "<!-- kernelgate -->"
+"""Finds the comment again; nothing that a record holds can forge it."""
+
+
+def comment(said: Report, limit: int = COMMENT_LIMIT) -> str:
+    """The Markdown comment, shorter than `limit` characters: folded parts go first, the verdict always stays."""
+    text = ""
+    for shorter in _ever_shorter(said):
+        text = _markdown().get_template("comment.md.jinja").render(said=shorter, marker=Markdown(MARKER))
+        if len(text) < limit:
+            break
+    return text
+
+
+def page(said: Report) -> str:
+    """One HTML file that needs nothing else: no script, no font, no address that it would fetch from."""
+    environment = _html()
+    style = Markup(environment.get_template("page.css").render())  # noqa: S704 (a file of ours)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    title = first_line(said).partition(" ")[2]
+    return environment.get_template("page.html.jinja").render(said=said, style=style, digest=digest, title=title)
+
+
+def first_line(said: Report) -> str:
+    """The verdict in words as plain text: "❌ Slower: S=512 B=32 H=8 fp16 by 4.9% (4.8 to 5.0%) on the L4"."""
+    return escape.visible("".join(map(_plain, said.headline)))
+
+
+def show(text: str, console: Console) -> None:
+    """Prints the comment: rendered in a terminal, as the Markdown it is anywhere else."""
+    if not console.is_terminal:
+        console.file.write(text)
+        return
+    from rich.markdown import Markdown as Rendered
+
+    console.print(Rendered(unfolded(text), hyperlinks=False))
+
+
+def write(text: str, path: Path) -> None:
+    """Raises KernelgateError where the file cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise KernelgateError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def unfolded(text: str) -> str:
+    """The comment for a place that cannot fold: each folded part becomes a headed section."""
+    headed = re.sub(r"^<details><summary>(.*)</summary>$", r"#### \1", text, flags=re.MULTILINE)
+    return re.sub(rf"^(?:</details>|{re.escape(MARKER)})\n", "", headed, flags=re.MULTILINE)
+
+
+def _ever_shorter(said: Report) -> Iterator[Report]:
+    """The report, then with less and less: sections by their worth, the unchanged cases, then the rows from below."""
+    yield said
+    left = list(said.sections)
+    dropped: list[str] = []
+    for section in sorted(said.sections, key=lambda section: section.worth):
+        left.remove(section)
+        dropped.append(section.title)
+        said = replace(said, sections=tuple(left), left_out=_left_out(dropped))
+        yield said
+    if said.folded:
+        dropped.append(said.folded_title)
+        said = replace(said, folded=None, left_out=_left_out(dropped))
+        yield said
+    while said.cases and said.cases.rows:
+        rows = said.cases.rows[: len(said.cases.rows) // 2]
+        kept = f"all but the first {len(rows)} rows of the table" if rows else "the table"
+        table = replace(said.cases, rows=rows) if rows else None
+        said = replace(said, cases=table, left_out=_left_out([*dropped, kept]))
+        yield said
+
+
+def _left_out(what: list[str]) -> Line:
+    return (f"Left out here for length, and to be found on the HTML page: {'; '.join(what)}.",)
+
+
+@cache
+def _markdown() -> jinja2.Environment:
+    """Whatever a template writes is escaped, unless it is Markdown made by escape.py."""
+    environment = _environment(
+        finalize=lambda value: value if isinstance(value, Markdown) else escape.prose(str(value))
+    )
+    environment.filters |= {
+        "line": _markdown_line,
+        "cell": lambda line: escape.cell(_markdown_line(line)),
+        "fence": escape.fence,
+    }
+    return environment
+
+
+@cache
+def _html() -> jinja2.Environment:
+    environment = _environment(autoescape=True, finalize=_html_text)
+    environment.filters |= {"line": _html_line, "verbatim": lambda text: Markup.escape(escape.verbatim(text))}
+    return environment
+
+
+def _environment(**options: Any) -> jinja2.Environment:
+    return jinja2.Environment(  # noqa: S701 (the Markdown one escapes by `finalize`)
+        loader=jinja2.PackageLoader("kernelgate.ci.document"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **options,
+    )
+
+
+def _markdown_line(line: Line) -> Markdown:
+    # A line of spaces would leave a list item or a paragraph that the next block slips into.
+    return Markdown("".join(map(_markdown_piece, line)).strip() or escape.code(""))
+
+
+def _markdown_piece(piece: Piece) -> str:
+    match piece:
+        case Mark():
+            return piece.emoji
+        case Code(text, most):
+            return escape.code(text, most)
+        case Strong(text):
+            return f"**{escape.prose(text)}**"
+        case Link(text, address):
+            return escape.link(text, address)
+        case str():
+            return escape.prose(piece)
+
+
+def _html_line(line: Line) -> Markup:
+    return Markup("").join(map(_html_piece, line))
+
+
+def _html_piece(piece: Piece) -> Markup:
+    match piece:
+        case Mark():
+            return Markup('<span class="mark {}" aria-hidden="true">{}</span>').format(piece.tone, piece.glyph)
+        case Code(text, most):
+            return Markup("<code>{}</code>").format(escape.visible(text, most))
+        case Strong(text):
+            return Markup("<strong>{}</strong>").format(escape.visible(text))
+        case Link(text, address):
+            shown = escape.visible(text)
+            return (
+                Markup('<a href="{}">{}</a>').format(address, shown)
+                if escape.is_address(address)
+                else Markup.escape(shown)
+            )
+        case str():
+            return Markup.escape(escape.framed(piece, escape.visible(piece)))
+
+
+def _html_text(value: object) -> object:
+    return escape.visible(value) if type(value) is str else value
+
+
+def markdown_line(line: Line) -> str:
+    """One line as the comment would have it."""
+    return _markdown_line(line)
+
+
+def plain_line(line: Line) -> str:
+    """One line as text without any marks."""
+    return "".join(map(_plain, line)).strip()
+
+
+def _plain(piece: Piece) -> str:
+    match piece:
+        case Mark():
+            # Without the character that asks for a coloured picture: `escape.visible` would show it.
+            return piece.emoji.removesuffix("\ufe0f")
+        case str():
+            return piece
+        case _:
+            return piece.text

@@ -1,0 +1,1 @@
+"""What holds a kernel back, from its profile, and what to try next."""

@@ -1,0 +1,490 @@
+"""What holds a kernel back, from whatever its profile holds.
+
+Each rule looks at a few figures and says how strongly they point to one bottleneck. Faults come before saturated
+units, for a unit that is busy with a fault's work (sectors nobody asked for, replays of bank conflicts, spills) is not
+what the author should look at. The first rule that is sure enough wins; where none is, the strongest one does, with the
+low confidence that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernelgate.bench.explain.metrics import STALL_PREFIX, STALLS
+from kernelgate.bench.explain.ncu_reader import Kernel
+
+LAUNCH_BOUND_US = 10.0
+"""Below this the launch itself, 2 to 5 µs of host and device time, is a large part of the call."""
+SATURATED_PCT = 60.0
+"""NVIDIA's own rules call a unit busy from 60% of its peak on, and saturated from 80%."""
+LOW_OCCUPANCY_PCT = 30.0
+IDLE_SHARE = 0.2
+"""Share of the multiprocessors' time without work that makes the grid the fault."""
+CONFLICT_SHARE = 0.3
+EXCESS_SHARE = 0.4
+LOCAL_SHARE = 0.05
+BARRIER_SHARE = 0.35
+SURE = 0.5
+WIDEST_COALESCED = 16.0
+"""Sectors of 32 bytes in a coalesced request of 32 lanes with 16 bytes each."""
+
+
+class Bottleneck(StrEnum):
+    TENSOR = "tensor"
+    COMPUTE = "compute"
+    DRAM = "dram"
+    L2 = "l2"
+    OCCUPANCY = "occupancy"
+    LAUNCH = "launch"
+    COALESCING = "coalescing"
+    BANK_CONFLICTS = "bank_conflicts"
+    SPILLS = "spills"
+    SMALL_GRID = "small_grid"
+    BARRIER = "barrier"
+
+
+WORDS: Mapping[Bottleneck, str] = {
+    Bottleneck.TENSOR: "tensor-core bound",
+    Bottleneck.COMPUTE: "bound by arithmetic or instruction issue",
+    Bottleneck.DRAM: "DRAM bound",
+    Bottleneck.L2: "L2 bound",
+    Bottleneck.OCCUPANCY: "latency bound by low occupancy",
+    Bottleneck.LAUNCH: "launch bound",
+    Bottleneck.COALESCING: "uncoalesced access",
+    Bottleneck.BANK_CONFLICTS: "shared-memory bank conflicts",
+    Bottleneck.SPILLS: "register spills",
+    Bottleneck.SMALL_GRID: "too small a grid or a tail wave",
+    Bottleneck.BARRIER: "barrier stalls",
+}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    bottleneck: Bottleneck
+    strength: float
+    """0 to 1: how sure the figures make this."""
+    evidence: tuple[str, ...]
+    """The numbers that led here, as sentences' parts."""
+    gain_pct: float | None = None
+    """At most this much of the kernel's time goes away with the fault; None where that cannot be said."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A kernel's figures, and what several rules derive from them; None is what the report does not say."""
+
+    kernel: Kernel
+
+    def __getitem__(self, key: str) -> float | None:
+        return self.kernel.figures.get(key)
+
+    def get(self, key: str) -> float:
+        """0 where the report lacks it: for rules that only ask whether something is large."""
+        return self.kernel.figures.get(key, 0.0)
+
+    def ratio(self, top: str, bottom: str) -> float | None:
+        a, b = self[top], self[bottom]
+        return a / b if a is not None and b else None
+
+    @property
+    def stalls(self) -> dict[str, float]:
+        """Cycles for each issued instruction, largest first, without those that are no waiting."""
+        waiting = {
+            reason: self.get(STALL_PREFIX + reason)
+            for reason in STALLS
+            if reason not in ("selected", "not_selected") and STALL_PREFIX + reason in self.kernel.figures
+        }
+        return dict(sorted(waiting.items(), key=lambda item: -item[1]))
+
+    def stall_share(self, *reasons: str) -> float | None:
+        """These reasons' share of a warp's waiting."""
+        stalls = self.stalls
+        total = sum(stalls.values())
+        return sum(stalls.get(reason, 0.0) for reason in reasons) / total if total > 0 else None
+
+    @property
+    def l2_busy(self) -> float | None:
+        """L2 throughput; from its sectors where only those were read, of which 2/3 of the peak is all it ever does."""
+        if self["l2_pct"] is not None:
+            return self["l2_pct"]
+        sectors = self["l2_sectors_pct"]
+        return None if sectors is None else min(100.0, 1.5 * sectors)
+
+    @property
+    def l1_busy(self) -> float | None:
+        known = [value for key in ("l1_pct", "lsu_data_pct") if (value := self[key]) is not None]
+        return max(known) if known else None
+
+    @property
+    def compute_busy(self) -> float | None:
+        """The busiest pipe or the issue slots, over the whole device and the whole time; tensor cores apart."""
+        pipes = [self[key] for key in ("fma_pct", "alu_pct", "xu_pct", "fp64_pct", "lsu_pct", "issue_pct")]
+        known = [pipe for pipe in pipes if pipe is not None]
+        active = self.active_share
+        busy = max(known) * (1.0 if active is None else active) if known else None
+        whole = self["sm_pct"]
+        if whole is not None and whole > self.get("tensor_pct") + 5:
+            return max(whole, busy or 0.0)
+        return busy
+
+    @property
+    def active_share(self) -> float | None:
+        """Mean over the multiprocessors of the share of the kernel's time in which they had a block."""
+        share = self.ratio("sm_active_cycles", "elapsed_cycles")
+        return None if share is None else min(1.0, share)
+
+    @property
+    def memory_stalled(self) -> float | None:
+        return self.stall_share("long_scoreboard", "lg_throttle", "drain")
+
+
+Rule = Callable[[Facts], Diagnosis | None]
+
+
+def classify(kernel: Kernel) -> tuple[Diagnosis, ...]:
+    """The findings, the bottleneck first: the first rule that is sure enough, else the strongest."""
+    facts = Facts(kernel)
+    findings = [finding for rule in RULES if (finding := rule(facts)) is not None]
+    if not findings:
+        return (Diagnosis(Bottleneck.OCCUPANCY, 0.05, ("the report holds none of the figures that would tell",)),)
+    first = next((finding for finding in findings if finding.strength >= SURE), None)
+    first = first or max(findings, key=lambda finding: finding.strength)
+    return (first, *sorted((f for f in findings if f is not first), key=lambda finding: -finding.strength))
+
+
+def _launch(facts: Facts) -> Diagnosis | None:
+    time = facts["duration_us"]
+    if time is None or time >= LAUNCH_BOUND_US:
+        return None
+    # Close to the limit the kernel's own work counts as well.
+    strength = 0.95 - 0.35 * (time / LAUNCH_BOUND_US) ** 2
+    return Diagnosis(Bottleneck.LAUNCH, strength, (f"it runs for {time:.1f} µs, under {LAUNCH_BOUND_US:.0f} µs",))
+
+
+def _small_grid(facts: Facts) -> Diagnosis | None:
+    grid, sms, waves, active = facts["grid"], facts.kernel.sm_count, facts["waves"], facts.active_share
+    idle = None if active is None else 1.0 - active
+    saturated = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.get("tensor_pct")) >= SATURATED_PCT
+    if grid is None or saturated:
+        return None
+    if sms and grid < sms:
+        expected = 1.0 - grid / sms
+        share = expected if idle is None else min(idle, expected + IDLE_SHARE)
+        if share < IDLE_SHARE:
+            return None
+        evidence = (f"{grid:.0f} blocks for {sms} multiprocessors", f"{share:.0%} of the device's time is idle")
+        return Diagnosis(Bottleneck.SMALL_GRID, _clamp(0.55 + 0.45 * share), evidence, 100 * share)
+    if waves is None or waves <= 0:
+        return None
+    if waves < 0.5 and facts.get("theoretical_occupancy_pct") > 2 * facts.get("occupancy_pct") > 0:
+        fits = facts.get("theoretical_occupancy_pct")
+        evidence = (
+            f"{waves:.2f} waves: the grid fills {waves:.0%} of what the device holds at once",
+            f"occupancy is {facts.get('occupancy_pct'):.0f}% where {fits:.0f}% would fit",
+        )
+        busy = max(facts.compute_busy or 0.0, facts.l1_busy or 0.0)
+        return Diagnosis(Bottleneck.SMALL_GRID, 0.7 if busy < SATURATED_PCT else 0.3, evidence)
+    whole = -(-waves // 1)
+    wasted = 1.0 - waves / whole
+    share = wasted if idle is None else min(idle, wasted)
+    if share < 0.75 * IDLE_SHARE:
+        return None
+    evidence = (
+        f"{waves:.2f} waves take the time of {whole:.0f}",
+        f"{share:.0%} of the device's time is idle"
+        if idle is not None
+        else f"{share:.0%} of the last wave's time is lost",
+    )
+    strength = 0.5 + 0.9 * share if idle is not None else 0.35 + 0.5 * share
+    return Diagnosis(Bottleneck.SMALL_GRID, _clamp(strength), evidence, 100 * share)
+
+
+def _spills(facts: Facts) -> Diagnosis | None:
+    share = facts.ratio("local_instructions", "instructions")
+    counted = share is not None
+    if share is None:
+        share = facts.ratio("code_local", "code_instructions")
+    if share is None or share < LOCAL_SHARE:
+        return None
+    evidence = [f"{share:.0%} of {'its' if counted else 'the code’s'} instructions load or store local memory"]
+    if facts["registers"] is not None:
+        evidence.append(f"{facts.get('registers'):.0f} registers a thread")
+    stalled = facts.memory_stalled
+    busy = max(facts.get("tensor_pct"), facts.compute_busy or 0.0)
+    if stalled is not None:
+        evidence.append(f"{stalled:.0%} of the waiting is for memory")
+    relevant = (1.0 if stalled is None else _clamp(0.4 + stalled)) * (0.5 if busy >= 80 else 1.0)
+    if not counted:
+        # Code that runs once says nothing; code that is run often shows in the memory units.
+        memory = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.l1_busy or 0.0)
+        relevant *= 0.9 if memory >= LOW_OCCUPANCY_PCT else 0.5
+    strength = _clamp(0.55 + 1.2 * share) * relevant
+    return Diagnosis(Bottleneck.SPILLS, strength, tuple(evidence), _percent(share + (stalled or 0.0) / 2))
+
+
+def _bank_conflicts(facts: Facts) -> Diagnosis | None:
+    share = facts.ratio("bank_conflicts", "shared_wavefronts")
+    if share is None:
+        return _hidden_bank_conflicts(facts)
+    if share < CONFLICT_SHARE:
+        return None
+    stalled = facts.stall_share("short_scoreboard", "mio_throttle")
+    busy = facts.l1_busy
+    relevant = max(stalled or 0.0, (busy or 0.0) / 100)
+    evidence = [f"{share:.0%} of the shared-memory wavefronts are bank conflicts"]
+    if busy is not None:
+        evidence.append(f"L1 and shared memory are {busy:.0f}% busy")
+    if stalled is not None:
+        evidence.append(f"{stalled:.0%} of the waiting is for shared memory")
+    gain = 100 * share * ((busy or 0.0) / 100 if busy else relevant)
+    return Diagnosis(Bottleneck.BANK_CONFLICTS, _clamp(1.25 * share * relevant), tuple(evidence), gain)
+
+
+def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
+    """Without the counter of conflicts: L1 is busy though few instructions go there and L2 sees little."""
+    busy, compute, shared = facts.l1_busy, facts.compute_busy, facts.get("shared_bytes")
+    ruled = _nvidia(facts.kernel, "SharedMemoryConflicts", "UncoalescedSharedAccess")
+    if ruled is not None:
+        return Diagnosis(
+            Bottleneck.BANK_CONFLICTS, _clamp(ruled / 100), (f"NVIDIA's rules: {ruled:.0f}% to gain",), ruled
+        )
+    if busy is None or compute is None or shared <= 0 or busy < SATURATED_PCT or compute > busy / 3:
+        return None
+    if max(facts.get("dram_pct"), facts.l2_busy or 0.0) > 0.6 * busy:
+        return None
+    evidence = (
+        f"L1 and shared memory are {busy:.0f}% busy with {compute:.0f}% of the instruction rate",
+        f"{shared / 1024:.0f} KiB of shared memory a block"
+        if shared >= 1024
+        else f"{shared:.0f} bytes of shared memory",
+        "the report holds no count of bank conflicts",
+    )
+    return Diagnosis(Bottleneck.BANK_CONFLICTS, 0.55, evidence)
+
+
+def _coalescing(facts: Facts) -> Diagnosis | None:
+    excess, evidence = _excess(facts)
+    if excess is None:
+        return _hidden_coalescing(facts)
+    if excess < EXCESS_SHARE:
+        return None
+    busy = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.l1_busy or 0.0)
+    stalled = facts.memory_stalled
+    # Few warps wait for memory whatever they ask of it: then waiting shows latency, not excess.
+    warps = _clamp(facts.get("occupancy_pct") / LOW_OCCUPANCY_PCT) if facts["occupancy_pct"] is not None else 1.0
+    relevant = max(busy / 100, (stalled or 0.0) * warps)
+    if facts.get("tensor_pct") >= 80 or (facts.compute_busy or 0.0) >= 80:
+        relevant /= 2
+    said = [evidence]
+    if stalled is not None:
+        said.append(f"{stalled:.0%} of the waiting is for memory")
+    said.append(f"the busiest memory unit is at {busy:.0f}%")
+    return Diagnosis(Bottleneck.COALESCING, _clamp(1.3 * excess * relevant), tuple(said), 100 * excess * busy / 100)
+
+
+def _excess(facts: Facts) -> tuple[float | None, str]:
+    """The share of global memory's sectors that coalesced requests would not move."""
+    sectors, ideal = facts["global_sectors"], facts["global_sectors_ideal"]
+    if sectors and ideal is not None:
+        share = 1.0 - ideal / sectors
+        return share, f"{share:.0%} of the sectors moved are excessive"
+    used = [value for key in ("load_bytes_per_sector", "store_bytes_per_sector") if (value := facts[key])]
+    if used:
+        return 1.0 - min(used) / 32, f"{min(used):.0f} of the 32 bytes of a sector are used"
+    total = moved = needed = 0.0
+    worst = ""
+    for op in ("load", "store"):
+        sectors, requests = facts.get(f"{op}_sectors"), facts.get(f"{op}_requests")
+        if facts[f"{op}_sectors"] is None or not requests:
+            continue
+        # A coalesced request of 32 lanes moves as many sectors of 32 bytes as a lane takes bytes.
+        coalesced = facts[f"code_{op}_bytes"] or WIDEST_COALESCED
+        total += sectors
+        if sectors / requests > 1.2 * coalesced:
+            moved += sectors
+            needed += coalesced * requests if facts[f"code_{op}_bytes"] else 4.0 * requests
+            worst = f"{sectors / requests:.0f} sectors a {op} request, where {coalesced:.0f} would be coalesced"
+    if not total:
+        return None, ""
+    return (moved - needed) / total, worst
+
+
+def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
+    ruled = _nvidia(facts.kernel, "UncoalescedGlobalAccess")
+    if ruled is not None:
+        return Diagnosis(
+            Bottleneck.COALESCING, _clamp(ruled / 80), (f"NVIDIA's rules see {ruled:.0f}% to gain",), ruled
+        )
+    busy, compute = facts.l1_busy, facts.compute_busy
+    if _scattered(facts):
+        scattered = (
+            f"occupancy is {facts.get('occupancy_pct'):.0f}% and yet no memory unit is above {facts.l2_busy or 0:.0f}%",
+            f"pipes are {compute or 0:.0f}% busy",
+            "the report holds no count of sectors",
+        )
+        return Diagnosis(Bottleneck.COALESCING, SURE - 0.04, scattered)
+    if busy is None or compute is None or busy < SATURATED_PCT or compute > busy / 3 or facts.get("shared_bytes") > 0:
+        return None
+    if facts.get("tensor_pct") > 20 or facts.get("dram_pct") > 0.6 * busy:
+        return None
+    evidence = (
+        f"L1 is {busy:.0f}% busy with {compute:.0f}% of the instruction rate, and no shared memory is used",
+        "the report holds no count of sectors",
+    )
+    return Diagnosis(Bottleneck.COALESCING, 0.52, evidence)
+
+
+def _scattered(facts: Facts) -> bool:
+    """Many warps in flight, little arithmetic, and still no memory unit that is saturated: requests are split up."""
+    l2, compute = facts.l2_busy, facts.compute_busy
+    if l2 is None or compute is None or facts["occupancy_pct"] is None:
+        return False
+    most = max(l2, facts.get("dram_pct"))
+    return facts.get("occupancy_pct") >= 60 and 20 <= most < SATURATED_PCT and compute < most / 8
+
+
+def _barrier(facts: Facts) -> Diagnosis | None:
+    share = facts.stall_share("barrier")
+    if share is None:
+        return _hidden_barrier(facts)
+    if share < BARRIER_SHARE or next(iter(facts.stalls)) != "barrier":
+        return None
+    cycles = facts.get(STALL_PREFIX + "barrier")
+    busy = max(facts.get("tensor_pct"), facts.get("dram_pct"), facts.l2_busy or 0.0, facts.get("issue_pct"))
+    evidence = (
+        f"{share:.0%} of the waiting is at barriers, {cycles:.1f} cycles for each instruction",
+        f"no unit is above {busy:.0f}%",
+    )
+    strength = _clamp(0.4 + 0.8 * share) * (1.0 if busy < 80 else 0.4)
+    return Diagnosis(Bottleneck.BARRIER, strength, evidence, _percent(share * (1 - facts.get("issue_pct") / 100)))
+
+
+def _hidden_barrier(facts: Facts) -> Diagnosis | None:
+    """Without stalls: the unit of barriers and branches is the busiest one, which arithmetic never makes it."""
+    adu, whole = facts["adu_pct"], facts["sm_pct"]
+    if adu is None or whole is None or adu < 40 or adu < 0.9 * whole:
+        return None
+    evidence = (f"the unit for barriers and branches is {adu:.0f}% busy", "the report holds no stalls")
+    return Diagnosis(Bottleneck.BARRIER, 0.55, evidence)
+
+
+def _saturated(facts: Facts) -> Diagnosis | None:
+    """The busiest unit: of DRAM and L2 the one further down, since all that DRAM moves passes through L2."""
+    dram, l2 = facts["dram_pct"], facts.l2_busy
+    units: list[tuple[float, Bottleneck, str]] = []
+    if dram is not None and (l2 is None or dram >= 0.7 * l2):
+        units.append((dram, Bottleneck.DRAM, f"DRAM is at {dram:.0f}% of its peak"))
+    elif l2 is not None:
+        units.append((l2, Bottleneck.L2, f"L2 is at {l2:.0f}% of its peak" + _hit(facts)))
+    if facts["tensor_pct"] is not None:
+        units.append(
+            (facts.get("tensor_pct"), Bottleneck.TENSOR, f"tensor cores are {facts.get('tensor_pct'):.0f}% busy")
+        )
+    compute = facts.compute_busy
+    if compute is not None:
+        units.append((compute, Bottleneck.COMPUTE, _pipe(facts, compute)))
+    if not units:
+        return None
+    (most, bottleneck, said), *others = sorted(units, reverse=True)
+    evidence = [said, *(text for _, _, text in others[:2])]
+    gap = most - (others[0][0] if others else 0.0)
+    strength = _clamp((most - 20) / 75) * _clamp(0.85 + gap / 150)
+    if len(units) < 3:
+        strength *= 0.85  # a unit that the report does not show may be busier
+    return Diagnosis(bottleneck, strength if most >= SATURATED_PCT else min(strength, SURE - 0.05), tuple(evidence))
+
+
+def _hit(facts: Facts) -> str:
+    return "" if facts["l2_hit_pct"] is None else f", {min(100.0, facts.get('l2_hit_pct')):.0f}% of its accesses hit"
+
+
+def _pipe(facts: Facts, busy: float) -> str:
+    pipes = {
+        "the FMA pipe": facts.get("fma_pct"),
+        "the ALU pipe": facts.get("alu_pct"),
+        "special functions (XU)": facts.get("xu_pct"),
+        "the float64 pipe": facts.get("fp64_pct"),
+        "the load/store pipe": facts.get("lsu_pct"),
+        "instruction issue": facts.get("issue_pct"),
+    }
+    name, pct = max(pipes.items(), key=lambda item: item[1])
+    return f"{name} is {pct:.0f}% busy" if pct >= 0.8 * busy else f"the multiprocessors' pipes are {busy:.0f}% busy"
+
+
+def _occupancy(facts: Facts) -> Diagnosis | None:
+    achieved = facts["occupancy_pct"]
+    if achieved is None:
+        achieved = facts["theoretical_occupancy_pct"]
+    if achieved is None or achieved >= LOW_OCCUPANCY_PCT + 20:
+        return None
+    busy = max(
+        facts.get("dram_pct"),
+        facts.l2_busy or 0.0,
+        facts.get("tensor_pct"),
+        facts.l1_busy or 0.0,
+        facts.compute_busy or 0.0,
+    )
+    if busy >= 80:
+        return None
+    evidence = [f"occupancy is {achieved:.0f}%", f"no unit is above {busy:.0f}%"]
+    limit = limiter(facts.kernel)
+    if limit:
+        evidence.append(f"limited by {limit}")
+    low = _clamp((LOW_OCCUPANCY_PCT + 20 - achieved) / (LOW_OCCUPANCY_PCT + 10))
+    strength = low * _clamp(1.15 - busy / 130)
+    issue = facts["issue_pct"]
+    gain = None if issue is None else min(100.0 - max(issue, busy), 100.0 - 100 * achieved / 50)
+    return Diagnosis(Bottleneck.OCCUPANCY, strength, tuple(evidence), gain)
+
+
+def limiter(kernel: Kernel) -> str | None:
+    """What keeps more blocks off a multiprocessor, in words."""
+    names = {
+        "blocks_by_registers": "registers",
+        "blocks_by_shared": "shared memory",
+        "blocks_by_warps": "the block's size",
+        "blocks_by_limit": "the number of blocks",
+    }
+    known = {words: kernel.figures[key] for key, words in names.items() if kernel.figures.get(key)}
+    if not known or (kernel.figures.get("theoretical_occupancy_pct") or 0.0) >= 100:
+        return None
+    least = min(known.values())
+    return " and ".join(words for words, blocks in known.items() if blocks == least)
+
+
+def _nvidia(kernel: Kernel, *identifiers: str) -> float | None:
+    """The largest whole-kernel speed-up that NVIDIA's rules of these names estimate, in percent of the time."""
+    gains = [
+        rule.speedup_pct
+        for rule in kernel.rules
+        if rule.identifier in identifiers and rule.whole_kernel and rule.speedup_pct is not None
+    ]
+    return max(gains) if gains else None
+
+
+def _clamp(value: float) -> float:
+    return max(0.0, min(0.98, value))
+
+
+def _percent(share: float) -> float:
+    return 100 * max(0.0, min(0.95, share))
+
+
+RULES: tuple[Rule, ...] = (
+    _launch,
+    _small_grid,
+    _spills,
+    _bank_conflicts,
+    _coalescing,
+    _barrier,
+    _saturated,
+    _occupancy,
+)
+
+
+def ranked(findings: tuple[Diagnosis, ...]) -> Iterator[Diagnosis]:
+    """Those worth acting on: the bottleneck, then what else the figures point to."""
+    yield findings[0]
+    yield from (finding for finding in findings[1:] if finding.strength >= 0.3)

@@ -1,0 +1,106 @@
+"""The runner of GitHub Actions as a step sees it: the event, the outputs, the job summary, and lines for the log.
+
+Text from a pull request must not become a command to the runner, which reads `::…` and `##[…` in whatever is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kernelgate.bench.errors import UsageError
+from kernelgate.ci.document.escape import visible
+
+MOST_SUMMARY = 1024 * 1024
+"""Bytes that one step may put into the job summary."""
+MOST_EVENT = 32 * 1024 * 1024
+"""Bytes of an event file; GitHub sends at most 25 MB."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step's environment; a laptop's is empty and everything still works."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+
+    @property
+    def token(self) -> str | None:
+        return self.environment.get("GITHUB_TOKEN") or None
+
+    @property
+    def api_url(self) -> str:
+        return self.environment.get("GITHUB_API_URL") or "https://api.github.com"
+
+    @property
+    def repository(self) -> str | None:
+        return self.environment.get("GITHUB_REPOSITORY") or None
+
+    @property
+    def run_url(self) -> str | None:
+        """The page of the run that this step belongs to."""
+        server, run = self.environment.get("GITHUB_SERVER_URL"), self.environment.get("GITHUB_RUN_ID")
+        return f"{server}/{self.repository}/actions/runs/{run}" if server and run and self.repository else None
+
+    def event(self) -> dict[str, Any]:
+        """What GitHub sent. Raises UsageError outside of a workflow."""
+        name = self.environment.get("GITHUB_EVENT_PATH")
+        if not name:
+            raise UsageError("GITHUB_EVENT_PATH is not set: this needs the event of a workflow run")
+        path = Path(name)
+        try:
+            if path.stat().st_size > MOST_EVENT:
+                raise UsageError(f"{path}: the event is larger than {MOST_EVENT} bytes")
+            payload = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: the event cannot be read: {error}") from None
+        if not isinstance(payload, dict):
+            raise UsageError(f"{path}: the event is no JSON object")
+        return payload
+
+    def output(self, **values: str) -> None:
+        """Hands values to later steps. One line each: a line break would start an output of its own."""
+        for name, value in values.items():
+            if len(value.splitlines()) > 1 or value.endswith(("\n", "\r")):
+                raise UsageError(f"output {name}: a value with line breaks cannot be handed on")
+        file_name = self.environment.get("GITHUB_OUTPUT")
+        lines = "".join(f"{name}={value}\n" for name, value in values.items())
+        if file_name:
+            with Path(file_name).open("a", encoding="utf-8") as file:
+                file.write(lines)
+        else:
+            click.echo(lines, nl=False)
+
+    def summary(self, markdown: str) -> None:
+        """Adds to the page of the run; what does not fit is left out, from the end."""
+        name = self.environment.get("GITHUB_STEP_SUMMARY")
+        if not name:
+            return
+        path = Path(name)
+        free = MOST_SUMMARY - (path.stat().st_size if path.exists() else 0)
+        data = (markdown.rstrip("\n") + "\n\n").encode()
+        with path.open("ab") as file:
+            file.write(data if len(data) <= free else data[: max(0, free)].decode(errors="ignore").encode())
+
+    def log(self, text: str) -> None:
+        """One line that says what was done, without the token and without power over the runner."""
+        click.echo(f"kernelgate: {self.harmless(text)}")
+
+    def warn(self, text: str) -> None:
+        """The same, and in a workflow also at the top of the run's page."""
+        if self.environment.get("GITHUB_ACTIONS") == "true":
+            line = self.harmless(text).replace("%", "%25")
+            click.echo(f"::warning title=kernelgate::{line}")
+        else:
+            self.log(text)
+
+    def harmless(self, text: str) -> str:
+        line = visible(text, most=2000)
+        if self.token:
+            line = line.replace(self.token, "***")
+        return line.replace("##[", "## [").replace("::", ": :")

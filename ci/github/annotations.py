@@ -1,0 +1,88 @@
+"""Remarks beside the changed lines of a kernel: for the check run, from what say.py decided."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kernelgate.ci.github.say import Measured, Posting
+from kernelgate.ci.github.shown import Annotation, Label, Level
+from kernelgate.ci.judge.verdict import Outcome
+from kernelgate.ci.report.build import Fault
+
+MOST_ANNOTATIONS = 100
+
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_COMPILER = re.compile(r"(?P<path>[\w./-]+\.(?:cuh?|cpp|h|hpp|py))[:(](?P<line>\d{1,7})")
+
+
+def line_notes(said: Posting, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]) -> tuple[Annotation, ...]:
+    """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
+
+    One for each run of changed lines where something regressed, is wrong or is faster; a compiler's error stands at its
+    own line. Where nothing changed there is nothing to remark.
+    """
+    changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
+    found = [note for one in said.measured for note in _of_compiler(one, [path for path, _ in changed])]
+    remark = _remark(said)
+    if remark is not None:
+        level, message = remark
+        found += [
+            Annotation(path, start, end, level, said.title, message)
+            for path, patch in changed
+            for start, end in changed_lines(patch)
+        ]
+    return tuple(found[:MOST_ANNOTATIONS])
+
+
+def changed_lines(patch: str) -> list[tuple[int, int]]:
+    """First and last line, in the new file, of each run of added lines; where lines were only removed, the next one."""
+    runs: list[tuple[int, int]] = []
+    line, start, removed = 0, None, False
+    for text in [*patch.split("\n"), "@@ -0 +0 @@"]:
+        if text.startswith("+"):
+            start = line if start is None else start
+            line += 1
+            continue
+        if start is not None:
+            runs.append((start, line - 1))
+            start, removed = None, False
+        if text.startswith("-"):
+            removed = True
+        elif not text.startswith("\\"):
+            hunk = _HUNK.match(text)
+            # At the end of a hunk the line that follows may not exist.
+            at = line - 1 if hunk else line
+            if removed and at > 0:
+                runs.append((at, at))
+            removed = False
+            line = int(hunk[1]) if hunk else line + 1
+    return runs
+
+
+def _remark(said: Posting) -> tuple[Level, str] | None:
+    if any(one.wrong for one in said.measured):
+        return "failure", "The kernel's output differs from the oracle's. The comment names the first case."
+    news = [
+        f"{one.label}: {case.id}: {case.sentence}"
+        for one in said.measured
+        if one.verdict
+        for case in one.verdict.cases
+        if case.verdict in (Outcome.REGRESSED, Outcome.IMPROVED)
+    ]
+    if not news:
+        return None
+    more = f" And {len(news) - 5} more." if len(news) > 5 else ""
+    return ("warning" if said.label is Label.REGRESSED else "notice"), "; ".join(news[:5]) + "." + more
+
+
+def _of_compiler(one: Measured, paths: Sequence[str]) -> list[Annotation]:
+    """The compiler's first error, where it names a changed file."""
+    if one.failure is None or one.failure.fault is not Fault.BUILD:
+        return []
+    found = _COMPILER.search(one.failure.message)
+    path = next((path for path in paths if found and path.endswith(found["path"].lstrip("./"))), None)
+    if found is None or path is None:
+        return []
+    line = int(found["line"])
+    return [Annotation(path, line, line, "failure", "Does not compile", one.failure.message)]

@@ -1,0 +1,234 @@
+"""Reads what a workflow run left behind, as data that an enemy may have written.
+
+A pull request decides what its workflow uploads. So nothing of an artifact is written to disk under its own name,
+nothing is run, and everything that does not fit is refused with the reason: the archive's form here, the record's by
+its schema, and the record's claims about itself by what GitHub's API says of the run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import Field, ValidationError
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.record import Model, RunRecord
+from kernelgate.ci.document.escape import visible
+
+RECORD, FAILURE = "run.json", "failure.json"
+MOST_ARCHIVE = 16 * 1024 * 1024
+MOST_MEMBER = {RECORD: 8 * 1024 * 1024, FAILURE: 256 * 1024}
+"""Bytes. The largest honest record, 27 cases × 5 launches × 100 rounds, has under 2 MiB."""
+MOST_CASES = 256
+MOST_LAUNCHES = 32
+"""Of one case; `kernelgate bench` stops at 5."""
+MOST_ENTRIES = 4096
+"""Of each other list in a record: profiles, resources, builds, fuzz results, notes."""
+MOST_DIGITS = 20
+"""Of a whole number; more than any counter has, and few enough that every later step can reckon with it."""
+MOST_SAMPLES = 1_000_000
+"""Over all cases, launches and sides: what can be judged in seconds."""
+MOST_RATIO = 200
+"""Of unpacked to packed bytes; numbers in JSON pack 3 to 5 times."""
+MOST_LOG = 200
+"""Lines of a log in a failure note."""
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 0x1
+
+
+class RefusedError(KernelgateError):
+    """An artifact is not what it should be. The message names what and why."""
+
+
+class FailureNote(Model):
+    """Why a job has no record, as the verb that failed wrote it down."""
+
+    schema_: Annotated[Literal["kernelgate.failure/1"], Field(alias="schema")]
+    fault: Literal["build", "output", "runner", "ours"]
+    message: Annotated[str, Field(min_length=1, max_length=4000)]
+    verb: Annotated[str, Field(max_length=40)] | None = None
+    target: Annotated[str, Field(max_length=40)] | None = None
+    log: Annotated[tuple[Annotated[str, Field(max_length=2000)], ...], Field(max_length=MOST_LOG)] = ()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the API says of the run: the record may say the same or nothing, and must name the commit."""
+
+    repository: str
+    pull_request: int | None
+    head_sha: str
+    base_sha: str | None
+    run_id: int
+    run_attempt: int
+
+
+# The archive ---------------------------------------------------------------------------------------------------------
+
+
+def members(data: bytes, name: str = "artifact") -> dict[str, bytes]:
+    """The record and the failure note in an artifact's zip file. Raises RefusedError for anything else in it."""
+    if len(data) > MOST_ARCHIVE:
+        _refuse(name, f"it has {len(data)} bytes, more than {MOST_ARCHIVE}")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+            if len(entries) > len(MOST_MEMBER):
+                _refuse(name, f"it holds {len(entries)} files; {RECORD} and {FAILURE} are all that may be in it")
+            if len({entry.filename for entry in entries}) < len(entries):
+                _refuse(name, "it holds one name twice")
+            return {entry.filename: _member(archive, entry, name) for entry in entries}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as error:
+        raise RefusedError(f"{name} is refused: it is no sound zip file ({type(error).__name__})") from None
+
+
+def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> bytes:
+    # The name as it stands in the file: zipfile cuts it at a NUL.
+    if entry.filename not in MOST_MEMBER or entry.orig_filename != entry.filename:
+        _refuse(name, f"it holds {visible(entry.orig_filename, 80)!r}; only {RECORD} and {FAILURE} may be in it")
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        _refuse(name, f"{entry.filename} is a {'link' if kind == stat.S_IFLNK else 'special file'}, not a plain file")
+    if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _METHODS:
+        _refuse(name, f"{entry.filename} is encrypted or packed in an unknown way")
+    most = min(MOST_MEMBER[entry.filename], MOST_RATIO * max(1024, entry.compress_size))
+    with archive.open(entry) as file:
+        # One byte more than allowed: what the header says of the size is not believed.
+        content = file.read(most + 1)
+    if len(content) > most:
+        _refuse(name, f"{entry.filename} unpacks to more than {most} bytes from {entry.compress_size}")
+    return content
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise RefusedError(f"{name} is refused: {why}")
+
+
+# The content ---------------------------------------------------------------------------------------------------------
+
+
+def checked_record(data: bytes, expected: Expected, name: str = "artifact") -> RunRecord:
+    """The run record in `data`, which belongs to the run that GitHub names. Raises RefusedError."""
+    _plain_json(data, f"{name}, {RECORD}")
+    try:
+        found = record.from_json(data, RECORD)
+    except KernelgateError as error:
+        raise RefusedError(f"{name} is refused: {visible(str(error))}") from None
+    _must_be_short(found, name)
+    _belongs(found, expected, name)
+    return found
+
+
+def _must_be_short(found: RunRecord, name: str) -> None:
+    """Refuses what would keep the judge busy for longer than its job may take."""
+    lists: tuple[tuple[str, Sequence[Any], int], ...] = (
+        ("cases", found.cases, MOST_CASES),
+        *((f"launches of {visible(case.id, 80)!r}", case.launches, MOST_LAUNCHES) for case in found.cases),
+        ("fuzz results", found.fuzz.results if found.fuzz else (), MOST_ENTRIES),
+        ("profiles", found.profile, MOST_ENTRIES),
+        ("resources", found.resources, MOST_ENTRIES),
+        ("builds", found.build, MOST_ENTRIES),
+        ("notes", found.notes, MOST_ENTRIES),
+    )
+    for what, entries, most in lists:
+        if len(entries) > most:
+            _refuse(name, f"it has {len(entries)} {what}, more than {most}")
+    samples = sum(len(side) for case in found.cases for launch in case.launches for side in launch.samples_us.values())
+    if samples > MOST_SAMPLES:
+        _refuse(name, f"it has {samples} samples, more than {MOST_SAMPLES}")
+
+
+def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:
+    """The failure note in `data`. Raises RefusedError."""
+    _plain_json(data, f"{name}, {FAILURE}")
+    try:
+        return FailureNote.model_validate_json(data)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'the file'}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False)[:3]
+        )
+        raise RefusedError(f"{name} is refused: {FAILURE} does not fit its schema: {visible(faults)}") from None
+
+
+def _belongs(found: RunRecord, expected: Expected, name: str) -> None:
+    """Refuses a record of another commit, pull request, repository or run."""
+    subject = found.subject
+    if subject.head_sha is None:
+        _refuse(name, "the record does not say which commit it measured")
+    facts: tuple[tuple[str, Any, Any], ...] = (
+        ("commit", subject.head_sha, expected.head_sha),
+        ("base commit", subject.base_sha, expected.base_sha),
+        ("pull request", subject.pull_request, expected.pull_request),
+        ("repository", subject.repository, expected.repository),
+        ("run", subject.run_id, expected.run_id),
+        *(
+            ("commit of the head's build", build.sha, expected.head_sha)
+            for build in found.build
+            if build.side == "head"
+        ),
+        *(
+            ("commit of the base's build", build.sha, expected.base_sha)
+            for build in found.build
+            if build.side == "base"
+        ),
+    )
+    for what, said, known in facts:
+        if said is not None and known is not None and said != known:
+            _refuse(name, f"the record is of another {what}: it says {visible(str(said), 80)}, GitHub says {known}")
+    # Where failed jobs are run again, the others keep what they left in an earlier attempt.
+    if subject.run_attempt is not None and subject.run_attempt > expected.run_attempt:
+        _refuse(
+            name,
+            f"the record is of another attempt: it says {subject.run_attempt}, GitHub says {expected.run_attempt}",
+        )
+    if subject.pull_request is not None and expected.pull_request is None:
+        _refuse(name, f"the record names pull request {subject.pull_request}, GitHub knows none for this run")
+
+
+def _plain_json(data: bytes, name: str) -> None:
+    """Refuses what JSON does not have (NaN, Infinity) and what readers understand differently (a key twice)."""
+
+    def constant(text: str) -> NoReturn:
+        _refuse(name, f"{text} is no number in JSON")
+
+    def number(text: str) -> float:
+        value = float(text)
+        if value in (float("inf"), float("-inf")):
+            _refuse(name, f"{text[:40]} is not finite")
+        return value
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = dict(pairs)
+        if len(keys) < len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            _refuse(name, f"the key {visible(twice, 80)!r} stands twice in one object")
+        return keys
+
+    def whole(text: str) -> int:
+        if len(text) > MOST_DIGITS:
+            _refuse(name, f"{text[:40]} has more than {MOST_DIGITS} digits")
+        return int(text)
+
+    try:
+        json.loads(
+            data.decode("utf-8"),
+            parse_constant=constant,
+            parse_float=number,
+            parse_int=whole,
+            object_pairs_hook=unique,
+        )
+    except RecursionError:
+        _refuse(name, "it is nested too deeply")
+    except (UnicodeDecodeError, ValueError) as error:
+        _refuse(name, f"it is not JSON in UTF-8: {visible(str(error), 200)}")

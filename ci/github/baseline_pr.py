@@ -1,0 +1,228 @@
+"""Offers a new baseline: a pull request with the file, and the record's own report as its evidence.
+
+Nothing reaches the default branch by itself. The file is a run record that holds the head's samples alone, with its
+numbers in short, so that people can read the difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from statistics import median
+
+import numpy as np
+from github import UnknownObjectException
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.record import BaselineSummary, Case, Launch, Microseconds, RunRecord, Summary
+from kernelgate.ci.document import render
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github import artifact
+from kernelgate.ci.github.client import Bot, Posted, patiently, until_done
+from kernelgate.ci.judge import stats
+from kernelgate.ci.judge.policy import Policy, RunnerGpu
+from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
+from kernelgate.ci.report.build import report
+
+SUMMARY_LEVEL = 0.95
+BODY_LIMIT = 60_000
+"""Characters of the pull request's body; GitHub takes 65,536."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A baseline file and the pull request that brings it."""
+
+    branch: str
+    path: str
+    content: bytes
+    title: str
+    body: str
+    commit: str
+    """The commit of the default branch that was measured: the branch starts there."""
+
+
+def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) -> int | None:
+    """Opens or refreshes the pull request where the record improves on the stored baseline; its number, or None.
+
+    `force`: also where it does not, or cannot be compared. Raises UsageError for a label that the policy does not have,
+    and KernelgateError where the measurement did not come to its end.
+    """
+    gpu = _gpu(label, rules)
+    new = record.read(measured)
+    stored = record.read(Path(gpu.baseline)) if gpu.baseline and Path(gpu.baseline).exists() else None
+    _must_be_whole(measured, new, None if force else stored)
+    verdict = judge(new, rules, stored, label, against=str(gpu.baseline)) if stored else None
+    if not (force or verdict is None or verdict.verdict is Outcome.IMPROVED):
+        bot.step.log(f"the baseline of {label} stays: {verdict.reason}")
+        bot.step.output(pull_request="")
+        return None
+    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url))
+    bot.step.output(pull_request=str(number))
+    return number
+
+
+def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None:
+    """A baseline that lacks a case would quietly no longer watch it; by `force` a suite may shrink."""
+    if path.with_name(artifact.FAILURE).exists():
+        raise KernelgateError(f"{path}: the measurement failed before its end, so it is no baseline; measure again")
+    missing = sorted({case.id for case in stored.cases} - {case.id for case in new.cases}) if stored else []
+    if missing:
+        names = ", ".join(visible(name, 80) for name in missing[:5])
+        raise KernelgateError(
+            f"{path}: not measured, though the stored baseline has it: {names}; offer it all the same with --force"
+        )
+
+
+def offer(new: RunRecord, gpu: RunnerGpu, verdict: RecordVerdict | None, rules: Policy, run_url: str | None) -> Offer:
+    """What is proposed, from a record alone. Raises UsageError where the record cannot be a baseline."""
+    commit = new.subject.head_sha
+    if commit is None:
+        raise UsageError("a baseline must name the commit that was measured; this record names none")
+    path = gpu.baseline or f".ci/baseline_{gpu.label}.json"
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise UsageError(f"{visible(path)}: a baseline lies inside the repository")
+    said = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
+    evidence = report(new, verdict, rules.gates) if verdict else None
+    lines = [
+        f"The default branch at {commit} was measured on `{gpu.label}`"
+        + (f" by [this run]({run_url})." if run_url else "."),
+        "",
+        render.markdown_line((said + ".",)),
+        "",
+        render.comment(evidence, BODY_LIMIT) if evidence else "",
+    ]
+    return Offer(
+        branch=f"kernelgate/baseline-{gpu.label}",
+        path=path,
+        content=record.to_json(as_baseline(new, rules)).encode(),
+        title=f"Refresh the baseline of {gpu.label}",
+        body="\n".join(lines).rstrip() + "\n",
+        commit=commit,
+    )
+
+
+def as_baseline(new: RunRecord, rules: Policy) -> RunRecord:
+    """The record with the head's samples alone and a summary. Raises UsageError where it has none."""
+    cases = tuple(found for case in new.cases if (found := _head_only(case)).launches)
+    if not cases:
+        raise UsageError("the record holds no samples of a head, so it cannot be a baseline")
+    when = new.subject.created_at or datetime.min.isoformat()
+    source = f"commit {new.subject.head_sha}, measured {when[:10]}"
+    summary = Summary(source=source, cases={case.id: _summary(case, rules) for case in cases})
+    return RunRecord(subject=new.subject, environment=new.environment, cases=cases, notes=new.notes, summary=summary)
+
+
+def _head_only(case: Case) -> Case:
+    launches = tuple(
+        Launch(
+            order="block",
+            samples_us={"head": launch.samples_us["head"]},
+            inner_repeats=launch.inner_repeats,
+            telemetry=launch.telemetry,
+        )
+        for launch in case.launches
+        if "head" in launch.samples_us
+    )
+    return Case(id=case.id, params=case.params, work=case.work, launches=launches)
+
+
+def _summary(case: Case, rules: Policy) -> BaselineSummary:
+    launches = [np.array(launch.samples_us["head"]) for launch in case.launches]
+    boot = rules.bootstrap
+    interval = stats.bootstrap(launches, launches, False, SUMMARY_LEVEL, boot.resamples, boot.seed).head
+    middle: Microseconds = median(sample for launch in case.launches for sample in launch.samples_us["head"])
+    return BaselineSummary(
+        median_us=round(middle, 4),
+        interval_us=(round(interval[0], 4), round(interval[1], 4)),
+        samples=sum(map(len, launches)),
+        launches=len(launches),
+    )
+
+
+def _gpu(label: str, rules: Policy) -> RunnerGpu:
+    found = next((gpu for gpu in rules.measure.gpus if gpu.label == label), None)
+    if found is None:
+        known = ", ".join(gpu.label for gpu in rules.measure.gpus)
+        raise UsageError(f"the policy has no GPU {visible(label, 40)!r}; it has: {known}")
+    return found
+
+
+# The pull request ----------------------------------------------------------------------------------------------------
+
+
+def put(bot: Bot, new: Offer) -> int:
+    """There is one open pull request for the branch, with this file, title and body; its number."""
+    default = patiently("repository", lambda: bot.repository.default_branch, bot)
+    until_done("branch", lambda: _branch_step(bot, new, default), bot)
+    bot.step.log(f"file: {until_done('file', lambda: _file_step(bot, new), bot).said}")
+    number = until_done("pull request", lambda: _pull_step(bot, new, default), bot)
+    bot.step.log(f"pull request: {number}")
+    return number
+
+
+def _open_pull(bot: Bot, new: Offer, default: str) -> int | None:
+    owner = bot.repository.full_name.split("/")[0]
+    pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=default)
+    return next((pull.number for pull in pulls if pull.head.ref == new.branch), None)
+
+
+def _branch_step(bot: Bot, new: Offer, default: str) -> Posted | None:
+    """The branch exists; where no pull request is open for it, it starts anew from the commit that was measured."""
+    name = f"heads/{new.branch}"
+    try:
+        ref = bot.repository.get_git_ref(name)
+        # Read first: the address to change it at is only known from GitHub's answer.
+        there = ref.object.sha
+    except UnknownObjectException:
+        bot.repository.create_git_ref(f"refs/{name}", new.commit)
+        return None
+    if there == new.commit or _open_pull(bot, new, default) is not None or _holds(bot, new):
+        return Posted("there")
+    ref.edit(new.commit, force=True)
+    return None
+
+
+def _file_step(bot: Bot, new: Offer) -> Posted | None:
+    message = f"{new.title}\n\nMeasured at {new.commit}."
+    known = _file_sha(bot, new)
+    if known == _blob_sha(new.content):
+        return Posted("there")
+    if known is None:
+        bot.repository.create_file(new.path, message, new.content, branch=new.branch)
+    else:
+        bot.repository.update_file(new.path, message, new.content, known, branch=new.branch)
+    return None
+
+
+def _pull_step(bot: Bot, new: Offer, default: str) -> int | None:
+    number = _open_pull(bot, new, default)
+    if number is None:
+        bot.repository.create_pull(default, new.branch, title=new.title, body=new.body)
+        return None
+    pull = bot.repository.get_pull(number)
+    if (pull.title, (pull.body or "").replace("\r\n", "\n").strip()) == (new.title, new.body.strip()):
+        return number
+    pull.edit(title=new.title, body=new.body)
+    return None
+
+
+def _holds(bot: Bot, new: Offer) -> bool:
+    """Whether the branch has this very file: a run that stopped before its pull request goes on there."""
+    return _file_sha(bot, new) == _blob_sha(new.content)
+
+
+def _file_sha(bot: Bot, new: Offer) -> str | None:
+    try:
+        found = bot.repository.get_contents(new.path, ref=new.branch)
+    except UnknownObjectException:
+        return None
+    return None if isinstance(found, list) else found.sha
+
+
+def _blob_sha(content: bytes) -> str:
+    """Git's name for the content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

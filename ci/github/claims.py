@@ -1,0 +1,114 @@
+"""Sets each claim of a description beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kernelgate.bench.record import Params, RunRecord
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.model import Code, Line, Mark
+from kernelgate.ci.github.description import Claim, Effect
+from kernelgate.ci.judge.policy import Gates, Template
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, RecordVerdict
+
+
+class Support(IntEnum):
+    """What the measurement says of a claim; of several cases the lowest counts."""
+
+    CONTRADICTED = 0
+    NOT_SUPPORTED = 1
+    NOT_MEASURED = 2
+    SUPPORTED = 3
+
+
+_WORDS = {
+    Support.CONTRADICTED: (Mark.SLIGHT, "is contradicted"),
+    Support.NOT_SUPPORTED: (Mark.UNKNOWN, "is not supported"),
+    Support.NOT_MEASURED: (Mark.UNKNOWN, "was not measured"),
+    Support.SUPPORTED: (Mark.PASSED, "is supported"),
+}
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """A claim with what was found; `case` is the one that decided, None where none was measured."""
+
+    claim: Claim
+    finding: Support
+    case: CaseVerdict | None = None
+
+    @property
+    def line(self) -> Line:
+        mark, said = _WORDS[self.finding]
+        if self.case is None or self.finding is Support.NOT_MEASURED:
+            why: Line = (": no measured case fits it",) if self.case is None else (": its case could not be judged",)
+        else:
+            change, interval = formatting.signed(self.case.change_pct, self.case.interval_pct)
+            why = (": ", Code(self.case.id), f" {change} {interval}")
+        return (mark, " claim ", Code(self.claim.text, most=120), f" {said}", *why)
+
+
+def assess(
+    claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, gates: Gates, policy: Template
+) -> tuple[Assessed, ...]:
+    """Every claim against the cases of the record that it names."""
+    params = {case.id: case.params for case in record.cases}
+    return tuple(
+        _assess(
+            claim, [case for case in verdict.cases if _fits(claim, case.id, params.get(case.id, {}))], gates, policy
+        )
+        for claim in claims
+    )
+
+
+def _assess(claim: Claim, cases: Sequence[CaseVerdict], gates: Gates, policy: Template) -> Assessed:
+    found = [Assessed(claim, _found(claim, case, gates, policy), case) for case in cases]
+    return min(found, key=lambda one: one.finding, default=Assessed(claim, Support.NOT_MEASURED))
+
+
+def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> Support:
+    """One claim, one case. Decided by the interval of the change and by whether a direction is certain at all."""
+    if case.interval_pct is None or any(finding.disqualifies for finding in case.findings):
+        return Support.NOT_MEASURED
+    low, high = case.interval_pct
+    if claim.effect is Effect.SAME:
+        return _same(case, low, high, gates.margin_pct)
+    # Turned so that the claimed direction is positive.
+    sign = -1 if claim.effect is Effect.FASTER else 1
+    claimed, least, most = abs(claim.change_pct), min(sign * low, sign * high), max(sign * low, sign * high)
+    directed = Direction.FASTER if claim.effect is Effect.FASTER else Direction.SLOWER
+    if case.direction not in (directed, Direction.NONE):
+        return Support.CONTRADICTED
+    if case.verdict is Outcome.EQUIVALENT and claimed > gates.margin_pct + policy.claim_tolerance_pct:
+        return Support.CONTRADICTED
+    if case.direction is directed and most + policy.claim_tolerance_pct >= claimed and least > 0:
+        return Support.SUPPORTED
+    return Support.NOT_SUPPORTED
+
+
+def _same(case: CaseVerdict, low: float, high: float, margin: float) -> Support:
+    if case.verdict is Outcome.EQUIVALENT:
+        return Support.SUPPORTED
+    if case.direction is not Direction.NONE and (low > margin or high < -margin):
+        return Support.CONTRADICTED
+    return Support.NOT_SUPPORTED
+
+
+def _fits(claim: Claim, case_id: str, params: Params) -> bool:
+    """Whether a claim is about this case: by its id, or by every parameter that the claim names."""
+    if claim.case is not None:
+        return claim.case.casefold() == case_id.casefold()
+    known = {key.casefold(): _value(value) for key, value in params.items()}
+    return all(known.get(key, "0" if key == "causal" else None) == value for key, value in claim.params)
+
+
+def _value(value: float | str) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(int(value)) if value == int(value) else str(value)
+    known = value.casefold().removeprefix("torch.")
+    named = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "true": "1", "false": "0"}
+    return named.get(known, known)

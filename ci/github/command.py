@@ -1,0 +1,187 @@
+"""`/kernelgate bench|profile|fuzz [case…]` in a comment on a pull request: who may, and what exactly is measured.
+
+Only people with write access may use the runner. What is measured is the commit that was head when they asked: they
+looked at that one, and nothing that was pushed afterwards rides on their word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from github import UnknownObjectException
+from github.PullRequest import PullRequest
+
+from kernelgate.ci.document import escape
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.client import Bot, GitHubError, Stamp, patiently, put_comment
+from kernelgate.ci.github.plan import CASE, gpus_json, merge_base, targets
+from kernelgate.ci.judge.policy import Measure
+
+VERBS = ("bench", "profile", "fuzz")
+MOST_CASES = 16
+MAY_WRITE = ("admin", "maintain", "write")
+_COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Command:
+    verb: str
+    cases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Requester:
+    """A comment that asks for something: who, where and when."""
+
+    comment_id: int
+    number: int
+    login: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why nothing is run, for the one who asked."""
+
+    why: str
+
+
+def parse(body: str) -> Command | Refusal | None:
+    """The command on the first line of a comment; None where the comment is none; why, where it cannot be read."""
+    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
+    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
+    found = _COMMAND.fullmatch(first.strip(" \t"))
+    if found is None:
+        return None
+    words = [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
+    if not words or words[0].casefold() not in VERBS:
+        return Refusal("write /kernelgate and then bench, profile or fuzz, with the ids of cases behind it if you like")
+    odd = next((word for word in words[1:] if not CASE.fullmatch(word)), None)
+    if odd is not None:
+        return Refusal(f"this is no case id: {visible(odd, 60)}")
+    if len(words) - 1 > MOST_CASES:
+        return Refusal(f"at most {MOST_CASES} cases at once; these are {len(words) - 1}")
+    return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])))
+
+
+def answer(step: Step, bot: Bot, rules: Measure) -> None:
+    """Reads the event's comment and answers it; what is to be run goes to the outputs, `run=false` where nothing is."""
+    event = step.event()
+    asked, command = _asked(event), parse(str((event.get("comment") or {}).get("body") or ""))
+    if asked is None or command is None or event.get("action") != "created":
+        step.output(run="false")
+        step.log("the comment is no command")
+        return
+    said = _decide(bot, asked, command)
+    if isinstance(said, Refusal):
+        step.output(run="false")
+        _react(bot, asked, "confused")
+        _reply(bot, asked, f"{escape.code(asked.login)}, this was not run: {escape.prose(said.why)}.")
+        step.log(f"refused: {said.why}")
+        return
+    verb, pull = said
+    head = pull.head.sha
+    base = merge_base(bot, pull.base.sha, head)
+    step.output(
+        run="true",
+        verb=verb.verb,
+        pull_request=str(asked.number),
+        head_sha=head,
+        base_sha=base,
+        head_repository=pull.head.repo.full_name if pull.head.repo else "",
+        cases=" ".join(verb.cases),
+        gpus=gpus_json(rules.gpus),
+        targets=targets(rules.gpus),
+    )
+    _react(bot, asked, "rocket")
+    link = f"[This run]({step.run_url})" if step.run_url else "A run"
+    _reply(bot, asked, f"{link} does {escape.code(' '.join([verb.verb, *verb.cases]))} of {escape.code(head[:7])}.")
+    step.log(f"{verb.verb} of {head} for {asked.login}")
+
+
+def _asked(event: Mapping[str, Any]) -> Requester | None:
+    """Who asked, where the comment is on a pull request and was written by a person."""
+    comment, issue = event.get("comment"), event.get("issue")
+    if not isinstance(comment, dict) or not isinstance(issue, dict) or not issue.get("pull_request"):
+        return None
+    user = comment.get("user") or {}
+    if user.get("type") != "User":
+        return None
+    at = datetime.fromisoformat(str(comment["created_at"]))
+    return Requester(int(comment["id"]), int(issue["number"]), str(user["login"]), at)
+
+
+def _decide(bot: Bot, asked: Requester, command: Command | Refusal) -> tuple[Command, PullRequest] | Refusal:
+    """The right to ask comes first: a stranger learns nothing else."""
+    if patiently("permission", lambda: _permission(bot, asked.login), bot) not in MAY_WRITE:
+        return Refusal("the GPU is for people with write access; one of them can ask for you")
+    if isinstance(command, Refusal):
+        return command
+    pull = patiently("pull request", lambda: _pull(bot, asked.number), bot)
+    if pull.state != "open":
+        return Refusal("the pull request is closed")
+    if not patiently("time of the push", lambda: _was_head(bot, pull, asked.at), bot):
+        return Refusal("something was pushed since you asked; look at it and ask again")
+    return command, pull
+
+
+def _permission(bot: Bot, login: str) -> str:
+    try:
+        return bot.repository.get_collaborator_permission(login)
+    except UnknownObjectException:
+        return "none"
+
+
+def _pull(bot: Bot, number: int) -> PullRequest:
+    pull = bot.repository.get_pull(number)
+    pull.update()
+    return pull
+
+
+def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
+    """Whether the head was pushed before `at`, by GitHub's own clock: the times inside a commit are its author's.
+
+    Shown by the repository that it comes from having had no push since. In our own, where others push all the time and
+    everybody who does may write, an older workflow run of the commit shows it too. A fork's owner could have pushed the
+    commit before, put a harmless one in its place, and put it back once somebody has asked.
+    """
+    repository = pull.head.repo
+    if repository is not None and repository.pushed_at is not None and _utc(repository.pushed_at) < at:
+        return True
+    ours = repository is not None and repository.full_name == bot.repository.full_name
+    started = (run.created_at for run in bot.repository.get_workflow_runs(head_sha=pull.head.sha)) if ours else ()
+    return any(_utc(moment) < at for moment in started)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _react(bot: Bot, asked: Requester, content: str) -> None:
+    """A reaction is a courtesy: where it cannot be given, the log says so and the rest goes on."""
+    try:
+        patiently("reaction", lambda: _create_reaction(bot, asked, content), bot)
+    except GitHubError as error:
+        bot.step.warn(str(error))
+
+
+def _create_reaction(bot: Bot, asked: Requester, content: str) -> None:
+    # GitHub gives the same reaction back where it is there already, so this may be repeated.
+    bot.repository.get_issue(asked.number).get_comment(asked.comment_id).create_reaction(content)
+
+
+def _reply(bot: Bot, asked: Requester, text: str) -> None:
+    """One comment for all commands of a pull request, edited in place."""
+    try:
+        head = patiently("pull request", lambda: bot.repository.get_pull(asked.number).head.sha, bot)
+        run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
+        stamp = Stamp(head, int(run or 0), int(attempt or 1))
+        bot.step.log(f"comment: {put_comment(bot, asked.number, (text,), stamp, 'command').said}")
+    except GitHubError as error:
+        bot.step.warn(str(error))
+    bot.step.summary(text)

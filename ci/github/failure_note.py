@@ -1,0 +1,50 @@
+"""Writes down why a verb failed, where KERNELGATE_FAILURE names a file: the report then says whose fault it was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernelgate.bench.errors import CompileError, KernelgateError, NoDeviceError, NoKernelError
+from kernelgate.ci.github.artifact import MOST_LOG, FailureNote
+
+VARIABLE = "KERNELGATE_FAILURE"
+MOST_MESSAGE = 4000
+MOST_LINE = 2000
+
+
+def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.environ) -> None:
+    """The first failure of a job is written down; a later one follows from it."""
+    name = environment.get(VARIABLE)
+    if not name or Path(name).exists():
+        return
+    compiling = error if isinstance(error, CompileError) else None
+    text = FailureNote.model_validate(
+        {
+            "schema": "kernelgate.failure/1",
+            "fault": _fault(error),
+            "message": (compiling.first if compiling else str(error))[:MOST_MESSAGE] or type(error).__name__,
+            "verb": verb[:40] or None,
+            "target": compiling.target if compiling else None,
+            "log": _tail(compiling.log) if compiling else (),
+        }
+    ).model_dump_json(by_alias=True)
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _tail(log: Path) -> tuple[str, ...]:
+    """The last lines of a compiler's output, where it can still be read."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ()
+    return tuple(line[:MOST_LINE] for line in lines[-MOST_LOG:])
+
+
+def _fault(error: KernelgateError) -> str:
+    if isinstance(error, CompileError | NoKernelError):
+        return "build"
+    return "runner" if isinstance(error, NoDeviceError) else "ours"

@@ -1,0 +1,318 @@
+"""Takes in a workflow run: which pull request it belongs to, what it left behind, and what failed in it.
+
+The pull request comes from the run's head commit through the API and never from a file. What is written to the folder
+is either GitHub's own word (`target.json`) or was checked by artifact.py and is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import requests
+from github.Artifact import Artifact
+from github.PullRequest import PullRequest
+from github.WorkflowJob import WorkflowJob
+from github.WorkflowRun import WorkflowRun
+
+from kernelgate.bench import record
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github import artifact
+from kernelgate.ci.github.artifact import Expected, RefusedError
+from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, changed_names, patiently, shown_stamp
+from kernelgate.ci.github.run_info import Job, Target, write_target
+
+PREFIX = "kernelgate-record-"
+_LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
+MOST_ARTIFACTS = 16
+"""Records of one run: as many GPU labels as any matrix has, and the build job's note."""
+MOST_LISTED = 500
+"""Artifacts that a job may have."""
+JUDGES = (".github/workflows/", ".github/actions/")
+"""Whoever changes these could upload any record."""
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What a run was to measure that no pull request started, from whoever authorised it."""
+
+    head_sha: str
+    base_sha: str | None = None
+    """None where the head was measured alone."""
+    pull_request: int | None = None
+
+
+def fetch(bot: Bot, run_id: int, into: Path, asked: Requested | None = None) -> Target:
+    """Fills the folder `into` with `target.json`, `<label>.run.json` and `<label>.failure.json`.
+
+    Raises GitHubError where the API cannot be used.
+    """
+    run = _run(bot, run_id)
+    found = Found() if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
+    pull = found.pull
+    head = asked.head_sha if asked else run.head_sha
+    base = asked.base_sha if asked else _merge_base(bot, pull, head) if pull else None
+    jobs = _jobs(bot, run)
+    if pull is not None and not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
+        run, jobs = other, _jobs(bot, other)
+    expected = Expected(
+        repository=bot.repository.full_name,
+        pull_request=asked.pull_request if asked else pull.number if pull else None,
+        head_sha=head,
+        base_sha=base,
+        run_id=run.id,
+        run_attempt=run.run_attempt,
+    )
+    into.mkdir(parents=True, exist_ok=True)
+    refused = _take_in(bot, run, expected, into)
+    target = Target(
+        repository=expected.repository,
+        pull_request=expected.pull_request,
+        head_sha=head,
+        base_sha=base,
+        run_id=run.id,
+        run_attempt=run.run_attempt,
+        run_url=run.html_url,
+        conclusion=run.conclusion,
+        no_pull_request=found.why_none,
+        shared_head=found.shared_head,
+        # A run that a command started is the default branch's, whatever the pull request changes.
+        changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(bot, pull),
+        refused=refused,
+        failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
+        measured=any(map(_builds_or_measures, jobs)),
+        planned=any(_in(job, "plan") and job.conclusion == "success" for job in jobs),
+        under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
+    )
+    write_target(target, into)
+    return target
+
+
+# The pull request ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Found:
+    """The pull request of a run, or why there is none."""
+
+    pull: PullRequest | None = None
+    why_none: str | None = None
+    shared_head: bool = False
+    """Several open ones have the run's branch and commit."""
+
+
+def find_pull(bot: Bot, run: WorkflowRun) -> Found:
+    """The pull request of the run's head commit.
+
+    GitHub names none itself for a fork's run. So it is looked up by the branch that the run names, in the repository
+    that the run names: an open one whose head is the run's commit, else one whose head moved on or that was closed.
+    """
+    if not run.event.startswith("pull_request"):
+        return Found(why_none=f"the run was started by {run.event}, not by a pull request")
+    if run.head_repository is None or not run.head_branch:
+        return Found(why_none="the repository that the change came from is gone")
+    source = run.head_repository
+    head = f"{source.owner.login}:{run.head_branch}"
+    pulls = [
+        pull
+        for pull in bot.repository.get_pulls(state="all", head=head)
+        # An owner may have several repositories with a branch of that name.
+        if pull.head.repo is not None and pull.head.repo.full_name == source.full_name
+    ]
+    current = [pull for pull in pulls if pull.state == "open" and pull.head.sha == run.head_sha]
+    if len(current) == 1:
+        return Found(current[0])
+    if current:
+        numbers = ", ".join(str(pull.number) for pull in current)
+        why = f"pull requests {numbers} have the same head, so which one was measured is not known"
+        return Found(why_none=why, shared_head=True)
+    late = [pull for pull in pulls if pull.head.sha == run.head_sha] or [p for p in pulls if p.state == "open"]
+    return Found(late[0]) if late else Found(why_none="no pull request has the commit of this run")
+
+
+def _with_records(bot: Bot, run: WorkflowRun, pull: PullRequest) -> WorkflowRun | None:
+    """The run whose records are judged where `run` was to measure nothing: the latest of the same commit before it.
+
+    So an edited description is held against what was measured. That run may have been a command's: then the bot's
+    comment names it. It may also be under way.
+    """
+    shown = patiently("comment", lambda: shown_stamp(bot, pull.number), bot)
+    known = {shown.run_id} if shown and shown.head_sha == run.head_sha else set()
+    earlier = {number for number in _siblings(bot, run) if number < run.id}
+    return next(_speaking(bot, known | earlier), None)
+
+
+def _is_replaced(bot: Bot, run: WorkflowRun) -> bool:
+    """Whether a newer run of the same commit ended this one, such as for another base."""
+    later = {number for number in _siblings(bot, run) if number > run.id} if run.conclusion == "cancelled" else set()
+    return any(_speaking(bot, later))
+
+
+def _speaking(bot: Bot, numbers: Collection[int]) -> Iterator[WorkflowRun]:
+    """Of these runs, the newest first, those that are reported: the others decided that there is nothing to measure."""
+    for number in sorted(numbers, reverse=True):
+        run = _run(bot, number)
+        if _is_under_way(run) or _says_something(_jobs(bot, run)):
+            yield run
+
+
+def _siblings(bot: Bot, run: WorkflowRun) -> set[int]:
+    """The runs of the same workflow for the same commit of the same branch."""
+
+    def step() -> set[int]:
+        runs = bot.repository.get_workflow_runs(head_sha=run.head_sha, event=run.event)
+        return {other.id for other in runs if _branch(other) == _branch(run)}
+
+    return patiently("runs", step, bot)
+
+
+def _branch(run: WorkflowRun) -> tuple[int, str | None, str]:
+    return run.workflow_id, run.head_repository.full_name if run.head_repository else None, run.head_branch
+
+
+def _run(bot: Bot, number: int) -> WorkflowRun:
+    """The run with its content read, so that nothing is asked of GitHub outside of a patient step."""
+
+    def step() -> WorkflowRun:
+        run = bot.repository.get_workflow_run(number)
+        run.update()
+        return run
+
+    return patiently("run", step, bot)
+
+
+def _merge_base(bot: Bot, pull: PullRequest, head: str) -> str | None:
+    compared = patiently("merge base", lambda: bot.repository.compare(pull.base.sha, head).merge_base_commit.sha, bot)
+    return compared or None
+
+
+def _changes_judges(bot: Bot, pull: PullRequest) -> bool:
+    """Whether the change touches what measures it, or is too large for GitHub to list."""
+
+    def step() -> bool:
+        whole = bot.repository.get_pull(pull.number)
+        names = changed_names(whole, list(whole.get_files()))
+        return names is None or any(name.startswith(JUDGES) for name in names)
+
+    return patiently("changed files", step, bot)
+
+
+# The artifacts -------------------------------------------------------------------------------------------------------
+
+
+def _take_in(bot: Bot, run: WorkflowRun, expected: Expected, into: Path) -> tuple[str, ...]:
+    """Writes what can be used into the folder; returns why the rest cannot."""
+    refused: list[str] = []
+    for label, one in _records(patiently("artifacts", lambda: _listed(run), bot), refused):
+        try:
+            _take(bot, one, label, expected, into)
+        except RefusedError as error:
+            bot.step.warn(str(error))
+            refused.append(str(error))
+    return tuple(refused)
+
+
+def _listed(run: WorkflowRun) -> list[Artifact]:
+    found = []
+    for one in run.get_artifacts():
+        found.append(one)
+        if len(found) >= MOST_LISTED:
+            break
+    return found
+
+
+def _records(listed: Iterable[Artifact], refused: list[str]) -> list[tuple[str, Artifact]]:
+    """The artifacts that are meant for us, by their label; others (pages, libraries, reports) are none of ours.
+
+    A run that was started again has one of each attempt; the newest counts.
+    """
+    found: dict[str, Artifact] = {}
+    for one in sorted(listed, key=lambda one: one.id, reverse=True):
+        if not one.name.startswith(PREFIX):
+            continue
+        name = _LABEL.fullmatch(one.name)
+        if name is None:
+            refused.append(f"artifact {visible(one.name, 80)!r} is refused: no GPU label looks like that")
+        elif name[1] in found:
+            continue
+        elif len(found) >= MOST_ARTIFACTS:
+            refused.append(f"artifact {one.name} is refused: a run has at most {MOST_ARTIFACTS} records")
+        else:
+            found[name[1]] = one
+    return sorted(found.items())
+
+
+def _take(bot: Bot, one: Artifact, label: str, expected: Expected, into: Path) -> None:
+    if one.expired:
+        raise RefusedError(f"artifact {one.name} has expired")
+    if one.size_in_bytes > artifact.MOST_ARCHIVE:
+        raise RefusedError(
+            f"artifact {one.name} is refused: it has {one.size_in_bytes} bytes, more than {artifact.MOST_ARCHIVE}"
+        )
+    data = patiently(f"artifact {one.name}", lambda: _download(bot, one), bot)
+    found = artifact.members(data, f"artifact {one.name}")
+    if artifact.RECORD in found:
+        checked = artifact.checked_record(found[artifact.RECORD], expected, f"artifact {one.name}")
+        record.write(checked, into / f"{label}.run.json")
+    if artifact.FAILURE in found:
+        note = artifact.checked_failure(found[artifact.FAILURE], f"artifact {one.name}")
+        (into / f"{label}.failure.json").write_text(note.model_dump_json(by_alias=True), encoding="utf-8")
+    bot.step.log(f"artifact {one.name}: {', '.join(sorted(found)) or 'empty'}")
+
+
+def _download(bot: Bot, one: Artifact) -> bytes:
+    """The zip file. GitHub answers with an address elsewhere, which is asked without the token."""
+    headers, _ = one.requester.requestJsonAndCheck("GET", one.archive_download_url)
+    address = str(headers.get("location") or "")
+    secure = urlsplit(bot.step.api_url).scheme
+    if urlsplit(address).scheme not in ("https", secure):
+        raise GitHubError(f"artifact {one.name}: GitHub named no address that it could be read from")
+    with requests.get(address, stream=True, timeout=TIMEOUT_S) as response:
+        response.raise_for_status()
+        data = bytearray()
+        for chunk in response.iter_content(64 * 1024):
+            data += chunk
+            if len(data) > artifact.MOST_ARCHIVE:
+                raise RefusedError(f"artifact {one.name} is refused: more than {artifact.MOST_ARCHIVE} bytes came")
+    if one.digest and one.digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
+        raise requests.exceptions.ContentDecodingError("the bytes are not those that were uploaded")
+    return bytes(data)
+
+
+# The jobs ------------------------------------------------------------------------------------------------------------
+
+
+_ENDED_WELL = ("success", "skipped", "neutral", "none")
+"""The last is ours: a job that is still going, such as the one that reports."""
+
+
+def _jobs(bot: Bot, run: WorkflowRun) -> tuple[Job, ...]:
+    return patiently("jobs", lambda: tuple(map(_job, run.jobs("latest"))), bot)
+
+
+def _job(job: WorkflowJob) -> Job:
+    stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)
+    return Job(name=job.name, conclusion=job.conclusion or "none", step=stopped)
+
+
+def _says_something(jobs: Iterable[Job]) -> bool:
+    """Whether there is more to report of these jobs than that nothing was to be measured."""
+    return any(job.conclusion not in _ENDED_WELL or _builds_or_measures(job) for job in jobs)
+
+
+def _builds_or_measures(job: Job) -> bool:
+    return (_in(job, "build") or _in(job, "measure")) and job.conclusion != "skipped"
+
+
+def _in(job: Job, called: str) -> bool:
+    """Whether the job is of that workflow: its name is a path of calls, "performance / measure (l4) / measure"."""
+    return any(part.startswith(called) for part in job.name.split(" / "))
+
+
+def _is_under_way(run: WorkflowRun) -> bool:
+    # GitHub calls a fork's run that nobody has approved yet completed.
+    return run.status != "completed" or run.conclusion == "action_required"

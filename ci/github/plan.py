@@ -1,0 +1,221 @@
+"""What a workflow run is to measure: decided from its event, the changed files, the labels and the policy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from github import GithubException
+from github.PullRequest import PullRequest
+
+from kernelgate.bench.errors import UsageError
+from kernelgate.ci.document import escape
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.client import Bot, changed_names, patiently
+from kernelgate.ci.github.say import JUDGE_PATHS
+from kernelgate.ci.judge.policy import Measure, RunnerGpu
+
+CASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}", re.ASCII)
+"""A case id as it may be handed on to a command line; the verb that measures knows which cases there are."""
+SHA = re.compile(r"[0-9a-f]{40}")
+SETS = ("quick", "full")
+
+
+@dataclass(frozen=True)
+class Plan:
+    measure: bool
+    reason: str
+    gpus: tuple[RunnerGpu, ...] = ()
+    base_sha: str = ""
+    head_sha: str = ""
+    pull_request: int | None = None
+    touches_judge: bool = False
+    cases: tuple[str, ...] = ()
+    set: str = "quick"
+
+    def outputs(self) -> dict[str, str]:
+        """As later steps read them: words without spaces, `true` or `false`, or JSON."""
+        return {
+            "measure": str(self.measure).lower(),
+            "gpus": gpus_json(self.gpus),
+            "targets": targets(self.gpus),
+            "base_sha": self.base_sha,
+            "head_sha": self.head_sha,
+            "pull_request": str(self.pull_request or ""),
+            "cases": " ".join(self.cases),
+            "set": self.set,
+        }
+
+
+def gpus_json(gpus: Sequence[RunnerGpu]) -> str:
+    """The GPUs as a workflow's matrix reads them; `baseline` is empty where there is none."""
+    return json.dumps([{"label": gpu.label, "baseline": gpu.baseline or ""} for gpu in gpus])
+
+
+def targets(gpus: Sequence[RunnerGpu]) -> str:
+    """What `kernelgate build` compiles for, as TORCH_CUDA_ARCH_LIST has it: "8.9;9.0"."""
+    return ";".join(sorted({gpu.target for gpu in gpus}))
+
+
+def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
+    """The plan for the event of this run. Raises UsageError where what a person typed names nothing."""
+    event = step.event()
+    if isinstance(event.get("pull_request"), dict):
+        return _of_pull_request(bot, rules, event)
+    inputs = event.get("inputs")
+    given = {key: str(value) for key, value in inputs.items() if value} if isinstance(inputs, dict) else {}
+    if {"ref", "pull-request", "s", "set"} & given.keys():
+        return _of_dispatch(bot, rules, given)
+    head = step.environment.get("GITHUB_SHA", "")
+    if not SHA.fullmatch(head):
+        raise UsageError("GITHUB_SHA is not set: there is no commit to measure")
+    return Plan(True, "the default branch", _gpus(rules, given.get("gpu")), head_sha=head)
+
+
+def announce(step: Step, found: Plan) -> None:
+    """Hands the plan on, and says why where nothing is measured."""
+    step.output(**found.outputs())
+    if not found.measure:
+        step.summary(f"Not measured: {escape.prose(found.reason)}.")
+    if found.touches_judge:
+        step.summary("This pull request changes what measures and judges it: that takes effect after the merge.")
+    step.log(f"{'measured' if found.measure else 'not measured'}: {found.reason}")
+
+
+def merge_base(bot: Bot, base: str, head: str) -> str:
+    """The commit that a change started from: what it is compared with."""
+    return patiently("merge base", lambda: bot.repository.compare(base, head).merge_base_commit.sha, bot)
+
+
+def commit(bot: Bot, ref: str) -> str:
+    """The full name of a commit, branch or tag. Raises UsageError where there is none of that name."""
+
+    def step() -> str | None:
+        try:
+            # `sha` alone would be taken from the address, without a look at GitHub.
+            return str(bot.repository.get_commit(ref).raw_data["sha"])
+        except GithubException as error:
+            # GitHub answers 422 for a name that is no commit's.
+            if error.status not in (404, 422):
+                raise
+            return None
+
+    if not re.fullmatch(r"[\w./-]{1,200}", ref, re.ASCII) or ".." in ref or ref.startswith(("-", "/")):
+        raise UsageError(f"{visible(ref, 80)!r} is no branch, tag or commit")
+    found = patiently("commit", step, bot)
+    if found is None or not SHA.fullmatch(found):
+        raise UsageError(f"there is no branch, tag or commit {visible(ref, 80)!r}")
+    return found
+
+
+# A pull request ------------------------------------------------------------------------------------------------------
+
+
+def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure) -> str | None:
+    """Why a pull request with these files (None: too many to know) and labels is not measured; None where it is."""
+    label = next((label for label in rules.skip_labels if label in labels), None)
+    if label is not None:
+        return f"the pull request has the label {label}"
+    if files is not None and not any(name.startswith(tuple(rules.paths)) for name in files):
+        return "the pull request touches nothing that is measured"
+    return None
+
+
+def _of_pull_request(bot: Bot, rules: Measure, event: Mapping[str, Any]) -> Plan:
+    shown = event["pull_request"]
+    number, head = int(shown["number"]), str(shown["head"]["sha"])
+    pull, files, labels = patiently("pull request", lambda: _looked_at(bot, number), bot)
+    known: dict[str, Any] = {
+        "base_sha": merge_base(bot, pull.base.sha, head),
+        "head_sha": head,
+        "pull_request": number,
+        "touches_judge": files is None or any(name.startswith(JUDGE_PATHS) for name in files),
+    }
+    why_not = skipped(files, labels, rules) or _edited(event)
+    if why_not is not None:
+        return Plan(False, why_not, **known)
+    return Plan(True, "the pull request touches what is measured", rules.gpus, **known)
+
+
+def _edited(event: Mapping[str, Any]) -> str | None:
+    """Why an edited pull request is not measured again; one with another base is."""
+    if event.get("action") != "edited" or "base" in (event.get("changes") or {}):
+        return None
+    return "only the description was edited, and what was measured before is judged again"
+
+
+def _looked_at(bot: Bot, number: int) -> tuple[PullRequest, list[str] | None, set[str]]:
+    pull = bot.repository.get_pull(number)
+    labels = {label.name for label in pull.labels}
+    return pull, changed_names(pull, list(pull.get_files())), labels
+
+
+# What somebody asked for ---------------------------------------------------------------------------------------------
+
+
+def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
+    number = _pull_number(given)
+    if number is not None and "ref" in given:
+        raise UsageError(f"give a ref or a pull request, not both: {visible(given['ref'], 40)!r} and {number}")
+    if number is not None:
+        pull = patiently("pull request", lambda: bot.repository.get_pull(number).raw_data, bot)
+        head, base = str(pull["head"]["sha"]), str(pull["base"]["sha"])
+    else:
+        head = commit(bot, given.get("ref", "HEAD"))
+        base = patiently("repository", lambda: bot.repository.default_branch, bot)
+    base = commit(bot, given["base"]) if "base" in given else merge_base(bot, base, head)
+    if base == head and "base" not in given:
+        base = ""  # the default branch itself: there is nothing to compare it with
+    if given.get("set", "quick") not in SETS:
+        raise UsageError(f"set is {visible(given['set'], 40)!r}; it may be {' or '.join(SETS)}")
+    return Plan(
+        True,
+        f"pull request {number}" if number else "as asked for",
+        _gpus(rules, given.get("gpu")),
+        base,
+        head,
+        number,
+        cases=_case(given),
+        set=given.get("set", "quick"),
+    )
+
+
+def _pull_number(given: Mapping[str, str]) -> int | None:
+    text = given.get("pull-request", "").lstrip("#")
+    if not text:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
+        raise UsageError(f"{visible(given['pull-request'], 40)!r} is no number of a pull request")
+    return int(text)
+
+
+def _gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
+    if not label:
+        return rules.gpus
+    found = tuple(gpu for gpu in rules.gpus if gpu.label == label)
+    if not found:
+        known = ", ".join(gpu.label for gpu in rules.gpus)
+        raise UsageError(f"the policy has no GPU {visible(label, 40)!r}; it has: {known}")
+    return found
+
+
+def _case(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The id of the case that the inputs describe; none where they describe none."""
+    if not {"s", "b", "h", "d", "dtype"} & given.keys() and given.get("causal", "false") == "false":
+        return ()
+    sizes = []
+    for key, default in (("s", "512"), ("b", "32"), ("h", "8"), ("d", "64")):
+        value = given.get(key, default)
+        if not re.fullmatch(r"[1-9]\d{0,5}", value, re.ASCII):
+            raise UsageError(f"{key} is {visible(value, 40)!r}; it must be a positive whole number")
+        sizes.append(f"{key}{value}")
+    dtype, causal = given.get("dtype", "fp16"), given.get("causal", "false")
+    if dtype not in ("fp16", "bf16", "fp32"):
+        raise UsageError(f"dtype is {visible(dtype, 40)!r}; it may be fp16, bf16 or fp32")
+    if causal not in ("true", "false"):
+        raise UsageError(f"causal is {visible(causal, 40)!r}; it may be true or false")
+    return ("_".join([*sizes, dtype, *(["causal"] if causal == "true" else [])]),)

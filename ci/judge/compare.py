@@ -1,0 +1,64 @@
+"""`kernelgate compare`: files in, verdicts out, one after the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import RecordError
+from kernelgate.ci.document.escape import verbatim
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import CaseVerdict, Outcome, RecordVerdict, exit_code, judge, worst_first
+
+SEVERITY = (1, 3, 2, 0)
+"""Exit codes of single records, the worst first."""
+MARKS = {Outcome.REGRESSED: "✗", Outcome.INCONCLUSIVE: "?", Outcome.IMPROVED: "✓", Outcome.EQUIVALENT: "✓"}
+
+
+def compare(paths: Sequence[Path], policy: Policy, baseline: Path | None = None) -> Iterator[RecordVerdict]:
+    """The verdict on each file; one that cannot be read is refused in its verdict and does not stop the others.
+
+    Raises RecordError where the baseline cannot be read.
+    """
+    stored = record.read(baseline) if baseline else None
+    for path in paths:
+        against = str(baseline) if baseline else "base"
+        try:
+            run = record.read(path)
+        except RecordError as error:
+            reason = f"cannot be judged: {error}"
+            yield RecordVerdict(str(path), Outcome.INCONCLUSIVE, reason, (), str(error), against)
+        else:
+            yield judge(run, policy, stored, str(path), against)
+
+
+def worst_exit_code(codes: Sequence[int]) -> int:
+    """The exit code of several records: a regression before what cannot be judged, before no difference."""
+    return min(codes, key=SEVERITY.index)
+
+
+def as_json(verdict: RecordVerdict) -> str:
+    """One line of JSON; numbers in full, nothing that is not a number in their place."""
+    return json.dumps(dataclasses.asdict(verdict), allow_nan=False, separators=(",", ":"))
+
+
+def as_text(verdict: RecordVerdict) -> str:
+    """What people read: the record's verdict with its reason, then a sentence a case with its findings, worst first."""
+    lines = [f"{verdict.record}: {verdict.verdict}", f"  {verdict.reason}"]
+    for case in worst_first(verdict.cases):
+        lines += _case_lines(case) if len(verdict.cases) > 1 else _finding_lines(case)
+    return "\n".join(map(verbatim, lines))
+
+
+def _case_lines(case: CaseVerdict) -> list[str]:
+    return [f"  {MARKS[case.verdict]} {case.id}: {case.sentence}", *_finding_lines(case)]
+
+
+def _finding_lines(case: CaseVerdict) -> list[str]:
+    return [f"    note: {finding.message}" for finding in case.findings if not finding.disqualifies]
+
+
+__all__ = ["as_json", "as_text", "compare", "exit_code", "worst_exit_code"]

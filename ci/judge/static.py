@@ -1,0 +1,121 @@
+"""Static gates: what changed between base and head in what the compiler made, and what the policy says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from kernelgate.bench.record import Resources
+from kernelgate.ci.judge.policy import Static
+
+Severity = Literal["fail", "warn"]
+
+
+@dataclass(frozen=True)
+class StaticFinding:
+    code: Literal["new_spills", "occupancy_loss"]
+    severity: Severity
+    kernel: str
+    target: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.kernel} for {self.target}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One kernel for one target; no base where the head is the first to have it."""
+
+    base: Resources | None
+    head: Resources
+
+
+def pairs(resources: Iterable[Resources]) -> tuple[Pair, ...]:
+    """The head's kernels beside the base's of the same name and target."""
+    listed = list(resources)
+    bases = {(one.target, one.kernel): one for one in listed if one.side == "base"}
+    return tuple(Pair(bases.get((one.target, one.kernel)), one) for one in listed if one.side == "head")
+
+
+def judge(resources: Iterable[Resources], policy: Static) -> tuple[StaticFinding, ...]:
+    """New spills and lost occupancy, as far as the policy asks for them. A kernel without a base is judged alone."""
+    found: list[StaticFinding] = []
+    for pair in pairs(resources):
+        if policy.new_spills != "ignore":
+            found += _spills(pair, policy.new_spills)
+        if policy.occupancy_loss != "ignore":
+            found += _occupancy(pair, policy.occupancy_loss)
+    return tuple(found)
+
+
+def _spills(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
+    before = (pair.base.spill_bytes or 0) if pair.base else 0
+    after = pair.head.spill_bytes or 0
+    if after > before:
+        message = f"{after} bytes of registers are spilled to local memory, where it was {before}"
+        yield StaticFinding("new_spills", severity, pair.head.kernel, pair.head.target, message)
+
+
+def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
+    if pair.base is None:
+        return
+    for gpu, after in pair.head.occupancy_pct.items():
+        before = pair.base.occupancy_pct.get(gpu)
+        if before is not None and after < before - 0.01:
+            limit = pair.head.occupancy_limits.get(gpu, "")
+            because = f", limited by {limit}" if limit else ""
+            message = f"occupancy on the {gpu} falls from {before:g}% to {after:g}%{because}"
+            yield StaticFinding("occupancy_loss", severity, pair.head.kernel, pair.head.target, message)
+
+
+def exit_code(findings: Iterable[StaticFinding]) -> int:
+    """1 where one blocks."""
+    return int(any(finding.severity == "fail" for finding in findings))
+
+
+def to_json(resources: Iterable[Resources], findings: Iterable[StaticFinding]) -> str:
+    content = {
+        "resources": [one.model_dump() for one in resources],
+        "findings": [asdict(finding) for finding in findings],
+    }
+    return json.dumps(content, indent=2)
+
+
+def to_text(resources: Iterable[Resources]) -> str:
+    """A block for each kernel, base → head where they differ."""
+    return "\n".join(line for pair in pairs(resources) for line in _lines(pair)) or "no device code"
+
+
+def _lines(pair: Pair) -> Iterator[str]:
+    head, base = pair.head, pair.base
+    yield f"{head.kernel} for {head.target}"
+    for name, key in _FIGURES:
+        after = getattr(head, key)
+        before = getattr(base, key) if base else after
+        if after is not None:
+            yield f"  {name}: {_arrow(before, after)}"
+    for gpu, percent in head.occupancy_pct.items():
+        was = base.occupancy_pct.get(gpu, percent) if base else percent
+        yield f"  occupancy on the {gpu}: {_arrow(was, percent)}%, limited by {head.occupancy_limits.get(gpu, '?')}"
+    mix = ", ".join(
+        f"{kind} {_arrow(base.instructions.get(kind, 0) if base else count, count)}"
+        for kind, count in head.instructions.items()
+    )
+    yield f"  instructions: {mix}"
+
+
+_FIGURES = (
+    ("registers a thread", "registers"),
+    ("spilled bytes", "spill_bytes"),
+    ("stack bytes", "stack_bytes"),
+    ("static shared bytes", "static_shared_bytes"),
+    ("dynamic shared bytes", "dynamic_shared_bytes"),
+    ("threads a block", "threads"),
+)
+
+
+def _arrow(before: float | None, after: float) -> str:
+    return f"{after:g}" if before is None or before == after else f"{before:g} → {after:g}"

@@ -1,0 +1,1 @@
+"""What is said of a judged record: headline, tables, plots, sections."""

@@ -1,0 +1,129 @@
+"""What the report says of right and wrong: the fuzz list, and the outputs of the timed calls."""
+
+from __future__ import annotations
+
+from kernelgate.bench.record import Fuzz, FuzzResult, RunRecord
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.escape import shell
+from kernelgate.ci.document.model import Block, Code, Column, Line, Mark, Paragraph, Piece, Section, Table, Verbatim
+
+MOST_FAILURES = 20
+"""Failing cases listed; the record holds them all."""
+MOST_COMMAND = 500
+"""Characters of a command that is worth showing: a longer one cannot be meant for a person."""
+
+
+def failures(record: RunRecord) -> tuple[FuzzResult, ...]:
+    return tuple(result for result in record.fuzz.results if not result.passed) if record.fuzz else ()
+
+
+def wrong_outputs(record: RunRecord) -> tuple[str, ...]:
+    """Ids of the cases where a timed call of the head gave a wrong answer."""
+    return tuple(
+        case.id
+        for case in record.cases
+        if any(not launch.outputs["head"].passed for launch in case.launches if "head" in launch.outputs)
+    )
+
+
+def is_wrong(record: RunRecord) -> bool:
+    return bool(wrong_outputs(record)) or (record.fuzz is not None and record.fuzz.status == "failed")
+
+
+def headline(record: RunRecord) -> Line:
+    """The first line where a result is wrong: how many cases, and which kind."""
+    failed = failures(record)
+    if failed and record.fuzz:
+        total = len(record.fuzz.results)
+        verb = "fails" if len(failed) == 1 else "fail"
+        return (
+            Mark.WRONG,
+            f" Wrong result: {len(failed)} of {formatting.counted(total, 'fuzz case')} {verb}; speed was not judged",
+        )
+    wrong = wrong_outputs(record)
+    if wrong:
+        cases = formatting.names(record.cases)[wrong[0]] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
+        return (
+            Mark.WRONG,
+            " Wrong result: the timed output of ",
+            cases,
+            " differs from the oracle's; speed was not judged",
+        )
+    return (Mark.WRONG, " Wrong result: the fuzz run failed; speed was not judged")
+
+
+def first_failure(record: RunRecord) -> Line:
+    """ "First: S=513 …: error 0.41 at row 512. "; empty where no fuzz case failed."""
+    return next((("First: ", *_case(result), ": ", _fault(result), ". ") for result in failures(record)), ())
+
+
+def how_to_repeat(record: RunRecord) -> Line:
+    """The command for the first failure; empty where no fuzz case failed."""
+    return next((("Repeat: ", Code(repeat(result), most=MOST_COMMAND)) for result in failures(record)), ())
+
+
+def line(fuzz: Fuzz | None) -> Line:
+    """One line on correctness, for under the table."""
+    if fuzz is None:
+        return (Mark.UNKNOWN, f" correctness: {formatting.NOT_MEASURED}")
+    if fuzz.status == "skipped":
+        return (
+            Mark.UNKNOWN,
+            " correctness: not checked",
+            *((", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()),
+        )
+    passed = sum(result.passed for result in fuzz.results)
+    total = formatting.counted(len(fuzz.results), "fuzz case")
+    if fuzz.status == "failed":
+        return (Mark.WRONG, f" wrong: {len(fuzz.results) - passed} of {total} fail")
+    return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz))
+
+
+def section(record: RunRecord) -> Section | None:
+    """The failing cases, where there are any."""
+    failed = failures(record)
+    if not failed:
+        return None
+    columns = (Column("fuzz case"), Column("seed", numeric=True), Column("error"))
+    rows = tuple((_case(result), (str(result.seed),), (_fault(result),)) for result in failed[:MOST_FAILURES])
+    repeats = tuple(command for result in failed[:MOST_FAILURES] if len(command := repeat(result)) <= MOST_COMMAND)
+    blocks: list[Block] = [Table(columns, rows), Verbatim(repeats)]
+    if len(failed) > MOST_FAILURES:
+        blocks.append(Paragraph((f"{len(failed) - MOST_FAILURES} more stand in the run record.",)))
+    return Section(f"Failing fuzz cases ({len(failed)})", tuple(blocks), worth=90)
+
+
+def repeat(result: FuzzResult) -> str:
+    """The one command that runs a fuzz case again: made here, since a command in a record could be anybody's."""
+    return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", result.id)
+
+
+def _case(result: FuzzResult) -> tuple[Piece, ...]:
+    label = formatting.label(result.params)
+    return (label,) if label else (Code(result.id),)
+
+
+def _fault(result: FuzzResult) -> str:
+    """Why it failed, in the record's words, or else by its numbers."""
+    if result.message:
+        return formatting.sentence(result.message)
+    if result.max_abs_error is None:
+        return "the output holds NaN, Inf or an element that was never written"
+    return f"error {formatting.significant(result.max_abs_error, 2)}{_of_limit(result.error_ratio)}"
+
+
+def _largest(fuzz: Fuzz) -> str:
+    """ ", largest error 0.0011, 55% of its limit": of all results the one nearest to what its dtype allows."""
+    measured = [result for result in fuzz.results if result.max_abs_error is not None]
+    if not measured:
+        return ", errors not measured"
+    worst = max(measured, key=lambda result: (result.error_ratio or 0.0, result.max_abs_error or 0.0))
+    return f", largest error {formatting.significant(worst.max_abs_error or 0.0, 2)}{_of_limit(worst.error_ratio)}"
+
+
+def _of_limit(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    return (
+        f", {formatting.significant(ratio, 3)} times its limit" if ratio > 1 else f", {100 * ratio:.0f}% of its limit"
+    )

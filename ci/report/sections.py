@@ -1,0 +1,314 @@
+"""The folded parts of the report: the numbers behind the verdict, the machine, and how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+import numpy as np
+
+from kernelgate.bench.record import Build, Case, Device, Launch, RunRecord, Telemetry, Timed
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.escape import shell
+from kernelgate.ci.document.model import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Line,
+    Mark,
+    Paragraph,
+    Piece,
+    Section,
+    Table,
+    Verbatim,
+)
+from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.report import why
+from kernelgate.ci.report.correctness import MOST_COMMAND
+from kernelgate.ci.report.headline import Judged, Standing
+
+SIDES: tuple[Timed, ...] = ("base", "head", "oracle")
+
+
+def sections(record: RunRecord, cases: Sequence[Judged], policy: Static) -> tuple[Section, ...]:
+    """Every folded part that the record has something for, in reading order."""
+    parts = (
+        statistics(cases),
+        speed(record, cases),
+        conditions(record, cases),
+        machine(record),
+        why.section(record, cases),
+        why.static_section(record, policy),
+        commands(record, cases),
+    )
+    return tuple(part for part in parts if part is not None)
+
+
+def statistics(cases: Sequence[Judged]) -> Section | None:
+    """The numbers that each verdict rests on."""
+    if not cases:
+        return None
+    columns = (
+        Column("case"),
+        Column("change", numeric=True),
+        Column("interval", numeric=True),
+        Column("p, adjusted", numeric=True),
+        Column("Cliff's delta", numeric=True),
+        Column("could be seen", numeric=True),
+        Column("Mann–Whitney p", numeric=True),
+        Column("bootstrap 95%", numeric=True),
+        Column("rounds in launches", numeric=True),
+    )
+    note = (
+        "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
+        "“Could be seen” is the smallest change that this run could have shown. Mann–Whitney p and the bootstrap "
+        "interval are for comparison and decide nothing alone; ",
+        Code("docs/statistics.md"),
+        " has the model.",
+    )
+    said = tuple((one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in cases if _is_news(one))
+    blocks: list[Block] = [Bullets(said)] if said else []
+    return Section(
+        "Statistics", (*blocks, Table(columns, tuple(map(_statistics_row, cases))), Paragraph(note)), worth=60
+    )
+
+
+def _is_news(one: Judged) -> bool:
+    return one.standing is not Standing.UNCHANGED and bool(one.case.sentence)
+
+
+def _statistics_row(one: Judged) -> tuple[Line, ...]:
+    case = one.case
+    change, interval = formatting.signed(case.change_pct, case.interval_pct)
+    seen = case.minimum_detectable_pct
+    return (
+        (Code(case.id),),
+        (change,),
+        (interval if case.interval_pct else formatting.MISSING,),
+        (formatting.probability(case.p),),
+        (
+            formatting.MISSING
+            if case.cliffs_delta is None
+            else formatting.percent(case.cliffs_delta, 2, sign=True)[:-1],
+        ),
+        (formatting.MISSING if seen is None else formatting.about(seen),),
+        (formatting.probability(case.mann_whitney_p),),
+        (formatting.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else formatting.MISSING,),
+        (f"{case.rounds} in {case.launches}",),
+    )
+
+
+def _delta(delta: float | None) -> str:
+    return formatting.MISSING if delta is None else formatting.percent(delta, 2, sign=True)[:-1]
+
+
+def speed(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
+    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its launch."""
+    by_id = {case.id: case for case in record.cases}
+    timed = [(one.name, by_id[one.case.id]) for one in cases if one.case.id in by_id]
+    rows = tuple(row for name, case in timed for side in SIDES if (row := _speed_row(name, case, side)))
+    if not rows:
+        return None
+    columns = (
+        Column("case"),
+        Column("side"),
+        *(
+            Column(title, numeric=True)
+            for title in ("P50", "P95", "P99", "TFLOP/s", "GB/s", "kernel", "launch overhead")
+        ),
+    )
+    note: Line = (
+        "Time of one call over all rounds of all launches. “× PyTorch” in the first table is the oracle's median "
+        "divided by the kernel's: above 1 the kernel is the faster one. “Kernel” is the same call replayed from a "
+        "CUDA graph; “launch overhead” is what P50 holds beyond it.",
+    )
+    return Section("Speed: percentiles, throughput, launch overhead", (Table(columns, rows), Paragraph(note)), worth=40)
+
+
+def _speed_row(name: Piece, case: Case, side: Timed) -> tuple[Line, ...] | None:
+    samples = [sample for launch in case.launches for sample in launch.samples_us.get(side, ())]
+    if not samples:
+        return None
+    p50, p95, p99 = (float(q) for q in np.percentile(samples, (50, 95, 99)))
+    graphs = [launch.graph_us[side] for launch in case.launches if side in launch.graph_us]
+    kernel = median(graphs) if graphs else None
+    overhead = None if kernel is None else max(0.0, p50 - kernel)
+    cells = (
+        *formatting.durations(p50, p95, p99),
+        *_throughput(case, p50),
+        *formatting.durations(kernel),
+        *formatting.durations(overhead),
+    )
+    return ((name,), (side,), *((cell,) for cell in cells))
+
+
+def _throughput(case: Case, microseconds: float) -> tuple[str, str]:
+    """TFLOP/s and GB/s of one call; 1 TFLOP/s is 1e6 flop in a microsecond, 1 GB/s is 1e3 bytes in one."""
+    flops = case.work.flops if case.work else None
+    traffic = case.work.bytes if case.work else None
+    return (
+        formatting.MISSING if flops is None else formatting.significant(flops / microseconds / 1e6, 3),
+        formatting.MISSING if traffic is None else formatting.significant(traffic / microseconds / 1e3, 3),
+    )
+
+
+def conditions(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
+    """What the device did during each launch, what looked odd, and what the producer of the record notes."""
+    warnings = tuple(
+        (
+            Mark.SLIGHT if not finding.disqualifies else Mark.UNKNOWN,
+            " ",
+            one.name,
+            ": ",
+            formatting.sentence(finding.message),
+            ".",
+        )
+        for one in cases
+        for finding in one.case.findings
+    )
+    names = formatting.names(record.cases)
+    rows = tuple(
+        _telemetry_row(names[case.id], number, launch)
+        for case in record.cases
+        for number, launch in enumerate(case.launches, start=1)
+    )
+    blocks: list[Block] = [Bullets(warnings)] if warnings else []
+    if record.notes:
+        blocks += [Paragraph(("How it was measured:",)), Bullets(tuple((note,) for note in record.notes))]
+    if any(_was_read(launch.telemetry) for case in record.cases for launch in case.launches):
+        columns = (Column("case"), Column("launch", numeric=True), Column("order"), *_TELEMETRY)
+        blocks.append(Table(columns, rows))
+    elif rows:
+        blocks.append(Paragraph((f"Clocks, temperature and power: {formatting.NOT_MEASURED}.",)))
+    title = ["Clocks", "temperature"]
+    title += ["notes"] if record.notes else []
+    title += [f"warnings ({len(warnings)})"] if warnings else []
+    return Section(", ".join(title), tuple(blocks), worth=30) if blocks else None
+
+
+_TELEMETRY = (
+    Column("SM clock", numeric=True),
+    Column("memory clock", numeric=True),
+    Column("hottest", numeric=True),
+    Column("power", numeric=True),
+    Column("throttled by"),
+)
+
+
+def _telemetry_row(name: Piece, number: int, launch: Launch) -> tuple[Line, ...]:
+    seen = launch.telemetry or Telemetry()
+    throttled = ", ".join(seen.throttle_reasons) or ("nothing" if _was_read(seen) else formatting.MISSING)
+    return (
+        (name,),
+        (str(number),),
+        (launch.order,),
+        (_with_unit(seen.sm_mhz, "MHz"),),
+        (_with_unit(seen.memory_mhz, "MHz"),),
+        (_with_unit(seen.temperature_c, "°C"),),
+        (_with_unit(seen.power_w, "W"),),
+        (throttled,),
+    )
+
+
+def _was_read(telemetry: Telemetry | None) -> bool:
+    """Whether a device said anything: a CPU has telemetry without readings."""
+    return telemetry is not None and telemetry != Telemetry()
+
+
+def machine(record: RunRecord) -> Section | None:
+    """The device and the software, one fact a row, and how each side was built."""
+    environment, device = record.environment, record.environment.device
+    facts: tuple[tuple[str, Line], ...] = (
+        *_device_facts(device),
+        ("torch", _named(environment.torch)),
+        ("CUDA", _named(environment.cuda)),
+        ("Python", _named(environment.python)),
+        ("system", _named(environment.os)),
+        ("host", _named(environment.host)),
+        ("measured at", _named(record.subject.created_at)),
+        ("run", _named(_run(record))),
+    )
+    rows = tuple(((what,), value) for what, value in facts if value)
+    blocks: list[Block] = [Table((Column("what"), Column("value")), rows)] if rows else []
+    if record.build:
+        blocks.append(_builds(record.build))
+    return Section("Machine and build", tuple(blocks), worth=50) if blocks else None
+
+
+def _device_facts(device: Device) -> tuple[tuple[str, Line], ...]:
+    cores, cache = ("cores", "last-level cache") if formatting.on_cpu(device) else ("multiprocessors", "L2 cache")
+    return (
+        ("device", _named(device.name)),
+        ("compute capability", _named(device.compute_capability)),
+        (cores, () if device.sm_count is None else (str(device.sm_count),)),
+        ("memory", () if device.memory_bytes is None else (formatting.sizes(device.memory_bytes),)),
+        (cache, () if device.l2_bytes is None else (formatting.sizes(device.l2_bytes),)),
+        ("driver", _named(device.driver)),
+        ("UUID", _named(device.uuid)),
+    )
+
+
+def _run(record: RunRecord) -> str | None:
+    run, attempt = record.subject.run_id, record.subject.run_attempt
+    return None if run is None else f"{run}, attempt {attempt}" if attempt is not None else str(run)
+
+
+def _builds(builds: Iterable[Build]) -> Table:
+    columns = (
+        Column("side"),
+        Column("commit"),
+        Column("targets"),
+        Column("compiled in", numeric=True),
+        Column("library sha256"),
+    )
+    rows = tuple(
+        (
+            (build.side,),
+            (formatting.commit(build.sha, "working tree"),),
+            _named(", ".join(build.targets)) or (formatting.MISSING,),
+            ("from the cache" if build.cached else _with_unit(build.seconds, "s"),),
+            _named(build.library_sha256[:12] if build.library_sha256 else None) or (formatting.MISSING,),
+        )
+        for build in builds
+    )
+    return Table(columns, rows)
+
+
+def commands(record: RunRecord, cases: Sequence[Judged]) -> Section:
+    """How to see the same on one's own machine; the case is the worst one."""
+    base = record.subject.base_sha
+    known = [base[:12]] if base and formatting.is_commit(base) else []
+    if record.profile and not record.cases:
+        sides = ["--base", *known] if known else ["--alone"]
+        profile = _on_case(["kernelgate", "profile", *sides], record.profile[0].case)
+        return Section("Run it yourself", (Verbatim((profile,)),), worth=80)
+    lines: list[str] = []
+    if record.cases:
+        bench = ["kernelgate", "bench", *(word for sha in known for word in ("--base", sha))]
+        lines += [f"{_on_case(bench, cases[0].case.id if cases else '')} -o run.json"]
+        lines += [shell("kernelgate", "compare", "run.json")]
+    if record.fuzz and record.fuzz.seed is not None:
+        lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed)))
+    lines.append(shell("make", "pr", *(f"BASE={sha}" for sha in known)))
+    return Section("Run it yourself", (Verbatim(tuple(lines)),), worth=80)
+
+
+def _on_case(words_: Sequence[str], case: str) -> str:
+    """The command for one case; for all of them where its id is too long to be read."""
+    one = shell(*words_, "--case", case) if case else ""
+    return one if 0 < len(one) <= MOST_COMMAND else shell(*words_)
+
+
+def _named(text: str | None) -> Line:
+    return (Code(text),) if text else ()
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return formatting.MISSING if value is None else f"{formatting.significant(value, 3 if value < 1000 else 4)} {unit}"
+
+
+def _value(value: float | str | None) -> Piece:
+    if value is None:
+        return formatting.MISSING
+    return Code(value) if isinstance(value, str) else formatting.significant(value)

@@ -1,0 +1,365 @@
+"""Why a case became slower or faster: the profiler's figures and the compiler's, base beside head.
+
+The two or three figures that moved in the direction that explains the timing come first, in a sentence; the table has
+them on top; the rest follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelgate.bench.explain import metrics
+from kernelgate.bench.explain.ncu_reader import Kernel
+from kernelgate.bench.record import Profile, RunRecord
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Mark, Paragraph, Section, Strong, Table
+from kernelgate.ci.explain import analyze
+from kernelgate.ci.explain.analyze import Analysis, MetricChange
+from kernelgate.ci.explain.bottleneck import SURE, WORDS, limiter
+from kernelgate.ci.explain.recommend import Recommendation
+from kernelgate.ci.judge import static
+from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.report.headline import Judged, Standing
+
+MOST_REASONS = 3
+LEAST_STRENGTH = 0.1
+"""Below it the profile names no bottleneck."""
+LEAST_CHANGE = 0.05
+"""A figure that moved by less explains nothing."""
+
+MATERIAL: Mapping[str, tuple[str, float]] = {
+    "bank_conflicts": ("shared_wavefronts", 0.1),
+    "local_instructions": ("instructions", 0.01),
+}
+"""Counts that matter only as a share of something: conflicts of wavefronts, spills of instructions."""
+
+TELLING = (
+    "local_instructions",
+    "bank_conflicts",
+    "occupancy_pct",
+    "dram_bytes",
+    "l2_hit_pct",
+    "tensor_pct",
+    "instructions",
+    "issue_pct",
+)
+"""Figures that explain a time, causes before symptoms."""
+
+RATES = ("tensor_pct", "issue_pct")
+"""Shares of the time: the same work over a longer time has less of each, which explains nothing."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """One case's profiles; the base's is None where there is none."""
+
+    case: str
+    base: Analysis | None
+    head: Analysis
+
+
+def both_sides(record: RunRecord) -> tuple[Both, ...]:
+    """Every case with a profile of its head, analysed from the record alone."""
+    heads = [one for one in record.profile if one.side == "head"]
+    bases = {one.case: one for one in record.profile if one.side == "base"}
+    return tuple(
+        Both(one.case, _analysis(bases[one.case], record) if one.case in bases else None, _analysis(one, record))
+        for one in heads
+    )
+
+
+def _analysis(one: Profile, record: RunRecord) -> Analysis:
+    device = record.environment.device
+    figures = {key: float(value) for key, value in one.metrics.items() if isinstance(value, int | float)}
+    kernel = Kernel(one.case, device.name, _capability(device.compute_capability), device.sm_count, figures, ())
+    return analyze.analyze_kernel(kernel)
+
+
+def _capability(text: str | None) -> tuple[int, int] | None:
+    major, _, minor = (text or "").partition(".")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The sentence
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def why(record: RunRecord, cases: Sequence[Judged]) -> tuple[Line, ...]:
+    """Why the worst case changed, and what to try; nothing where no case changed or none has both profiles."""
+    profiles = {one.case: one for one in both_sides(record) if one.base is not None}
+    changed = (one for one in cases if one.standing not in (Standing.UNCHANGED, Standing.UNDECIDED))
+    case = next((one for one in changed if one.case.id in profiles), None)
+    if case is None:
+        return ()
+    slower = case.standing in (Standing.REGRESSED, Standing.SLOWER)
+    found = profiles[case.case.id]
+    reasons = explaining(found, slower)
+    lines: list[Line] = []
+    if reasons:
+        lines.append((Strong("Why:"), f" {'; '.join(_reason(change, found) for change in reasons)}."))
+    if slower and found.head.recommendations and found.head.bottleneck.strength >= SURE:
+        lines.append(_try(found.head.recommendations[0]))
+    return tuple(lines)
+
+
+def limits(record: RunRecord) -> tuple[Line, ...]:
+    """What limits each profiled kernel, and what to try first: of a record that was made to be profiled."""
+    return tuple(line for one in both_sides(record) for line in _limits(one))
+
+
+def _limits(one: Both) -> Iterator[Line]:
+    if one.head.bottleneck.strength < LEAST_STRENGTH:
+        yield (Code(one.case), ": nothing in the profile stands out as what limits it.")
+        return
+    yield (Code(one.case), f": {_verdicts(one)}.")
+    if one.head.recommendations:
+        yield _try(one.head.recommendations[0])
+
+
+def _try(one: Recommendation) -> Line:
+    return (Strong("Try:"), f" {one.action}; see ", Code(one.link))
+
+
+def explaining(found: Both, slower: bool) -> list[MetricChange]:
+    """The figures that moved as the time did, the largest move first, at most three."""
+    if found.base is None:
+        return []
+    before, after = found.base.kernel.figures, found.head.kernel.figures
+    moves: list[tuple[float, MetricChange]] = []
+    for rank, key in enumerate(TELLING):
+        if key not in before or key not in after or not _material(key, before, after):
+            continue
+        old, new = before[key], after[key]
+        better = _better(key)
+        size = _log_ratio(old, new)
+        if key in RATES:
+            size += _log_ratio(before.get("duration_us", 0.0), after.get("duration_us", 0.0))
+        if abs(size) < LEAST_CHANGE or (size * better > 0) == slower:
+            continue
+        # A cause ranks above its symptoms of the same size; counts that start at zero move without bound.
+        moves.append((min(abs(size), 2.0) * 0.9**rank, MetricChange(key, old, new)))
+    moves.sort(key=lambda move: -move[0])
+    reasons = [change for _, change in moves[:MOST_REASONS]]
+    return reasons or _longest_wait(before, after, slower)
+
+
+def _longest_wait(before: Mapping[str, float], after: Mapping[str, float], slower: bool) -> list[MetricChange]:
+    """The stall that took the most cycles more (or less, where the kernel became faster)."""
+    sign = 1 if slower else -1
+    waits = [MetricChange(key, before[key], after[key]) for key in before if metrics.is_stall(key) and key in after]
+    grown = [one for one in waits if sign * _log_ratio(one.before, one.after) >= LEAST_CHANGE]
+    return sorted(grown, key=lambda one: sign * (one.before - one.after))[:1]
+
+
+def _better(key: str) -> int:
+    return metrics.BY_KEY[key].better if key in metrics.BY_KEY else metrics.DERIVED.get(key, ("", "", -1))[2]
+
+
+def _material(key: str, before: Mapping[str, float], after: Mapping[str, float]) -> bool:
+    if key not in MATERIAL:
+        return True
+    whole, least = MATERIAL[key]
+    return any(side.get(whole) and side[key] / side[whole] >= least for side in (before, after))
+
+
+def _log_ratio(old: float, new: float) -> float:
+    floor = max(old, new) * 1e-3
+    return math.log(max(new, floor) / max(old, floor)) if floor > 0 else 0.0
+
+
+def _reason(change: MetricChange, found: Both) -> str:
+    said = f"{_short(change.key)} {analyze.show(change.key, change.before)} → {analyze.show(change.key, change.after)}"
+    sides = (found.base.kernel, found.head.kernel) if found.base else ()
+    if metrics.is_stall(change.key):
+        return (
+            f"warps wait longer: {_wait(change)}"
+            if change.after > change.before
+            else f"warps wait less: {_wait(change)}"
+        )
+    if change.key == "occupancy_pct":
+        said += _because(sides)
+    elif change.key == "local_instructions":
+        said += _fewer_registers(sides)
+    return said
+
+
+def _wait(change: MetricChange) -> str:
+    return f"{metrics.label(change.key)} {change.before:.2f} → {change.after:.2f} cycles per instruction"
+
+
+def _fewer_registers(sides: Sequence[Kernel]) -> str:
+    """Spills come of registers that were taken away, where they were."""
+    counts = [side.figures.get("registers") for side in sides]
+    if len(counts) == 2 and counts[0] is not None and counts[1] is not None and counts[1] < counts[0]:
+        return f", because registers fell {counts[0]:.0f} → {counts[1]:.0f}"
+    return ""
+
+
+def _short(key: str) -> str:
+    return {"occupancy_pct": "occupancy", "local_instructions": "spill instructions"}.get(key, metrics.label(key))
+
+
+def _because(sides: Sequence[Kernel]) -> str:
+    """What moved the occupancy: registers or shared memory, where that is what limits the side that has less."""
+    if not sides:
+        return ""
+    tighter = min(sides, key=lambda kernel: kernel.figures.get("occupancy_pct", 0.0))
+    limits = limiter(tighter) or ""
+    for key, limit, name in (
+        ("registers", "registers", "registers"),
+        ("shared_bytes", "shared memory", "shared memory"),
+    ):
+        old, new = (side.figures.get(key) for side in sides)
+        if limit in limits and old is not None and new is not None and old != new:
+            verb = "rose" if new > old else "fell"
+            return f", because {name} {verb} {analyze.show(key, old)} → {analyze.show(key, new)}"
+    return ""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The tables
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def section(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
+    """The profiler's figures: metric, base, head, change; what explains the timing on top."""
+    found = both_sides(record)
+    if not found:
+        return None
+    alone = all(one.base is None for one in found)
+    names = formatting.names(record.cases)
+    standings = {one.case.id: one.standing for one in cases}
+    blocks: list[Block] = []
+    for one in found:
+        name = names.get(one.case, Code(one.case))
+        known = one.head.bottleneck.strength >= LEAST_STRENGTH
+        blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
+        texts = _texts([each for each in record.profile if each.case == one.case])
+        rows = (*_rows(one, standings.get(one.case)), *texts)
+        # The base's column and the change are empty where there is no base.
+        blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
+        if known:
+            blocks.append(Bullets(tuple(_recommendation(each) for each in one.head.recommendations)))
+    return Section("Profiler: head alone" if alone else "Profiler: base and head", tuple(blocks), worth=70)
+
+
+def _columns() -> tuple[Column, ...]:
+    return Column("metric"), Column("base", numeric=True), Column("head", numeric=True), Column("change", numeric=True)
+
+
+def _verdicts(one: Both) -> str:
+    after = one.head.bottleneck
+    sure = analyze.sureness(after.strength)
+    now = f"{WORDS[after.bottleneck]} ({sure}: {'; '.join(after.evidence)})"
+    if one.base is None or one.base.bottleneck.bottleneck is after.bottleneck:
+        return now
+    return f"was {WORDS[one.base.bottleneck.bottleneck]}, is {now}"
+
+
+def _recommendation(one: Recommendation) -> Line:
+    gain = "" if one.expected_gain_pct is None else f", up to {one.expected_gain_pct:.0f}% of the time"
+    return (f"{one.action}{gain}; see ", Code(one.link))
+
+
+def _rows(one: Both, standing: Standing | None) -> Iterator[tuple[Line, ...]]:
+    slower = standing in (Standing.REGRESSED, Standing.SLOWER)
+    faster = standing in (Standing.IMPROVED, Standing.FASTER)
+    first = [change.key for change in explaining(one, slower)] if slower or faster else []
+    after = dict(one.head.kernel.figures)
+    before = dict(one.base.kernel.figures) if one.base else {}
+    stalls = [key for key, _ in analyze.top_stalls(after)]
+    known = [key for key in analyze.in_order(stalls) if key in after or key in before]
+    others = [key for key in (*after, *before) if not _is_known(key)]
+    for key in dict.fromkeys((*first, *known, *others)):
+        old, new = before.get(key), after.get(key)
+        label: Line = (metrics.label(key),) if _is_known(key) else (Code(key),)
+        strong: Line = (Strong(metrics.label(key)),) if key in first else label
+        yield (strong, (_shown(key, old),), (_shown(key, new),), (_moved(old, new),))
+
+
+def _texts(profiles: Sequence[Profile]) -> Iterator[tuple[Line, ...]]:
+    """What a producer said in words rather than numbers."""
+    sides = {one.side: {key: value for key, value in one.metrics.items() if isinstance(value, str)} for one in profiles}
+    before, after = sides.get("base", {}), sides.get("head", {})
+    for key in dict.fromkeys((*after, *before)):
+        old, new = (((Code(side[key]),) if key in side else (formatting.MISSING,)) for side in (before, after))
+        yield ((Code(key),), old, new, (formatting.MISSING,))
+
+
+def _is_known(key: str) -> bool:
+    return key in metrics.BY_KEY or key in metrics.DERIVED or metrics.is_stall(key)
+
+
+def _shown(key: str, value: float | None) -> str:
+    return formatting.MISSING if value is None else analyze.show(key, value)
+
+
+def _moved(old: float | None, new: float | None) -> str:
+    if old is None or new is None or not old:
+        return formatting.MISSING if old != new else "0%"
+    return formatting.percent(100 * (new / old - 1), 1, sign=True)
+
+
+def blocking(record: RunRecord, policy: Static) -> tuple[Line, ...]:
+    """A remark for each thing that the compiler alone shows and the policy blocks."""
+    return tuple(
+        (Mark.SLOWER, " Blocks: ", *_static_line(one))
+        for one in static.judge(record.resources, policy)
+        if one.severity == "fail"
+    )
+
+
+def _static_line(one: static.StaticFinding) -> Line:
+    return Code(one.kernel), " for ", Code(one.target), f": {one.message}."
+
+
+def static_section(record: RunRecord, policy: Static) -> Section | None:
+    """What the compiler gave each kernel, base → head; what the policy minds first."""
+    if not record.resources:
+        return None
+    pairs = static.pairs(record.resources)
+    columns = (
+        Column("kernel"),
+        Column("target"),
+        Column("registers", numeric=True),
+        Column("spilled", numeric=True),
+        Column("shared memory", numeric=True),
+        Column("occupancy", numeric=True),
+        Column("instructions"),
+    )
+    marks = {"fail": Mark.SLOWER, "warn": Mark.SLIGHT}
+    said = tuple((marks[one.severity], " ", *_static_line(one)) for one in static.judge(record.resources, policy))
+    blocks: list[Block] = [Bullets(said)] if said else []
+    table = Table(columns, tuple(_static_row(pair) for pair in pairs))
+    return Section("Registers, shared memory, instructions", (*blocks, table), worth=70)
+
+
+def _static_row(pair: static.Pair) -> tuple[Line, ...]:
+    base, head = pair.base, pair.head
+    occupancy = ", ".join(
+        f"{_sides((base.occupancy_pct.get(gpu) if base else None), value, '%')} on the {gpu}"
+        for gpu, value in head.occupancy_pct.items()
+    )
+    kinds = [
+        kind for kind in head.instructions if base is None or base.instructions.get(kind) != head.instructions[kind]
+    ]
+    shown = kinds if base is not None else list(head.instructions)
+    mix = ", ".join(f"{k} {_sides(base.instructions.get(k, 0) if base else None, head.instructions[k])}" for k in shown)
+    return (
+        (Code(head.kernel),),
+        (Code(head.target),),
+        (_sides(base.registers if base else None, head.registers),),
+        (_sides(base.spill_bytes if base else None, head.spill_bytes, " B"),),
+        (_sides(base.shared_bytes if base else None, head.shared_bytes, " B"),),
+        (occupancy or formatting.MISSING,),
+        (mix or ("unchanged" if base is not None else formatting.MISSING),),
+    )
+
+
+def _sides(before: float | None, after: float | None, unit: str = "") -> str:
+    if after is None:
+        return formatting.MISSING
+    return f"{after:,g}{unit}" if before is None or before == after else f"{before:,g} → {after:,g}{unit}"

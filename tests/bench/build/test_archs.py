@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pynvml
+import pytest
+
+from kernelgate.bench.build import archs
+from kernelgate.bench.errors import BuildError, UsageError
+
+CSRC = ((8, 0), (8, 9), (9, 0))
+
+
+@pytest.mark.parametrize(
+    ("arch_list", "expected"),
+    [
+        ("8.9", ((8, 9),)),
+        ("8.9;9.0", ((8, 9), (9, 0))),
+        ("8.9 9.0", ((8, 9), (9, 0))),
+        (" 9.0,8.9 ; 8.0 ", ((8, 0), (8, 9), (9, 0))),
+        ("8.9;8.9", ((8, 9),)),
+        ("12.0", ((12, 0),)),
+        ("", ()),
+        (" ; ", ()),
+    ],
+)
+def test_parse(arch_list: str, expected: tuple[archs.Capability, ...]) -> None:
+    assert archs.parse(arch_list) == expected
+
+
+@pytest.mark.parametrize(
+    ("arch_list", "says"),
+    [
+        ("9.0a", "'9.0a' is not supported.*architecture-specific features: write '9.0'"),
+        ("10.0f", "'10.0f' is not supported.*architecture-specific features: write '10.0'"),
+        ("8.9;9.0+PTX", r"'9.0\+PTX' is not supported.*without PTX: write '9.0'"),
+        ("Hopper", "'Hopper' is not a compute capability: write such as '8.9'"),
+        ("sm_89", "'sm_89' is not a compute capability"),
+        ("89", "'89' is not a compute capability"),
+        ("8.9.0", "'8.9.0' is not a compute capability"),
+        ("8.9;all", "'all' is not a compute capability"),
+    ],
+)
+def test_parse_refuses(arch_list: str, says: str) -> None:
+    with pytest.raises(UsageError, match=f"TORCH_CUDA_ARCH_LIST: {says}"):
+        archs.parse(arch_list)
+
+
+def test_names() -> None:
+    assert [archs.sm((8, 9)), archs.sm((12, 0))] == ["sm_89", "sm_120"]
+    assert [archs.capability("89"), archs.capability("120")] == [(8, 9), (12, 0)]
+
+
+def test_demanded_is_taken_to_the_letter() -> None:
+    assert archs.demanded([(9, 0), (8, 0)], CSRC) == ((8, 0), (9, 0))
+    with pytest.raises(BuildError, match=r"asks for sm_86, sm_120, but .* it has: sm_80, sm_89, sm_90"):
+        archs.demanded([(12, 0), (8, 6), (8, 9)], CSRC)
+    with pytest.raises(BuildError, match="it has: none"):
+        archs.demanded([(8, 9)], ())
+
+
+@pytest.mark.parametrize(
+    ("gpus", "expected"),
+    [
+        ([(8, 9)], ((8, 9),)),
+        ([(8, 9), (9, 0)], ((8, 9), (9, 0))),
+        ([(8, 6)], ((8, 0),)),
+        ([(8, 6), (8, 0)], ((8, 0),)),
+        ([(7, 5)], ()),
+        ([(12, 0)], ()),
+        ([], ()),
+    ],
+)
+def test_serving(gpus: list[archs.Capability], expected: tuple[archs.Capability, ...]) -> None:
+    assert archs.serving(gpus, CSRC) == expected
+
+
+def test_a_machine_without_a_driver_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_driver() -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", no_driver)
+    assert archs.gpus_at_hand() == ()
+
+
+def test_gpus_at_hand_are_those_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    capabilities = {0: (9, 0), 1: (8, 9), 2: (9, 0)}
+    for name, value in {
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetCount": lambda: len(capabilities),
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetCudaComputeCapability": lambda handle: list(capabilities[handle]),
+    }.items():
+        monkeypatch.setattr(pynvml, name, value)
+    assert archs.gpus_at_hand() == ((8, 9), (9, 0))

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import toolchain
+from kernelgate.bench.errors import BuildError
+
+REAL_FIND_SPEC = importlib.util.find_spec
+
+
+def executable(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def cuda(root: Path, *, headers: bool = True, runtime: bool = True, layout: str = "") -> Path:
+    """A folder that looks like a CUDA installation; the path of its nvcc."""
+    for wanted, file in ((headers, "include/cuda_runtime.h"), (runtime, "lib/libcudart_static.a")):
+        if wanted:
+            (root / layout / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / layout / file).touch()
+    return executable(root / "bin" / "nvcc", f"echo release of {root.name}")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with g++ alone: nothing under /usr/local, no NVIDIA package beside Python."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "g++").symlink_to(str(shutil.which("g++")))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(toolchain, "SYSTEM", tmp_path / "local")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "nvidia" else REAL_FIND_SPEC(name))
+    return tmp_path
+
+
+def test_this_environment_can_compile_for_a_gpu() -> None:
+    found = toolchain.find()
+    assert found.cuda is not None
+    assert "release 13" in found.cuda.version
+    assert found.cuda_missing == ""
+    assert (found.torch.include / "torch" / "csrc" / "stable" / "library.h").is_file()
+    assert (found.torch.lib / "libtorch.so").is_file()
+
+
+@pytest.mark.usefixtures("machine")
+def test_torch_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    toolchain.find()
+    assert "torch" not in sys.modules
+
+
+def test_without_nvcc(machine: Path) -> None:
+    found = toolchain.find()
+    assert found.cuda is None
+    assert found.cuda_missing == f"no nvcc on PATH, among the Python packages or in {machine}/local/cuda*/bin"
+
+
+def test_nvcc_on_path_comes_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_path = cuda(machine / "chosen")
+    cuda(machine / "local" / "cuda-13.0")
+    monkeypatch.setenv("PATH", f"{on_path.parent}:{machine / 'bin'}")
+    found = toolchain.find().cuda
+    assert found == toolchain.Cuda(
+        on_path, machine / "chosen" / "include", machine / "chosen" / "lib", "release of chosen"
+    )
+
+
+def test_nvcc_on_path_may_be_a_link(machine: Path) -> None:
+    real = cuda(machine / "real")
+    (machine / "bin" / "nvcc").symlink_to(real)
+    found = toolchain.find().cuda
+    assert found is not None
+    assert found.include == machine / "real" / "include"
+
+
+def test_nvcc_of_the_system(machine: Path) -> None:
+    cuda(machine / "local" / "cuda-13.0", layout="targets/x86_64-linux")
+    found = toolchain.find().cuda
+    assert found is not None
+    assert found.lib == machine / "local" / "cuda-13.0" / "targets" / "x86_64-linux" / "lib"
+
+
+@pytest.mark.parametrize(
+    ("headers", "runtime", "lacks"), [(False, True, "cuda_runtime.h"), (True, False, "libcudart_static.a")]
+)
+def test_an_incomplete_cuda_is_passed_over(machine: Path, headers: bool, runtime: bool, lacks: str) -> None:
+    incomplete = cuda(machine / "local" / "cuda-12.0", headers=headers, runtime=runtime)
+    found = toolchain.find()
+    assert found.cuda is None
+    assert found.cuda_missing == f"{incomplete} has no {lacks} beside it"
+
+    complete = cuda(machine / "local" / "cuda-13.0")
+    found = toolchain.find()
+    assert found.cuda is not None
+    assert found.cuda.nvcc == complete
+
+
+def test_nvcc_of_the_python_packages(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    older, newer = cuda(machine / "packages" / "nvidia" / "cu12"), cuda(machine / "packages" / "nvidia" / "cu13")
+    assert older != newer
+    monkeypatch.setattr(importlib.util, "find_spec", REAL_FIND_SPEC)
+    monkeypatch.setattr(sys, "path", [str(machine / "packages"), *sys.path])
+    importlib.invalidate_caches()
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    found = toolchain.find().cuda
+    assert found is not None
+    assert found.nvcc == newer
+
+
+def test_without_a_compiler(machine: Path) -> None:
+    (machine / "bin" / "g++").unlink()
+    with pytest.raises(BuildError, match=r"g\+\+ is not on PATH; install it \(apt-get install g\+\+\)"):
+        toolchain.find()
+
+
+def test_without_ninja(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(machine / "nowhere" / "python"))
+    with pytest.raises(
+        BuildError, match=r"ninja is neither on PATH nor beside Python; install it \(pip install ninja\)"
+    ):
+        toolchain.find()
+
+
+@pytest.mark.usefixtures("machine")
+def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(BuildError, match="torch is not installed beside this Python; pip install torch"):
+        toolchain.find()
+
+
+def test_anywhere_knows_no_folder() -> None:
+    here = toolchain.find()
+    text = str([toolchain.anywhere(here).torch, toolchain.anywhere(here).cuda, toolchain.anywhere(here).gxx])
+    assert not [line for line in text.split("'") if line.startswith("/")]

@@ -1,0 +1,88 @@
+"""compute-sanitizer's findings, from what it really said of the planted faults in tests/gpu/kernels/sanitize."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.check import sanitize
+from kernelgate.bench.check.sanitize import SanitizerFinding
+from kernelgate.bench.errors import KernelgateError, NoDeviceError
+
+LOGS = Path(__file__).parents[2] / "data" / "sanitize"
+
+PLANTED = {
+    "memcheck": ("Invalid __global__ write of size 4 bytes", "write_past_the_end(float *, int)", "out_of_bounds.cu", 7),
+    "racecheck": ("Race reported at a write", "read_the_neighbour(float *)", "race.cu", 6),
+    "initcheck": (
+        "Uninitialized __global__ memory read of size 4 bytes",
+        "sum_unwritten(const float *, float *)",
+        "uninitialised.cu",
+        4,
+    ),
+    "synccheck": (
+        "Barrier error detected. Divergent thread(s) in warp",
+        "meet_alone(float *)",
+        "divergent_barrier.cu",
+        8,
+    ),
+}
+
+
+@pytest.mark.parametrize(("tool", "expected"), PLANTED.items(), ids=PLANTED)
+def test_each_planted_fault_is_named_with_kernel_and_line(tool: str, expected: tuple[str, str, str, int]) -> None:
+    (found,) = sanitize.parse(tool, (LOGS / f"{tool}.log").read_text(encoding="utf-8").splitlines())
+    assert (found.what, found.kernel, found.file, found.line) == expected
+    assert found.tool == tool
+
+
+def test_the_same_fault_in_many_threads_is_one_finding() -> None:
+    (found,) = sanitize.parse("initcheck", (LOGS / "initcheck.log").read_text(encoding="utf-8").splitlines())
+    assert found.times == 100  # as many as compute-sanitizer prints
+    assert str(found).endswith("in sum_unwritten(const float *, float *) at uninitialised.cu:4 (100 times)")
+
+
+def test_a_clean_run_has_no_findings() -> None:
+    assert sanitize.parse("memcheck", (LOGS / "memcheck_clean.log").read_text(encoding="utf-8").splitlines()) == ()
+
+
+def test_without_line_information_the_kernel_is_still_named() -> None:
+    lines = ["========= Invalid __global__ read of size 16 bytes", "=========     at k(float *)+0x40"]
+    assert sanitize.parse("memcheck", lines) == (
+        SanitizerFinding("memcheck", "Invalid __global__ read of size 16 bytes", "k(float *)", None, None),
+    )
+
+
+def fake(folder: Path, body: str) -> Path:
+    path = folder / "compute-sanitizer"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_findings_of_a_program(tmp_path: Path) -> None:
+    script = fake(tmp_path, f"cat {LOGS / 'memcheck.log'}; exit 7")
+    (found,) = sanitize.program(script, "memcheck", ["true"])
+    assert found.line == 7
+
+
+def test_a_tool_that_cannot_look_says_why(tmp_path: Path) -> None:
+    script = fake(tmp_path, "echo '========= Error: Device not supported.'; echo '=========  '; exit 1")
+    with pytest.raises(
+        KernelgateError, match="memcheck could not look: it ended with 1; its last words: Error: Device"
+    ):
+        sanitize.program(script, "memcheck", ["true"])
+
+
+def test_a_tool_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitize, "TIMEOUT_S", 0.3)
+    with pytest.raises(KernelgateError, match="racecheck was ended after 0 s"):
+        sanitize.program(fake(tmp_path, "sleep 60"), "racecheck", ["true"])
+
+
+def test_a_missing_sanitizer_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelgate.bench.check.sanitize.shutil.which", lambda _: None)
+    monkeypatch.setattr("kernelgate.bench.check.sanitize.Path.glob", lambda *_: iter(()))
+    with pytest.raises(NoDeviceError, match="neither on PATH"):
+        sanitize.find_sanitizer()

@@ -1,0 +1,96 @@
+"""One measurement at a time, between real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system import lock
+from kernelgate.bench.system.worker_process import ROOT
+
+UUID = "GPU-0123"
+HOLD = f"from bench import lock\nwith lock.device({UUID!r}):\n    print('held', flush=True); input()"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+@contextmanager
+def holder() -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock until a line is sent to it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_held_device_is_refused_in_the_end_naming_the_holder() -> None:
+    with (
+        holder() as process,
+        pytest.raises(KernelgateError, match=rf"GPU-0123 is being measured by process {process.pid} since \d{{4}}-"),
+        lock.device(UUID, wait_s=0.3),
+    ):
+        pytest.fail("the lock was taken twice")
+
+
+def test_who_waits_is_told_why_and_goes_on_when_it_is_free() -> None:
+    with holder() as process:
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", HOLD],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert waiting.stderr
+        assert f"being measured by process {process.pid}" in waiting.stderr.readline()
+        process.communicate("\n")
+        assert waiting.stdout
+        assert waiting.stdout.readline() == "held\n"
+        waiting.communicate()
+
+
+def test_a_holder_that_is_killed_holds_nothing() -> None:
+    with holder() as process:
+        process.kill()
+        process.wait()
+        with lock.device(UUID, wait_s=30):
+            assert lock.path(UUID).exists()
+
+
+def test_other_devices_are_free() -> None:
+    with holder(), lock.device(None, wait_s=0), lock.device("GPU-4567", wait_s=0):
+        assert {path.name for path in lock.path(None).parent.glob("*.lock")} == {
+            "kernelgate-cpu.lock",
+            "kernelgate-GPU-0123.lock",
+            "kernelgate-GPU-4567.lock",
+        }
+
+
+def test_a_uuid_cannot_leave_the_folder() -> None:
+    assert lock.path("../../etc/passwd").parent == Path(tempfile.gettempdir())
+
+
+def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
+    with (
+        pytest.raises(KernelgateError, match=r"/proc/nowhere/kernelgate-cpu\.lock cannot be made .* set TMPDIR"),
+        lock.device(None),
+    ):
+        pytest.fail("there is no such folder")

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.system import supervise
+from kernelgate.bench.system.supervise import TimeLimits
+
+STUBBORN = """
+trap '' TERM
+(trap '' TERM; echo $BASHPID > grandchild; exec -a stubborn sleep 1000) &
+set -m; (trap '' TERM; echo $BASHPID > other_group; exec sleep 1000) &
+until [ -s grandchild ] && [ -s other_group ]; do sleep 0.01; done
+echo ready
+sleep 1000
+"""
+"""Ignores SIGTERM, and so do a child and one in a process group of its own, as ninja's jobs are."""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., int]:
+    def call(script: str, limits: TimeLimits = supervise.LIMITS, lines: list[str] | None = None) -> int:
+        heard = [] if lines is None else lines
+        return supervise.run(
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=os.environ,
+            limits=limits,
+            on_line=heard.append,
+            on_silence=lambda seconds: heard.append(f"silent {seconds:.1f}"),
+        )
+
+    return call
+
+
+def alive(pid: int) -> bool:
+    """False for a zombie, too."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_gives_each_line_and_the_exit_code(run: Callable[..., int]) -> None:
+    lines: list[str] = []
+    assert run("echo one; echo two >&2; printf 'three\\xff'; exit 7", lines=lines) == 7
+    assert lines == ["one", "two", "three�"]
+
+
+def test_says_when_nothing_is_heard(run: Callable[..., int]) -> None:
+    lines: list[str] = []
+    run("echo before; sleep 0.9; echo after", TimeLimits(silence_s=0.3, total_s=60), lines)
+    before, first, second, *_, after = lines
+    assert (before, after) == ("before", "after")
+    assert float(first.removeprefix("silent ")) >= 0.3
+    assert float(second.removeprefix("silent ")) >= 0.6  # since the last line, not since the last warning
+
+
+def test_says_nothing_while_lines_come(run: Callable[..., int]) -> None:
+    lines: list[str] = []
+    run("for i in 1 2 3 4; do echo $i; sleep 0.2; done", TimeLimits(silence_s=30, total_s=60), lines)
+    assert lines == ["1", "2", "3", "4"]
+
+
+def test_ends_the_whole_session_past_the_limit(
+    run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "GRACE_S", 0.2)
+    lines: list[str] = []
+    with pytest.raises(TimeoutError):
+        run(STUBBORN, TimeLimits(silence_s=60, total_s=2), lines)
+    assert lines == ["ready"]
+    for name in ("grandchild", "other_group"):
+        assert not alive(int((tmp_path / name).read_text(encoding="utf-8")))
+
+
+def test_ends_the_session_when_the_caller_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is such a failure: KeyboardInterrupt rises where the caller happens to be."""
+    monkeypatch.setattr(supervise, "GRACE_S", 0.2)
+
+    def interrupted(line: str) -> None:
+        raise KeyboardInterrupt(line)
+
+    with pytest.raises(KeyboardInterrupt, match="ready"):
+        supervise.run(
+            ["bash", "-c", STUBBORN],
+            cwd=tmp_path,
+            env=os.environ,
+            limits=supervise.LIMITS,
+            on_line=interrupted,
+            on_silence=lambda _: None,
+        )
+    for name in ("grandchild", "other_group"):
+        assert not alive(int((tmp_path / name).read_text(encoding="utf-8")))

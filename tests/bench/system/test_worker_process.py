@@ -1,0 +1,128 @@
+"""A process that misbehaves is told apart from one that answers: real processes, whatever they do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, TypeAdapter
+
+from kernelgate.bench.system.worker_process import ROOT, Child, ChildError
+
+
+class Word(BaseModel):
+    text: str
+
+
+WORD = TypeAdapter(Word)
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where to write what `Child("script")` runs."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path / "script.py"
+
+
+def test_lines_go_both_ways_and_prints_do_not_mix_in(child: Path) -> None:
+    child.write_text(
+        "import os\n"
+        "from kernelgate.bench.system.worker_process import Parent\n"
+        "from pydantic import BaseModel\n"
+        "class Word(BaseModel):\n    text: str\n"
+        "parent = Parent()\n"
+        "print('noise from Python', flush=True); os.write(1, b'noise from C')\n"
+        "while True:\n    parent.send(Word(text=parent.receive(Word).text.upper() * 100_000))\n"
+    )
+    with Child("script") as script:
+        for text in ("one", "two ⏱"):
+            script.send(Word(text=text))
+            assert script.receive(WORD, PATIENCE_S).text == text.upper() * 100_000
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import sys; sys.exit(7)", "ended early with exit code 7"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "was ended by SIGSEGV"),
+        ("raise ValueError('the reason')", "exit code 1; its last words: .*ValueError: the reason"),
+        ("import os; os.write(2, b'said\\nbefore'); os.abort()", "was ended by SIGABRT; its last words: said / before"),
+        ("print('{\"text\": 5}')", "sent b'{\"text\": 5}', which is no message"),
+        ("print('garbage', flush=True); import time; time.sleep(99)", "sent b'garbage', which is no message"),
+        ('import sys; sys.stdout.write(\'{"text": "half\')', "ended early with exit code 0"),
+    ],
+)
+def test_a_child_that_does_not_answer(child: Path, code: str, says: str) -> None:
+    child.write_text(code)
+    with Child("script") as script, pytest.raises(ChildError, match=says):
+        script.receive(WORD, PATIENCE_S)
+
+
+def test_a_child_that_hangs_is_ended(child: Path, tmp_path: Path) -> None:
+    child.write_text(
+        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "os.write(2, b'waiting for ever'); time.sleep(9999)"
+    )
+    with Child("script") as script, pytest.raises(ChildError, match=r"nothing for 2 s .* last words: waiting for ever"):
+        script.receive(WORD, 2)
+    assert not running(int((tmp_path / "pid").read_text()))
+
+
+def test_writing_to_a_child_that_is_gone(child: Path) -> None:
+    child.write_text("raise SystemExit(3)")
+    with Child("script") as script:
+        with pytest.raises(ChildError, match="exit code 3"):
+            script.receive(WORD, PATIENCE_S)
+        with pytest.raises(ChildError, match="exit code 3"):
+            script.send(Word(text="x" * 100_000))
+
+
+def test_a_child_dies_with_its_parent(child: Path, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    child.write_text(
+        "import os, time; from kernelgate.bench.system.worker_process import Parent; Parent()\n"
+        f"open({str(pid) + '.new'!r}, 'w').write(str(os.getpid())); os.rename({str(pid) + '.new'!r}, {str(pid)!r})\n"
+        "time.sleep(9999)"
+    )
+    code = (
+        "import time; from kernelgate.bench.system.worker_process import Child\nwith Child('script'): time.sleep(9999)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    wait_for(pid.exists)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_for(lambda: not running(int(pid.read_text())))
+
+
+def test_the_current_folder_cannot_stand_in_for_the_package(
+    child: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a checkout under test that has a folder `bench` of its own."""
+    child.write_text('import kernelgate, sys; print(Word := \'{"text": "%s"}\' % kernelgate.__file__)')
+    (tmp_path / "elsewhere" / "kernelgate").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "kernelgate" / "__init__.py").write_text("raise SystemExit('the wrong kernelgate')")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with Child("script") as script:
+        assert script.receive(WORD, PATIENCE_S).text == str(ROOT / "kernelgate" / "__init__.py")
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def wait_for(condition: object, limit_s: float = 60.0) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)

@@ -1,0 +1,146 @@
+"""Text from strangers: shown as it is, doing nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from kernelgate.ci.document import escape
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "4.9% slower, between 4.8% and 5.0%; a change of 0.3% would have been seen",
+        "S=512 B=32 H=8 fp16 causal",
+        "the GPU was throttled in 4 of 5 launches, which are left out",
+        "[+4.8, +5.0]",
+        "1.00 → 0.95",
+        "128 KiB, 53.5 TFLOP/s and 61.0 °C",
+        "within ±1% of the base (Shown, not assumed.)",
+        "p < 0.0001",
+        "2026-11-21: a 64-bit, back-to-back run of 10,000 rounds",
+    ],
+)
+def test_plain_words_stay_as_they_are(sentence: str) -> None:
+    assert escape.prose(sentence) == sentence
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("ask @octocat about it", "ask `@octocat` about it"),
+        ("fixes #1 and GH-2", "fixes `#1` and `GH-2`"),
+        ("owner/repo#3", "`owner/repo#3`"),
+        ("see https://example.org/a now", "see `https://example.org/a` now"),
+        ("www.example.org", "`www.example.org`"),
+        ("mail me@example.org", "mail `me@example.org`"),
+        ("![x](y) [a](b)", "`![x](y) [a](b)`"),
+        ("- [ ] task", "`- [ ]` task"),
+        ("[1]: there", "`[1]:` there"),
+        ("<b>bold</b>", "`<b>bold</b>`"),
+        ("commit 9f8e7d6c5b", "commit `9f8e7d6c5b`"),
+        ("well :tada: done", "well `:tada:` done"),
+        ("it costs $1$ only", "it costs `$1$` only"),
+        ("a | b", "a `|` b"),
+        ("a `b` c", "a `` `b` `` c"),
+        ("two\nlines\tand  gaps", "two lines and gaps"),
+        ("1. a list", "`1.` a list"),
+        ("= underlined", "`=` underlined"),
+        ("# heading", "`#` heading"),
+        ("*bold* _and_ ~~gone~~", "`*bold* _and_ ~~gone~~`"),
+        ("&lt;", "`&lt;`"),
+        ("turned\u202ehere", "`turned\\u{202e}here`"),
+        ("zero\u200bwidth", "`zero\\u{200b}width`"),
+        ("\x1b[31mred", "`\\u{1b}[31mred`"),
+        ("שלום", "`\\u{5e9}\\u{5dc}\\u{5d5}\\u{5dd}`"),
+        ("stacked a\u0329\u0330", "stacked `a\\u{329}\\u{330}`"),
+        ("blank\u3164", "`blank\\u{3164}`"),
+        ("<!-- kernelgate -->", "`<! --` kernelgate `-->`"),
+    ],
+)
+def test_everything_else_becomes_code(hostile: str, shown: str) -> None:
+    assert escape.prose(hostile) == shown
+
+
+def test_spaces_at_the_ends_join_the_pieces_of_a_line() -> None:
+    assert escape.prose(" by ") == " by "
+    assert escape.prose("") == ""
+    assert escape.prose(" ") == " "
+
+
+def test_long_text_is_cut_and_says_so() -> None:
+    assert escape.visible("x" * 700) == "x" * 599 + "…"
+    assert escape.code("x" * 50, most=10) == "`xxxxxxxxx…`"
+
+
+def test_blank_text_still_shows_as_something() -> None:
+    assert escape.code(" \t\n") == "`(blank)`"
+
+
+@given(st.text())
+def test_a_code_span_holds_all_of_its_text(text: str) -> None:
+    inline = PARSER.parse(f"before {escape.code(text)} after")[1]
+    assert [token.type for token in inline.children] == ["text", "code_inline", "text"]
+    assert inline.children[1].content == (escape.visible(text) or "(blank)")
+
+
+@given(st.text())
+def test_a_table_cell_holds_all_of_its_text(text: str) -> None:
+    table = f"| a | b |\n| --- | --- |\n| {escape.cell(escape.code(text))} | {escape.cell(escape.prose(text))} |\n"
+    types = [token.type for token in PARSER.parse(table)]
+    assert types.count("td_open") == 2
+    assert types.count("tr_open") == 2
+
+
+@given(st.lists(st.text().map(escape.verbatim), min_size=1))
+def test_no_line_closes_its_fence(lines: list[str]) -> None:
+    (token,) = PARSER.parse(escape.fence(tuple(lines), "sh"))
+    assert token.type == "fence"
+    assert token.content == "\n".join(lines) + "\n"
+
+
+SHELL_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@given(st.lists(SHELL_TEXT, min_size=1, max_size=20))
+def test_the_shell_reads_back_the_words_that_were_quoted(words: list[str]) -> None:
+    line = escape.shell("printf", r"%s\0", *words)
+    assert "\n" not in line
+    assert "<!--" not in line
+    bash = shutil.which("bash")
+    assert bash is not None
+    run = subprocess.run([bash, "-c", line], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
+    assert run.stdout.decode().split("\0")[:-1] == words
+
+
+RUN = "https://github.com/my-org/my-kernels/actions/runs/7"
+
+
+@pytest.mark.parametrize("address", [RUN, f"{RUN}#artifacts", f"{RUN}/artifacts/70", "http://127.0.0.1:8080/x"])
+def test_a_link_leads_to_an_address(address: str) -> None:
+    assert escape.link("the run", address) == f"[the run]({address})"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "javascript:alert(1)",
+        "//evil.test",
+        f"{RUN}) <img>",
+        f"{RUN}\n",
+        f'{RUN}"',
+        f"{RUN} 'x'",
+        "data:text/html,x",
+    ],
+)
+def test_a_link_to_what_is_no_address_is_its_text(address: str) -> None:
+    assert escape.link("the run", address) == "the run"

@@ -1,0 +1,125 @@
+"""Numbers with units, and names that people use."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.bench.record import Case, Device, Params
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.model import Code
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (321.43, "321.4"), (0.00077, "0.0007700"), (1013.4, "1,013"), (-2.5, "−2.500"), (1e300, "1.000e+300")],
+)
+def test_significant_digits(value: float, text: str) -> None:
+    assert formatting.significant(value) == text
+
+
+def test_times_share_the_unit_that_suits_the_shortest() -> None:
+    assert formatting.durations(321.4, 337.2) == ("321.4 µs", "337.2 µs")
+    assert formatting.durations(998.1, 1013.0) == ("998.1 µs", "1,013 µs")
+    assert formatting.durations(2400.0, 2500.0) == ("2.400 ms", "2.500 ms")
+    assert formatting.durations(0.25) == ("250.0 ns",)
+    assert formatting.durations(None, 3e6) == ("—", "3.000 s")
+    assert formatting.durations(None) == ("—",)
+
+
+@pytest.mark.parametrize(
+    ("change", "interval", "shown", "size"),
+    [
+        (4.9, (4.8, 5.0), ("+4.9%", "[+4.8, +5.0]"), ("4.9%", "(4.8 to 5.0%)")),
+        (-12.8, (-13.0, -12.6), ("−12.8%", "[−13.0, −12.6]"), ("12.8%", "(12.6 to 13.0%)")),
+        (0.01, (-0.02, 0.04), ("+0.01%", "[−0.02, +0.04]"), ("0.01%", "(−0.02 to 0.04%)")),
+        (-0.01, (-0.3, 0.3), ("0.0%", "[−0.3, +0.3]"), ("0.0%", "(−0.3 to 0.3%)")),
+        (2.0, None, ("+2.0%", "(interval not measured)"), ("2.0%", "(interval not measured)")),
+        (None, None, ("not measured", ""), ("an unknown amount", "(not measured)")),
+        (1e300, (1e299, 1e301), ("+1.0e+300%", "[+1.0e+299, +1.0e+301]"), ("1.0e+300%", "(1.0e+299 to 1.0e+301%)")),
+    ],
+)
+def test_a_change_never_stands_without_its_interval(
+    change: float | None,
+    interval: tuple[float, float] | None,
+    shown: tuple[str, str],
+    size: tuple[str, str],
+) -> None:
+    assert formatting.signed(change, interval) == shown
+    assert formatting.amount(change, interval) == size
+
+
+@pytest.mark.parametrize(
+    ("params", "label"),
+    [
+        ({"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0}, "S=512 B=32 H=8 fp16"),
+        (
+            {"S": 512, "B": 32, "H": 8, "D": 128, "dtype": "torch.bfloat16", "causal": 1},
+            "S=512 B=32 H=8 D=128 bf16 causal",
+        ),
+        ({"s": 1, "b": 2, "h": 3, "dtype": "float32"}, "S=1 B=2 H=3 fp32"),
+        ({"S": 512, "B": 32, "H": 8}, None),
+        ({"S": 512.5, "B": 32, "H": 8, "dtype": "fp16"}, None),
+        ({"S": "512 @you", "B": 32, "H": 8, "dtype": "fp16"}, None),
+        ({"S": 512, "B": 32, "H": 8, "dtype": "fp16 @you"}, None),
+        ({}, None),
+    ],
+)
+def test_a_label_is_made_of_parameters_of_the_known_kind_only(params: Params, label: str | None) -> None:
+    assert formatting.label(params) == label
+
+
+def test_two_cases_with_one_label_keep_their_ids() -> None:
+    params: Params = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
+    cases = [Case(id="a", params=params), Case(id="b", params=params), Case(id="c", params=params | {"S": 64})]
+    assert formatting.names(cases) == {"a": Code("a"), "b": Code("b"), "c": "S=64 B=32 H=8 fp16"}
+
+
+@pytest.mark.parametrize(
+    ("device", "said", "on_cpu"),
+    [
+        (Device(name="NVIDIA L4", compute_capability="8.9"), (" on the ", "L4"), False),
+        (Device(name="NVIDIA H200"), (" on the ", "H200"), False),
+        (Device(name="NVIDIA A100-SXM4-80GB"), (" on the ", "A100-SXM4-80GB"), False),
+        (Device(name="NVIDIA GeForce RTX 4090"), (" on the ", "GeForce RTX 4090"), False),
+        (Device(name="NVIDIA L4 is fine"), (" on ", Code("NVIDIA L4 is fine")), False),
+        (Device(name="AMD EPYC 7B13 64-Core Processor"), (" on AMD EPYC",), True),
+        (Device(name="Intel(R) Xeon(R) CPU @ 2.20GHz"), (" on Intel Xeon",), True),
+        (Device(name="AMD Instinct MI300X", driver="6.2"), (" on ", Code("AMD Instinct MI300X")), False),
+        (Device(), (), False),
+    ],
+)
+def test_a_device_is_called_by_its_usual_name(device: Device, said: tuple[object, ...], on_cpu: bool) -> None:
+    assert formatting.device(device) == said
+    assert formatting.on_cpu(device) == on_cpu
+
+
+def test_a_commit_is_shortened_only_if_it_is_one() -> None:
+    assert formatting.commit("9f8e7d6c5b4a39281706f5e4d3c2b1a098765432", "") == Code("9f8e7d6")
+    assert formatting.commit("main; rm -rf /", "") == Code("main; rm -rf /")
+    assert formatting.commit(None, "the working tree") == "the working tree"
+
+
+@pytest.mark.parametrize(("counts", "text"), [([5, 5, 5], "5"), ([3, 5, 4], "3 to 5"), ([], "0")])
+def test_a_spread_of_counts(counts: list[int], text: str) -> None:
+    assert formatting.spread(counts) == text
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("The runner lost its GPU.", "the runner lost its GPU"),
+        ("GPU lost.", "GPU lost"),
+        ("S=513 fails", "S=513 fails"),
+        ("", ""),
+    ],
+)
+def test_a_message_becomes_the_middle_of_a_sentence(message: str, said: str) -> None:
+    assert formatting.sentence(message) == said
+
+
+@pytest.mark.parametrize(
+    ("byte_count", "text"),
+    [(None, "—"), (0, "0 B"), (49152, "48.0 KiB"), (50_331_648, "48.0 MiB"), (2**34, "16.0 GiB")],
+)
+def test_sizes(byte_count: int | None, text: str) -> None:
+    assert formatting.sizes(byte_count) == text

@@ -1,0 +1,340 @@
+"""The report written down: nothing that a stranger wrote does anything, and nothing is longer than GitHub takes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+import unicodedata
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.console import Console
+
+from kernelgate.bench.record import (
+    Build,
+    Case,
+    Device,
+    Environment,
+    Fuzz,
+    FuzzResult,
+    Launch,
+    Profile,
+    Resources,
+    RunRecord,
+    Subject,
+    Telemetry,
+)
+from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Link, Mark, Report
+from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.judge.verdict import Finding, Outcome, RecordVerdict
+from kernelgate.ci.report.build import Failure, Fault, failure_report, report
+from tests.ci.report_examples import NINE, case, judge, noisy, record, reports, same, slower
+
+# ---- hostile records: one text in every field that holds text --------------------------------------------------------
+
+NASTY = [
+    "@octocat", "@org/team", "#1", "GH-1", "owner/repo#1", "owner@9f8e7d6c5b4a39281706f5e4d3c2b1a098765432",
+    "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432", "https://example.org", "http://a", "www.example.org", "ftp://a",
+    "me@example.org", "mailto:me", "[a](b)", "![a](b)", "[a]: b", "[^1]", "[!NOTE]", "- [x] ", "<b>", "</details>",
+    "<script>alert(1)</script>", "<!-- kernelgate -->", "-->", "<img src=x onerror=y>", "&lt;", "&#64;octocat", "|",
+    "\\|", "\\", "`", "``", "```", "~~~", "~~a~~", "\n", "\r\n", "\n\n# heading\n", "\u2028", "---", "===", "***",
+    "1. ", "> ", "    ", "$a$", "$$", "$`a`$", ":tada:", "\u202e", "\u200b", "\u2066", "\ufeff", "\x00", "\x1b[31m",
+    "\u3164", "a\u0301\u0302", "שלום", "{{ 7 }}", "{% raw %}", "'", '"', "$(rm -rf /)", "; rm -rf /", "</style>",
+    "]]>", "url(http://a)", "NVIDIA ", "✅", "❌ Slower", "JIRA-123", "a.b.com", "xmpp:a@b",
+]  # fmt: skip
+HOSTILE = st.lists(st.sampled_from(NASTY) | st.text(max_size=8), min_size=1, max_size=6).map("".join).filter(bool)
+
+
+def hostile_record(text: str) -> RunRecord:
+    launch = Launch(
+        samples_us={"base": (1.0,) * 3, "head": (1.1,) * 3},
+        telemetry=Telemetry(sm_mhz=1.0, throttle_reasons=(text,)),
+        graph_us={"head": 1.0},
+    )
+    named = Case(id=text, params={"S": 1, "B": 1, "H": 1, "dtype": text, text: text}, launches=(launch,))
+    device = Device(name=text, compute_capability=text, uuid=text, driver=text, sm_count=12345678)
+    return RunRecord(
+        subject=Subject(repository=text, base_sha=text, head_sha=text, run_id=12345678, created_at=text),
+        environment=Environment(device=device, torch=text, cuda=text, python=text, os=text, host=text),
+        build=(Build(side="base", sha=text, seconds=1.0, targets=(text,), library_sha256=text),),
+        fuzz=Fuzz(status="skipped", reason=text, seed=12345678),
+        cases=(named, case(512, 32, 321.4, 4.9)),
+        profile=(Profile(case=text, side="head", metrics={text: text}, report=text),),
+        resources=(Resources(side="head", target=text, kernel=text, registers=1, instructions={text: 1}),),
+        notes=(text,),
+    )
+
+
+def hostile_reports(text: str) -> dict[str, Report]:
+    """Every kind of report, with `text` wherever a record, a verdict or a failure holds text."""
+    run = hostile_record(text)
+    here, there = run.cases
+    found = (Finding(text, text, True), Finding(text, text, False))
+
+    def renamed(verdict: object, **changes: object) -> object:
+        return replace(verdict, id=here.id, sentence=text, **changes)  # type: ignore[type-var]
+
+    blocked = (renamed(slower(there, 5.0)), same(there, 0.0))
+    unclear = (renamed(noisy(there, 0.0, 2.0), findings=found), same(there, 0.0))
+    stored = judge(Outcome.REGRESSED, *blocked, against=text)
+    wrong = Fuzz(
+        status="failed", results=(FuzzResult(id=text, seed=12345678, passed=False, message=text, repeat=text),)
+    )
+    unnamed = FuzzResult(id=text, seed=1, params={text: text}, passed=False, max_abs_error=1.0)
+    failure = Failure(Fault.BUILD, text, target=text, log=(text, text), subject=run.subject)
+    gates = Gates()
+    return {
+        "slower": report(run, judge(Outcome.REGRESSED, *blocked), gates, stored),
+        "cannot tell": report(run, judge(Outcome.INCONCLUSIVE, *unclear), gates),
+        "refused": report(run, RecordVerdict(text, Outcome.INCONCLUSIVE, text, (), text, text), gates),
+        "wrong": report(run.model_copy(update={"fuzz": wrong}), judge(Outcome.INCONCLUSIVE), gates),
+        "unnamed": report(
+            run.model_copy(update={"fuzz": wrong.model_copy(update={"results": (unnamed,)})}),
+            judge(Outcome.INCONCLUSIVE),
+            gates,
+        ),
+        **{fault.value: failure_report(replace(failure, fault=fault)) for fault in Fault},
+    }
+
+
+KINDS = sorted(hostile_reports("harmless"))
+
+# ---- Markdown --------------------------------------------------------------------------------------------------------
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+OURS = re.compile(r"(<details><summary>[\w ,:()]+</summary>|</details>|<!-- kernelgate -->)\n?")
+INERT = {"text", "code_inline", "strong_open", "strong_close"}
+# What GitHub makes of plain text once the Markdown is parsed.
+ALIVE = re.compile(
+    r"""
+      @\w | [#]\d | \bgh-\d | \b[a-z]+-\d+\b            # mention, issue, another tracker's issue
+    | \b[0-9a-f]{7,}\b                                 # commit
+    | https?: | ftp: | www\. | mailto: | xmpp: | \S@\S | [a-z]\.[a-z]    # address
+    | :[\w+-]+: | \$                                   # emoji, mathematics
+    | [<>&\[\]{}\\`|~*_](?![+−\d ])(?<!\d\])           # anything else that Markdown or HTML gives a meaning
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def skeleton(tokens: list[Token]) -> list[str]:
+    return [f"{token.type} {token.content if token.type == 'html_block' else ''}" for token in tokens]
+
+
+@cache
+def harmless_skeleton(kind: str) -> list[str]:
+    return skeleton(PARSER.parse(render.comment(hostile_reports("harmless")[kind])))
+
+
+@given(HOSTILE)
+@settings(max_examples=60, deadline=None)
+def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
+    for kind, said in hostile_reports(text).items():
+        tokens = PARSER.parse(render.comment(said))
+        assert skeleton(tokens) == harmless_skeleton(kind)
+        for token in tokens:
+            if token.type == "html_block":
+                assert all(OURS.fullmatch(line) for line in token.content.splitlines())
+            children = token.children or []
+            assert {child.type for child in children} <= INERT
+            for child in children:
+                assert child.type != "text" or not ALIVE.search(child.content), child.content
+
+
+@given(HOSTILE)
+@settings(max_examples=60, deadline=None)
+def test_nothing_hidden_reaches_a_comment_or_a_page(text: str) -> None:
+    for said in hostile_reports(text).values():
+        for written in (render.comment(said), render.page(said)):
+            hidden = [
+                character
+                for character in set(written) - {"\n", "\ufe0f"}
+                if unicodedata.category(character)[0] in "CM" or unicodedata.bidirectional(character) in ("R", "AL")
+            ]
+            assert hidden == []
+
+
+@given(HOSTILE)
+@settings(max_examples=25, deadline=None)
+def test_the_marker_stands_once_and_last(text: str) -> None:
+    for said in hostile_reports(text).values():
+        written = render.comment(said)
+        assert written.count("<!--") == 1
+        assert written.endswith(f"\n{render.MARKER}\n")
+
+
+# ---- HTML ------------------------------------------------------------------------------------------------------------
+
+
+class Skeleton(HTMLParser):
+    """The elements of a page with their attributes' names, and the text of each style element."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.values: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(f"{tag} {' '.join(name for name, _ in attrs)}")
+        self.values += [
+            name for name, _ in attrs if name in ("href", "src", "style", "srcset") or name.startswith("on")
+        ]
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append(f"/{tag}")
+
+    def handle_comment(self, data: str) -> None:
+        self.elements.append(f"comment {data}")
+
+    def handle_decl(self, decl: str) -> None:
+        self.elements.append(f"decl {decl}")
+
+
+@cache
+def harmless_elements(kind: str) -> list[str]:
+    return Skeleton(render.page(hostile_reports("harmless")[kind])).elements
+
+
+def without_code(elements: list[str]) -> list[str]:
+    """A piece of text may be shown as code on one page and as words on another."""
+    return [element for element in elements if element not in ("code ", "/code")]
+
+
+@given(HOSTILE)
+@settings(max_examples=60, deadline=None)
+def test_no_text_of_a_record_becomes_an_element_of_the_page(text: str) -> None:
+    for kind, said in hostile_reports(text).items():
+        page = Skeleton(render.page(said))
+        assert without_code(page.elements) == without_code(harmless_elements(kind))
+        assert page.values == []
+
+
+@pytest.mark.parametrize("name", ["slower", "mixed", "wrong_result", "does_not_compile"])
+def test_the_page_needs_nothing_but_itself(name: str) -> None:
+    page = render.page(reports()[name])
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in page
+    assert not re.search(r"<(script|link|img|iframe|object|embed|base|form|a)\b|\burl\(|@import", page)
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_page_says_the_words_of_the_comment() -> None:
+    said = reports()["mixed"]
+    page = " ".join(re.sub(r"<[^>]+>", "", render.page(said)).split())
+    for row in said.cases.rows if said.cases else ():
+        for piece in row[5][1:]:
+            assert str(piece).strip() in page
+    assert "2 of 7 cases regressed, 1 slower but not past the gate" in page
+
+
+# ---- length ----------------------------------------------------------------------------------------------------------
+
+
+def large(count: int, unchanged: bool = False) -> Report:
+    made = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
+    verdicts = [same(one, 0.0) if unchanged else slower(one, 5.0) for one in made]
+    return report(record(made), judge(Outcome.EQUIVALENT if unchanged else Outcome.REGRESSED, *verdicts), Gates())
+
+
+@pytest.mark.parametrize(
+    ("address", "html", "markdown"),
+    [
+        ("https://x.test/a#b", '<p><a href="https://x.test/a#b">the run</a></p>', "[the run](https://x.test/a#b)"),
+        ('https://x.test/"><script>', "<p>the run</p>", "\nthe run\n"),
+    ],
+)
+def test_a_link_is_one_on_the_page_and_in_the_comment(address: str, html: str, markdown: str) -> None:
+    said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
+    assert html in render.page(said)
+    assert markdown in render.comment(said)
+
+
+def test_a_comment_that_fits_is_not_shortened() -> None:
+    assert "Left out here" not in render.comment(large(27))
+
+
+@pytest.mark.parametrize("unchanged", [True, False])
+@pytest.mark.parametrize("count", [27, 54, 270])
+@pytest.mark.parametrize("limit", [65_536, 20_000, 4_000])
+def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, unchanged: bool, limit: int) -> None:
+    text = render.comment(large(count, unchanged), limit)
+    assert len(text) < limit
+    assert text.startswith("### ✅ No change" if unchanged else "### ❌ Slower")
+    assert text.endswith(f"\n{render.MARKER}\n")
+    assert f"{count} of {count} cases" in text
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_what_is_left_out_is_named_in_the_order_of_its_worth() -> None:
+    full = render.comment(large(27))
+    shorter = render.comment(large(27), len(full))
+    assert "Left out here for length, and to be found on the HTML page: Clocks, temperature." in shorter
+    shortest = render.comment(large(27), 3_000)
+    assert shortest.count("<details>") == 0
+    assert re.search(r"Run it yourself; all but the first \d+ rows of the table\.", shortest)
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "` " * 50_000, "``" * 50_000, "\u202e" * 100_000, "@a " * 30_000])
+def test_long_strings_are_cut_before_they_fill_the_comment(text: str) -> None:
+    for said in hostile_reports(text).values():
+        assert len(render.comment(said)) < render.COMMENT_LIMIT
+
+
+def test_many_long_strings_leave_the_verdict_standing() -> None:
+    finding = Finding("odd", "@odd " * 200, False)
+    verdicts = [replace(slower(one, 5.0), sentence="`s" * 300, findings=(finding,) * 20) for one in NINE]
+    run = record(NINE, notes=("`n " * 300,) * 300)
+    text = render.comment(report(run, judge(Outcome.REGRESSED, *verdicts), Gates()))
+    assert len(text) < render.COMMENT_LIMIT
+    assert text.startswith("### ❌ Slower: 9 of 9 cases")
+    assert "warnings (180)" in text
+
+
+def test_the_first_line_is_the_headline_as_plain_text() -> None:
+    assert render.first_line(reports()["slower"]) == "❌ Slower: S=512 B=32 H=8 fp16 by 4.9% (4.8 to 5.0%) on the L4"
+    assert r"\u{202e}" in render.first_line(hostile_reports("\u202e")["build"])
+
+
+# ---- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_folded_parts_as_headed_sections() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+    render.show(render.comment(reports()["slower"]), console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Slower: S=512 B=32 H=8 fp16 by 4.9% (4.8 to 5.0%) on the L4" in shown
+    assert "8 unchanged cases" in shown
+    assert "kernelgate compare run.json" in shown
+    assert "<details>" not in shown
+    assert "<!--" not in shown
+
+
+def test_a_log_gets_the_markdown_itself() -> None:
+    console = Console(file=io.StringIO(), force_terminal=False)
+    text = render.comment(reports()["mixed"])
+    render.show(text, console)
+    assert console.file.getvalue() == text  # type: ignore[attr-defined]
+
+
+@given(HOSTILE)
+@settings(max_examples=25, deadline=None)
+def test_no_text_of_a_record_steers_the_terminal(text: str) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+    for said in hostile_reports(text).values():
+        render.show(render.comment(said), console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert not re.search(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x7f-\x9f]", shown)

@@ -1,0 +1,275 @@
+"""`kernelgate analyze`: real reports of kernels with known faults, reports with holes, files that are no reports."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kernelgate.bench.explain import ncu_reader
+from kernelgate.bench.explain.metrics import BY_KEY, STALLS
+from kernelgate.bench.explain.ncu_reader import Kernel, ReportError
+from kernelgate.ci import cli
+from kernelgate.ci.explain import analyze
+from kernelgate.ci.explain.bottleneck import WORDS, Bottleneck
+
+DATA = Path(__file__).parents[2] / "data" / "nsight"
+
+FAULTS = {
+    "bank_conflicts": "bank_conflicts",
+    "barrier": "barrier",
+    "coalescing": "coalescing",
+    "compute": "compute",
+    "dram": "dram",
+    "l2": "l2",
+    "launch": "launch",
+    "occupancy": "occupancy",
+    "small_grid": "small_grid",
+    "spills": "spills",
+    "tail_wave": "small_grid",
+    "tensor": "tensor",
+    # NVIDIA's sections without the counters that show the fault at once.
+    "bank_conflicts_sections": "bank_conflicts",
+    "dram_sections": "dram",
+    "spills_sections": "spills",
+}
+
+ATTENTION = {
+    "attention_before": "occupancy",
+    "attention_occupancy": "occupancy",
+    "attention_banks": "bank_conflicts",
+    "attention_spills": "spills",
+}
+
+COLLECTION = {
+    "transpose_naive": "coalescing",
+    "transpose_tiled": "bank_conflicts",
+    "transpose_padded": "dram",
+    "matmul_naive": "compute",
+    "matmul_tiled": "compute",
+    "matmul_swapped": "coalescing",
+    "gather": "coalescing",
+    "sfu": "compute",
+    "fp64": "compute",
+    "one_block_sum": "small_grid",
+    "softmax_rows": "dram",
+    "strided_copy": "coalescing",
+    "aos": "coalescing",
+    "one_thread": "small_grid",
+    "many_registers": "launch",
+    "local_array": "spills",
+    "empty": "launch",
+}
+
+KEYS = {"kernel", "duration_us", "bottleneck", "confidence", "metrics", "roofline", "recommendations"}
+
+
+def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    code = cli.run(["analyze", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize(("report", "fault"), FAULTS.items(), ids=FAULTS)
+def test_names_the_fault(report: str, fault: str) -> None:
+    (analysis,) = analyze.analyze(DATA / f"{report}.ncu-rep")
+    assert analysis.bottleneck.bottleneck == fault
+    assert analysis.bottleneck.strength >= 0.5
+    assert analysis.bottleneck.evidence
+
+
+@pytest.mark.parametrize(("report", "fault"), ATTENTION.items(), ids=ATTENTION)
+def test_names_what_a_change_did_to_the_kernel(report: str, fault: str) -> None:
+    (analysis,) = analyze.analyze(DATA / f"{report}.ncu-repz")
+    assert analysis.bottleneck.bottleneck == fault
+
+
+def test_reads_every_kernel_of_a_report_in_order() -> None:
+    analyses = analyze.analyze(DATA / "collection.ncu-repz")
+    named = {one.kernel.name.split("(")[0]: one.bottleneck.bottleneck.value for one in analyses}
+    assert len(analyses) == 20
+    assert list(named)[:3] == ["transpose_naive", "transpose_tiled", "transpose_padded"]
+    assert {name: named[name] for name in COLLECTION} == COLLECTION
+
+
+def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(str(DATA / "bank_conflicts.ncu-rep"), "--json", capsys=capsys)
+    content = json.loads(out)
+    assert code == 0
+    assert set(content) == {"kernels"}
+    (kernel,) = content["kernels"]
+    assert set(kernel) == KEYS
+    assert kernel["kernel"] == "columns(float *, int)"
+    assert kernel["duration_us"] == pytest.approx(1063, rel=0.01)
+    assert kernel["metrics"]["registers"] == 17
+    assert 0 <= kernel["confidence"] <= 1
+    assert 1 <= len(kernel["recommendations"]) <= 3
+
+
+def test_text_says_what_a_person_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(str(DATA / "bank_conflicts.ncu-rep"), capsys=capsys)
+    assert code == 0
+    assert out.startswith("columns(float *, int) on NVIDIA H200, 1062.59 µs\n")
+    assert "  bottleneck: shared-memory bank conflicts (clear, 0.98)\n" in out
+    assert "97% of the shared-memory wavefronts are bank conflicts" in out
+    assert "1. swizzle or pad the tile" in out
+    assert "docs/CUDA_COOKBOOK.md#bank-conflicts" in out
+
+
+def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (str(DATA / "attention_spills.ncu-repz"), "--against", str(DATA / "attention_before.ncu-repz"))
+    code, out, _ = run(*arguments, capsys=capsys)
+    assert code == 0
+    assert "duration: 62.7 µs → 150 µs  +138.7%" in out
+    assert "registers a thread: 242 → 128  -47.1%" in out
+    assert "before: latency bound by low occupancy" in out
+    _, out, _ = run(*arguments, "--json", capsys=capsys)
+    content = json.loads(out)
+    assert set(content) == {"kernels", "against", "changes"}
+    assert content["changes"][0]["registers"] == {
+        "before": 242,
+        "after": 128,
+        "change_pct": pytest.approx(-47.1, abs=0.1),
+    }
+
+
+def test_roofline_of_a_copy_and_of_matrix_products() -> None:
+    (copy,) = analyze.analyze(DATA / "dram.ncu-rep")
+    assert copy.roofline.roof == "dram"
+    assert copy.roofline.percent_of_roof == pytest.approx(90, abs=2)
+    assert copy.roofline.arithmetic_intensity == pytest.approx(1 / 12, rel=0.1)  # one addition, three words
+    (attention,) = analyze.analyze(DATA / "attention_before.ncu-repz")
+    flops = 4 * 256 * 512 * 512 * 64
+    assert attention.roofline.roof == "tensor"
+    assert attention.roofline.achieved_flops == pytest.approx(flops / 62.66e-6, rel=0.1)  # and the softmax's
+
+
+def test_nvidias_estimate_is_taken_in() -> None:
+    analyses = analyze.analyze(DATA / "collection.ncu-repz")
+    tiled = next(one for one in analyses if one.kernel.name.startswith("transpose_tiled"))
+    first = tiled.recommendations[0]
+    assert first.source in ("nvidia:SharedMemoryConflicts", "nvidia:UncoalescedSharedAccess")
+    assert first.expected_gain_pct is not None
+    assert first.expected_gain_pct > 50
+
+
+def test_a_kernel_of_another_gpu_is_judged_without_its_peaks() -> None:
+    kernel = ncu_reader.read(DATA / "tensor.ncu-rep")[0]
+    unknown = replace(kernel, compute_capability=(13, 7), device=None, sm_count=None)
+    assert analyze.analyze_kernel(unknown).bottleneck.bottleneck == "tensor"
+
+
+FIGURES = [*BY_KEY, *(f"stall_{reason}" for reason in STALLS), "bank_conflicts", "local_instructions", "shared_bytes"]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.dictionaries(st.sampled_from(FIGURES), st.floats(0, 1e12) | st.just(0.0)),
+    st.sampled_from([None, (8, 0), (8, 9), (9, 0), (12, 1)]),
+    st.sampled_from([None, 1, 58, 132]),
+)
+def test_any_set_of_counters_gives_a_bottleneck(
+    figures: dict[str, float], capability: tuple[int, int] | None, sms: int | None
+) -> None:
+    analysis = analyze.analyze_kernel(Kernel("k", None, capability, sms, figures, ()))
+    assert 0 <= analysis.bottleneck.strength <= 1
+    assert len(analysis.recommendations) <= 3
+    content = json.loads(analyze.to_json([analysis]))
+    assert content["kernels"][0]["bottleneck"] in {one.value for one in Bottleneck}
+    assert analyze.to_text([analysis])
+
+
+def test_the_code_in_a_report_stands_in_for_missing_counters() -> None:
+    """A report of Nsight Compute's basic set: no counts of spills, of sectors or of stalls."""
+    basic = {
+        "duration_us", "dram_pct", "l2_pct", "l1_pct", "lsu_data_pct", "sm_pct", "memory_pct", "tensor_pct", "adu_pct",
+        "occupancy_pct", "theoretical_occupancy_pct", "registers", "grid", "waves", "shared_bytes", "elapsed_cycles",
+        "sm_active_cycles", "code_instructions", "code_local",
+    }  # fmt: skip
+    for report, fault in {"spills_sections": "spills", "bank_conflicts_sections": "bank_conflicts"}.items():
+        kernel = ncu_reader.read(DATA / f"{report}.ncu-rep")[0]
+        poorer = replace(kernel, figures={k: v for k, v in kernel.figures.items() if k in basic}, rules=())
+        assert analyze.analyze_kernel(poorer).bottleneck.bottleneck == fault
+
+
+def test_width_of_accesses_is_read_from_the_code() -> None:
+    kernel = ncu_reader.read(DATA / "dram.ncu-rep")[0]
+    assert kernel.figures["code_load_bytes"] == kernel.figures["code_store_bytes"] == 16
+    kernel = ncu_reader.read(DATA / "coalescing.ncu-rep")[0]
+    assert kernel.figures["code_load_bytes"] == 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(FAULTS)), st.integers(0, 2**32))
+def test_missing_counters_lower_confidence_rather_than_raise(report: str, seed: int) -> None:
+    kernel = ncu_reader.read(DATA / f"{report}.ncu-rep")[0]
+    kept = random.Random(seed).sample(sorted(kernel.figures), len(kernel.figures) // 3)
+    poorer = replace(kernel, figures={key: kernel.figures[key] for key in kept}, rules=())
+    assert analyze.analyze_kernel(poorer).bottleneck.bottleneck in WORDS
+
+
+def test_a_report_without_any_counter_is_a_guess() -> None:
+    analysis = analyze.analyze_kernel(Kernel("k", None, None, None, {}, ()))
+    assert analysis.bottleneck.strength < 0.1
+    assert analysis.roofline.percent_of_roof is None
+
+
+def test_control_characters_in_names_reach_no_terminal() -> None:
+    kernel = Kernel("k\x1b[31m\n## title", None, None, None, {"duration_us": 50.0}, ())
+    text = analyze.to_text([analyze.analyze_kernel(kernel)])
+    assert "\x1b" not in text
+    assert text.startswith("k [31m ## title, 50.00 µs\n")
+
+
+def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (DATA / "dram.ncu-rep").read_bytes()
+    (tmp_path / "short.ncu-rep").write_bytes(whole[:20_000])
+    (tmp_path / "empty.ncu-rep").write_bytes(b"")
+    (tmp_path / "text.ncu-rep").write_text("no report")
+    for name, words in {
+        "short.ncu-rep": "holds no kernel",
+        "empty.ncu-rep": "is not an Nsight Compute report",
+        "text.ncu-rep": "is not an Nsight Compute report",
+        "missing.ncu-rep": "cannot be read",
+        ".": "cannot be read",
+    }.items():
+        code, out, err = run(str(tmp_path / name), capsys=capsys)
+        assert (code, out) == (3, "")
+        assert words in err
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_bytes_never_end_in_a_traceback(seed: int, tmp_path: Path) -> None:
+    """In a process of its own, for NVIDIA's reader is C++."""
+    chance = random.Random(seed)
+    data = bytearray((DATA / "dram.ncu-rep").read_bytes())
+    for _ in range(4 ** (seed % 5)):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    path = tmp_path / "damaged.ncu-rep"
+    path.write_bytes(data)
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelgate.ci.cli", "analyze", str(path)], capture_output=True, text=True
+    )
+    assert done.returncode in (0, 3)
+    assert "Traceback" not in done.stderr
+
+
+def test_reader_names_what_it_cannot_read() -> None:
+    with pytest.raises(ReportError, match="cannot be read: No such file"):
+        ncu_reader.read(Path("/nowhere.ncu-rep"))
+
+
+@pytest.mark.parametrize(
+    ("unit", "scale"),
+    [("ns", 1e-9), ("usecond", 1e-6), ("Gbyte/second", 1e9), ("cycle/nsecond", 1e9), ("%", 1), ("", 1), ("Mhz", 1e6)],
+)
+def test_units_of_old_and_new_reports(unit: str, scale: float) -> None:
+    assert ncu_reader.unit_scale(unit) == pytest.approx(scale)

@@ -1,0 +1,105 @@
+"""The runner's files and log: text from strangers has no power over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.errors import CompileError, KernelgateError, NoDeviceError, NoKernelError, UsageError
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github import actions, failure_note
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.artifact import checked_failure
+
+
+@pytest.mark.parametrize("value", ["a\nb=1", "a\r\nb=1", "a\rb", "a\u2028b", "a\n"])
+def test_an_output_cannot_bring_another(tmp_path: Path, value: str) -> None:
+    step = Step({"GITHUB_OUTPUT": str(tmp_path / "out")})
+    with pytest.raises(UsageError, match="line breaks"):
+        step.output(name=value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_a_runner_outputs_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    Step({}).output(a="1", b="x y")
+    assert capsys.readouterr().out == "a=1\nb=x y\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["::error::x", "x\n::stop-commands::t", "##[add-mask]x", "x ##[error]y", "\r::warning::x", "a\u2028::error::b"],
+)
+def test_the_log_gives_no_commands(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    step = Step({"GITHUB_ACTIONS": "true", "GITHUB_TOKEN": "s3cret"})
+    step.log(f"{text} s3cret")
+    step.warn(f"{text} s3cret %0A")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("kernelgate: ")
+    assert lines[1].startswith("::warning title=kernelgate::")
+    assert "::" not in lines[0]
+    assert lines[1].count("::") == 2
+    assert not any("##[" in line or "s3cret" in line or "%0A" in line for line in lines)
+
+
+def test_the_summary_is_cut_where_github_would_refuse_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "MOST_SUMMARY", 10)
+    path = tmp_path / "summary.md"
+    step = Step({"GITHUB_STEP_SUMMARY": str(path)})
+    for _ in range(3):
+        step.summary("äää")
+    assert len(path.read_bytes()) <= 10
+    path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("content", [None, "[]", "{", "\ufeff{}", "3"])
+def test_an_event_that_is_none_is_named(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "event.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"event\.json: the event"):
+        Step({"GITHUB_EVENT_PATH": str(path)}).event()
+    with pytest.raises(UsageError, match="GITHUB_EVENT_PATH is not set"):
+        Step({}).event()
+
+
+# Failure notes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (NoKernelError("csrc/ is empty"), "build"),
+        (NoDeviceError("no GPU"), "runner"),
+        (KernelgateError("the cache is broken"), "ours"),
+        (UsageError(""), "ours"),
+    ],
+)
+def test_a_failure_is_written_down_for_the_report(tmp_path: Path, error: KernelgateError, fault: str) -> None:
+    path = tmp_path / "new" / "failure.json"
+    failure_note.note(error, "bench", {"KERNELGATE_FAILURE": str(path)})
+    found = checked_failure(path.read_bytes())
+    assert (found.fault, found.verb) == (fault, "bench")
+
+
+def test_a_compilers_first_error_is_the_message(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("\n".join(["x" * 3000] * 500), encoding="utf-8")
+    error = CompileError("head", "sm_89", "csrc/k.cuh:3: error: no", log)
+    failure_note.note(error, "build", {"KERNELGATE_FAILURE": str(tmp_path / "failure.json")})
+    found = checked_failure((tmp_path / "failure.json").read_bytes())
+    assert (found.fault, found.target, found.message) == ("build", "sm_89", "csrc/k.cuh:3: error: no")
+    assert len(found.log) == 200
+
+
+def test_the_first_failure_stays(tmp_path: Path) -> None:
+    for message in ("first", "second"):
+        failure_note.note(KernelgateError(message), "x", {"KERNELGATE_FAILURE": str(tmp_path / "f.json")})
+    assert checked_failure((tmp_path / "f.json").read_bytes()).message == "first"
+
+
+def test_every_verb_that_fails_leaves_its_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELGATE_FAILURE", str(tmp_path / "f.json"))
+    assert kernelgate(["template", str(tmp_path / "nowhere.md")]) == 64
+    assert "nowhere.md" in checked_failure((tmp_path / "f.json").read_bytes()).message

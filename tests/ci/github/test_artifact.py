@@ -1,0 +1,327 @@
+"""Artifacts that an enemy made: each is refused, by name and with the reason."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import struct
+import zipfile
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci.github import artifact
+from kernelgate.ci.github.artifact import Expected, RefusedError, checked_failure, checked_record, members
+from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
+from tests.fakes.github_server import zipped
+
+EXPECTED = Expected("octo-org/kernels", 7, HEAD_SHA, BASE_SHA, 77, 1)
+HONEST = record.to_json(
+    EXAMPLES["slower"]().record.model_copy(
+        update={
+            "subject": record.Subject(
+                repository="octo-org/kernels",
+                pull_request=7,
+                head_sha=HEAD_SHA,
+                base_sha=BASE_SHA,
+                run_id=77,
+                run_attempt=1,
+            )
+        }
+    )
+).encode()
+NOTE: dict[str, Any] = {"schema": "kernelgate.failure/1", "fault": "build", "message": "csrc/k.cu:3: error: no"}
+
+
+def entry(name: str, data: bytes = b"{}", mode: int = stat.S_IFREG | 0o644, **facts: Any) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        info.compress_type = zipfile.ZIP_DEFLATED
+        for key, value in facts.items():
+            setattr(info, key, value)
+        archive.writestr(info, data)
+    return buffer.getvalue()
+
+
+def changed(**subject: Any) -> bytes:
+    content = json.loads(HONEST)
+    content["subject"] |= subject
+    return json.dumps(content).encode()
+
+
+def with_value(text: str) -> bytes:
+    """The honest record with one sample written differently."""
+    content = json.loads(HONEST)
+    content["cases"][0]["launches"][0]["samples_us"]["head"][0] = 12345.678
+    return json.dumps(content).encode().replace(b"12345.678", text.encode())
+
+
+def test_an_honest_artifact_is_taken() -> None:
+    found = members(zipped({"run.json": HONEST, "failure.json": json.dumps(NOTE).encode()}))
+    assert checked_record(found["run.json"], EXPECTED).subject.head_sha == HEAD_SHA
+    assert checked_failure(found["failure.json"]).fault == "build"
+
+
+# The archive ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../run.json",
+        "../../.bashrc",
+        "/etc/passwd",
+        "/srv/run.json",
+        "C:\\run.json",
+        "..\\run.json",
+        "x/run.json",
+        "./run.json",
+        "run.json/",
+        "RUN.JSON",
+        "run.json ",
+        "run.jsonx",
+        ".git/hooks/pre-commit",
+        "run\u200b.json",
+        "::add-mask::run.json",
+        "x\n::error::run.json",
+    ],
+)
+def test_any_other_name_is_refused(name: str) -> None:
+    with pytest.raises(RefusedError, match=r"it holds '.*'; only run\.json and failure\.json may be in it") as caught:
+        members(entry(name))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_with_something_behind_a_nul_is_refused() -> None:
+    data = entry("run.jsonX../evil").replace(b"run.jsonX../evil", b"run.json\0../evil")
+    with pytest.raises(RefusedError, match=r"only run\.json"):
+        members(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [(stat.S_IFLNK, "link"), (stat.S_IFIFO, "special"), (stat.S_IFCHR, "special"), (stat.S_IFDIR, "special")],
+)
+def test_links_and_special_files_are_refused(kind: int, said: str) -> None:
+    with pytest.raises(RefusedError, match=rf"run\.json is a.*{said}"):
+        members(entry("run.json", b"/etc/passwd", kind | 0o777))
+
+
+def test_a_bomb_is_refused_before_it_unpacks() -> None:
+    bomb = entry("run.json", b"\0" * 60_000_000)
+    assert len(bomb) < 100_000
+    with pytest.raises(RefusedError, match="unpacks to more than"):
+        members(bomb)
+
+
+def test_a_bomb_that_lies_about_its_size_is_refused() -> None:
+    bomb = bytearray(entry("run.json", b"\0" * 60_000_000))
+    at = bomb.index(b"PK\x01\x02")
+    bomb[at + 24 : at + 28] = struct.pack("<I", 10)
+    with pytest.raises(RefusedError, match=r"unpacks to more than|no sound zip file"):
+        members(bytes(bomb))
+
+
+def test_one_name_twice_is_refused() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("run.json", "{}")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("run.json", "{}")
+    with pytest.raises(RefusedError, match="one name twice"):
+        members(buffer.getvalue())
+
+
+def test_too_many_files_are_refused() -> None:
+    with pytest.raises(RefusedError, match="it holds 1000 files"):
+        members(zipped({f"{number}.json": b"" for number in range(1000)}))
+
+
+def test_an_encrypted_file_is_refused() -> None:
+    data = bytearray(entry("run.json"))
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(signature) + offset] |= 1
+    with pytest.raises(RefusedError, match="encrypted or packed in an unknown way"):
+        members(bytes(data))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK",
+        b"not a zip",
+        zipped({"run.json": HONEST})[:-30],
+        zipped({"run.json": HONEST}).replace(b"\x08", b"\x63"),
+    ],
+)
+def test_what_is_no_zip_file_is_refused(data: bytes) -> None:
+    with pytest.raises(RefusedError, match="refused: "):
+        members(data)
+
+
+def test_damaged_content_is_refused() -> None:
+    data = bytearray(zipped({"run.json": HONEST}))
+    data[200:260] = bytes(60)
+    with pytest.raises(RefusedError, match="no sound zip file"):
+        members(bytes(data))
+
+
+def test_a_large_archive_is_refused_unread() -> None:
+    with pytest.raises(RefusedError, match="bytes, more than"):
+        members(b"\0" * (artifact.MOST_ARCHIVE + 1))
+
+
+# The record ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NaN", "NaN is no number in JSON"),
+        ("Infinity", "Infinity is no number in JSON"),
+        ("-Infinity", "-Infinity is no number in JSON"),
+        ("1e999", "1e999 is not finite"),
+        ("-1e999", "-1e999 is not finite"),
+        ("0", "greater than 0"),
+        ("-3.5", "greater than 0"),
+        ('"NaN"', "refused"),
+        ('"Infinity"', "refused"),
+        ("null", "refused"),
+        ("9" * 5000, "refused"),
+        ("9" * 300, "has more than 20 digits"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(text: str, said: str) -> None:
+    with pytest.raises(RefusedError, match=said):
+        checked_record(with_value(text), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "not JSON in UTF-8"),
+        (b"\xff\xfe{}", "not JSON in UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"schema": "kernelgate.run/1", "schema": "kernelgate.run/1"}', "stands twice"),
+        (b'{"schema": "kernelgate.run/2"}', "kernelgate.run/1"),
+        (b"[]", "refused"),
+        (b'{"schema": "kernelgate.run/1", "::error::x": 1}', "refused"),
+        (b'{"schema": "kernelgate.run/1"}', "does not say which commit"),
+    ],
+)
+def test_a_wrong_schema_is_refused(data: bytes, said: str) -> None:
+    with pytest.raises(RefusedError, match=said):
+        checked_record(data, EXPECTED)
+
+
+def test_unknown_keys_are_refused_in_a_line_of_their_own() -> None:
+    content = json.loads(HONEST) | {"x\n::stop-commands::y": 1}
+    with pytest.raises(RefusedError) as caught:
+        checked_record(json.dumps(content).encode(), EXPECTED)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("subject", "what"),
+    [
+        ({"head_sha": "e" * 40}, "another commit: it says e+, GitHub says a1b2"),
+        ({"head_sha": HEAD_SHA[:7]}, "another commit"),
+        ({"head_sha": None}, "does not say which commit"),
+        ({"base_sha": "e" * 40}, "another base commit"),
+        ({"pull_request": 8}, "another pull request: it says 8, GitHub says 7"),
+        ({"pull_request": -1}, "another pull request"),
+        ({"repository": "mallory/kernels"}, "another repository"),
+        ({"run_id": 78}, "another run"),
+        ({"run_attempt": 2}, "another attempt"),
+    ],
+)
+def test_a_record_of_something_else_is_refused(subject: dict[str, Any], what: str) -> None:
+    with pytest.raises(RefusedError, match=what):
+        checked_record(changed(**subject), EXPECTED)
+
+
+def test_a_record_of_an_earlier_attempt_is_taken() -> None:
+    """Whoever runs failed jobs again keeps what the others left."""
+    assert checked_record(changed(run_attempt=1), replace(EXPECTED, run_attempt=3)).subject.run_attempt == 1
+
+
+def test_builds_of_other_commits_are_refused() -> None:
+    content = json.loads(HONEST)
+    content["build"] = [{"side": "head", "sha": "e" * 40}]
+    with pytest.raises(RefusedError, match="another commit of the head's build"):
+        checked_record(json.dumps(content).encode(), EXPECTED)
+
+
+def test_a_pull_request_that_github_does_not_know_is_refused() -> None:
+    with pytest.raises(RefusedError, match="the record names pull request 7, GitHub knows none"):
+        checked_record(HONEST, replace(EXPECTED, pull_request=None))
+
+
+def test_many_keys_and_many_cases_are_refused_at_once() -> None:
+    """Each of the two would take hours where every one is compared with every other."""
+    keys = ",".join(f'"{number}":0' for number in range(200_000))
+    with pytest.raises(RefusedError, match="the key '199999' stands twice"):
+        checked_record(f'{{{keys},"199999":0}}'.encode(), EXPECTED)
+    cases = [{"id": str(number)} for number in range(400_000)]
+    with pytest.raises(RefusedError, match="it has 400000 cases"):
+        checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("key", "entry"),
+    [
+        ("profile", {"case": "x", "side": "head"}),
+        ("resources", {"side": "head", "target": "sm_89", "kernel": "k"}),
+        ("build", {"side": "head"}),
+        ("notes", "x"),
+    ],
+)
+def test_lists_without_an_end_are_refused(key: str, entry: Any) -> None:
+    content = json.loads(HONEST) | {key: [entry] * 4097}
+    with pytest.raises(RefusedError, match=r"it has 4097 .*, more than 4096"):
+        checked_record(json.dumps(content).encode(), EXPECTED)
+
+
+def test_launches_and_fuzz_results_without_an_end_are_refused() -> None:
+    content = json.loads(HONEST)
+    content["cases"][0]["launches"] *= 40
+    with pytest.raises(RefusedError, match="launches of 's512_b32_h8_d64_fp16', more than 32"):
+        checked_record(json.dumps(content).encode(), EXPECTED)
+    content = json.loads(HONEST)
+    content["fuzz"]["results"] = content["fuzz"]["results"][:1] * 4097
+    with pytest.raises(RefusedError, match="it has 4097 fuzz results"):
+        checked_record(json.dumps(content).encode(), EXPECTED)
+
+
+@pytest.mark.parametrize("limit", ["MOST_CASES", "MOST_LAUNCHES", "MOST_ENTRIES", "MOST_SAMPLES"])
+def test_more_than_can_be_judged_is_refused(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifact, limit, 1)
+    with pytest.raises(RefusedError, match="more than 1"):
+        checked_record(HONEST, EXPECTED)
+
+
+# The failure note ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fault": "mallory"},
+        {"message": ""},
+        {"message": "x" * 5000},
+        {"message": 3},
+        {"log": ["x"] * 201},
+        {"log": ["x" * 2001]},
+        {"pull_request": 3},
+        {"schema": "kernelgate.failure/2"},
+    ],
+)
+def test_a_failure_note_that_does_not_fit_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(RefusedError, match="does not fit its schema"):
+        checked_failure(json.dumps(NOTE | change).encode())

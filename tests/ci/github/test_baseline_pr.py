@@ -1,0 +1,188 @@
+"""A new baseline is offered as a pull request, and as nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github.baseline_pr import as_baseline, offer, refresh
+from kernelgate.ci.judge.policy import Policy, RunnerGpu
+from kernelgate.ci.judge.verdict import judge
+from tests.ci.desk import Desk
+from tests.ci.report_examples import EXAMPLES, HEAD_SHA
+
+BRANCH = "kernelgate/baseline-l4"
+
+
+def measured(example: str = "faster") -> RunRecord:
+    found = EXAMPLES[example]().record
+    return found.model_copy(update={"subject": record.Subject(head_sha=HEAD_SHA, created_at="2026-11-20T10:00:00Z")})
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Policy:
+    """A policy whose baseline lies in a folder of the test, where there is none yet."""
+    (tmp_path / "repository").mkdir()
+    return Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8.9", "baseline": "stored.json"}]}})
+
+
+@pytest.fixture
+def run_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run.json"
+    record.write(measured(), path)
+    return path
+
+
+def test_the_first_baseline_is_offered(desk: Desk, run_json: Path, rules: Policy) -> None:
+    number = refresh(desk.bot, run_json, "l4", rules, force=False)
+    pull = desk.github.pulls[number or 0]
+    assert (pull.head_ref, pull.base_ref, pull.title) == (BRANCH, "main", "Refresh the baseline of l4")
+    assert f"The default branch at {HEAD_SHA} was measured on `l4`" in (pull.body or "")
+    stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
+    assert {side for case in stored.cases for launch in case.launches for side in launch.samples_us} == {"head"}
+    assert desk.outputs == {"pull_request": str(number)}
+
+
+def test_nothing_reaches_the_default_branch(desk: Desk, run_json: Path, rules: Policy) -> None:
+    before = desk.github.refs["heads/main"]
+    refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert desk.github.refs["heads/main"] == before
+    assert not any(branch == "main" for branch, _ in desk.github.files)
+
+
+def test_offering_it_twice_changes_nothing(desk: Desk, run_json: Path, rules: Policy) -> None:
+    first = refresh(desk.bot, run_json, "l4", rules, force=True)
+    before = len(desk.github.writes())
+    assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
+    assert desk.github.writes()[before:] == []
+
+
+def test_a_newer_record_refreshes_the_same_pull_request(desk: Desk, run_json: Path, rules: Policy) -> None:
+    first = refresh(desk.bot, run_json, "l4", rules, force=True)
+    record.write(measured("slower"), run_json)
+    assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
+    assert len(desk.github.pulls) == 1
+    stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
+    assert stored.cases[0].launches[0].samples_us["head"] == measured("slower").cases[0].launches[0].samples_us["head"]
+
+
+def test_a_measurement_that_was_cut_short_is_no_baseline(desk: Desk, run_json: Path, rules: Policy) -> None:
+    run_json.with_name("failure.json").write_text("{}", "utf-8")
+    with pytest.raises(KernelgateError, match="failed before its end"):
+        refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert desk.github.pulls == {}
+
+
+def test_a_baseline_does_not_lose_a_case_by_itself(desk: Desk, run_json: Path, rules: Policy) -> None:
+    record.write(measured("mixed"), run_json.with_name("stored.json"))
+    with pytest.raises(KernelgateError, match="the stored baseline has it"):
+        refresh(desk.bot, run_json, "l4", rules, force=False)
+    assert refresh(desk.bot, run_json, "l4", rules, force=True) is not None
+
+
+def test_after_a_merge_the_branch_starts_anew(desk: Desk, run_json: Path, rules: Policy) -> None:
+    first = refresh(desk.bot, run_json, "l4", rules, force=True)
+    desk.github.pulls[first or 0].state = "closed"
+    record.write(measured("slower"), run_json)
+    second = refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert second != first
+    assert f"PATCH /git/refs/heads/{BRANCH}" in desk.github.writes()
+
+
+@pytest.mark.parametrize(
+    ("stored", "force", "offered"),
+    [
+        ("same", False, False),
+        ("slower by 20%", False, True),
+        ("faster by 20%", False, False),
+        ("same", True, True),
+    ],
+)
+def test_it_is_offered_where_the_verdict_says_improved(
+    desk: Desk, run_json: Path, rules: Policy, stored: str, force: bool, offered: bool
+) -> None:
+    scale = {"same": 1.0, "slower by 20%": 1.2, "faster by 20%": 0.8}[stored]
+    cases = tuple(
+        case.model_copy(
+            update={
+                "launches": tuple(
+                    record.Launch(order="block", samples_us={"head": tuple(s * scale for s in one.samples_us["head"])})
+                    for one in case.launches
+                )
+            }
+        )
+        for case in measured().cases
+    )
+    record.write(measured().model_copy(update={"cases": cases}), Path("stored.json"))
+    assert (refresh(desk.bot, run_json, "l4", rules, force) is not None) == offered
+    assert bool(desk.github.writes()) == offered
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/git/ref/.*"),
+        ("POST", "/git/refs"),
+        ("GET", "/contents/.*"),
+        ("PUT", "/contents/.*"),
+        ("GET", "/pulls"),
+        ("POST", "/pulls"),
+    ],
+)
+@pytest.mark.parametrize("fault", [{"status": 502}, {"drop": "before"}, {"drop": "after"}])
+def test_bad_days_only_take_longer(
+    desk: Desk, run_json: Path, rules: Policy, method: str, path: str, fault: dict[str, object]
+) -> None:
+    desk.github.fault(method, path, **fault)
+    refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert len(desk.github.pulls) == 1
+    assert len([said for said in desk.github.writes() if said.startswith("PUT")]) in (1, 2)
+    assert len(desk.slept) == 1
+
+
+def test_the_evidence_stands_in_the_body(rules: Policy) -> None:
+    new = measured()
+    verdict = judge(new, rules, as_baseline(measured("equivalent"), rules), "l4", against="stored.json")
+    body = offer(new, rules.measure.gpus[0], verdict, rules, "https://github.com/x/y/actions/runs/1").body
+    assert "by [this run](https://github.com/x/y/actions/runs/1)." in body
+    assert "against the stored one: " in body
+    assert "| case | base | head | change |" in body
+
+
+def test_the_numbers_in_short_are_those_of_the_samples(rules: Policy) -> None:
+    made = as_baseline(measured(), rules)
+    assert made.summary is not None
+    for case in made.cases:
+        short = made.summary.cases[case.id]
+        samples = sorted(sample for launch in case.launches for sample in launch.samples_us["head"])
+        assert short.samples == len(samples) == 500
+        assert short.launches == 5
+        assert short.interval_us[0] <= short.median_us <= short.interval_us[1]
+        assert samples[0] <= short.interval_us[0]
+    assert made.summary.source == f"commit {HEAD_SHA}, measured 2026-11-20"
+
+
+def test_what_cannot_be_a_baseline_is_refused(rules: Policy) -> None:
+    new, gpu = measured(), rules.measure.gpus[0]
+    with pytest.raises(UsageError, match="names none"):
+        offer(new.model_copy(update={"subject": record.Subject()}), gpu, None, rules, None)
+    with pytest.raises(UsageError, match="no samples of a head"):
+        offer(new.model_copy(update={"cases": ()}), gpu, None, rules, None)
+    for path in ("../x.json", "/etc/passwd"):
+        with pytest.raises(UsageError, match="inside the repository"):
+            offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, rules, None)
+
+
+def test_the_verb_names_an_unknown_label(
+    desk: Desk, run_json: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["baseline", "--record", str(run_json), "--label", "b200"]) == 64
+    assert "the policy has no GPU 'b200'; it has: l4" in capsys.readouterr().err

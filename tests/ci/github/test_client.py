@@ -1,0 +1,417 @@
+"""The bot on good days and bad ones. Whatever happens, the pull request ends with one comment, one check, one label."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+
+from kernelgate.bench.errors import UsageError
+from kernelgate.ci.github import client as bot_module
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.client import (
+    DeniedError,
+    GitHubError,
+    Stamp,
+    connect,
+    put_check,
+    put_comment,
+    put_label,
+    state_line,
+    stated,
+)
+from kernelgate.ci.github.shown import LABELS, Annotation, CheckRun, Label
+from tests.ci.desk import Desk
+from tests.fakes.github_server import FakeGitHub
+
+HEAD, OLD, NEW = "a" * 40, "0" * 40, "f" * 40
+STAMP = Stamp(HEAD, 5, 1)
+COMMENTS = "/issues/1/comments"
+
+NOTES = tuple(Annotation("csrc/k.cuh", line, line, "warning", "Slower", "by 4.9%") for line in range(1, 121))
+
+
+def check(count: int = 0) -> CheckRun:
+    return CheckRun("failure", "Slower by 4.9%", "The whole story.", NOTES[:count], "https://github.com/x")
+
+
+@pytest.fixture(autouse=True)
+def pull(github: FakeGitHub) -> None:
+    github.open_pull(head_sha=HEAD)
+
+
+def everything(desk: Desk, stamp: Stamp = STAMP, text: str = "Slower.") -> None:
+    put_comment(desk.bot, 1, [text], stamp)
+    put_check(desk.bot, check(3), stamp)
+    put_label(desk.bot, 1, Label.REGRESSED, stamp)
+
+
+# Good days -----------------------------------------------------------------------------------------------------------
+
+
+def test_everything_is_put_in_place(desk: Desk) -> None:
+    everything(desk)
+    assert desk.github.bodies(1) == [f"Slower.\n{state_line('verdict', STAMP)}"]
+    [shown] = desk.github.checks.values()
+    assert (shown["name"], shown["head_sha"], shown["conclusion"]) == ("kernelgate verdict", HEAD, "failure")
+    assert len(shown["annotations"]) == 3
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_running_it_twice_changes_nothing_the_second_time(desk: Desk) -> None:
+    everything(desk)
+    before = len(desk.github.writes())
+    everything(desk)
+    assert desk.github.writes()[before:] == []
+
+
+def test_the_comment_is_edited_in_place(desk: Desk) -> None:
+    everything(desk)
+    [first] = desk.github.comments
+    put_comment(desk.bot, 1, ["Faster."], Stamp(HEAD, 6, 1))
+    assert list(desk.github.comments) == [first]
+    assert desk.github.bodies(1)[0].startswith("Faster.")
+
+
+def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
+    put_comment(desk.bot, 1, ["One.\nTwo."], STAMP)
+    [kept] = desk.github.comments.values()
+    kept["body"] = "\r\n" + kept["body"].replace("\n", "\r\n") + "\r\n"
+    assert put_comment(desk.bot, 1, ["One.\nTwo."], STAMP).said == "unchanged"
+
+
+def test_the_newest_label_is_the_only_one_of_ours(desk: Desk) -> None:
+    desk.github.pulls[1].labels += ["help wanted", "performance: improved", "performance: unchanged"]
+    put_label(desk.bot, 1, Label.REGRESSED, STAMP)
+    assert sorted(desk.github.pulls[1].labels) == ["help wanted", "performance: regressed"]
+    put_label(desk.bot, 1, None, STAMP)
+    assert desk.github.pulls[1].labels == ["help wanted"]
+
+
+def test_labels_are_created_with_colour_and_meaning(desk: Desk) -> None:
+    put_label(desk.bot, 1, Label.IMPROVED, STAMP)
+    created = desk.github.repository_labels["performance: improved"]
+    assert (created["color"], created["description"]) == LABELS[Label.IMPROVED]
+
+
+def test_annotations_go_out_in_fifties_and_only_once(desk: Desk) -> None:
+    put_check(desk.bot, check(120), STAMP)
+    sent = [len(said.body["output"].get("annotations", [])) for said in desk.github.requests if said.method != "GET"]
+    assert sent == [50, 50, 20]
+    put_check(desk.bot, check(120), STAMP)
+    [shown] = desk.github.checks.values()
+    assert [note["start_line"] for note in shown["annotations"]] == list(range(1, 121))
+
+
+def test_a_long_summary_is_cut_to_what_github_takes(desk: Desk) -> None:
+    put_check(desk.bot, CheckRun("neutral", "t" * 500, "s" * 70_000), STAMP)
+    [shown] = desk.github.checks.values()
+    assert len(shown["output"]["summary"]) == 65_535
+    assert put_check(desk.bot, CheckRun("neutral", "t" * 500, "s" * 70_000), STAMP).said == "unchanged"
+
+
+# Bad days ------------------------------------------------------------------------------------------------------------
+
+
+BAD_DAYS: dict[str, Callable[[FakeGitHub, str, str], Any]] = {
+    "500": lambda fake, method, path: fake.fault(method, path, status=500),
+    "502 three times": lambda fake, method, path: fake.fault(method, path, status=502, times=3),
+    "503, and it was done": lambda fake, method, path: fake.fault(method, path, drop="after"),
+    "connection lost before": lambda fake, method, path: fake.fault(method, path, drop="before"),
+    "primary rate limit": lambda fake, method, path: fake.rate_limit(method, path),
+    "secondary rate limit": lambda fake, method, path: fake.rate_limit(method, path, secondary=True),
+    "429": lambda fake, method, path: fake.fault(method, path, status=429, headers={"Retry-After": "3"}),
+}
+REQUESTS = (
+    ("GET", "/pulls/1"),
+    ("GET", COMMENTS),
+    ("POST", COMMENTS),
+    ("GET", "/commits/.*/check-runs"),
+    ("POST", "/check-runs"),
+    ("POST", "/issues/1/labels"),
+    ("POST", "/labels"),
+)
+
+
+@pytest.mark.parametrize("bad", BAD_DAYS.values(), ids=BAD_DAYS.keys())
+@pytest.mark.parametrize(("method", "path"), REQUESTS, ids=[f"{method} {path}" for method, path in REQUESTS])
+def test_a_passing_fault_changes_nothing_in_the_end(
+    desk: Desk, method: str, path: str, bad: Callable[[FakeGitHub, str, str], Any]
+) -> None:
+    bad(desk.github, method, path)
+    everything(desk)
+    assert desk.slept
+    assert len(desk.github.comments) == len(desk.github.checks) == 1
+    assert len(next(iter(desk.github.checks.values()))["annotations"]) == 3
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+@pytest.mark.parametrize("bad", BAD_DAYS.values(), ids=BAD_DAYS.keys())
+def test_an_edit_survives_bad_days_too(desk: Desk, bad: Callable[[FakeGitHub, str, str], Any]) -> None:
+    everything(desk)
+    bad(desk.github, "PATCH", "/issues/comments/.*")
+    everything(desk, Stamp(HEAD, 6, 1), "Faster.")
+    assert [body.split("\n")[0] for body in desk.github.bodies(1)] == ["Faster."]
+
+
+@pytest.mark.parametrize("drop", ["before", "after"])
+def test_a_lost_answer_never_doubles_annotations(desk: Desk, drop: str) -> None:
+    desk.github.fault("PATCH", "/check-runs/.*", drop=drop)
+    put_check(desk.bot, check(120), STAMP)
+    [shown] = desk.github.checks.values()
+    assert [note["start_line"] for note in shown["annotations"]] == list(range(1, 121))
+
+
+def test_a_timeout_is_a_passing_fault(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bot_module, "TIMEOUT_S", 1)
+    quick = connect(desk.bot.step, sleep=desk.slept.append, pause_s=0)
+    desk.github.fault("POST", COMMENTS, hold_s=1.5)
+    put_comment(quick, 1, ["Slower."], STAMP)
+    # The late request is still handled; the next run finds two and keeps one.
+    threading.Event().wait(0.8)
+    put_comment(quick, 1, ["Slower."], STAMP)
+    assert len(desk.github.comments) == 1
+    quick.repository.requester.close()
+
+
+def test_it_waits_as_long_as_github_asks(desk: Desk) -> None:
+    desk.github.rate_limit("POST", COMMENTS, secondary=True, wait_s=42)
+    put_comment(desk.bot, 1, ["Slower."], STAMP)
+    assert desk.slept == [42]
+
+
+def test_it_waits_for_the_reset_of_the_primary_limit(desk: Desk) -> None:
+    desk.github.rate_limit("GET", COMMENTS, wait_s=30)
+    put_comment(desk.bot, 1, ["Slower."], STAMP)
+    assert 28 <= desk.slept[0] <= 32
+
+
+def test_it_does_not_wait_for_an_hour(desk: Desk) -> None:
+    desk.github.rate_limit("GET", COMMENTS, wait_s=3600)
+    with pytest.raises(GitHubError, match="gave up after 1 tries: HTTP 403 API rate limit exceeded"):
+        put_comment(desk.bot, 1, ["Slower."], STAMP)
+    assert desk.slept == []
+
+
+def test_it_gives_up_in_the_end(desk: Desk) -> None:
+    desk.github.fault("GET", "/pulls/1", status=503, times=100)
+    with pytest.raises(GitHubError, match="comment: gave up after 8 tries: HTTP 503"):
+        put_comment(desk.bot, 1, ["Slower."], STAMP)
+    assert sum(desk.slept) < bot_module.MOST_WAIT_S
+
+
+def test_a_comment_that_is_deleted_in_between_is_made_again(desk: Desk) -> None:
+    everything(desk)
+    desk.github.fault("PATCH", "/issues/comments/.*", before=desk.github.comments.clear)
+    assert put_comment(desk.bot, 1, ["Faster."], Stamp(HEAD, 6, 1)).said == "created"
+    assert len(desk.github.comments) == 1
+
+
+def test_a_label_that_is_removed_in_between_is_no_fault(desk: Desk) -> None:
+    desk.github.pulls[1].labels.append("performance: improved")
+    desk.github.fault("DELETE", "/issues/1/labels/.*", before=desk.github.pulls[1].labels.clear)
+    put_label(desk.bot, 1, Label.REGRESSED, STAMP)
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_two_runs_at_once_leave_one_comment_with_the_newer_result(desk: Desk) -> None:
+    other = f"Newer.\n{state_line('verdict', Stamp(HEAD, 6, 1))}"
+    desk.github.fault("POST", COMMENTS, before=lambda: desk.github.comment(1, other))
+    put_comment(desk.bot, 1, ["Older."], STAMP)
+    # The older one leaves both; the newer run looks again after its own POST, and cleans up.
+    put_comment(desk.bot, 1, ["Newer."], Stamp(HEAD, 6, 1))
+    assert desk.github.bodies(1) == [other]
+
+
+def test_two_runs_really_at_once(desk: Desk) -> None:
+    faults = [desk.github.fault("POST", COMMENTS, hold_s=0.2) for _ in range(2)]
+    bots = [connect(desk.bot.step, sleep=desk.slept.append, pause_s=0) for _ in range(2)]
+    threads = [
+        threading.Thread(target=put_comment, args=(bot, 1, [f"Run {run}."], Stamp(HEAD, run, 1)))
+        for run, bot in zip((5, 6), bots, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [fault.times for fault in faults] == [0, 0]
+    put_comment(bots[1], 1, ["Run 6."], Stamp(HEAD, 6, 1))
+    assert [body.split("\n")[0] for body in desk.github.bodies(1)] == ["Run 6."]
+    for bot in bots:
+        bot.repository.requester.close()
+
+
+def test_a_body_that_github_finds_too_long_is_replaced_by_the_shorter_one(desk: Desk) -> None:
+    desk.github.fault("POST", COMMENTS, status=422, message="Validation Failed: body is too long")
+    put_comment(desk.bot, 1, ["Long. " * 1000, "Short."], STAMP)
+    assert desk.github.bodies(1)[0].startswith("Short.\n")
+
+
+def test_a_body_over_the_limit_is_never_sent(desk: Desk) -> None:
+    put_comment(desk.bot, 1, ["x" * 65_500, "Short."], STAMP)
+    assert desk.github.bodies(1)[0].startswith("Short.\n")
+    with pytest.raises(GitHubError, match="even the shortest text"):
+        put_comment(desk.bot, 1, ["x" * 70_000], STAMP)
+
+
+@pytest.mark.parametrize(
+    ("missing", "put"),
+    [
+        ("pull-requests", lambda desk: put_comment(desk.bot, 1, ["x"], STAMP)),
+        ("checks", lambda desk: put_check(desk.bot, check(), STAMP)),
+        ("pull-requests", lambda desk: put_label(desk.bot, 1, Label.REGRESSED, STAMP)),
+    ],
+    ids=["comment", "check run", "label"],
+)
+def test_a_missing_permission_is_named_at_once(desk: Desk, missing: str, put: Callable[[Desk], object]) -> None:
+    del desk.github.permissions[missing]
+    desk.github.permissions["issues"] = "read"
+    with pytest.raises(DeniedError, match="GitHub refused: HTTP 403 Resource not accessible by integration"):
+        put(desk)
+    assert desk.slept == []
+
+
+def test_a_locked_conversation_is_a_refusal(desk: Desk) -> None:
+    desk.github.pulls[1].locked = True
+    with pytest.raises(DeniedError, match="issue is locked"):
+        put_comment(desk.bot, 1, ["x"], STAMP)
+
+
+# Older and newer -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("put", [put_comment, put_label], ids=["comment", "label"])
+def test_a_result_for_an_older_commit_changes_nothing(desk: Desk, put: Callable[..., Any]) -> None:
+    everything(desk)
+    before = len(desk.github.writes())
+    said = put(desk.bot, 1, ["Older."] if put is put_comment else Label.IMPROVED, Stamp(OLD, 9, 1))
+    assert said.left
+    assert said.said == "left alone: the result is for 0000000, and the head is aaaaaaa by now"
+    assert desk.github.writes()[before:] == []
+
+
+def test_a_result_for_a_newer_commit_takes_over(desk: Desk) -> None:
+    everything(desk)
+    desk.github.pulls[1].head_sha = NEW
+    # Run numbers say nothing across commits: the head decides.
+    put_comment(desk.bot, 1, ["Newer."], Stamp(NEW, 2, 1))
+    assert [body.split("\n")[0] for body in desk.github.bodies(1)] == ["Newer."]
+
+
+@pytest.mark.parametrize("newer", [Stamp(HEAD, 6, 1), Stamp(HEAD, 5, 2)], ids=["run", "attempt"])
+def test_of_one_commit_the_newer_run_stays(desk: Desk, newer: Stamp) -> None:
+    everything(desk, newer, "Newer.")
+    everything(desk, STAMP, "Older.")
+    assert [body.split("\n")[0] for body in desk.github.bodies(1)] == ["Newer."]
+    assert [shown["external_id"] for shown in desk.github.checks.values()] == [
+        f"kernelgate:{newer.run_id}.{newer.run_attempt}"
+    ]
+
+
+def test_the_head_that_moves_while_we_look_is_noticed(desk: Desk) -> None:
+    def push() -> None:
+        desk.github.pulls[1].head_sha = NEW
+
+    desk.github.fault("POST", COMMENTS, drop="before", before=push)
+    assert put_comment(desk.bot, 1, ["Older."], STAMP).left
+    assert desk.github.comments == {}
+
+
+def test_a_closed_pull_request_is_left_alone(desk: Desk) -> None:
+    desk.github.pulls[1].state = "closed"
+    assert put_comment(desk.bot, 1, ["x"], STAMP).said == "left alone: the pull request is closed"
+    assert put_label(desk.bot, 1, Label.IMPROVED, STAMP).left
+    assert desk.github.writes() == []
+
+
+def test_a_draft_is_a_pull_request(desk: Desk) -> None:
+    desk.github.pulls[1].draft = True
+    assert put_comment(desk.bot, 1, ["x"], STAMP).said == "created"
+
+
+# Attacks -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_marker_copied_by_somebody_else_is_not_ours(desk: Desk) -> None:
+    copied = f"All is well.\n{state_line('verdict', Stamp(HEAD, 999, 1))}"
+    desk.github.comment(1, copied, author="mallory")
+    desk.github.comment(1, copied, author="github-actions", author_type="Bot")
+    put_comment(desk.bot, 1, ["Slower."], STAMP)
+    assert len(desk.github.comments) == 3
+    assert sorted(desk.github.bodies(1))[:2] == [copied, copied]
+
+
+def test_a_marker_inside_our_own_text_is_not_the_state(desk: Desk) -> None:
+    forged = state_line("verdict", Stamp(HEAD, 999, 1))
+    put_comment(desk.bot, 1, [f"Title: {forged}\nmore"], STAMP)
+    assert stated(desk.github.bodies(1)[0], "verdict") == STAMP
+
+
+@pytest.mark.parametrize("topic", ["", "Verdict", "a -->", "x" * 31])
+def test_a_topic_cannot_end_the_marker(topic: str) -> None:
+    with pytest.raises(UsageError, match="not a comment's topic"):
+        state_line(topic, STAMP)
+
+
+def test_a_head_that_is_no_commit_cannot_end_the_marker() -> None:
+    with pytest.raises(UsageError):
+        state_line("verdict", Stamp("a --> <b>", 1, 1))
+
+
+def test_topics_have_comments_of_their_own(desk: Desk) -> None:
+    put_comment(desk.bot, 1, ["Verdict."], STAMP)
+    put_comment(desk.bot, 1, ["Profile."], STAMP, "profile")
+    assert len(desk.github.comments) == 2
+
+
+def test_a_bot_of_another_name_does_not_pile_up_comments(desk: Desk) -> None:
+    desk.github.login = "kernel-bot[bot]"
+    with pytest.raises(
+        GitHubError, match=r"posts as kernel-bot\[bot\], not as github-actions\[bot\]: set KERNELGATE_BOT"
+    ):
+        put_comment(desk.bot, 1, ["x"], STAMP)
+    assert desk.github.comments == {}
+    step = Step(desk.github.environment | {"KERNELGATE_BOT": "kernel-bot[bot]"})
+    named = connect(step, pause_s=0)
+    assert put_comment(named, 1, ["x"], STAMP).said == "created"
+    assert put_comment(named, 1, ["x"], STAMP).said == "unchanged"
+    named.repository.requester.close()
+
+
+def test_the_token_is_in_no_log_and_no_error(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    token = desk.github.token
+    desk.github.fault("GET", "/pulls/1", status=502, message=f"you sent {token}", times=100)
+    with pytest.raises(GitHubError) as caught:
+        put_comment(desk.bot, 1, ["x"], STAMP)
+    printed = capsys.readouterr()
+    assert "trying again" in printed.out
+    assert token not in printed.out + printed.err
+    assert token not in desk.bot.step.harmless(str(caught.value))
+    assert token not in repr(desk.bot)
+
+
+# Words ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "missing"),
+    [
+        ({}, "GITHUB_TOKEN"),
+        ({"GITHUB_TOKEN": "x"}, "GITHUB_REPOSITORY"),
+        ({"GITHUB_TOKEN": "x", "GITHUB_REPOSITORY": "a/b/../c"}, "GITHUB_REPOSITORY"),
+    ],
+)
+def test_what_the_environment_lacks_is_named(environment: dict[str, str], missing: str) -> None:
+    with pytest.raises(UsageError, match=missing):
+        connect(Step(environment))
+
+
+def test_a_network_that_is_not_there(desk: Desk) -> None:
+    def step() -> None:
+        raise requests.ConnectTimeout("no route")
+
+    with pytest.raises(GitHubError, match="look: gave up after 8 tries: ConnectTimeout"):
+        bot_module.patiently("look", step, desk.bot)

@@ -1,0 +1,250 @@
+"""`/kernelgate …` in a comment: who may, what is run, and what a stranger gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github.command import Command, Refusal, answer, parse
+from kernelgate.ci.judge.policy import Measure
+from tests.ci.desk import Desk
+from tests.fakes.github_server import Pull, event
+
+HEAD, BASE = "a" * 40, "b" * 40
+ASKED_AT = "2026-11-20T10:00:00Z"
+
+
+def asked(
+    desk: Desk, tmp_path: Path, body: str = "/kernelgate bench", login: str = "ada", **comment: Any
+) -> dict[str, str]:
+    """Gives a comment on pull request 1 to the bot; what was handed on to later steps."""
+    placed = desk.github.comment(1, body, author=login)
+    payload = event("issue_comment.created")
+    payload["issue"] |= {"number": 1, "pull_request": {"url": "https://api.github.com/repos/o/r/pulls/1"}}
+    payload["comment"] |= {"id": placed["id"], "body": body, "created_at": ASKED_AT}
+    payload["comment"]["user"] |= {"login": login, "type": "User"}
+    payload["comment"] |= comment.pop("comment", {})
+    payload |= comment
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]
+    answer(desk.bot.step, desk.bot, Measure())
+    return desk.outputs
+
+
+def replies(desk: Desk) -> list[str]:
+    return [
+        comment["body"] for comment in desk.github.comments.values() if comment["user"]["login"] == desk.github.login
+    ]
+
+
+@pytest.fixture(autouse=True)
+def pull(desk: Desk) -> Pull:
+    desk.github.collaborators["ada"] = "write"
+    return desk.github.open_pull(head_sha=HEAD, base_sha=BASE, pushed_at="2026-11-20T09:59:00Z")
+
+
+# Who may -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["admin", "maintain", "write"])
+def test_people_with_write_access_are_served(desk: Desk, tmp_path: Path, role: str) -> None:
+    desk.github.collaborators["ada"] = role
+    outputs = asked(desk, tmp_path, "/kernelgate bench s512_b32_h8_d64_fp16 s1_b1_h1_d64_bf16_causal")
+    assert outputs["run"] == "true"
+    assert (outputs["verb"], outputs["head_sha"], outputs["base_sha"]) == ("bench", HEAD, BASE)
+    assert outputs["cases"] == "s512_b32_h8_d64_fp16 s1_b1_h1_d64_bf16_causal"
+    assert [gpu["label"] for gpu in json.loads(outputs["gpus"])] == ["l4"]
+    assert [content for _, content in desk.github.reactions] == ["rocket"]
+    [reply] = replies(desk)
+    assert reply.startswith("[This run](https://github.com/octo-org/kernels/actions/runs/77) does `bench s512_b32")
+
+
+@pytest.mark.parametrize("role", ["none", "read", "triage"])
+def test_a_stranger_is_refused_politely(desk: Desk, tmp_path: Path, role: str) -> None:
+    desk.github.collaborators["mallory"] = role
+    assert asked(desk, tmp_path, login="mallory") == {"run": "false"}
+    assert [content for _, content in desk.github.reactions] == ["confused"]
+    [reply] = replies(desk)
+    assert reply.startswith("`mallory`, this was not run: the GPU is for people with write access; one of them can ask")
+
+
+def test_who_is_no_collaborator_at_all_is_refused(desk: Desk, tmp_path: Path) -> None:
+    desk.github.fault("GET", "/collaborators/.*", status=404, message="Not Found")
+    assert asked(desk, tmp_path, login="mallory") == {"run": "false"}
+
+
+def test_a_stranger_learns_no_more_from_a_bad_command(desk: Desk, tmp_path: Path) -> None:
+    asked(desk, tmp_path, "/kernelgate bench $(id)", login="mallory")
+    assert "write access" in replies(desk)[0]
+
+
+def test_many_refusals_are_one_comment(desk: Desk, tmp_path: Path) -> None:
+    for _ in range(3):
+        asked(desk, tmp_path, login="mallory")
+    assert len(replies(desk)) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"action": "edited"},
+        {"comment": {"user": {"login": "ada", "type": "Bot"}}},
+        {"issue": {"number": 1, "title": "an issue, no pull request"}},
+        {"comment": {"body": "I would try /kernelgate bench"}},
+    ],
+)
+def test_what_is_no_command_is_ignored(desk: Desk, tmp_path: Path, change: dict[str, Any]) -> None:
+    assert asked(desk, tmp_path, **change) == {"run": "false"}
+    assert (desk.github.reactions, desk.github.writes()) == ([], [])
+
+
+# Which commit --------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_pushed_since_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.pushed_at = "2026-11-20T10:00:01Z"
+    assert asked(desk, tmp_path) == {"run": "false"}
+    assert "something was pushed since you asked" in replies(desk)[0]
+
+
+def test_a_push_elsewhere_in_the_repository_is_no_matter(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.pushed_at = "2026-11-20T10:00:01Z"
+    desk.github.add_run(pull, created_at="2026-11-20T09:58:00Z")
+    assert asked(desk, tmp_path)["head_sha"] == HEAD
+
+
+def test_a_commit_that_a_fork_took_back_and_put_back_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    """It has an older run, from when it was head before; while the command was given another commit was."""
+    pull.head_repository = "mallory/kernels"
+    desk.github.add_run(pull, created_at="2026-11-20T09:00:00Z")
+    pull.pushed_at = "2026-11-20T10:00:01Z"
+    assert asked(desk, tmp_path) == {"run": "false"}
+    assert "something was pushed since you asked" in replies(desk)[0]
+
+
+def test_a_fork_that_is_gone_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.head_repository = None
+    desk.github.add_run(pull, created_at="2026-11-20T09:00:00Z")
+    assert asked(desk, tmp_path) == {"run": "false"}
+    # GitHub sends null for its repository, though its description knows no such case.
+    desk.github.problems.clear()
+
+
+def test_a_run_of_the_new_head_proves_nothing(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.pushed_at = "2026-11-20T10:00:01Z"
+    desk.github.add_run(pull, created_at="2026-11-20T10:00:02Z")
+    assert asked(desk, tmp_path) == {"run": "false"}
+
+
+def test_a_closed_pull_request_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.state = "closed"
+    assert asked(desk, tmp_path) == {"run": "false"}
+
+
+def test_a_fork_is_served_too(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    pull.head_repository = "fork/kernels"
+    assert asked(desk, tmp_path)["head_repository"] == "fork/kernels"
+
+
+# Words ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("/kernelgate bench", Command("bench")),
+        ("/KernelGate  Fuzz ", Command("fuzz")),
+        ("\r\n\r\n  /kernelgate profile a_b\r\nthank you", Command("profile", ("a_b",))),
+        ("/kernelgate bench a b a", Command("bench", ("a", "b"))),
+        ("/kernelgate\tbench\ta", Command("bench", ("a",))),
+    ],
+)
+def test_commands_are_read(body: str, command: Command) -> None:
+    assert parse(body) == command
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "bench", "/kernelgates bench", "> /kernelgate bench", "see\n/kernelgate bench", "```\n/kernelgate bench"],
+)
+def test_other_comments_are_not(body: str) -> None:
+    assert parse(body) is None
+
+
+@pytest.mark.parametrize("words", ["", "delete", "bench-all", "--help", "bench;id"])
+def test_unknown_verbs_get_the_known_ones(words: str) -> None:
+    said = parse(f"/kernelgate {words}")
+    assert isinstance(said, Refusal)
+    assert "bench, profile or fuzz" in said.why
+
+
+SHELL = [
+    "$(id)",
+    "`id`",
+    ";id",
+    "a;id",
+    "a&&id",
+    "|sh",
+    ">x",
+    "--output=/etc/passwd",
+    "-o",
+    "../x",
+    "/etc/passwd",
+    "a\\b",
+    "'a'",
+    '"a"',
+    "${{secrets.X}}",
+    "a\u2028b",
+    "ａ",
+    "x" * 81,
+    "%0Aid",
+    "*",
+    "~",
+    "{a,b}",
+    "#",
+    "@octocat",
+]
+
+
+@pytest.mark.parametrize("word", SHELL)
+def test_shell_text_is_no_case(desk: Desk, tmp_path: Path, word: str) -> None:
+    assert isinstance(parse(f"/kernelgate bench {word}"), Refusal | None)
+    assert asked(desk, tmp_path, f"/kernelgate bench {word}") == {"run": "false"}
+    assert "@octocat " not in "".join(reply.replace("`", "") for reply in replies(desk) if "`" not in reply)
+
+
+def test_too_many_cases_are_refused() -> None:
+    said = parse("/kernelgate bench " + " ".join(f"c{number}" for number in range(17)))
+    assert said == Refusal("at most 16 cases at once; these are 17")
+
+
+# Bad days ------------------------------------------------------------------------------------------------------------
+
+
+def test_without_the_right_to_comment_the_run_goes_on(desk: Desk, tmp_path: Path) -> None:
+    desk.github.permissions |= {"pull-requests": "read", "issues": "read"}
+    outputs = asked(desk, tmp_path)
+    assert outputs["run"] == "true"
+    assert "does `bench` of `aaaaaaa`" in desk.summary
+
+
+def test_a_bad_minute_only_takes_longer(desk: Desk, tmp_path: Path) -> None:
+    for path in ("/collaborators/.*", "/pulls/1", "/actions/runs", "/compare/.*"):
+        desk.github.fault("GET", path, status=502)
+    desk.github.fault("POST", "/issues/comments/.*/reactions", drop="after")
+    assert asked(desk, tmp_path)["run"] == "true"
+    assert len(desk.github.reactions) == 1
+
+
+def test_the_verb(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(desk, tmp_path)
+    desk.outputs_file.unlink()
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["command"]) == 0
+    assert desk.outputs["run"] == "true"

@@ -1,0 +1,278 @@
+"""Descriptions as people write them: what is there is found, what is missing is named, what is claimed is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github.description import Claim, Effect, Part, describe, read_claims, split
+from kernelgate.ci.judge.policy import Template
+from tests.ci.desk import Desk
+
+RULES = Template()
+KERNEL = ["csrc/fa_s512_sm80.cuh"]
+ROOT = Path(__file__).parents[3]
+FILLED = """## Intent and hypothesis
+Registers limit occupancy.
+
+## What was changed
+`__launch_bounds__`
+
+## Claimed effect
+- s512_b32_h8_d64_fp16: 10% faster
+
+## Profiler evidence
+Before: 200 registers
+After: 128 registers
+
+## Correctness
+- [x] `kernelgate fuzz` passes on my machine
+
+## Testing done
+make pr on an L4
+"""
+
+
+def missing(body: str | None, files: list[str] | None = None) -> list[str]:
+    return [one.part.name for one in describe(body, RULES, files or KERNEL).missing]
+
+
+def claim(line: str) -> Claim:
+    [found], unread = read_claims(line)
+    assert unread == ()
+    return found
+
+
+# Complete ------------------------------------------------------------------------------------------------------------
+
+
+VARIATIONS = {
+    "as it stands": lambda text: text,
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "CR": lambda text: text.replace("\n", "\r"),
+    "upper case": lambda text: text.upper(),
+    "lower case": lambda text: text.lower(),
+    "one level": lambda text: text.replace("## ", "# "),
+    "six levels": lambda text: text.replace("## ", "###### "),
+    "no space behind the sign": lambda text: text.replace("## ", "##"),
+    "closing signs": lambda text: text.replace("## Intent and hypothesis", "## Intent and hypothesis ##"),
+    "bold headings": lambda text: text.replace("## Intent and hypothesis", "**Intent and hypothesis:**"),
+    "bold, with the answer behind": lambda text: text.replace("## Testing done\n", "**Testing done:** "),
+    "emphasis": lambda text: text.replace("## What was changed", "## _What_ **was** `changed`"),
+    "links": lambda text: text.replace("## Profiler evidence", "## [Profiler](https://x.test/a_b) evidence"),
+    "numbered": lambda text: text.replace("## Claimed effect", "## 3. Claimed effect:"),
+    "emoji": lambda text: text.replace("## Testing done", "## 🧪 Testing done"),
+    "underlined": lambda text: text.replace("## Claimed effect", "Claimed effect\n--------------"),
+    "extra prose": lambda text: f"Hello!\n\nFixes #3.\n\n{text}\n\n## Notes\n\nThanks for reading.\n",
+    "another order": lambda text: "\n".join(reversed(["## " + part for part in text.split("## ") if part])),
+    "comments": lambda text: text.replace("Registers", "<!-- why? -->Registers<!-- so\nthere -->"),
+    "quoted in a fence": lambda text: text + "\n```\n## Intent and hypothesis\n\n```\n",
+    "bullets": lambda text: text.replace("Registers", "- Registers"),
+    "trailing spaces": lambda text: text.replace("\n", "   \n"),
+    "British": lambda text: text.replace("Intent and hypothesis", "Hypotheses"),
+}
+
+
+@pytest.mark.parametrize("change", VARIATIONS.values(), ids=VARIATIONS.keys())
+def test_a_complete_description_is_complete_however_it_is_written(change: object) -> None:
+    body = change(FILLED)  # type: ignore[operator]
+    assert missing(body) == []
+    assert len(describe(body, RULES, KERNEL).claims) == 1
+
+
+def test_the_template_itself_asks_for_everything_and_claims_nothing() -> None:
+    said = describe((ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8"), RULES, KERNEL)
+    assert [one.part for one in said.missing] == list(Part)
+    assert {one.why for one in said.missing} == {"is empty"}
+    assert (said.claims, said.unread) == ((), ())
+
+
+def test_headings_of_the_messages_are_those_of_the_template() -> None:
+    text = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [part.heading for part in Part]
+
+
+# Incomplete ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body", [None, "", "\n\n", "Faster!", "<!-- ## Intent and hypothesis\nall of it -->", "<!-- open"]
+)
+def test_nothing_there_is_all_missing(body: str | None) -> None:
+    assert missing(body) == [part.name for part in Part]
+
+
+@pytest.mark.parametrize(
+    "filler", ["", "TODO", "n/a", "None", "...", "-", "- ", "…", "_No response_", "<!-- x -->", "?"]
+)
+def test_fillers_are_no_answer(filler: str) -> None:
+    body = FILLED.replace("Registers limit occupancy.", filler)
+    [one] = describe(body, RULES, KERNEL).missing
+    assert (one.part, one.why, one.blocks) == (Part.HYPOTHESIS, "is empty", True)
+
+
+def test_what_is_missing_is_named_with_how_to_add_it() -> None:
+    said = describe(FILLED.replace("## Intent and hypothesis", "## Hello"), RULES, KERNEL)
+    assert [one.sentence for one in said.missing] == [
+        "“Intent and hypothesis” is missing: under the heading “## Intent and hypothesis”, "
+        "say what should become faster and why."
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["# x" + " " * 60_000 + "x", "." * 65_000 + "x", "**" * 30_000, "_" * 60_000 + "x", "[" * 65_000]
+)
+def test_a_line_without_an_end_is_read_all_the_same(line: str) -> None:
+    """GitHub keeps 65,536 characters; a pattern that tries every way to divide them takes hours."""
+    assert missing(FILLED + line) == []
+
+
+def test_no_box_ticked_is_no_answer() -> None:
+    assert missing(FILLED.replace("[x]", "[ ]")) == ["CORRECTNESS"]
+
+
+def test_none_is_an_answer_to_what_is_claimed() -> None:
+    assert missing(FILLED.replace("- s512_b32_h8_d64_fp16: 10% faster", "none")) == []
+
+
+@pytest.mark.parametrize(("blocks", "said"), [(True, True), (False, False)])
+def test_policy_decides_what_blocks(blocks: bool, said: bool) -> None:
+    assert describe("", Template(block_empty_hypothesis=blocks), KERNEL).blocks is said
+
+
+def test_a_change_without_a_kernel_and_a_bot_are_not_bothered() -> None:
+    for said in (describe("", RULES, ["docs/x.md"]), describe("", RULES, KERNEL, by_bot=True), describe("", RULES, [])):
+        assert said.missing == ()
+        assert said.excused
+        assert not said.blocks
+
+
+def test_sections_end_at_the_next_heading_of_any_kind() -> None:
+    sections = split("## Testing done\nmake test\n\n## Screenshots\nmore\n## Testing done\nand again")
+    assert sections[Part.TESTING].split() == ["make", "test", "and", "again"]
+
+
+def test_a_huge_description_is_read_to_its_end() -> None:
+    """A backtracking pattern would run into the tests' time limit here."""
+    for body in ("[" * 300_000, "<!--" * 80_000, "*" * 300_000, "a_" * 150_000, "1%" * 150_000, "\n" * 300_000):
+        for text in (body, "## Claimed effect\n" + body):
+            assert describe(text, RULES, KERNEL).missing
+
+
+# Claims --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "effect", "change"),
+    [
+        ("s512_b32_h8_d64_fp16: 10% faster", Effect.FASTER, -10.0),
+        ("`s512_b32_h8_d64_fp16`: **~10 % faster**", Effect.FASTER, -10.0),
+        ("S=512: -10%", Effect.FASTER, -10.0),
+        ("S=512: −10%", Effect.FASTER, -10.0),
+        ("S=512: +5%", Effect.SLOWER, 5.0),
+        ("S=512: 5 percent slower", Effect.SLOWER, 5.0),
+        ("about 3,5% less time", Effect.FASTER, -3.5),
+        ("time is reduced by 12%", Effect.FASTER, -12.0),
+        ("12% speedup at S=512", Effect.FASTER, -12.0),
+        ("+12% speed-up", Effect.FASTER, -12.0),
+        ("10-12% faster", Effect.FASTER, -10.0),
+        ("10% to 12% faster", Effect.FASTER, -10.0),
+        ("1.25x faster", Effect.FASTER, -20.0),
+        ("1.25× at S=512", Effect.FASTER, -20.0),
+        ("no change", Effect.SAME, 0.0),
+        ("S=1024: unchanged within 1%", Effect.SAME, 0.0),
+        ("no regression elsewhere", Effect.SAME, 0.0),
+        ("0% faster", Effect.SAME, 0.0),
+    ],
+)
+def test_effects_are_read(line: str, effect: Effect, change: float) -> None:
+    found = claim(line)
+    assert found.effect is effect
+    assert found.change_pct == pytest.approx(change)
+
+
+@pytest.mark.parametrize(
+    ("line", "case", "params"),
+    [
+        ("- s512_b32_h8_d64_fp16: 10% faster", "s512_b32_h8_d64_fp16", {}),
+        ("* [x] S=512 B=32 fp16: 10% faster", None, {"s": "512", "b": "32", "dtype": "fp16"}),
+        (
+            "1. seq_len = 512, heads=8, float16, causal: 10% faster",
+            None,
+            {"s": "512", "h": "8", "dtype": "fp16", "causal": "1"},
+        ),
+        ("non-causal bf16: 10% faster", None, {"dtype": "bf16", "causal": "0"}),
+        ("dtype=half: 10% faster", None, {"dtype": "fp16"}),
+        ("everything: 10% faster", None, {}),
+        ("| S=512 | 10% faster |", None, {"s": "512"}),
+    ],
+)
+def test_cases_are_read(line: str, case: str | None, params: dict[str, str]) -> None:
+    found = claim(line)
+    assert (found.case, dict(found.params)) == (case, params)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "10% faster or 20% faster",
+        "12%",
+        "faster by 5% and slower by 3%",
+        "0x faster",
+        "100% faster at S=1",
+        "250% faster",
+    ],
+)
+def test_what_is_not_clear_is_not_guessed(line: str) -> None:
+    claims, unread = read_claims(line)
+    assert claims == ()
+    assert unread == (line,)
+
+
+@pytest.mark.parametrize("line", ["", "none", "N/A", "| --- | --- |", "This should help.", "see below"])
+def test_prose_is_no_claim(line: str) -> None:
+    assert read_claims(line) == ((), ())
+
+
+def test_claims_are_counted() -> None:
+    claims, unread = read_claims("S=512: 10% faster\n" * 100)
+    assert (len(claims), len(unread)) == (20, 20)
+
+
+# The verb ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("body", "code"), [(FILLED, 0), ("", 1), (FILLED.replace("## Testing done", ""), 0)])
+def test_the_verb_reads_a_file(tmp_path: Path, body: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "body.md"
+    path.write_text(body, encoding="utf-8")
+    assert kernelgate(["template", str(path)]) == code
+    assert ("must be added" in capsys.readouterr().out) == bool(code)
+
+
+def test_the_verb_names_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kernelgate(["template", "nowhere.md"]) == 64
+    assert "nowhere.md: the description cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "code"), [(["csrc/a.cu"], "User", 1), (["csrc/a.cu"], "Bot", 0), (["README.md"], "User", 0)]
+)
+def test_the_verb_reads_the_event(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], kind: str, code: int
+) -> None:
+    from tests.fakes.github_server import event
+
+    pull = desk.github.open_pull(files=[{"filename": name} for name in files])
+    payload = event("pull_request.opened")
+    payload["pull_request"] |= {"number": pull.number, "body": "@octocat ```\n::error::x"}
+    payload["pull_request"]["user"]["type"] = kind
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    for name, value in (*desk.bot.step.environment.items(), ("GITHUB_EVENT_PATH", str(path))):
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["template"]) == code
+    assert desk.summary.startswith("### The pull request's description\n\n```text\n")

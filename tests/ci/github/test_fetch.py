@@ -1,0 +1,384 @@
+"""Taking in a run: whose it is comes from GitHub, what it left behind from nobody one could trust."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github import artifact
+from kernelgate.ci.github.client import GitHubError, Stamp, state_line
+from kernelgate.ci.github.fetch import Requested, fetch
+from kernelgate.ci.github.run_info import Target, read_target
+from tests.ci.desk import Desk
+from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
+from tests.fakes.github_server import Json, Pull
+
+SLOWER = record.to_json(EXAMPLES["slower"]().record).encode()
+RECORD = {"run.json": SLOWER}
+
+
+def taken(desk: Desk, tmp_path: Path, run_id: int, asked: Requested | None = None) -> tuple[Target, list[str]]:
+    target = fetch(desk.bot, run_id, tmp_path / "in", asked)
+    assert read_target(tmp_path / "in") == target
+    return target, sorted(path.name for path in (tmp_path / "in").iterdir() if path.name != "target.json")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def test_a_run_of_a_pull_request_is_taken_in(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, number=7)
+    run = desk.github.add_run(pull)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    desk.github.add_artifact(run, "kernelgate-files-l4", {"page.html": b"<script>"})
+    target, files = taken(desk, folder, run["id"])
+    assert (target.pull_request, target.head_sha, target.base_sha) == (7, HEAD_SHA, BASE_SHA)
+    assert (target.refused, files) == ((), ["l4.run.json"])
+    assert record.read(folder / "in" / "l4.run.json") == EXAMPLES["slower"]().record
+
+
+def test_a_forks_run_is_found_by_its_head_commit(desk: Desk, folder: Path) -> None:
+    # GitHub itself names no pull request for such a run.
+    desk.github.open_pull(head_sha="1" * 40, head_ref="other")
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="fork/kernels", number=7)
+    run = desk.github.add_run(pull)
+    assert run["pull_requests"] == []
+    assert taken(desk, folder, run["id"])[0].pull_request == 7
+
+
+def test_the_verb_hands_on_what_was_found(
+    desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["fetch", "--run-id", str(run["id"]), "-o", str(folder / "in")]) == 0
+    assert desk.outputs == {"pull_request": "1", "head_sha": HEAD_SHA, "records": "1"}
+    assert "s3cret" not in capsys.readouterr().out
+
+
+# Which pull request --------------------------------------------------------------------------------------------------
+
+
+def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, head_repository="fork/kernels")
+    run = desk.github.add_run(pull)
+    pull.head_repository = "fork/other-kernels"
+    target, _ = taken(desk, folder, run["id"])
+    assert (target.pull_request, target.no_pull_request) == (None, "no pull request has the commit of this run")
+
+
+def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA)
+    run = desk.github.add_run(pull)
+    pull.head_sha = "e" * 40
+    target, _ = taken(desk, folder, run["id"])
+    assert (target.pull_request, target.head_sha) == (1, HEAD_SHA)
+
+
+def test_a_closed_one_is_found_and_an_open_one_preferred(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, state="closed")
+    run = desk.github.add_run(pull)
+    assert taken(desk, folder, run["id"])[0].pull_request == 1
+    desk.github.open_pull(head_sha=HEAD_SHA)
+    assert taken(desk, folder, run["id"])[0].pull_request == 2
+
+
+def test_two_pull_requests_with_one_head_are_told_from_neither(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA)
+    desk.github.open_pull(head_sha=HEAD_SHA, base_ref="release")
+    target, _ = taken(desk, folder, desk.github.add_run(pull)["id"])
+    assert target.pull_request is None
+    assert target.no_pull_request == "pull requests 2, 1 have the same head, so which one was measured is not known"
+
+
+def test_a_fork_that_is_gone(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), head_repository=None)
+    assert taken(desk, folder, run["id"])[0].no_pull_request == "the repository that the change came from is gone"
+    # GitHub sends null here, though its description knows no such case.
+    desk.github.problems.clear()
+
+
+def test_a_run_of_another_event_has_none(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), event="push")
+    assert "started by push" in str(taken(desk, folder, run["id"])[0].no_pull_request)
+
+
+def test_who_authorised_a_run_says_which_commit(desk: Desk, folder: Path) -> None:
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
+    run = desk.github.add_run(event="issue_comment", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"], Requested(HEAD_SHA, BASE_SHA, 1))
+    assert (target.pull_request, target.head_sha, files) == (1, HEAD_SHA, ["l4.run.json"])
+
+
+def test_who_authorised_a_run_says_which_base(desk: Desk, folder: Path) -> None:
+    """A profile may be compared with any commit; a record that names another one is refused all the same."""
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40)
+    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"], Requested(HEAD_SHA, BASE_SHA, 1))
+    assert (target.base_sha, target.refused, files) == (BASE_SHA, (), ["l4.run.json"])
+    target, _ = taken(desk, folder, run["id"], Requested(HEAD_SHA, "d" * 40, 1))
+    assert "another base commit" in target.refused[0]
+
+
+def test_a_run_that_was_asked_for_may_have_no_pull_request(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"], Requested(HEAD_SHA, BASE_SHA))
+    assert (target.pull_request, target.no_pull_request, files) == (None, None, ["l4.run.json"])
+
+
+def test_the_verb_asks_for_the_commit_beside_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kernelgate(["fetch", "--run-id", "1", "-o", str(folder), "--pull-request", "1"]) == 64
+    assert "belong to --head-sha" in capsys.readouterr().err
+
+
+# An edited description -----------------------------------------------------------------------------------------------
+
+
+def measured_run(desk: Desk, pull: Pull, **facts: Any) -> Json:
+    """A run that left a record."""
+    run = desk.github.add_run(pull, **facts)
+    desk.github.add_job(run, "build / build", "success")
+    desk.github.add_job(run, "measure (l4) / measure", "success")
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    return run
+
+
+def edited_run(desk: Desk, pull: Pull) -> Json:
+    """A run that had nothing to measure."""
+    run = desk.github.add_run(pull)
+    desk.github.add_job(run, "plan / plan", "success")
+    desk.github.add_job(run, "build", "skipped")
+    desk.github.add_job(run, "measure", "skipped")
+    return run
+
+
+@pytest.fixture
+def pull(desk: Desk) -> Pull:
+    return desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
+
+
+def test_an_edited_description_meets_what_was_measured_before(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured = measured_run(desk, pull)
+    edited_run(desk, pull)
+    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, files, target.under_way) == (measured["id"], ["l4.run.json"], False)
+
+
+def test_a_measurement_under_way_is_waited_for(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured_run(desk, pull)
+    under_way = desk.github.add_run(pull, status="in_progress", conclusion=None)
+    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, files, target.under_way) == (under_way["id"], [], True)
+
+
+@pytest.mark.parametrize("newer", ["in_progress", "completed"])
+def test_a_run_that_another_replaced_says_nothing(desk: Desk, folder: Path, pull: Pull, newer: str) -> None:
+    cancelled = desk.github.add_run(pull, conclusion="cancelled")
+    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
+    measured_run(desk, pull, status=newer)
+    assert taken(desk, folder, cancelled["id"])[0].under_way
+
+
+def test_a_run_that_somebody_cancelled_is_reported(desk: Desk, folder: Path, pull: Pull) -> None:
+    cancelled = desk.github.add_run(pull, conclusion="cancelled")
+    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled", ("bench", "cancelled"))
+    edited_run(desk, pull)
+    assert not taken(desk, folder, cancelled["id"])[0].under_way
+
+
+def test_a_build_that_failed_is_not_forgotten(desk: Desk, folder: Path, pull: Pull) -> None:
+    failed = desk.github.add_run(pull, conclusion="failure")
+    desk.github.add_job(failed, "build / build", "failure", ("build head", "failure"))
+    target, _ = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, [job.step for job in target.failed]) == (failed["id"], ["build head"])
+
+
+def test_the_run_of_a_command_is_found_by_the_bots_comment(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured_run(desk, pull)
+    pull.files = [{"filename": ".github/workflows/performance.yml"}]
+    ordered = measured_run(desk, pull, event="issue_comment", head_sha="c" * 40)
+    desk.github.comment(1, "### Slower\n" + state_line("verdict", Stamp(HEAD_SHA, ordered["id"], 1)))
+    desk.github.comment(1, state_line("verdict", Stamp(HEAD_SHA, ordered["id"] + 9, 1)), author="mallory")
+    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (target.run_id, files, target.changes_judges) == (ordered["id"], ["l4.run.json"], False)
+
+
+def test_runs_of_other_branches_and_workflows_are_not_meant(desk: Desk, folder: Path, pull: Pull) -> None:
+    measured_run(desk, pull, workflow_id=7)
+    measured_run(desk, pull, head_branch="other")
+    measured_run(desk, pull, head_sha="e" * 40)
+    run = edited_run(desk, pull)
+    measured_run(desk, pull)
+    target, files = taken(desk, folder, run["id"])
+    assert (target.run_id, files, target.measured) == (run["id"], [], False)
+
+
+# Attacks -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_for_another_pull_request_never_gets_there(desk: Desk, folder: Path) -> None:
+    victim = desk.github.open_pull(head_sha="e" * 40, head_ref="victim")
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="mallory/kernels")
+    content = json.loads(SLOWER)
+    content["subject"] |= {"pull_request": victim.number, "head_sha": victim.head_sha}
+    run = desk.github.add_run(pull)
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": json.dumps(content).encode()})
+    target, files = taken(desk, folder, run["id"])
+    assert (target.pull_request, files) == (pull.number, [])
+    assert "the record is of another commit" in target.refused[0]
+
+
+def test_a_base_of_the_authors_choice_is_refused(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40)
+    desk.github.merge_bases["d" * 40, HEAD_SHA] = "c" * 40
+    run = desk.github.add_run(pull)
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    target, files = taken(desk, folder, run["id"])
+    assert (files, target.base_sha) == ([], "c" * 40)
+    assert "another base commit" in target.refused[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["kernelgate-record-", "kernelgate-record-../x", "kernelgate-record-L4", "kernelgate-record-l4\n::x"]
+)
+def test_a_label_that_is_none_is_refused(desk: Desk, folder: Path, name: str) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, name, RECORD)
+    target, files = taken(desk, folder, run["id"])
+    assert files == []
+    assert "no GPU label looks like that" in target.refused[0]
+
+
+def test_a_path_in_the_archive_leaves_the_folder_alone(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"../../evil.json": b"{}"})
+    target, files = taken(desk, folder, run["id"])
+    assert files == []
+    assert "'../../evil.json'" in target.refused[0]
+    assert [path.name for path in folder.iterdir()] == ["in"] or {path.name for path in folder.iterdir()} == {
+        "in",
+        "outputs",
+        "summary.md",
+    }
+
+
+def test_sizes_are_limited_whatever_github_says_of_them(
+    desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifact, "MOST_ARCHIVE", 1000)
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-a", RECORD)
+    desk.github.add_artifact(run, "kernelgate-record-b", RECORD, size_in_bytes=10)
+    target, files = taken(desk, folder, run["id"])
+    assert files == []
+    assert "bytes, more than 1000" in target.refused[0]
+    assert "more than 1000 bytes came" in target.refused[1]
+
+
+def test_many_artifacts_are_not_all_downloaded(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    for number in range(150):
+        desk.github.add_artifact(run, f"kernelgate-record-x{number}", b"no zip")
+    target, _ = taken(desk, folder, run["id"])
+    downloads = [said for said in desk.github.requests if said.path.startswith("/blob/")]
+    assert len(downloads) == 16
+    assert len(target.refused) == 150
+
+
+def test_of_two_attempts_the_newer_artifact_counts(desk: Desk, folder: Path) -> None:
+    """GitHub lists the artifacts of every attempt, in no order that it promises."""
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), run_attempt=2)
+    for example, number in (("faster", 5), ("slower", 7), ("equivalent", 6)):
+        content = {"run.json": record.to_json(EXAMPLES[example]().record).encode()}
+        desk.github._last_id = 5000 + number
+        desk.github.add_artifact(run, "kernelgate-record-l4", content)
+    target, files = taken(desk, folder, run["id"])
+    assert (files, target.refused) == (["l4.run.json"], ())
+    assert record.read(folder / "in" / "l4.run.json") == EXAMPLES["slower"]().record
+
+
+def test_expired_artifacts_are_refused(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD, expired=True)
+    target, files = taken(desk, folder, run["id"])
+    assert (files, target.refused) == ([], ("artifact kernelgate-record-l4 has expired",))
+
+
+def test_other_bytes_than_were_uploaded_are_not_taken(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD, digest="sha256:" + "0" * 64)
+    with pytest.raises(GitHubError, match="ContentDecodingError"):
+        fetch(desk.bot, run["id"], folder / "in")
+
+
+@pytest.mark.parametrize(
+    ("files", "changes"),
+    [
+        ([{"filename": "csrc/k.cu"}], False),
+        ([{"filename": "csrc/k.cu"}, {"filename": ".github/workflows/performance.yml"}], True),
+        ([{"filename": "elsewhere.yml", "previous_filename": ".github/workflows/performance.yml"}], True),
+        ([{"filename": ".github/actions/setup/action.yml"}], True),
+        ([{"filename": ".github/pull_request_template.md"}], False),
+    ],
+)
+def test_a_change_to_the_workflows_is_seen(
+    desk: Desk, folder: Path, files: list[dict[str, str]], changes: bool
+) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=files))
+    assert taken(desk, folder, run["id"])[0].changes_judges is changes
+
+
+def test_a_change_too_large_to_list_could_hide_anything(desk: Desk, folder: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, files=[{"filename": "csrc/k.cu"}], changed_files=4000)
+    assert taken(desk, folder, desk.github.add_run(pull)["id"])[0].changes_judges
+
+
+def test_the_token_goes_to_github_only(desk: Desk, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    desk.github.fault("GET", "/blob/.*", status=503, message="no")
+    taken(desk, folder, run["id"])
+    # The fake notes a problem where the token arrives at the other host; its address is in no log.
+    printed = capsys.readouterr().out
+    assert "trying again" in printed
+    assert "s3cret" not in printed
+    assert desk.github.token not in printed
+
+
+# Jobs and bad days ---------------------------------------------------------------------------------------------------
+
+
+def test_jobs_that_failed_are_named_with_their_step(desk: Desk, folder: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), conclusion="failure")
+    desk.github.add_job(run, "plan", "success", ("plan", "success"))
+    desk.github.add_job(run, "measure (l4) / measure", "failure", ("admit", "success"), ("doctor", "failure"))
+    target, _ = taken(desk, folder, run["id"])
+    assert [(job.name, job.conclusion, job.step) for job in target.failed] == [
+        ("measure (l4) / measure", "failure", "doctor")
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", ["/actions/runs/.*", "/pulls", "/compare/.*", "/actions/artifacts/.*", "/blob/.*", ".*/jobs", ".*/files"]
+)
+@pytest.mark.parametrize(
+    "fault", [{"status": 502}, {"drop": "before"}, {"status": 429, "headers": {"Retry-After": "2"}}]
+)
+def test_bad_days_only_take_longer(desk: Desk, folder: Path, path: str, fault: dict[str, object]) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
+    desk.github.fault("GET", path, **fault)
+    assert taken(desk, folder, run["id"])[1] == ["l4.run.json"]
+    assert len(desk.slept) == 1

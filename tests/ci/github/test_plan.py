@@ -1,0 +1,221 @@
+"""What a run measures: from its event, the changed files, the labels, the policy, and what somebody typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.errors import UsageError
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github.plan import Plan, announce, plan
+from kernelgate.ci.judge.policy import Measure, RunnerGpu
+from tests.ci.desk import Desk
+from tests.fakes.github_server import event
+
+HEAD, BASE = "a" * 40, "b" * 40
+TWO = Measure(gpus=(RunnerGpu(label="l4", target="8.9", baseline="b.json"), RunnerGpu(label="h100", target="9.0")))
+
+
+def planned(desk: Desk, tmp_path: Path, payload: dict[str, Any], rules: Measure | None = None) -> Plan:
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]
+    found = plan(desk.bot.step, desk.bot, rules or Measure())
+    announce(desk.bot.step, found)
+    return found
+
+
+def opened(desk: Desk, *files: str, **pull: Any) -> dict[str, Any]:
+    desk.github.open_pull(head_sha=HEAD, base_sha=BASE, files=[{"filename": name} for name in files], **pull)
+    payload = event("pull_request.synchronize")
+    payload["pull_request"] |= {"number": 1}
+    payload["pull_request"]["head"]["sha"] = HEAD
+    return payload
+
+
+def dispatched(**inputs: str) -> dict[str, Any]:
+    return event("workflow_dispatch") | {"inputs": {key.replace("_", "-"): value for key, value in inputs.items()}}
+
+
+# Pull requests -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "measure", "judge"),
+    [
+        (["csrc/k.cu"], True, False),
+        (["docs/a.md", "csrc/k.cu"], True, False),
+        (["bench/timing/timer.py"], True, True),
+        (["setup.py"], True, False),
+        ([".ci/kernelgate.toml"], True, True),
+        (["ci/judge/verdict.py"], False, True),
+        (["README.md"], False, False),
+        (["other/csrc/k.cu"], False, False),
+        ([], False, False),
+    ],
+)
+def test_the_changed_files_decide(desk: Desk, tmp_path: Path, files: list[str], measure: bool, judge: bool) -> None:
+    found = planned(desk, tmp_path, opened(desk, *files))
+    assert (found.measure, found.touches_judge) == (measure, judge)
+    assert ("after the merge" in desk.summary) == judge
+    assert ("Not measured: " in desk.summary) == (not measure)
+
+
+def test_a_file_moved_out_of_the_kernel_is_measured(desk: Desk, tmp_path: Path) -> None:
+    payload = opened(desk)
+    desk.github.pulls[1].files = [{"filename": "old/k.cuh", "previous_filename": "csrc/k.cuh", "status": "renamed"}]
+    assert planned(desk, tmp_path, payload).measure
+
+
+def test_a_change_too_large_to_list_is_measured(desk: Desk, tmp_path: Path) -> None:
+    """GitHub lists 3,000 files, by name: the kernel may be behind them."""
+    found = planned(desk, tmp_path, opened(desk, "a/1", "a/2", changed_files=4000))
+    assert (found.measure, found.touches_judge) == (True, True)
+
+
+@pytest.mark.parametrize("label", ["documentation", "skip-performance"])
+def test_a_label_skips_and_says_so(desk: Desk, tmp_path: Path, label: str) -> None:
+    found = planned(desk, tmp_path, opened(desk, "csrc/k.cu", labels=["x", label]))
+    assert (found.measure, found.reason) == (False, f"the pull request has the label {label}")
+    assert desk.outputs["measure"] == "false"
+
+
+def test_an_edited_description_is_not_measured_again(desk: Desk, tmp_path: Path) -> None:
+    payload = opened(desk, "csrc/k.cu") | {"action": "edited", "changes": {"body": {"from": "x"}}}
+    found = planned(desk, tmp_path, payload)
+    assert not found.measure
+    assert "only the description was edited" in desk.summary
+
+
+def test_another_base_is_measured_again(desk: Desk, tmp_path: Path) -> None:
+    changes = {"base": {"ref": {"from": "main"}, "sha": {"from": "c" * 40}}}
+    assert planned(desk, tmp_path, opened(desk, "csrc/k.cu") | {"action": "edited", "changes": changes}).measure
+
+
+def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
+    desk.github.merge_bases[BASE, HEAD] = "c" * 40
+    planned(desk, tmp_path, opened(desk, "csrc/k.cu"), TWO)
+    assert json.loads(desk.outputs["gpus"]) == [
+        {"label": "l4", "baseline": "b.json"},
+        {"label": "h100", "baseline": ""},
+    ]
+    assert desk.outputs["targets"] == "8.9;9.0"
+    assert desk.outputs["base_sha"] == "c" * 40
+    assert (desk.outputs["head_sha"], desk.outputs["pull_request"]) == (HEAD, "1")
+
+
+def test_the_commit_is_the_events_and_not_a_later_one(desk: Desk, tmp_path: Path) -> None:
+    payload = opened(desk, "csrc/k.cu")
+    desk.github.pulls[1].head_sha = "f" * 40
+    assert planned(desk, tmp_path, payload).head_sha == HEAD
+
+
+# Push and schedule ---------------------------------------------------------------------------------------------------
+
+
+def test_a_push_is_measured_on_every_gpu(desk: Desk, tmp_path: Path) -> None:
+    desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
+    found = planned(desk, tmp_path, event("push"), TWO)
+    assert (found.measure, found.head_sha, found.base_sha, len(found.gpus)) == (True, HEAD, "", 2)
+
+
+def test_a_dispatched_baseline_names_its_gpu(desk: Desk, tmp_path: Path) -> None:
+    desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
+    found = planned(desk, tmp_path, dispatched(gpu="h100", force="true"), TWO)
+    assert [gpu.label for gpu in found.gpus] == ["h100"]
+
+
+def test_without_a_commit_there_is_nothing_to_measure(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="GITHUB_SHA is not set"):
+        planned(desk, tmp_path, event("push"))
+
+
+# Dispatch ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pull_request_is_profiled_at_its_head(desk: Desk, tmp_path: Path) -> None:
+    desk.github.open_pull(head_sha=HEAD, base_sha=BASE)
+    found = planned(desk, tmp_path, dispatched(pull_request="#1", s="512", dtype="bf16", causal="true", set="full"))
+    assert (found.head_sha, found.base_sha, found.pull_request, found.set) == (HEAD, BASE, 1, "full")
+    assert found.cases == ("s512_b32_h8_d64_bf16_causal",)
+
+
+def test_a_branch_is_profiled_against_where_it_left_the_default_one(desk: Desk, tmp_path: Path) -> None:
+    desk.github.refs["heads/faster"] = HEAD
+    desk.github.merge_bases["main", HEAD] = "c" * 40
+    found = planned(desk, tmp_path, dispatched(ref="faster"))
+    assert (found.head_sha, found.base_sha, found.cases, found.pull_request) == (HEAD, "c" * 40, (), None)
+
+
+def test_the_default_branch_is_profiled_alone(desk: Desk, tmp_path: Path) -> None:
+    desk.github.refs["heads/main"] = HEAD
+    desk.github.merge_bases["main", HEAD] = HEAD
+    found = planned(desk, tmp_path, dispatched(s="512"))
+    assert (found.head_sha, found.base_sha) == (HEAD, "")
+    assert planned(desk, tmp_path, dispatched(s="512", base="main")).base_sha == HEAD, "as was asked for"
+
+
+def test_a_base_of_ones_own(desk: Desk, tmp_path: Path) -> None:
+    desk.github.refs |= {"heads/faster": HEAD, "tags/v1": "d" * 40}
+    assert planned(desk, tmp_path, dispatched(ref="faster", base="v1")).base_sha == "d" * 40
+
+
+SHELL = [
+    "$(id)",
+    "`id`",
+    ";id",
+    "a b",
+    "--upload-pack=x",
+    "-x",
+    "a..b",
+    "/x",
+    "a'b",
+    'a"b',
+    "a\nb",
+    "${{x}}",
+    "a|b",
+    "ａ",
+]
+
+
+@pytest.mark.parametrize("text", SHELL)
+@pytest.mark.parametrize("name", ["ref", "base", "pull_request", "s", "b", "h", "d", "dtype", "causal", "set", "gpu"])
+def test_shell_text_in_any_input_is_refused(desk: Desk, tmp_path: Path, name: str, text: str) -> None:
+    desk.github.refs["heads/faster"] = HEAD
+    with pytest.raises(UsageError) as caught:
+        planned(desk, tmp_path, dispatched(**({"ref": "faster"} | {name: text})))
+    assert len(str(caught.value).splitlines()) == 1
+    assert desk.outputs == {}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"ref": "nowhere"}, "there is no branch, tag or commit 'nowhere'"),
+        ({"pull_request": "0"}, "no number of a pull request"),
+        ({"ref": "faster", "pull_request": "1"}, "not both: 'faster' and 1"),
+        ({"ref": "faster", "s": "0"}, "s is '0'; it must be a positive whole number"),
+        ({"ref": "faster", "s": "1e3"}, "s is '1e3'"),
+        ({"ref": "faster", "dtype": "int8"}, "it may be fp16, bf16 or fp32"),
+        ({"ref": "faster", "set": "all"}, "it may be quick or full"),
+        ({"ref": "faster", "gpu": "b200"}, "the policy has no GPU 'b200'; it has: l4"),
+    ],
+)
+def test_what_names_nothing_is_refused_in_a_sentence(
+    desk: Desk, tmp_path: Path, inputs: dict[str, str], said: str
+) -> None:
+    desk.github.refs["heads/faster"] = HEAD
+    with pytest.raises(UsageError, match=said):
+        planned(desk, tmp_path, dispatched(**inputs))
+
+
+def test_the_verb(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned(desk, tmp_path, opened(desk, "csrc/k.cu"))
+    desk.outputs_file.unlink()
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["plan"]) == 0
+    assert desk.outputs["measure"] == "true"

@@ -1,0 +1,786 @@
+"""From what a run left behind to what the pull request shows, over the wire."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github.annotations import line_notes
+from kernelgate.ci.github.client import stated
+from kernelgate.ci.github.fetch import Requested, fetch
+from kernelgate.ci.github.publish import post, prepare
+from kernelgate.ci.github.run_info import read_target
+from kernelgate.ci.github.say import say
+from kernelgate.ci.judge.policy import Policy
+from tests.ci.desk import Desk
+from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
+
+POLICY = Policy()
+DUELS = Path(__file__).parents[2] / "data/duels"
+PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
+ a
+-b
++c
++d
+ e
+@@ -40,3 +41,2 @@
+ x
+-y
+ z"""
+FILES: list[dict[str, Any]] = [{"filename": "csrc/k.cuh", "patch": PATCH}, {"filename": "README.md", "patch": PATCH}]
+BODY = """## Intent and hypothesis
+Registers limit occupancy.
+## What was changed
+The launch bounds.
+## Claimed effect
+{claim}
+## Profiler evidence
+before 200 registers, after 128
+## Correctness
+- [x] fuzz
+## Testing done
+on an L4
+"""
+
+
+def named(example: str, **subject: Any) -> bytes:
+    """An example's record, as the runner would have written it for HEAD_SHA."""
+    content = json.loads(record.to_json(EXAMPLES[example]().record))
+    content["subject"] |= {"head_sha": HEAD_SHA, "base_sha": BASE_SHA} | subject
+    return json.dumps(content).encode()
+
+
+def measured(
+    desk: Desk, tmp_path: Path, members: dict[str, dict[str, bytes]], claim: str = "none", **pull: Any
+) -> Path:
+    """A pull request with a run that left these artifacts behind, fetched."""
+    facts: dict[str, Any] = {
+        "head_sha": HEAD_SHA,
+        "base_sha": BASE_SHA,
+        "files": FILES,
+        "body": BODY.format(claim=claim),
+    }
+    opened = desk.github.pulls.get(1) or desk.github.open_pull(**facts | pull)
+    run = desk.github.add_run(opened)
+    for name, content in members.items():
+        desk.github.add_artifact(run, name, content)
+    folder = tmp_path / f"run{run['id']}"
+    fetch(desk.bot, run["id"], folder)
+    return folder
+
+
+def l4(example: str) -> dict[str, dict[str, bytes]]:
+    return {"kernelgate-record-l4": {"run.json": named(example)}}
+
+
+def the_comment(desk: Desk) -> str:
+    [body] = desk.github.bodies(1)
+    return body
+
+
+def the_check(desk: Desk) -> dict[str, Any]:
+    [shown] = desk.github.checks.values()
+    return shown
+
+
+# Verdicts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    assert post(desk.bot, folder, POLICY) == 0
+    assert the_comment(desk).startswith("### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
+    assert desk.summary.startswith("### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
+    shown = the_check(desk)
+    assert (shown["conclusion"], shown["head_sha"]) == ("failure", HEAD_SHA)
+    assert shown["output"]["title"].startswith("❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
+    assert [(n["path"], n["start_line"], n["end_line"], n["annotation_level"]) for n in shown["annotations"]] == [
+        ("csrc/k.cuh", 11, 12, "warning"),
+        ("csrc/k.cuh", 42, 42, "warning"),
+    ]
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+@pytest.mark.parametrize(
+    ("example", "conclusion", "labels"),
+    [
+        ("faster", "success", ["performance: improved"]),
+        ("equivalent", "success", ["performance: unchanged"]),
+        ("cannot_tell_throttled", "neutral", []),
+        ("wrong_result", "failure", []),
+        ("wrong_timed_output", "failure", []),
+    ],
+)
+def test_each_verdict_has_its_conclusion_and_label(
+    desk: Desk, tmp_path: Path, example: str, conclusion: str, labels: list[str]
+) -> None:
+    folder = measured(desk, tmp_path, l4(example), labels=["performance: regressed"])
+    post(desk.bot, folder, POLICY)
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == (conclusion, labels)
+
+
+def test_new_spills_fail_the_check_of_an_unchanged_time(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(named("equivalent"))
+    kernel = {"target": "sm_89", "kernel": "attention", "registers": 255}
+    content["resources"] = [
+        {"side": "base", "spill_bytes": 0} | kernel,
+        {"side": "head", "spill_bytes": 64} | kernel,
+    ]
+    spilling = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+    post(desk.bot, measured(desk, tmp_path, spilling), POLICY)
+    assert the_check(desk)["conclusion"] == "failure"
+    assert "64 bytes of registers are spilled to local memory, where it was 0" in the_comment(desk)
+    assert "were not read" not in the_comment(desk)
+
+
+def test_spills_that_nobody_looked_for_are_said_to_be_unknown(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent")), POLICY)
+    assert "⚠️ Registers and spills were not read, so new spills would not have been seen." in the_comment(desk)
+
+
+def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    post(desk.bot, folder, POLICY)
+    before = len(desk.github.writes())
+    post(desk.bot, folder, POLICY)
+    assert desk.github.writes()[before:] == []
+
+
+PAGE = "https://github.com/octo-org/kernels/actions/runs/{run}/artifacts/{artifact}"
+
+
+def test_the_comment_leads_to_the_page_and_the_files(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    page = PAGE.format(run=7, artifact=70)
+    post(desk.bot, folder, POLICY, page=page)
+    assert f"[The page]({page}) has all of this with plots." in the_comment(desk)
+    assert f"[The run]({read_target(folder).run_url}#artifacts)" in the_comment(desk)
+
+
+def test_the_page_of_another_attempt_changes_nothing(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    post(desk.bot, folder, POLICY, page=PAGE.format(run=7, artifact=70))
+    before = len(desk.github.writes())
+    post(desk.bot, folder, POLICY, page=PAGE.format(run=7, artifact=71))
+    assert desk.github.writes()[before:] == []
+
+
+def test_an_address_that_is_none_links_nowhere(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY, page="https://evil.test/) <img src=x>")
+    assert "evil" not in the_comment(desk)
+    assert "The page has all of this with plots." in the_comment(desk)
+
+
+def test_the_page_holds_the_claims_too(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = measured(desk, tmp_path, l4("slower"), "- s512_b32_h8_d64_fp16: 10% faster")
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    page, text = tmp_path / "page.html", tmp_path / "comment.md"
+    assert kernelgate(["report", "--from", str(folder), "--html", str(page), "-o", str(text)]) == 0
+    assert "is contradicted" in page.read_text("utf-8")
+    assert "is contradicted" in text.read_text("utf-8")
+    assert desk.github.writes() == []
+
+
+def test_the_verb_posts(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["report", "--from", str(folder), "--post"]) == 0
+    assert the_comment(desk).startswith("### ❌ Slower")
+
+
+def test_without_post_the_comment_is_printed(desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    assert kernelgate(["report", "--from", str(folder)]) == 0
+    assert "### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% " in capsys.readouterr().out
+    assert desk.github.writes() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report"], "--post needs --from"),
+        (["report", "--post"], "--post needs --from"),
+        (["report", "x.json", "--post"], "--post needs --from"),
+        (["report", "x", "--from", "y"], "--post needs --from"),
+        (["report", "--from", "x", "--post", "--html", "y"], "--post writes no file"),
+    ],
+)
+def test_words_that_do_not_fit_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kernelgate(words) == 64
+    assert said in capsys.readouterr().err
+
+
+# Whose fault ---------------------------------------------------------------------------------------------------------
+
+
+def note(**facts: Any) -> dict[str, bytes]:
+    said = {"schema": "kernelgate.failure/1", "fault": "build", "message": "csrc/k.cuh:11: error: no"} | facts
+    return {"failure.json": json.dumps(said).encode()}
+
+
+def test_a_change_that_does_not_compile_is_the_authors(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, {"kernelgate-record-build": note(target="sm_89")}), POLICY)
+    assert the_comment(desk).startswith("### 🔧 Does not compile for `sm_89`: `csrc/k.cuh:11: error: no`")
+    assert the_check(desk)["conclusion"] == "failure"
+    assert [(n["path"], n["start_line"], n["title"]) for n in the_check(desk)["annotations"]] == [
+        ("csrc/k.cuh", 11, "Does not compile")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "first", "conclusion"),
+    [
+        ("output", "🛑 Wrong result: ", "failure"),
+        ("runner", "🛠️ Not your fault: ", "neutral"),
+        ("ours", "🛠️ Not your fault: kernelgate itself failed: ", "neutral"),
+    ],
+)
+def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str, conclusion: str) -> None:
+    folder = measured(desk, tmp_path, {"kernelgate-record-l4": note(fault=fault, message="the GPU is gone")})
+    post(desk.bot, folder, POLICY)
+    assert the_comment(desk).startswith(f"### {first}")
+    assert the_check(desk)["conclusion"] == conclusion
+    assert the_check(desk)["output"]["title"].startswith(first.replace("\ufe0f", "").strip())
+
+
+@pytest.mark.parametrize(
+    ("job", "ended", "steps", "said"),
+    [
+        ("measure (l4) / measure", "failure", [("admit", "success"), ("doctor", "failure")], "Not your fault: the job"),
+        ("build / build", "failure", [("build head", "failure")], "Does not compile"),
+        ("measure (l4) / measure", "failure", [("fuzz", "failure")], "Wrong result"),
+        ("measure (l4) / measure", "timed_out", [("bench", "cancelled")], "ran into its time limit"),
+        ("measure (l4) / measure", "cancelled", [("bench", "cancelled")], "runner went away"),
+        ("measure (l4) / measure", "failure", [("bench", "failure")], "kernelgate itself failed"),
+        ("measure (l4) / measure", "failure", [], "Not your fault"),
+    ],
+)
+def test_without_a_note_the_job_tells(
+    desk: Desk, tmp_path: Path, job: str, ended: str, steps: list[tuple[str, str]], said: str
+) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    run = desk.github.add_run(pull, conclusion="failure")
+    desk.github.add_job(run, job, ended, *steps)
+    fetch(desk.bot, run["id"], tmp_path / "in")
+    post(desk.bot, tmp_path / "in", POLICY)
+    assert said in the_comment(desk).split("\n")[0]
+
+
+def test_a_record_that_was_refused_is_never_a_success(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", pull_request=99)}})
+    post(desk.bot, folder, POLICY)
+    assert the_check(desk)["conclusion"] == "neutral"
+    assert "another pull request" in the_comment(desk)
+
+
+def skipped_run(desk: Desk, tmp_path: Path) -> Path:
+    """A run of the pull request whose plan was to measure nothing, fetched."""
+    run = desk.github.add_run(desk.github.pulls[1], conclusion="success")
+    desk.github.add_job(run, "plan / plan", "success", ("plan", "success"))
+    desk.github.add_job(run, "measure", "skipped")
+    fetch(desk.bot, run["id"], tmp_path / "skipped")
+    return tmp_path / "skipped"
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"labels": ["skip-performance"], "files": FILES}, "the pull request has the label skip-performance"),
+        ({"files": [{"filename": "README.md"}]}, "the pull request touches nothing that is measured"),
+    ],
+)
+def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
+    desk: Desk, tmp_path: Path, facts: dict[str, Any], why: str
+) -> None:
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, **facts)
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert desk.github.comments == {}
+    assert the_check(desk)["conclusion"] == "neutral"
+    assert the_check(desk)["output"]["summary"].startswith(f"### ❔ Not measured: {why}\n")
+
+
+def test_what_was_to_be_measured_and_never_was_gets_no_check(desk: Desk, tmp_path: Path) -> None:
+    """An edited description of a kernel change without a run: a neutral check would let it pass."""
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert desk.github.writes() == []
+    assert "the commit was never measured" in desk.summary
+
+
+def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+    desk.github.pulls[1].head_sha = "f" * 40
+    desk.github.pulls[1].labels.append("skip-performance")
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    assert the_comment(desk).startswith("### ❔ Not measured: the pull request has the label skip-performance")
+    assert desk.github.pulls[1].labels == ["skip-performance"]
+
+
+def test_an_edited_description_is_judged_again(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("equivalent"), "all cases: 20% faster")
+    desk.github.add_job(desk.github.runs[read_target(folder).run_id], "measure (l4) / measure", "success")
+    post(desk.bot, folder, POLICY)
+    assert the_check(desk)["conclusion"] == "failure"
+    desk.github.pulls[1].body = BODY.format(claim="all cases: no change")
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert "claim `all cases: no change` is supported" in the_comment(desk)
+    assert the_check(desk)["conclusion"] == "success"
+
+
+def test_a_run_that_waits_for_an_approval_is_no_reason_to_let_anything_pass(desk: Desk, tmp_path: Path) -> None:
+    """GitHub ends the run of a fork at once, as action_required, until a maintainer approves it."""
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="fork/kernels", files=FILES)
+    waiting = desk.github.add_run(pull, conclusion="action_required")
+    fetch(desk.bot, waiting["id"], tmp_path / "in")
+    assert post(desk.bot, tmp_path / "in", POLICY) == 0
+    assert desk.github.writes() == []
+    assert desk.github.checks == {}
+
+
+@pytest.mark.parametrize("ended", ["startup_failure", "success", "cancelled"])
+def test_a_run_that_decided_nothing_is_our_fault(desk: Desk, tmp_path: Path, ended: str) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), conclusion=ended)
+    fetch(desk.bot, run["id"], tmp_path / "in")
+    post(desk.bot, tmp_path / "in", POLICY)
+    assert the_comment(desk).startswith("### 🛠️ Not your fault: kernelgate itself failed: the run ended")
+
+
+def test_nothing_is_posted_while_the_commit_is_being_measured(
+    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, files=FILES), status="in_progress", conclusion=None)
+    assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
+    assert "under way" in capsys.readouterr().out
+    assert desk.github.writes() == []
+
+
+# A failure stands ----------------------------------------------------------------------------------------------------
+
+
+def measured_run(desk: Desk, tmp_path: Path, example: str, **pull: Any) -> None:
+    """A run that measured, with its jobs, posted."""
+    opened = desk.github.pulls.get(1) or desk.github.open_pull(
+        head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, **{"body": BODY.format(claim="none")} | pull
+    )
+    run = desk.github.add_run(opened)
+    desk.github.add_job(run, "measure (l4) / measure", "success")
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named(example)})
+    fetch(desk.bot, run["id"], tmp_path / f"run{run['id']}")
+    post(desk.bot, tmp_path / f"run{run['id']}", POLICY)
+
+
+def ended(desk: Desk, tmp_path: Path, conclusion: str, job: str = "measure (l4) / measure") -> Path:
+    """One more run of the same commit, fetched, whose measurement ended so."""
+    run = desk.github.add_run(desk.github.pulls[1], conclusion=conclusion)
+    desk.github.add_job(run, "plan / plan", "success")
+    desk.github.add_job(run, job, conclusion)
+    fetch(desk.bot, run["id"], tmp_path / "ended")
+    return tmp_path / "ended"
+
+
+def still_blocks(desk: Desk) -> bool:
+    """Whether a required check, which goes by the latest run of its name, still fails, and the label says why."""
+    latest = desk.github.checks[max(desk.github.checks)]
+    return latest["conclusion"] == "failure" and desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_a_run_that_a_newer_one_cancelled_says_nothing(desk: Desk, tmp_path: Path) -> None:
+    """Closing and opening a pull request again cancels what is under way."""
+    desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    cancelled = desk.github.add_run(desk.github.pulls[1], conclusion="cancelled")
+    desk.github.add_job(cancelled, "measure (l4) / measure", "cancelled")
+    desk.github.add_run(desk.github.pulls[1], status="waiting", conclusion=None)
+    fetch(desk.bot, cancelled["id"], tmp_path / "in")
+    assert post(desk.bot, tmp_path / "in", POLICY) == 0
+    assert desk.github.writes() == []
+
+
+@pytest.mark.parametrize("conclusion", ["cancelled", "failure", "timed_out"])
+def test_a_run_without_a_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path, conclusion: str) -> None:
+    measured_run(desk, tmp_path, "slower")
+    post(desk.bot, ended(desk, tmp_path, conclusion), POLICY)
+    assert still_blocks(desk)
+    assert the_comment(desk).startswith("### 🛠️ Not your fault")
+
+
+def test_an_uncertain_verdict_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
+    measured_run(desk, tmp_path, "slower")
+    measured_run(desk, tmp_path, "cannot_tell_throttled")
+    assert still_blocks(desk)
+
+
+def test_a_certain_verdict_takes_a_failure_back(desk: Desk, tmp_path: Path) -> None:
+    measured_run(desk, tmp_path, "slower")
+    measured_run(desk, tmp_path, "faster")
+    assert desk.github.checks[max(desk.github.checks)]["conclusion"] == "success"
+    assert desk.github.pulls[1].labels == ["performance: improved"]
+
+
+def test_another_base_takes_no_failure_back(desk: Desk, tmp_path: Path) -> None:
+    """The record no longer fits, and the new base asks for no measurement."""
+    measured_run(desk, tmp_path, "slower")
+    desk.github.pulls[1].base_sha = "d" * 40
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    assert still_blocks(desk)
+
+
+def test_a_description_put_right_takes_its_own_failure_back(desk: Desk, tmp_path: Path) -> None:
+    measured_run(desk, tmp_path, "cannot_tell_throttled", body="thanks")
+    assert the_check(desk)["conclusion"] == "failure"
+    desk.github.pulls[1].body = BODY.format(claim="none")
+    post(desk.bot, skipped_run(desk, tmp_path), POLICY)
+    assert the_check(desk)["conclusion"] == "neutral"
+
+
+def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: Path) -> None:
+    """Measured against an old and slow release it is faster; that must not count for the default branch."""
+    post(desk.bot, measured(desk, tmp_path, l4("faster"), base_ref="release"), POLICY)
+    assert the_check(desk)["conclusion"] == "success"
+    second = desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40, files=FILES)
+    run = desk.github.add_run(second)
+    fetch(desk.bot, run["id"], tmp_path / "second")
+    assert post(desk.bot, tmp_path / "second", POLICY) == 0
+    latest = desk.github.checks[max(desk.github.checks)]
+    assert (latest["conclusion"], latest["output"]["title"]) == ("failure", "Several pull requests have this commit")
+    assert "pull requests 2, 1 have the same head" in latest["output"]["summary"].replace("`", "")
+
+
+# Left out, missing permissions, bad days -----------------------------------------------------------------------------
+
+
+def test_an_outdated_result_touches_nothing(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    desk.github.pulls[1].head_sha = "f" * 40
+    assert post(desk.bot, folder, POLICY) == 0
+    assert desk.github.writes() == []
+    assert "the head is" in desk.summary
+
+
+def test_a_closed_pull_request_is_left_alone(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    desk.github.pulls[1].state = "closed"
+    assert post(desk.bot, folder, POLICY) == 0
+    assert desk.github.writes() == []
+
+
+def test_without_a_pull_request_the_summary_has_it(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    run = desk.github.add_run(desk.github.pulls[1], head_branch="gone")
+    fetch(desk.bot, run["id"], folder)
+    assert post(desk.bot, folder, POLICY) == 0
+    assert "nothing posted" in desk.summary
+    assert "Slower" in desk.summary
+
+
+def test_missing_permissions_leave_the_summary_and_say_so(
+    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    desk.github.permissions = {"actions": "read", "contents": "read", "pull-requests": "read", "checks": "write"}
+    assert post(desk.bot, folder, POLICY) == 0
+    assert desk.github.comments == {}
+    assert the_check(desk)["conclusion"] == "failure"
+    assert desk.summary.startswith("### ❌ Slower")
+    assert "the comment is missing: " in desk.summary
+    assert "a token needs pull-requests: write" in desk.summary
+    printed = capsys.readouterr().out
+    assert "::warning title=kernelgate::comment: GitHub refused" in printed
+    assert desk.github.token not in printed
+
+
+def test_one_thing_that_fails_does_not_keep_the_others(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    desk.github.fault("POST", "/issues/1/comments", status=502, times=100)
+    assert post(desk.bot, folder, POLICY) == 3
+    assert the_check(desk)["conclusion"] == "failure"
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(named("slower"))
+    content["notes"] = [f"Remark {number} of the producer, {'at length ' * 40}" for number in range(1000)]
+    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}})
+    assert post(desk.bot, folder, POLICY) == 0
+    assert len(the_comment(desk)) <= 65_536
+    assert the_comment(desk).startswith("### ❌ Slower: ")
+    assert "Left out here for length" in the_comment(desk)
+
+
+# Claims and description ----------------------------------------------------------------------------------------------
+
+
+def test_claims_stand_beside_the_measurement(desk: Desk, tmp_path: Path) -> None:
+    claim = "- s512_b32_h8_d64_fp16: 10% faster\n- S=448: no change\n- S=9: 3% faster"
+    post(desk.bot, measured(desk, tmp_path, l4("slower"), claim), POLICY)
+    body = the_comment(desk)
+    assert "⚠️ claim `s512_b32_h8_d64_fp16: 10% faster` is contradicted: `s512_b32_h8_d64_fp16` +4.90% " in body
+    assert "✅ claim `S=448: no change` is supported: " in body
+    assert "❔ claim `S=9: 3% faster` was not measured: no measured case fits it" in body
+
+
+@pytest.mark.parametrize(("blocks", "conclusion"), [(True, "failure"), (False, "success")])
+def test_policy_decides_whether_a_contradicted_claim_blocks(
+    desk: Desk, tmp_path: Path, blocks: bool, conclusion: str
+) -> None:
+    policy = Policy.model_validate({"template": {"block_contradicted_claim": blocks}})
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), "all cases: 20% faster"), policy)
+    assert "is contradicted" in the_comment(desk)
+    assert the_check(desk)["conclusion"] == conclusion
+
+
+def test_an_empty_hypothesis_blocks_a_kernel_change(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body="thanks"), POLICY)
+    assert "⚠️ this blocks: in the description `## Intent and hypothesis` is missing; say what" in the_comment(desk)
+    assert the_check(desk)["conclusion"] == "failure"
+
+
+@pytest.mark.parametrize(
+    "pull",
+    [
+        {"files": [{"filename": "old/k.cuh", "previous_filename": "csrc/k.cuh"}]},
+        {"files": [{"filename": "a"}], "changed_files": 4000},
+    ],
+)
+def test_a_kernel_change_that_is_not_listed_as_one_is_asked_for_its_reason(
+    desk: Desk, tmp_path: Path, pull: dict[str, Any]
+) -> None:
+    folder = measured(desk, tmp_path, l4("equivalent"), body="thanks", **pull)
+    said = prepare(desk.bot, folder, POLICY).now
+    assert said is not None
+    assert said.change.description.blocks
+    assert said.change.skipped is None
+
+
+@pytest.mark.parametrize(
+    "pull", [{"author_type": "Bot", "author": "renovate[bot]"}, {"files": [{"filename": "bench/timing/timer.py"}]}]
+)
+def test_bots_and_other_changes_are_not_bothered(desk: Desk, tmp_path: Path, pull: dict[str, Any]) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body=None, **pull), POLICY)
+    assert "description" not in the_comment(desk)
+    assert the_check(desk)["conclusion"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("file", "said"), [("bench/timing/timer.py", True), ("ci/github/say.py", True), ("docs/a.md", False)]
+)
+def test_a_change_to_kernelgate_itself_is_remarked(desk: Desk, tmp_path: Path, file: str, said: bool) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent"), files=[*FILES, {"filename": file}]), POLICY)
+    assert ("takes effect after the merge" in the_comment(desk)) == said
+    assert the_check(desk)["conclusion"] == "success"
+
+
+# Several GPUs --------------------------------------------------------------------------------------------------------
+
+
+def test_one_comment_with_a_column_for_each_gpu(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("equivalent") | {"kernelgate-record-h100": {"run.json": named("slower")}})
+    post(desk.bot, folder, POLICY)
+    body = the_comment(desk)
+    assert body.startswith("### ❌ `h100`: Slower: S=512 B=32 H=8 fp16 by 4.90% ")
+    assert "| case | h100 | l4 |" in body
+    assert "| S=512 B=32 H=8 fp16 | ❌ **+4.90%** " in body
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_a_gpu_without_a_record_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
+    lost = {"kernelgate-record-h100": note(fault="runner", message="the GPU is gone")}
+    post(desk.bot, measured(desk, tmp_path, l4("equivalent") | lost), POLICY)
+    assert the_comment(desk).startswith("### 🛠️ `h100`: Not your fault")
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], job: str, *steps: tuple[str, str]) -> str:
+    """Posts a run that left these records and in which this job failed; the comment."""
+    run = desk.github.add_run(
+        desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY), conclusion="failure"
+    )
+    desk.github.add_job(run, job, "failure", *steps)
+    for name, content in records.items():
+        desk.github.add_artifact(run, name, content)
+    fetch(desk.bot, run["id"], tmp_path / "in")
+    post(desk.bot, tmp_path / "in", POLICY)
+    return the_comment(desk)
+
+
+@pytest.mark.parametrize("callers", ["", "performance / "])
+def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path, callers: str) -> None:
+    """A kernel that takes the runner down on one GPU must not pass for its sake on the other."""
+    said = stopped(desk, tmp_path, l4("faster"), f"{callers}measure (h100) / measure", ("bench", "failure"))
+    assert said.startswith("### 🛠️ `h100`: Not your fault")
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+@pytest.mark.parametrize("example", ["faster", "equivalent"])
+def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path: Path, example: str) -> None:
+    """What came after may be what is slower."""
+    said = stopped(desk, tmp_path, l4(example), "measure (l4) / measure", ("bench", "failure"))
+    assert "⚠️ not everything was measured: the job `measure (l4) / measure` stopped at bench" in said
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+def test_a_record_that_was_cut_short_is_slower_all_the_same(desk: Desk, tmp_path: Path) -> None:
+    stopped(desk, tmp_path, l4("slower"), "measure (l4) / measure", ("bench", "failure"))
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("failure", ["performance: regressed"])
+
+
+def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
+    nan = {"kernelgate-record-h100": {"run.json": b'{"schema": NaN}'}}
+    post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
+    assert "NaN is no number" in the_comment(desk)
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+# Attacks -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_to_the_workflows_is_not_judged(desk: Desk, tmp_path: Path) -> None:
+    files = [*FILES, {"filename": ".github/workflows/performance.yml"}]
+    post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
+    assert the_comment(desk).startswith("### ❔ Not judged: this pull request changes the workflows that measure it")
+    assert "`/kernelgate bench`" in the_comment(desk)
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("action_required", [])
+
+
+def test_a_change_to_the_workflows_alone_waits_for_nobody(desk: Desk, tmp_path: Path) -> None:
+    """Such as one that offers a newer action."""
+    files = [{"filename": ".github/workflows/performance.yml"}]
+    post(desk.bot, measured(desk, tmp_path, l4("faster"), files=files), POLICY)
+    assert desk.github.comments == {}
+    assert the_check(desk)["conclusion"] == "neutral"
+
+
+EVIL = (
+    "@octocat <img src=x onerror=alert(1)> [x](https://evil.test) ![p](https://evil.test/p.png) #1 "
+    "<!-- kernelgate --> --> </details> | a | b | ``` <!-- kernelgate-state topic=verdict head="
+    + "e" * 40
+    + " run=999999 attempt=1 -->"
+)
+
+
+def test_text_of_a_stranger_is_inert_wherever_it_comes_from(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(named("slower"))
+    content["notes"] = [EVIL, "\n### forged\n" + EVIL]
+    content["environment"]["host"] = EVIL
+    content["environment"]["device"]["name"] = EVIL
+    folder = measured(
+        desk,
+        tmp_path,
+        {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}},
+        claim=f"- S=512 10% faster {EVIL}",
+        head_ref=EVIL.replace(" ", "-"),
+        title=EVIL,
+    )
+    post(desk.bot, folder, POLICY)
+    body = the_comment(desk)
+    assert stated(body, "verdict") is not None
+    assert stated(body, "verdict").run_id != 999999  # type: ignore[union-attr]
+    assert inert(body)
+    assert inert(desk.summary.split("nothing posted")[0])
+    post(desk.bot, folder, POLICY)
+    assert len(desk.github.comments) == 1
+
+
+def test_compiler_output_is_inert(desk: Desk, tmp_path: Path) -> None:
+    members = note(message=f"csrc/k.cuh:11: error: {EVIL}", log=[EVIL, "```", "~~~", "</details>"])
+    post(desk.bot, measured(desk, tmp_path, {"kernelgate-record-build": members}), POLICY)
+    assert inert(the_comment(desk))
+
+
+def test_a_job_name_of_a_fork_is_inert(desk: Desk, tmp_path: Path) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    run = desk.github.add_run(pull, conclusion="failure")
+    desk.github.add_job(run, EVIL, "failure", (EVIL, "failure"))
+    fetch(desk.bot, run["id"], tmp_path / "in")
+    post(desk.bot, tmp_path / "in", POLICY)
+    assert inert(the_comment(desk))
+
+
+def inert(markdown: str) -> bool:
+    """Whether nothing of EVIL is left outside code, where Markdown would give it power."""
+    from markdown_it import MarkdownIt
+
+    markdown = markdown.replace("](https://github.com/octo-org/kernels/actions/runs/", "](ours:")
+    parser = MarkdownIt("commonmark").enable("table")
+    texts: list[str] = []
+    for token in parser.parse(markdown):
+        for inner in token.children or [token]:
+            assert inner.type != "image", inner
+            assert inner.type != "link_open" or str(inner.attrs["href"]).startswith("ours:"), inner
+            if inner.type in ("html_block", "html_inline"):
+                assert "evil" not in inner.content
+                assert "onerror" not in inner.content
+            elif inner.type == "text":
+                texts.append(inner.content)
+    said = "\n".join(texts)
+    return not any(sign in said for sign in ("@octocat", "https://", "#1", "<img", "<!--", "e" * 40))
+
+
+def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("equivalent"))
+    target = read_target(folder)
+    said = say(folder, target, POLICY, None)
+    assert line_notes(said, [("csrc/k.cuh", PATCH)], ("csrc/",)) == ()
+
+
+# What a run was for --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "first"),
+    [
+        ("fuzz", {"cases": [], "profile": []}, "### ✅ correct: 38 of 38 fuzz cases"),
+        ("profile", {"cases": []}, "### ✅ Profiled: `one` on the L4"),
+    ],
+)
+def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
+    desk: Desk, tmp_path: Path, task: Any, content: dict[str, Any], first: str
+) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
+    verdict, check = the_comment(desk), the_check(desk).copy()
+    record_ = json.loads(named("profile_and_resources")) | {"fuzz": json.loads(named("slower"))["fuzz"]} | content
+    record_["profile"] = [one | {"case": "one"} for one in record_["profile"]]
+    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(record_).encode()}})
+    assert post(desk.bot, folder, POLICY, task) == 0
+    kept, new = desk.github.bodies(1)
+    assert kept == verdict
+    assert new.startswith(first)
+    assert the_check(desk) == check
+    assert desk.github.pulls[1].labels == ["performance: regressed"]
+
+
+def test_a_profile_says_what_limits_the_kernel_and_what_to_try(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(record.to_json(record.read(DUELS / "slower_5pct.json"))) | {"cases": [], "fuzz": None}
+    content["subject"] |= {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "run_id": None, "run_attempt": None}
+    content["build"] = []
+    profiled = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+    post(desk.bot, measured(desk, tmp_path, profiled), POLICY, "profile")
+    for shown in (the_comment(desk), desk.summary):
+        assert "`s512_b32_h8_d64_fp16`: latency bound by low occupancy (likely: " in shown
+        assert "**Try:** cut registers from 242 a thread" in shown
+        assert "kernelgate profile --base 9f8e7d6c5b4a --case s512_b32_h8_d64_fp16" in shown
+    assert "kernelgate bench" not in the_comment(desk)
+
+
+def test_what_was_measured_alone_is_compared_with_nothing(desk: Desk, tmp_path: Path) -> None:
+    content = json.loads(named("slower", base_sha=None)) | {"cases": []}
+    fuzzed = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+    post(desk.bot, measured(desk, tmp_path, fuzzed), POLICY, "fuzz")
+    assert f"Of `{HEAD_SHA[:7]}` alone." in the_comment(desk)
+
+
+def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk, tmp_path: Path) -> None:
+    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
+    desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named("slower")})
+    fetch(desk.bot, run["id"], tmp_path / "in", Requested(HEAD_SHA, BASE_SHA))
+    assert post(desk.bot, tmp_path / "in", POLICY, "profile") == 0
+    assert "Slower: S=512" in desk.summary
+    assert "nothing posted" not in desk.summary
+    assert desk.github.writes() == []

@@ -1,0 +1,216 @@
+"""`kernelgate compare`: files in, a verdict a file out, and one exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.cli import run
+from tests.ci.duels import DATA, duel, heads, noise
+
+ROOT = Path(__file__).parents[3]
+L4_CASE = "s512_b32_h8_d64_fp16"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a record of each kind, and a broken one; the tests run in it, without a policy file."""
+    rng = np.random.default_rng(1)
+    made = {
+        "same": duel(*noise(rng)),
+        "slower": duel(*noise(rng, 0.05)),
+        "slight": duel(*noise(rng, 0.02)),
+        "faster": duel(*noise(rng, -0.2)),
+        "short": duel(*noise(rng, rounds=3)),
+    }
+    for name, content in made.items():
+        record.write(content, tmp_path / f"{name}.json")
+    (tmp_path / "broken.json").write_text('{"schema": "kernelgate.run/1", "cases": [', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (("faster",), 0),
+        (("slower",), 1),
+        (("same",), 2),
+        (("slight",), 2),
+        (("short",), 3),
+        (("broken",), 3),
+        (("missing",), 3),
+        (("faster", "same"), 2),
+        (("faster", "same", "broken"), 3),
+        (("broken", "slower", "same", "faster"), 1),
+    ],
+)
+def test_the_exit_code_is_the_worst_of_all_records(files: Path, names: tuple[str, ...], code: int) -> None:
+    assert run(["compare", *(str(files / f"{name}.json") for name in names)]) == code
+
+
+def test_json_is_one_object_a_line_with_everything_in_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    del files
+    names = ["slower.json", "broken.json", "same.json"]
+    assert run(["compare", "--json", *names]) == 1
+    slower, broken, same = lines(capsys.readouterr().out)
+    assert [one["record"] for one in (slower, broken, same)] == names
+    assert (slower["verdict"], same["verdict"]) == ("regressed", "equivalent")
+    (case,) = slower["cases"]
+    assert (case["id"], case["verdict"], case["direction"]) == ("one", "regressed", "slower")
+    low, high = case["interval_pct"]
+    assert low < case["change_pct"] < high
+    assert case["change_pct"] == pytest.approx(5, abs=0.2)
+    assert 0 <= case["p"] < 0.001
+    assert 0.9 < case["cliffs_delta"] <= 1
+    assert 0 < case["minimum_detectable_pct"] < 1
+    assert (broken["verdict"], broken["cases"]) == ("inconclusive", [])
+    assert broken["reason"].startswith("cannot be judged: broken.json is not a kernelgate.run/1 record")
+
+
+def test_people_read_the_sentence_and_what_was_noticed(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    del files
+    run(["compare", "slower.json", "short.json"])
+    assert capsys.readouterr().out == (
+        "slower.json: regressed\n"
+        "  5.1% slower, between 4.9% and 5.2%; a change of 0.5% would have been seen\n"
+        "short.json: inconclusive\n"
+        "  cannot be judged: too few samples: "
+        "one has launches of base and head with at least 20 rounds: 0; it takes 2\n"
+    )
+
+
+def test_people_read_the_worst_case_first(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same, slower = (record.read(files / f"{name}.json").cases[0] for name in ("same", "slower"))
+    both = (same.model_copy(update={"id": "first"}), slower.model_copy(update={"id": "second"}))
+    record.write(RunRecord(cases=both), files / "both.json")
+    run(["compare", "both.json"])
+    head, reason, worst, best = capsys.readouterr().out.splitlines()
+    assert head == "both.json: regressed"
+    assert reason.startswith("  second: 5.1% slower")
+    assert worst.startswith("  ✗ second: 5.1% slower")
+    assert best.startswith("  ✓ first: no change: within ±1%")
+
+
+def test_what_a_record_holds_cannot_act_on_a_terminal(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "one\n::error::x\x1b[31m\u009b31m\u202e"
+    cases = [record.read(files / f"{name}.json").cases[0] for name in ("same", "slower")]
+    both = tuple(case.model_copy(update={"id": f"{hostile}{index}"}) for index, case in enumerate(cases))
+    record.write(RunRecord(cases=both), files / "hostile.json")
+    run(["compare", "hostile.json"])
+    run(["compare", "--json", "hostile.json"])
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 5
+    assert all(character.isprintable() for line in printed.splitlines() for character in line)
+
+
+def test_a_profile_and_a_policy_of_ones_own(files: Path) -> None:
+    slight = str(files / "slight.json")
+    assert run(["compare", slight, "--profile", "strict"]) == 1
+    (files / "mine.toml").write_text("[gates]\nregression_pct = 1.5\n", encoding="utf-8")
+    assert run(["compare", slight, "--policy", "mine.toml"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 64, "Missing argument"),
+        (["same.json", "--profile", "lax"], 64, "no profile 'lax'"),
+        (["same.json", "--nonsense"], 64, "No such option"),
+        (["same.json", "--policy", "missing.toml"], 3, "missing.toml: the policy cannot be read"),
+        (["same.json", "--baseline", "missing.json"], 3, "missing.json: cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(
+    files: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    del files
+    assert run(["compare", *words]) == code
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_a_baseline_takes_the_place_of_the_base(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(2)
+    base, head = noise(rng, 0.08, spread=0.002)
+    record.write(heads(base), files / "stored.json")
+    record.write(duel(head, head), files / "run.json")
+    assert run(["compare", "run.json", "--baseline", "stored.json", "--json"]) == 1
+    (found,) = lines(capsys.readouterr().out)
+    assert found["against"] == "stored.json"
+    assert found["cases"][0]["change_pct"] == pytest.approx(8, abs=0.2)
+
+
+# ---- the L4 reference ------------------------------------------------------------------------------------------------
+
+
+def test_the_l4_reference_is_what_its_samples_give(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+    (tmp_path / "tests" / "data").mkdir(parents=True)
+    shutil.copy(DATA / "l4_sdpa_latencies.json", tmp_path / "tests" / "data")
+    (tmp_path / ".ci").mkdir()
+    subprocess.run([sys.executable, "-m", "benchmarks.l4_baseline"], cwd=tmp_path, check=True)
+    made = (tmp_path / ".ci" / "baseline_s512.json").read_text(encoding="utf-8")
+    assert made == (ROOT / ".ci" / "baseline_s512.json").read_text(encoding="utf-8")
+    stored = record.from_json(made)
+    assert stored.summary is not None
+    summary = stored.summary.cases[L4_CASE]
+    assert (summary.median_us, summary.interval_us) == (321.0, (319.5, 337.9))
+    assert "Public measurement data" in stored.summary.source
+
+
+@pytest.mark.parametrize(
+    ("device", "factor", "code", "said"),
+    [
+        ("NVIDIA H200", 1.0, 3, "measured on NVIDIA L4, this record on NVIDIA H200"),
+        ("NVIDIA L4", 1.0, 2, "the baseline drifted by +7.7% within launch 1"),
+        ("NVIDIA L4", 1.4, 1, "slower"),
+        ("NVIDIA L4", 0.6, 0, "faster"),
+    ],
+)
+def test_the_l4_reference_judges_an_l4_and_refuses_others(
+    files: Path, capsys: pytest.CaptureFixture[str], device: str, factor: float, code: int, said: str
+) -> None:
+    rng = np.random.default_rng(3)
+    steady = np.array(record.read(ROOT / ".ci" / "baseline_s512.json").cases[0].launches[0].samples_us["head"][2:60])
+    run_ = heads([factor * rng.choice(steady, 100) for _ in range(5)], L4_CASE, device)
+    record.write(run_, files / "run.json")
+    assert run(["compare", "run.json", "--baseline", str(ROOT / ".ci" / "baseline_s512.json")]) == code
+    assert said in capsys.readouterr().out
+
+
+# ---- size ------------------------------------------------------------------------------------------------------------
+
+
+def test_judging_holds_no_more_than_a_few_copies_of_the_record(tmp_path: Path) -> None:
+    """27 cases × 5 launches × 100 rounds, in a fresh process: the peak stays far below the 500 MB that are allowed."""
+    rng = np.random.default_rng(4)
+    cases = [duel(*noise(rng)).cases[0].model_copy(update={"id": f"case {i}"}) for i in range(27)]
+    record.write(RunRecord(cases=tuple(cases)), tmp_path / "run.json")
+    code = (
+        # Not ru_maxrss: a child's begins with what its parent held when it was started.
+        "import re, sys; from pathlib import Path; from kernelgate.ci.cli import run; run(['compare', sys.argv[1]]); "
+        "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1], file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "run.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "of 27 cases" in done.stdout
+    assert int(done.stderr) < 200_000

@@ -1,0 +1,312 @@
+"""The statistics against textbooks, scipy, brute force and simulation. Seeds are fixed: what fails has changed."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats as textbook
+
+from kernelgate.ci.judge import stats
+from tests.ci.duels import DATA, draw, traces
+
+Array = NDArray[np.float64]
+
+POINTS = st.lists(st.integers(0, 12).map(float), min_size=1, max_size=30).map(np.array)
+"""Small whole numbers: ties are the rule."""
+
+
+def l4_samples(**wanted: int) -> Array:
+    stored = json.loads((DATA / "l4_sdpa_latencies.json").read_text(encoding="utf-8"))
+    (found,) = [c for c in stored["configurations"] if all(c[key] == value for key, value in wanted.items())]
+    return 1e3 * np.array(found["latency_ms"])
+
+
+def autoregressive(rng: np.random.Generator, correlation: float, rounds: int) -> Array:
+    """Standard normal values, each alike to the one before."""
+    steps = rng.normal(0, math.sqrt(1 - correlation**2), rounds)
+    values = [rng.normal()]
+    for step in steps[1:]:
+        values.append(correlation * values[-1] + step)
+    return np.array(values)
+
+
+# ---- textbook measures -----------------------------------------------------------------------------------------------
+
+
+@given(POINTS, POINTS)
+def test_cliffs_delta_is_what_counting_all_pairs_gives(base: Array, head: Array) -> None:
+    pairs = np.sign(head[:, None] - base[None, :])
+    assert stats.cliffs_delta(base, head) == pytest.approx(float(pairs.mean()))
+
+
+@given(POINTS, POINTS)
+def test_mann_whitney_is_scipys(base: Array, head: Array) -> None:
+    if np.ptp(np.concatenate((base, head))) == 0:
+        assert stats.mann_whitney_p(base, head) == 1.0
+        return
+    expected = textbook.mannwhitneyu(base, head, method="asymptotic").pvalue
+    assert stats.mann_whitney_p(base, head) == pytest.approx(expected)
+
+
+def test_holm_on_a_worked_example() -> None:
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert stats.holm([]) == []
+    assert stats.holm([0.6, 0.7]) == [1.0, 1.0]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -> None:
+    for raw, adjusted in zip(p_values, stats.holm(p_values), strict=True):
+        assert raw <= adjusted <= min(1.0, len(p_values) * raw) or adjusted == max(stats.holm(p_values))
+
+
+def test_launches_without_a_prior_are_a_t_test() -> None:
+    changes = np.array([0.3, -0.1, 0.4, 0.2, 0.5])
+    pooled = stats.pool(changes, np.full(5, 0.01), 1e-9, prior_df=0)
+    expected = textbook.ttest_1samp(changes, 0)
+    assert pooled.p() == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval(0.95)
+    assert pooled.change - pooled.half_width(0.05) == pytest.approx(interval.low)
+
+
+def test_a_prior_of_many_launches_is_a_normal_test() -> None:
+    pooled = stats.pool(np.array([0.3, 0.1]), np.array([0.02, 0.02]), 0.1, prior_df=10_000_000)
+    error = math.sqrt((0.02 + 0.1**2) / 2)
+    assert pooled.error == pytest.approx(error, rel=1e-4)
+    assert pooled.p() == pytest.approx(2 * textbook.norm.sf(0.2 / error), rel=1e-3)
+
+
+def test_a_bias_is_taken_off_before_anything_is_claimed() -> None:
+    plain = stats.Pooled(change=0.5, error=0.1, df=20)
+    biased = stats.Pooled(change=0.5, error=0.1, df=20, bias=0.4)
+    assert stats.Pooled(change=0.3, error=0.1, df=20, bias=0.4).p() == 1.0
+    assert biased.p() == pytest.approx(stats.Pooled(change=0.1, error=0.1, df=20).p())
+    assert biased.half_width(0.05) == pytest.approx(plain.half_width(0.05) + 0.4)
+    assert biased.detectable(0.05, 0.9) == pytest.approx(plain.detectable(0.05, 0.9) + 0.4)
+
+
+def test_a_detectable_change_is_detected_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(11)
+    prior, rounds_error, launches, alpha = 0.05, 0.1, 5, 0.01
+    spread = math.hypot(prior, rounds_error)
+    true = stats.Pooled(0.0, spread / math.sqrt(launches), df=10 + launches - 1).detectable(alpha, 0.95)
+    runs = rng.normal(true, spread, (2000, launches))
+    seen = [stats.pool(run, np.full(launches, rounds_error**2), prior, 10).p() <= alpha for run in runs]
+    assert np.mean(seen) == pytest.approx(0.95, abs=0.02)
+
+
+# ---- looks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.25, 0.5])
+def test_the_levels_of_all_looks_add_up_to_alpha(shape: float) -> None:
+    spent = [stats.look_alpha(0.001, launches, 2, 5, shape) for launches in range(2, 6)]
+    assert sum(spent) == pytest.approx(0.001)
+    assert spent == sorted(spent)
+    assert stats.look_alpha(0.001, 20, 2, 5, shape) == spent[-1]
+    assert stats.look_alpha(0.001, 5, 5, 5, shape) == pytest.approx(0.001)
+
+
+def test_looking_after_each_launch_claims_no_more_often_than_alpha() -> None:
+    rng = np.random.default_rng(5)
+    alpha, launches = 0.05, 5
+    sums = np.cumsum(rng.normal(size=(40_000, launches)), axis=1)
+    z = np.abs(sums) / np.sqrt(np.arange(1, launches + 1))
+    bounds = [textbook.norm.isf(stats.look_alpha(alpha, n, 2, launches, 0.4) / 2) for n in range(2, launches + 1)]
+    claimed = (z[:, 1:] >= np.array(bounds)).any(axis=1).mean()
+    assert 0.5 * alpha < claimed <= alpha
+
+
+# ---- location, noise and clock ---------------------------------------------------------------------------------------
+
+
+def test_outliers_hardly_move_a_location() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(0, 1, 200)
+    spoilt = values.copy()
+    spoilt[rng.choice(200, 2, replace=False)] = 1000.0
+    (clean,), (dirty,) = stats.levels([values], 0.0), stats.levels([spoilt], 0.0)
+    assert abs(dirty.value - clean.value) < 0.05
+    assert dirty.variance < 1.2 * clean.variance
+
+
+@pytest.mark.parametrize("shape", ["normal", "laplace", "lognormal"])
+def test_a_locations_variance_is_what_repetition_shows(shape: str) -> None:
+    rng = np.random.default_rng(2)
+    make = {
+        "normal": lambda: rng.normal(0, 1, 100),
+        "laplace": lambda: rng.laplace(0, 1, 100),
+        "lognormal": lambda: rng.lognormal(0, 0.5, 100),
+    }[shape]
+    found = [stats.levels([make()], 0.0)[0] for _ in range(1500)]
+    assert math.sqrt(np.mean([one.variance for one in found])) == pytest.approx(
+        np.std([one.value for one in found]), rel=0.1
+    )
+
+
+def test_rounds_that_are_alike_count_for_less() -> None:
+    rng = np.random.default_rng(3)
+    independent = [stats.autocorrelation_inflation([rng.normal(size=100) for _ in range(5)]) for _ in range(200)]
+    assert min(independent) == 1.0
+    assert np.mean(independent) < 1.05
+    alike = [stats.autocorrelation_inflation([autoregressive(rng, 0.6, 100) for _ in range(5)]) for _ in range(200)]
+    assert np.mean(alike) == pytest.approx((1 + 0.6) / (1 - 0.6), rel=0.2)
+    (one,) = stats.levels([autoregressive(rng, 0.9, 100)], 0.0)
+    assert one.rounds < 30
+
+
+def test_the_clocks_step_is_found_under_jitter_modes_and_outliers() -> None:
+    rng = np.random.default_rng(4)
+    assert stats.clock_step(l4_samples(batch=32, heads=8, seq=512)) == pytest.approx(1.024, rel=0.05)
+    assert stats.clock_step(traces("quiet_copy_inter")[0, 0]) == pytest.approx(0.032, rel=0.05)
+    ticks = np.round(rng.normal(70, 3, 300))
+    assert stats.clock_step(ticks) == 1.0
+    assert stats.clock_step(np.concatenate((ticks, ticks + 40))) == 1.0
+    assert stats.clock_step(np.concatenate((ticks, [5000.0, 9000.0]))) == 1.0
+    assert stats.clock_step(np.array([148.0] * 95 + [149.0, 2000.0])) == 1.0
+    assert stats.clock_step(rng.normal(70, 3, 300)) < 0.05
+    assert stats.clock_step(np.full(50, 7.0)) == 0.0
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.2, 0.3, 0.5, 1.0])
+def test_rounding_never_errs_by_more_than_its_bound(spread: float) -> None:
+    """Over all positions between two ticks: the error of the mean of rounded values, against the bound they show."""
+    quantiles = textbook.norm.ppf((np.arange(2000) + 0.5) / 2000)
+    for position in np.linspace(0, 1, 21):
+        exact = position + spread * quantiles
+        rounded = np.round(exact)
+        error = abs(float(rounded.mean() - exact.mean()))
+        assert error <= stats.rounding_bias(rounded, 1.0) + 0.03
+    assert stats.rounding_bias(np.full(10, 3.0), 0.0) == 0.0
+
+
+def test_fine_steps_cost_nothing() -> None:
+    samples = traces("quiet_copy_inter")[0, 0]
+    assert stats.rounding_bias(samples, stats.clock_step(samples)) < 1e-6
+
+
+# ---- the change within launches --------------------------------------------------------------------------------------
+
+
+def two_peaks(rng: np.random.Generator, share: float, rounds: int = 100) -> Array:
+    """Log times of a bandwidth-bound kernel: 0.5% wide peaks, 2% apart."""
+    return rng.normal(0, 0.005, rounds) + np.where(rng.random(rounds) < share, 0.02, 0.0)
+
+
+def test_aligning_the_shapes_needs_far_fewer_rounds() -> None:
+    rng = np.random.default_rng(6)
+    plain, aligned = [], []
+    for _ in range(150):
+        base, head = ([two_peaks(rng, 0.6) for _ in range(5)] for _ in range(2))
+        aligned.append(np.mean([found.value for found in stats.changes(base, head, True, 0.0)]))
+        plain.append(np.mean([stats.levels([h - b], 0.0)[0].value for b, h in zip(base, head, strict=True)]))
+    assert np.std(aligned) < 0.6 * np.std(plain)
+    assert abs(np.mean(aligned)) < 3 * np.std(aligned) / math.sqrt(len(aligned))
+
+
+def test_a_change_of_shape_is_not_taken_for_no_change() -> None:
+    """The peaks stay where they are, but the head visits the slow one more often: it is slower."""
+    rng = np.random.default_rng(7)
+    base = [two_peaks(rng, 0.3) for _ in range(5)]
+    head = [two_peaks(rng, 0.7) for _ in range(5)]
+    found = np.mean([one.value for one in stats.changes(base, head, True, 0.0)])
+    assert found == pytest.approx(0.4 * 0.02, rel=0.25)
+
+
+@pytest.mark.parametrize("name", ["quiet_fma", "quiet_copy", "contended_fma", "contended_copy"])
+def test_the_errors_of_changes_are_what_redrawing_shows(name: str) -> None:
+    rng = np.random.default_rng(8)
+    values, variances = [], []
+    for _ in range(120):
+        base, head = draw(rng, f"{name}_inter", 1)
+        found = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], True, 0.0)
+        values.append(np.mean([one.value for one in found]))
+        variances.append(np.mean([one.variance for one in found]) / len(found))
+    assert np.std(values) < 1.25 * math.sqrt(np.mean(variances))
+
+
+# ---- bootstrap -------------------------------------------------------------------------------------------------------
+
+
+def brute_force(rng: np.random.Generator, base: list[Array], head: list[Array], resamples: int) -> Array:
+    """Log ratios of medians, with launches and then rounds drawn in plain sight."""
+    changes = []
+    for _ in range(resamples):
+        launches = rng.integers(0, len(base), len(base))
+        rounds = [rng.integers(0, len(base[launch]), len(base[launch])) for launch in launches]
+        b = np.concatenate([base[launch][index] for launch, index in zip(launches, rounds, strict=True)])
+        h = np.concatenate([head[launch][index] for launch, index in zip(launches, rounds, strict=True)])
+        changes.append(math.log(np.median(h) / np.median(b)))
+    return np.array(changes)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_the_bootstrap_agrees_with_drawing_every_round(correlation: float) -> None:
+    rng = np.random.default_rng(9)
+    base, head = [], []
+    for _ in range(5):
+        noise, own, level = rng.normal(size=100), rng.normal(size=100), rng.normal(0, 0.002)
+        base.append(100 * np.exp(level + 0.01 * noise))
+        head.append(101 * np.exp(level + 0.01 * (correlation * noise + math.sqrt(1 - correlation**2) * own)))
+    drawn = stats.bootstrap(base, head, True, 0.95, 10_000, 1)
+    expected = np.quantile(brute_force(rng, base, head, 4000), (0.025, 0.975))
+    width = expected[1] - expected[0]
+    assert drawn.change == pytest.approx(expected, abs=0.15 * width)
+    assert drawn.base[0] < np.median(np.concatenate(base)) < drawn.base[1]
+
+
+@pytest.mark.parametrize(("launch_spread", "expected"), [(0.0, 0.98), (0.01, 0.96)])
+def test_the_bootstraps_intervals_hold_the_truth_as_often_as_they_say(launch_spread: float, expected: float) -> None:
+    """Resampling launches, then rounds, counts the rounds' noise twice: where launches are alike it is too wide."""
+    rng = np.random.default_rng(10)
+    held = []
+    for _ in range(300):
+        base = [100 * np.exp(rng.normal(0, 0.01, 60)) for _ in range(20)]
+        head = [103 * np.exp(rng.normal(rng.normal(0, launch_spread), 0.01, 60)) for _ in range(20)]
+        low, high = stats.bootstrap(base, head, True, 0.95, 1000, 1).change
+        held.append(low <= math.log(1.03) <= high)
+    assert np.mean(held) == pytest.approx(expected, abs=0.02)
+
+
+def test_the_bootstrap_mirrors_and_ignores_the_order_of_launches() -> None:
+    rng = np.random.default_rng(12)
+    base = [rng.normal(100, 1, 50) for _ in range(4)]
+    head = [rng.normal(102, 1, 50) for _ in range(4)]
+    one = stats.bootstrap(base, head, True, 0.95, 2000, 1)
+    swapped = stats.bootstrap(head, base, True, 0.95, 2000, 1)
+    assert swapped.change == pytest.approx((-one.change[1], -one.change[0]))
+    assert (swapped.base, swapped.head) == (one.head, one.base)
+    turned = stats.bootstrap(base[::-1], head[::-1], True, 0.95, 2000, 1)
+    assert turned == one
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def test_two_modes_are_told_from_one_wide_one() -> None:
+    rng = np.random.default_rng(13)
+    two = stats.modes(np.concatenate((rng.normal(0, 0.005, 60), rng.normal(0.08, 0.005, 40))))
+    assert two.high - two.low == pytest.approx(0.08, abs=0.005)
+    assert two.smaller_share == pytest.approx(0.4)
+    assert two.middle_share == 0.0
+    for one in (rng.normal(0, 0.05, 100), rng.uniform(0, 0.1, 100), rng.exponential(0.05, 100)):
+        assert stats.modes(one).middle_share > 0.1
+    assert stats.modes(np.full(10, 3.0)).smaller_share <= 0.5
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 2**32))
+def test_a_drift_is_its_distance_and_noise_has_none(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0, 0.01, 100)
+    _, p = stats.drift(values)
+    assert p > 1e-6
+    change, p = stats.drift(values + np.linspace(0, 0.06, 100))
+    assert change == pytest.approx(0.04, abs=0.015)
+    assert p < 1e-6

@@ -1,0 +1,325 @@
+"""What the report says, from golden comments read as their reader reads them to the counts of any mix.
+
+The golden files under tests/data/report are compared whole. After a change that is meant, write them anew and read the
+difference: `KERNELGATE_GOLDEN=write .venv/bin/pytest tests/ci/report/test_build.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelgate.bench.record import Device, Environment, Fuzz, FuzzResult, Launch, RunRecord
+from kernelgate.ci.document.model import Line, Mark, Table
+from kernelgate.ci.document.render import comment, page
+from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome
+from kernelgate.ci.report import headline
+from kernelgate.ci.report.build import judged_report, report
+from tests.ci.report_examples import (
+    EXAMPLES,
+    FAILURES,
+    NINE,
+    below_gate,
+    case,
+    faster,
+    fuzz,
+    judge,
+    noisy,
+    record,
+    reports,
+    same,
+    slower,
+)
+
+GOLDEN = Path(__file__).parents[2] / "data" / "report"
+PAGES = ("certain_below_gate", "does_not_compile")
+WRITE = os.environ.get("KERNELGATE_GOLDEN") == "write"
+
+
+def expect(path: Path, text: str) -> None:
+    if WRITE:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    expected = path.read_text(encoding="utf-8")
+    assert text == expected, f"---- {path}\n{expected}\n---- now\n{text}"
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES, *FAILURES])
+def test_the_comment_is_the_golden_one(name: str) -> None:
+    expect(GOLDEN / name / "comment.md", comment(reports()[name]))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_the_golden_one(name: str) -> None:
+    expect(GOLDEN / name / "page.html", page(reports()[name]))
+
+
+def test_every_golden_file_has_an_example() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == {*EXAMPLES, *FAILURES}
+
+
+def plain(line: Line) -> str:
+    return "".join(piece.emoji if isinstance(piece, Mark) else getattr(piece, "text", piece) for piece in line)
+
+
+# ---- the first lines -------------------------------------------------------------------------------------------------
+
+MAKERS = {
+    "regressed": lambda one: slower(one, 5.0),
+    "slower but not past the gate": lambda one: below_gate(one, 2.0),
+    "undecided": lambda one: noisy(one, 0.0, 2.0),
+    "improved": lambda one: faster(one, -12.0),
+    "faster but not past the gate": lambda one: below_gate(one, -4.0),
+    "unchanged": lambda one: same(one, 0.0),
+}
+
+
+def overall(kinds: list[str]) -> Outcome:
+    """The judge's own order: a regression, then what is not settled, then an improvement."""
+    found = {MAKERS[kind](NINE[0]).verdict for kind in kinds}
+    order = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED, Outcome.EQUIVALENT)
+    return next(outcome for outcome in order if outcome in found)
+
+
+def mix(kinds: list[str]) -> tuple[RunRecord, tuple[CaseVerdict, ...]]:
+    cases = tuple(case(64 * (index + 1), 8, 50.0, 0.0) for index in range(len(kinds)))
+    return record(cases), tuple(MAKERS[kind](one) for kind, one in zip(kinds, cases, strict=True))
+
+
+@given(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=14))
+def test_the_counts_are_exact_for_any_mix(kinds: list[str]) -> None:
+    run, verdicts = mix(kinds)
+    said = report(run, judge(overall(kinds), *verdicts), Gates())
+    sentence = plain(said.summary).split(". ")[0]
+    total = re.search(r"of (\d+) cases?", sentence)
+    assert total is not None
+    assert int(total[1]) == len(kinds)
+    counted = {what: int(number) for number, what in re.findall(r"(\d+) (?:of \d+ cases? )?([a-z ]+)", sentence)}
+    assert counted == dict(Counter(kinds))
+    blocks = "This change blocks the merge." in plain(said.summary)
+    assert blocks == ("regressed" in kinds)
+
+
+@given(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=14))
+def test_the_headline_fits_any_mix(kinds: list[str]) -> None:
+    run, verdicts = mix(kinds)
+    said = report(run, judge(overall(kinds), *verdicts), Gates())
+    first = plain(said.headline)
+    if "regressed" in kinds:
+        assert first.startswith("❌ Slower: ")
+    elif "undecided" in kinds:
+        assert first.startswith("❔ Cannot tell")
+    elif "slower but not past the gate" in kinds:
+        assert first.startswith("⚠️ A little slower: ")
+    elif "improved" in kinds:
+        assert first.startswith("✅ Faster: ")
+        assert ("nothing else changed" in first) == (set(kinds) == {"improved", "unchanged"})
+    elif "faster but not past the gate" in kinds:
+        assert first.startswith("✅ A little faster: ")
+    else:
+        assert first.startswith("✅ No change: ")
+    others = kinds.count("improved") if not first.startswith("✅") else 0
+    assert (f"{others} other case" in first) == (others > 0)
+
+
+@pytest.mark.parametrize(
+    ("half", "findings", "said"),
+    [
+        (2.0, (), "❔ Cannot tell: too noisy; a change below 2.4% could not be seen"),
+        (2.0, (Finding("drift", "The base drifted by +3.1% within launch 2.", True),),
+         "❔ Cannot tell: the base drifted by +3.1% within launch 2"),
+        (2.0, (Finding("hot", "The GPU reached 84 °C.", False),),
+         "❔ Cannot tell: too noisy; a change below 2.4% could not be seen"),
+    ],
+)  # fmt: skip
+def test_cannot_tell_says_why(half: float, findings: tuple[Finding, ...], said: str) -> None:
+    one = case(512, 32, 321.4, 0.0)
+    made = report(record((one,)), judge(Outcome.INCONCLUSIVE, noisy(one, 0.0, half, findings)), Gates())
+    assert plain(made.headline) == said
+
+
+def test_a_certain_difference_with_a_disqualifying_finding_is_undecided() -> None:
+    one = below_gate(NINE[0], 2.0)
+    drifting = replace(one, findings=(Finding("drift", "It drifts.", True),))
+    assert headline.standing(one) is headline.Standing.SLOWER
+    assert headline.standing(drifting) is headline.Standing.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (2.0, "below the 3% that blocks"),
+        (3.4, "not confirmed as more than the 3% that blocks"),
+        (-4.0, "below the 10% that counts as an improvement"),
+        (-12.0, "not confirmed as more than the 10% that counts as an improvement"),
+    ],
+)
+def test_a_certain_difference_short_of_its_gate_names_the_gate(change: float, said: str) -> None:
+    assert headline.short_of(below_gate(NINE[0], change), Gates()) == said
+
+
+def test_the_gates_are_the_policy_s() -> None:
+    one = case(512, 32, 321.4, 0.8)
+    made = report(record((one,)), judge(Outcome.INCONCLUSIVE, below_gate(one, 0.8)), Gates(regression_pct=1.5))
+    assert plain(made.headline).endswith("below the 1.5% that blocks")
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def ids(table: Table | None) -> list[str]:
+    return [] if table is None else [plain(row[0]) for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    ("news", "unchanged", "open_rows", "folded_rows"),
+    [(1, 3, 4, 0), (1, 4, 1, 4), (0, 9, 9, 0), (0, 10, 0, 10), (2, 0, 2, 0)],
+)
+def test_many_unchanged_cases_are_folded(news: int, unchanged: int, open_rows: int, folded_rows: int) -> None:
+    run, verdicts = mix(["regressed"] * news + ["unchanged"] * unchanged)
+    said = report(run, judge(Outcome.REGRESSED if news else Outcome.EQUIVALENT, *verdicts), Gates())
+    assert (len(ids(said.cases)), len(ids(said.folded))) == (open_rows, folded_rows)
+
+
+def test_the_worst_case_comes_first() -> None:
+    run, _ = mix(["regressed"] * 7)
+    makers = [same, below_gate, slower, faster, slower, faster, below_gate]
+    changes = [0.2, -4.0, 4.0, -12.0, 9.0, -20.0, 2.0]
+    verdicts = [maker(one, change) for maker, one, change in zip(makers, run.cases, changes, strict=True)]
+    said = report(run, judge(Outcome.REGRESSED, *verdicts), Gates())
+    assert said.cases is not None
+    shown = [plain(row[3]).split(" ")[0] for row in said.cases.rows]
+    assert shown == ["+9.0%", "+4.0%", "+2.0%", "−20.0%", "−12.0%", "−4.0%", "+0.2%"]
+
+
+def test_a_difference_within_the_margin_is_the_same_and_says_that_it_is_one() -> None:
+    one = case(512, 32, 321.4, 0.5)
+    made = report(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.5, 0.04, Direction.SLOWER)), Gates())
+    assert made.cases is not None
+    assert plain(made.cases.rows[0][5]) == "✅ same: within ±1%"
+
+
+def test_what_was_not_measured_is_written_as_missing() -> None:
+    bare = Launch(samples_us={"head": (50.0,) * 20})
+    run = RunRecord(cases=(case(512, 32, 50.0, 0.0).model_copy(update={"launches": (bare,), "work": None}),))
+    verdict = replace(noisy(case(512, 32, 50.0, 0.0), 0.0, 1.0), base_us=None, oracle_us=None, change_pct=None)
+    said = report(run, judge(Outcome.INCONCLUSIVE, replace(verdict, interval_pct=None)), Gates())
+    assert said.cases is not None
+    assert [plain(cell) for cell in said.cases.rows[0]] == [
+        "S=512 B=32 H=8 fp16", "—", "50.00 µs", "not measured", "—", "❔ too little was measured",
+    ]  # fmt: skip
+
+
+def test_one_library_on_both_sides_is_said_above_the_table() -> None:
+    run, verdicts = mix(["unchanged"])
+    twins = tuple(build.model_copy(update={"library_sha256": "ab" * 32}) for build in run.build)
+    same_code = report(run.model_copy(update={"build": twins}), judge(Outcome.EQUIVALENT, *verdicts), Gates())
+    assert [plain(line) for line in same_code.remarks] == [
+        "✅ Base and head compile to the same library, which was timed against itself."
+    ]
+    assert report(run, judge(Outcome.EQUIVALENT, *verdicts), Gates()).remarks == ()
+
+
+# ---- correctness -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (None, "❔ correctness: not measured"),
+        (Fuzz(status="skipped"), "❔ correctness: not checked"),
+        (Fuzz(status="skipped", reason="No kernel."), "❔ correctness: not checked, no kernel"),
+        (fuzz(1), "✅ correct: 1 of 1 fuzz case, largest error 0.00040, 20% of its limit"),
+        (Fuzz(status="passed", results=(FuzzResult(id="a", seed=1, passed=True),)),
+         "✅ correct: 1 of 1 fuzz case, errors not measured"),
+        (Fuzz(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0.001),)),
+         "✅ correct: 1 of 1 fuzz case, largest error 0.0010"),
+    ],
+)  # fmt: skip
+def test_correctness_in_one_line(made: Fuzz | None, said: str) -> None:
+    run, verdicts = mix(["unchanged"])
+    checks = report(run.model_copy(update={"fuzz": made}), judge(Outcome.EQUIVALENT, *verdicts), Gates()).checks
+    assert [plain(line) for line in checks] == [said]
+
+
+def test_a_wrong_result_leaves_nothing_to_say_of_speed() -> None:
+    run, verdicts = mix(["improved"])
+    failed = Fuzz(status="failed", results=(FuzzResult(id="a", seed=7, passed=False, message="Error 0.4."),))
+    said = report(run.model_copy(update={"fuzz": failed}), judge(Outcome.IMPROVED, *verdicts), Gates())
+    assert plain(said.headline) == "🛑 Wrong result: 1 of 1 fuzz case fails; speed was not judged"
+    assert (said.cases, said.plots) == (None, ())
+    assert "aster" not in comment(said)
+
+
+def test_a_failed_fuzz_run_without_results_is_a_wrong_result_too() -> None:
+    run, verdicts = mix(["improved"])
+    said = report(run.model_copy(update={"fuzz": Fuzz(status="failed")}), judge(Outcome.IMPROVED, *verdicts), Gates())
+    assert plain(said.headline) == "🛑 Wrong result: the fuzz run failed; speed was not judged"
+
+
+def test_a_command_from_the_record_is_never_shown() -> None:
+    assert "curl" not in comment(reports()["wrong_result"])
+
+
+def test_many_failures_are_cut_and_counted() -> None:
+    results = tuple(FuzzResult(id=f"case_{index}", seed=index, passed=False) for index in range(27))
+    said = report(record((), fuzz=Fuzz(status="failed", results=results)), judge(Outcome.INCONCLUSIVE), Gates())
+    text = comment(said)
+    assert "27 of 27 fuzz cases fail" in text
+    assert "7 more stand in the run record" in text
+    assert "case_19" in text
+    assert "case_20" not in text
+
+
+# ---- judged end to end -----------------------------------------------------------------------------------------------
+
+
+def test_a_record_is_judged_and_reported() -> None:
+    slow = EXAMPLES["slower"]().record
+    said = judged_report(slow, Policy(), "run.json")
+    assert plain(said.headline).startswith("❌ Slower: S=512 B=32 H=8 fp16 by 4.9")
+    assert plain(said.summary).startswith("1 of 9 cases regressed, 8 unchanged. This change blocks the merge.")
+    assert len(said.plots) == 9
+
+
+def test_a_baseline_adds_a_line() -> None:
+    slow, even = EXAMPLES["slower"]().record, EXAMPLES["equivalent"]().record
+    said = judged_report(slow, Policy(), "run.json", ("l4.json", even))
+    assert len(said.checks) == 2
+    assert plain(said.checks[1]).startswith("⚠️ against the baseline l4.json: slower, S=512 B=32 H=8 fp16 by 5.0")
+
+
+def test_a_baseline_of_another_device_is_refused_in_its_line() -> None:
+    even = EXAMPLES["equivalent"]().record
+    other = even.model_copy(update={"environment": Environment(device=Device(name="NVIDIA H200"))})
+    said = judged_report(even, Policy(), "run.json", ("h200.json", other))
+    assert plain(said.headline).startswith("✅ No change: ")
+    assert plain(said.checks[1]).startswith("❔ against the baseline h200.json: cannot be judged, ")
+    assert "H200" in plain(said.checks[1])
+
+
+def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
+    even = EXAMPLES["equivalent"]().record
+    heads = [
+        one.model_copy(
+            update={
+                "launches": tuple(
+                    launch.model_copy(update={"samples_us": {"head": launch.samples_us["head"]}})
+                    for launch in one.launches
+                )
+            }
+        )
+        for one in even.cases
+    ]
+    said = judged_report(even.model_copy(update={"cases": tuple(heads)}), Policy(), "run.json", ("l4.json", even))
+    assert "of the baseline" in plain(said.headline) or "Cannot tell" in plain(said.headline)
+    assert "against the baseline l4.json" in plain(said.summary)
+    assert len(said.checks) == 1
