@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The runner calls this after a job's last step. What the job left running or lying about ends here; the unit that it
-# ran in and its folder are removed by serve.sh, whatever happens in this script.
+# The runner calls this after a job's last step. It ends processes that the job left on the GPU and empties its
+# workspace. serve.sh removes the job's systemd unit and folder, even if this script fails.
 set -euo pipefail
 
 left=$(timeout 30 nvidia-smi --query-compute-apps=pid --format=csv,noheader || true)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The runner calls this before a job's first step; with another exit code than 0 the job is not run.
+# The runner calls this before a job's first step. If the exit code is not 0, the job fails without running.
 set -euo pipefail
 
 refuse() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Turns a bare machine with an NVIDIA GPU into a kernelgate runner; docs/runner.md explains each step.
+# Sets up a bare machine with an NVIDIA GPU as a kernelgate runner; docs/runner.md explains each step.
 #
 #     sudo .ci/runner/prepare.sh RUNNER_VERSION RUNNER_SHA256
 #
-# Version and checksum stand on https://github.com/actions/runner/releases. May be run again, such as to update.
+# https://github.com/actions/runner/releases lists versions and checksums. Run this script again to update.
 set -euo pipefail
 
 version=${1:?give the version of actions/runner, such as 2.338.1}
@@ -17,7 +17,7 @@ if [[ $(id -u) -ne 0 ]]; then
     exit 1
 fi
 
-# First of all, so that a download that is not what it should be changes nothing.
+# Download and verify first, so that a wrong download changes nothing.
 archive=$(mktemp)
 trap 'rm -f "$archive"' EXIT
 curl --fail --silent --show-error --location --output "$archive" \
@@ -30,12 +30,12 @@ echo "$checksum  $archive" | sha256sum --check --status || {
     exit 1
 }
 
-# The user that jobs run as: no password, no sudo, no home that outlives a job.
+# The user that jobs run as: no password, no sudo, no persistent home.
 if ! id kernelgate >/dev/null 2>&1; then
     useradd --system --user-group --no-create-home --shell /usr/sbin/nologin kernelgate
 fi
 
-# ncu reads the hardware counters; without this only root may. Takes effect when the driver is loaded anew.
+# ncu reads the hardware counters; without this setting only root may. It takes effect when the driver is reloaded.
 counters=/etc/modprobe.d/kernelgate.conf
 wanted="options nvidia NVreg_RestrictProfilingToAdminUsers=0"
 if [[ ! -e $counters || $(<"$counters") != "$wanted" ]]; then
@@ -44,7 +44,7 @@ if [[ ! -e $counters || $(<"$counters") != "$wanted" ]]; then
     echo "prepare.sh: restart the machine, so that the driver opens its counters"
 fi
 
-# The runner's program, read-only; each job gets a copy of its own. The old one stays until the new one is whole.
+# The runner program is read-only; each job gets a copy. The old version is kept until the new one is complete.
 rm -rf "$runner.new"
 install -d "$runner.new" /etc/kernelgate
 tar --extract --gzip --file "$archive" --directory "$runner.new" --no-same-owner

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One job: registers a just-in-time runner, lets it do a single job as the user `kernelgate`, and removes what is left.
-# systemd starts it again and again (kernelgate-runner.service). Only this script, as root, ever sees the token.
+# Runs one job: registers a just-in-time runner, runs a single job as the user `kernelgate`, and cleans up. systemd
+# restarts it in a loop (kernelgate-runner.service). Only this script, as root, can read the token.
 set -euo pipefail
 
 : "${ORGANISATION:?set it in /etc/kernelgate/runner.conf}" "${RUNNER_GROUP_ID:?set it in /etc/kernelgate/runner.conf}"
@@ -9,8 +9,8 @@ job=/var/lib/kernelgate/job
 host=$(hostname -s)
 name="kernelgate-$GPU_LABEL-${host:0:24}-$(date +%s)"
 
-# systemd starts this script again in a moment; whoever mends what is wrong needs longer, and so does GitHub, which keeps
-# each runner that registers and never comes in its list for a day.
+# systemd restarts this script after a few seconds. A fix takes longer, and GitHub lists each runner that registers and
+# never connects for a day. So wait before failing.
 give_up() {
     echo "serve.sh: $1" >&2
     sleep 60
@@ -33,7 +33,7 @@ fi
 install -d "$job"
 cp -a /opt/kernelgate/actions-runner "$job/runner"
 
-# The token is read inside this shell, and curl is told to read the header from there: no command's arguments hold it.
+# This shell reads the token, and curl reads the header from a file descriptor: no command line contains the token.
 answer=$(
     curl --fail --silent --show-error --connect-timeout 10 --max-time 60 --request POST \
         --header @<(printf 'Authorization: Bearer %s\n' "$(<"$CREDENTIALS_DIRECTORY/token")") \
@@ -43,16 +43,16 @@ answer=$(
         "https://api.github.com/orgs/$ORGANISATION/actions/runners/generate-jitconfig"
 ) || give_up "GitHub registered no runner. 401: the token; 403 or 404: its rights, or ORGANISATION; 422: RUNNER_GROUP_ID"
 
-# The folder is root's until everything is in it: nothing can wait there for what root writes. The configuration admits
-# one job, so it is worth nothing to whoever finds it afterwards.
+# The folder belongs to root until it is complete, so that no other process can tamper with what root writes. The
+# configuration is valid for one job and useless afterwards.
 umask 077
 python3 -c 'import json, sys; print(json.load(sys.stdin)["encoded_jit_config"], end="")' \
     <<<"$answer" >"$job/runner/.jit" 2>/dev/null || give_up "GitHub's answer holds no configuration of a runner"
 chown -R kernelgate:kernelgate "$job"
 
-# Everything that the job starts lives in this unit and dies with it. It sees no home, cannot gain rights, writes only
-# to its own folder and its own /tmp, leaves no shared memory, and does not reach the cloud's metadata service, which
-# hands out the machine's credentials. The runner reads its configuration from the environment and removes it there.
+# All processes of the job run in this unit and end with it. The unit has no home, cannot gain privileges, writes only
+# to the job's folder and a private /tmp, leaves no shared memory, and cannot reach the cloud's metadata service, which
+# provides the machine's credentials. The runner reads its configuration from the environment and removes it there.
 # shellcheck disable=SC2016 # the configuration is read inside the unit
 systemd-run --wait --collect --quiet --pipe --unit=kernelgate-job \
     --uid=kernelgate --gid=kernelgate --working-directory="$job/runner" \
