@@ -7,8 +7,10 @@ JUDGING := $(VENV)/.judging
 # What plan, report and the bot need: no torch, no compiler, no tools for developers.
 JUDGE := click jinja2 numpy pydantic PyGithub requests rich scipy
 PARSER := tests/workflows/node_modules/.ready
+# Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
+PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge pr test test-gpu lint types format benchmark benchmark-verdict clean
+.PHONY: help env env-judge pr test test-all test-gpu lint types format benchmark benchmark-verdict clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -40,8 +42,11 @@ $(PARSER): tests/workflows/package-lock.json | $(READY)
 	$(VENV)/bin/python tests/workflows/node.py install
 	@touch $(PARSER)
 
-test: env $(PARSER) ## run the tests that need no GPU
-	$(VENV)/bin/pytest -n auto -m 'not gpu'
+test: env $(PARSER) ## run what a change needs: no GPU, 5 minutes on two cores
+	$(PYTEST) -m 'not gpu and not slow'
+
+test-all: env $(PARSER) ## run every test that needs no GPU, as CI does
+	$(PYTEST) -m 'not gpu'
 
 test-gpu: env ## run the tests that need a GPU
 	$(VENV)/bin/pytest -m gpu

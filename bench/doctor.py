@@ -1,4 +1,4 @@
-"""Is this machine fit to measure? Each check that is not passed says how to mend what it found."""
+"""Is this machine fit to measure? Each check that is not passed says how to fix what it found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from kernelgate.bench import record
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.system import environment, nvml, progress
+from kernelgate.bench.system import cuda_tools, environment, nvml, progress
 
 HOT_C = 80.0
 FREE_BYTES = 2 << 30
@@ -45,7 +45,7 @@ class MachineCheck:
     name: str
     level: Level
     found: str
-    mend: str | None = None
+    fix: str | None = None
     """What to do about it; None where it passed."""
 
 
@@ -67,13 +67,13 @@ def fit(checks: Sequence[MachineCheck]) -> bool:
 
 
 def report(checks: Sequence[MachineCheck]) -> str:
-    """The checks for a person, the worst last, with how to mend them."""
+    """The checks for a person, the worst last, with how to fix them."""
     order = {level: place for place, level in enumerate(Level)}
     lines = []
     for check in sorted(checks, key=lambda check: order[check.level]):
         lines.append(f"{check.level:8} {check.name}: {check.found}")
-        if check.mend:
-            lines.append(f"{'':8} → {check.mend}")
+        if check.fix:
+            lines.append(f"{'':8} → {check.fix}")
     return "\n".join([*lines, "", "This machine is fit to measure." if fit(checks) else "Not fit to measure."])
 
 
@@ -127,13 +127,13 @@ def gpu_absent(root: Path, error: NoDeviceError, wanted: bool = False) -> Machin
     """No GPU is a machine like any other; a GPU without a driver that answers is a broken one."""
     vendors = [_text(path) for path in root.glob("sys/bus/pci/devices/*/vendor")]
     if NVIDIA in vendors:
-        mend = "install NVIDIA's driver, or load it (sudo modprobe nvidia) and look at dmesg"
-        return MachineCheck("GPU", Level.FAILED, f"an NVIDIA GPU is on the bus, but {error}", mend)
+        fix = "install NVIDIA's driver, or load it (sudo modprobe nvidia) and look at dmesg"
+        return MachineCheck("GPU", Level.FAILED, f"an NVIDIA GPU is on the bus, but {error}", fix)
     if wanted:
-        mend = "see whether the card is still in its slot and seen by the machine: lspci -d 10de:"
-        return MachineCheck("GPU", Level.FAILED, f"no NVIDIA GPU is on the bus: {error}", mend)
-    mend = "to measure a GPU, run this on a machine that has one"
-    return MachineCheck("GPU", Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", mend)
+        fix = "see whether the card is still in its slot and seen by the machine: lspci -d 10de:"
+        return MachineCheck("GPU", Level.FAILED, f"no NVIDIA GPU is on the bus: {error}", fix)
+    fix = "to measure a GPU, run this on a machine that has one"
+    return MachineCheck("GPU", Level.WARNING, "this machine has no NVIDIA GPU: the CPU kernel will be measured", fix)
 
 
 def gpu_checks(gpu: GpuFacts, root: Path) -> list[MachineCheck]:
@@ -169,8 +169,8 @@ def throttle_check(reasons: Sequence[str]) -> MachineCheck:
     slowing = sorted(set(reasons) - HARMLESS)
     if not slowing:
         return MachineCheck("throttling", Level.PASSED, "none")
-    mend = "better cooling or a higher power limit; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which"
-    return MachineCheck("throttling", Level.FAILED, ", ".join(slowing), mend)
+    fix = "better cooling or a higher power limit; nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE shows which"
+    return MachineCheck("throttling", Level.FAILED, ", ".join(slowing), fix)
 
 
 def temperature_check(temperature_c: float | None) -> MachineCheck:
@@ -192,12 +192,11 @@ def ecc_check(errors: int | None) -> MachineCheck:
 
 
 def ncu_check(root: Path) -> MachineCheck:
-    beside = sorted((*root.glob("usr/local/cuda/bin/ncu"), *root.glob("opt/nvidia/nsight-compute/*/ncu")))
-    found = shutil.which("ncu") or (str(beside[-1]) if beside else None)
-    if found:
-        return MachineCheck("Nsight Compute", Level.PASSED, found)
-    mend = "install it from NVIDIA's CUDA repository: apt-get install nsight-compute"
-    return MachineCheck("Nsight Compute", Level.WARNING, "ncu is not installed: runs cannot be profiled", mend)
+    ncu = next(cuda_tools.candidates("ncu", root), None)
+    if ncu:
+        return MachineCheck("Nsight Compute", Level.PASSED, str(ncu))
+    fix = f"from NVIDIA's CUDA repository: {cuda_tools.TOOLS['ncu'].install}"
+    return MachineCheck("Nsight Compute", Level.WARNING, f"runs cannot be profiled: {cuda_tools.absent('ncu')}", fix)
 
 
 def counters_check(root: Path, user_id: int) -> MachineCheck:
@@ -205,11 +204,11 @@ def counters_check(root: Path, user_id: int) -> MachineCheck:
     restricted = re.search(r"RmProfilingAdminOnly:\s*1", _text(root / "proc/driver/nvidia/params") or "")
     if not restricted or user_id == 0:
         return MachineCheck("hardware counters", Level.PASSED, "open to this user")
-    mend = (
+    fix = (
         "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/kernelgate.conf, "
         "then restart the machine"
     )
-    return MachineCheck("hardware counters", Level.WARNING, "open to root alone: ncu will be refused", mend)
+    return MachineCheck("hardware counters", Level.WARNING, "open to root alone: ncu will be refused", fix)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -221,11 +220,11 @@ def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> M
     if isinstance(found, KernelgateError):
         return MachineCheck("torch", Level.FAILED, str(found), "make env builds a working environment")
     if has_gpu and environment.kind(found) == "cpu":
-        mend = (
+        fix = (
             "install a torch that is built for CUDA no newer than the driver's (nvidia-smi shows it): "
             "https://pytorch.org/get-started/locally"
         )
-        return MachineCheck("torch", Level.FAILED, f"torch {found.torch} does not see the GPU", mend)
+        return MachineCheck("torch", Level.FAILED, f"torch {found.torch} does not see the GPU", fix)
     return MachineCheck("torch", Level.PASSED, f"torch {found.torch} on {found.device.name}")
 
 
@@ -245,18 +244,18 @@ def disk_check(free_bytes: dict[Path, int]) -> MachineCheck:
     found = f"{least / 2**30:.1f} GiB free in {folder}"
     if least >= FREE_BYTES:
         return MachineCheck("disk", Level.PASSED, found)
-    mend = f"free some: {FREE_BYTES / 2**30:.0f} GiB are wanted for libraries and reports"
-    return MachineCheck("disk", Level.FAILED, found, mend)
+    fix = f"free some: {FREE_BYTES / 2**30:.0f} GiB are wanted for libraries and reports"
+    return MachineCheck("disk", Level.FAILED, found, fix)
 
 
 def nvcc_check(missing: str | None) -> MachineCheck:
     if missing is None:
         return MachineCheck("nvcc", Level.PASSED, "found")
-    mend = (
-        f"pip install {toolchain.CUDA_PACKAGES}, or measure libraries that were compiled elsewhere "
+    fix = (
+        f"{cuda_tools.TOOLS['nvcc'].install}, or measure libraries that were compiled elsewhere "
         "(bench --base-library DIR --head-library DIR)"
     )
-    return MachineCheck("nvcc", Level.WARNING, f"{missing}: GPU kernels cannot be compiled here", mend)
+    return MachineCheck("nvcc", Level.WARNING, f"{missing}: GPU kernels cannot be compiled here", fix)
 
 
 def governor_check(root: Path) -> MachineCheck:
@@ -264,8 +263,8 @@ def governor_check(root: Path) -> MachineCheck:
     governors = sorted(governor for governor in found if governor)
     if not governors or governors == ["performance"]:
         return MachineCheck("CPU clock", Level.PASSED, governors[0] if governors else "not ours to set here")
-    mend = "sudo cpupower frequency-set -g performance"
-    return MachineCheck("CPU clock", Level.WARNING, f"governor {', '.join(governors)}: host times vary", mend)
+    fix = "sudo cpupower frequency-set -g performance"
+    return MachineCheck("CPU clock", Level.WARNING, f"governor {', '.join(governors)}: host times vary", fix)
 
 
 def load_check(loadavg: str | None, cores: int) -> MachineCheck:

@@ -1,4 +1,4 @@
-"""What goes wrong in ways that a user can mend. Anything else is a bug and keeps its traceback."""
+"""Errors that a user can fix. Anything else is a bug and keeps its traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class KernelgateError(Exception):
 
 
 class UsageError(KernelgateError):
-    """The words of the call are off."""
+    """The command line is wrong."""
 
     exit_code = 64
 
@@ -22,7 +22,7 @@ class RecordError(KernelgateError):
 
 
 class BuildError(KernelgateError):
-    """A commit does not compile, or nothing here can compile it."""
+    """A commit does not compile, or this machine cannot compile it."""
 
     exit_code = 1
 

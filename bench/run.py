@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -13,8 +14,9 @@ from kernelgate.bench.build import build
 from kernelgate.bench.build import library as libraries
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz as fuzzing
-from kernelgate.bench.errors import NoKernelError, UsageError
+from kernelgate.bench.errors import KernelgateError, NoKernelError, UsageError
 from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel.suite import SuiteCase
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.timing import paired, summary
 
@@ -52,7 +54,7 @@ def sides(
 
 def fuzz(
     repo: Path, ref: str | None, folder: Path | None, seed: int | None, ids: Sequence[str], output: Path | None
-) -> record.Fuzz:
+) -> record.Check:
     """Fuzzes one library; the results also go into a run record at `output`. Skipped where there is no kernel."""
     try:
         head = library(repo, ref, folder)
@@ -60,23 +62,43 @@ def fuzz(
         made, done = record.RunRecord(), fuzzing.skipped(str(error))
     else:
         machine = environment.describe()
-        made = record.RunRecord(subject=subject.describe(None, head), environment=machine)
+        made = record.RunRecord(run=subject.describe(None, head), environments=(machine,))
         done = fuzzing.run(head, new_seed() if seed is None else seed, machine, ids)
     if output:
-        record.write(made.model_copy(update={"fuzz": done}), output)
+        record.write(made.model_copy(update={"checks": (done,)}), output)
     return done
+
+
+@dataclass(frozen=True)
+class TimingOptions:
+    """What a call asks for; None leaves a thing to kernelgate."""
+
+    suite: str | None = None
+    case_ids: tuple[str, ...] = ()
+    processes: int = paired.PROCESSES
+    rounds: int = paired.ROUNDS
+    seed: int | None = None
+    least: int = 1
+    """Processes that each case must be timed in, for the record to be whole."""
+    gpu: str | None = None
+    """The label in the policy of the GPU that is measured, …"""
+    target: str | None = None
+    """… and the compute capability that it has."""
+
+    def check(self) -> None:
+        """Raises UsageError for a case or suite that does not exist: before anything is compiled or started."""
+        self.cases("cpu")  # which can run every case
+
+    def cases(self, device: environment.DeviceKind) -> tuple[SuiteCase, ...]:
+        return suite.select(device, self.suite, self.case_ids)
 
 
 def bench(
     timed: Sides,
-    suite_name: str | None,
-    case_ids: Sequence[str],
-    launches: int,
-    rounds: int,
-    seed: int | None,
-    resume: bool,
+    asked: TimingOptions,
     output: Path,
     stop: paired.Stop = paired.never,
+    resume: bool = False,
     fuzzed: Path | None = None,
 ) -> record.RunRecord:
     """Times both sides into a run record at `output`, and shows its times and rates. `stop` may end it early.
@@ -84,37 +106,64 @@ def bench(
     `fuzzed`: a record of the same head whose fuzz results go into this one; it may be the file at `output`. Raises
     UsageError where it is of another head.
     """
+    about = subject.describe(timed.base, timed.head)
+    done = fuzz_results(fuzzed, about) if fuzzed else None
     machine = environment.describe()
     plan = paired.PairedPlan(
         base=timed.base,
         head=timed.head,
-        cases=suite.select(environment.kind(machine), suite_name, case_ids),
+        cases=asked.cases(environment.kind(machine)),
         environment=machine,
-        seed=new_seed() if seed is None else seed,
-        launches=launches,
-        rounds=rounds,
+        seed=new_seed() if asked.seed is None else asked.seed,
+        processes=asked.processes,
+        rounds=asked.rounds,
     )
-    about = subject.describe(timed.base, timed.head)
-    skeleton = record.RunRecord(subject=about, fuzz=fuzz_results(fuzzed, about) if fuzzed else None)
-    done = paired.run(plan, skeleton, output, stop, resume)
+    skeleton = record.RunRecord(
+        run=about.model_copy(update={"gpu": asked.gpu}),
+        expected=suite.expected(plan.cases, min(asked.least, asked.processes), asked.gpu, asked.target),
+        checks=(done,) if done else (),
+    )
+    timed_record = paired.run(plan, skeleton, output, stop, resume)
     screen = Console(stderr=True)
-    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(done))
-    return done
+    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
+    return timed_record
 
 
-def put_into(path: Path, sides: Sides, **parts: object) -> None:
+def builds(sides: Sides) -> tuple[record.Build, ...]:
+    """Both libraries with what the compiler made of their kernels. Raises KernelgateError where that is not known."""
+    missing = libraries.facts_missing(sides)
+    if missing:
+        raise KernelgateError(f"registers and instructions are not known of {'; of '.join(missing)}")
+    return libraries.build_records(sides, suite.CARD)
+
+
+def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tuple[record.Build, ...]:
+    """The builds of a record with the kernels of `new`; a side that has no build yet gets the new one.
+
+    Raises UsageError where the record is about another library of the same side.
+    """
+    known = {(one.card or suite.CARD, one.side): one for one in old}  # run/1 knows no card
+    for one in new:
+        before = known.get((one.card, one.side), one)
+        if before.library_sha256 not in (None, one.library_sha256):
+            raise UsageError(f"the record was measured with another library of the {one.side} than the one given")
+        known[one.card, one.side] = before.model_copy(update={"kernels": one.kernels})
+    return tuple(known.values())
+
+
+def put_into(path: Path, sides: Sides, parts: Callable[[record.RunRecord], dict[str, object]]) -> None:
     """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
     old = record.read(path) if path.exists() else _begun(sides)
-    record.write(old.model_copy(update=parts), path)
+    record.write(old.model_copy(update=parts(old)), path)
 
 
 def _begun(sides: Sides) -> record.RunRecord:
-    return record.RunRecord(subject=subject.describe(sides.base, sides.head), environment=environment.describe())
+    return record.RunRecord(run=subject.describe(sides.base, sides.head), environments=(environment.describe(),))
 
 
-def fuzz_results(path: Path, about: record.Subject) -> record.Fuzz | None:
+def fuzz_results(path: Path, about: record.Run) -> record.Check | None:
     """What the record at `path` says of the same head's correctness."""
     fuzzed = record.read(path)
-    if fuzzed.subject.head_sha != about.head_sha:
-        raise UsageError(f"{path} is about commit {fuzzed.subject.head_sha}, not {about.head_sha}; fuzz that one")
+    if fuzzed.run.head_sha != about.head_sha:
+        raise UsageError(f"{path} is about commit {fuzzed.run.head_sha}, not {about.head_sha}; fuzz that one")
     return fuzzed.fuzz

@@ -1,18 +1,26 @@
-"""What is measured, for whom: the two libraries and the run that they belong to."""
+"""Which measurement this is: the two libraries and the run that they belong to."""
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
+from kernelgate.bench.system import environment
+
+PRODUCER = "kernelgate"
 
 
-def describe(base: Library | None, head: Library, variables: Mapping[str, str] = os.environ) -> record.Subject:
-    """The record's subject; the run's numbers where GitHub Actions tells them."""
-    return record.Subject(
+def describe(base: Library | None, head: Library, variables: Mapping[str, str] = os.environ) -> record.Run:
+    """The identity of a measurement; the run's numbers where GitHub Actions gives them."""
+    return record.Run(
+        id=secrets.token_hex(8),
+        producer=PRODUCER,
+        version=environment.package_version(PRODUCER),
+        event=variables.get("GITHUB_EVENT_NAME"),
         repository=variables.get("GITHUB_REPOSITORY"),
         base_sha=base.manifest.sha if base else None,
         head_sha=head.manifest.sha,

@@ -33,19 +33,20 @@ class Measured:
     peak_bytes: int
 
 
-def simulated(cases: int, launches: int, rounds: int) -> str:
+def simulated(cases: int, processes: int, rounds: int) -> str:
     """A record of identical code: 100 µs, 1% noise."""
     random = np.random.default_rng(1)
 
-    def launch() -> dict[str, object]:
+    def timing(case: str) -> dict[str, object]:
         sides = {side: np.round(100 * np.exp(0.01 * random.standard_normal(rounds)), 3).tolist() for side in SIDES}
-        return {"order": "interleaved", "samples_us": sides}
+        return {"case": case, "samples_us": sides}
 
-    made = [{"id": f"case{i}", "params": {}, "launches": [launch() for _ in range(launches)]} for i in range(cases)]
-    return json.dumps({"schema": SCHEMA, "cases": made})
+    ids = [f"case{number}" for number in range(cases)]
+    made = [{"id": str(number), "timings": [timing(id_) for id_ in ids]} for number in range(processes)]
+    return json.dumps({"schema": SCHEMA, "cases": [{"id": id_} for id_ in ids], "processes": made})
 
 
-SIDES = ("base", "head", "oracle")
+SIDES = ("base", "head", "reference")
 
 
 def run(what: str, command: Sequence[str]) -> Measured:
@@ -72,8 +73,8 @@ def measurements() -> Iterator[Measured]:
         for shape in ((27, 5, 100), (27, 20, 1000)):
             path = Path(folder) / "run.json"
             path.write_text(simulated(*shape), encoding="utf-8")
-            cases, launches, rounds = shape
-            what = f"`kernelgate compare`, {cases} cases × {launches} launches × {rounds} rounds, 10,000 resamples"
+            cases, processes, rounds = shape
+            what = f"`kernelgate compare`, {cases} cases × {processes} processes × {rounds} rounds, 10,000 resamples"
             yield run(what, (*KERNELGATE, "compare", str(path)))
 
 

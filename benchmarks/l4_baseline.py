@@ -17,10 +17,12 @@ from kernelgate.bench.record import (
     Case,
     Device,
     Environment,
-    Launch,
+    Note,
+    Process,
+    Run,
     RunRecord,
-    Subject,
     Summary,
+    Timing,
     Work,
 )
 
@@ -35,22 +37,28 @@ SEED = 2
 
 
 def baseline() -> RunRecord:
-    """One launch of 100 samples, as published."""
+    """One process of 100 samples, as published."""
     published = json.loads(SAMPLES.read_text(encoding="utf-8"))
     (found,) = (one for one in published["configurations"] if all(one[key] == SHAPE[key] for key in SHAPE))
     times_us = tuple(round(1e3 * milliseconds, 3) for milliseconds in found["latency_ms"])
     return RunRecord(
-        subject=Subject(created_at=published["environment"]["date"]),
-        environment=_environment(published["environment"]),
+        run=Run(created_at=published["environment"]["date"]),
+        environments=(_environment(published["environment"]),),
         cases=(
             Case(
                 id=CASE,
-                params={"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0},
+                axes={"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0},
                 work=_work(**SHAPE),
-                launches=(Launch(order="block", samples_us={"head": times_us}, inner_repeats=1),),
             ),
         ),
-        notes=("One launch: its spread from launch to launch is taken from the policy.",),
+        processes=(
+            Process(
+                id="1",
+                role="block",
+                timings=(Timing(case=CASE, samples_us={"head": times_us}, inner_repeats=1),),
+            ),
+        ),
+        notes=(Note(text="One process: its spread from process to process is taken from the policy."),),
         summary=Summary(source=published["about"], cases={CASE: _summary(times_us)}),
     )
 
@@ -73,7 +81,7 @@ def _summary(times_us: tuple[float, ...]) -> BaselineSummary:
     low, high = np.quantile(np.median(drawn, axis=1), (0.025, 0.975))
     interval = (round(float(low), 1), round(float(high), 1))
     return BaselineSummary(
-        median_us=round(float(np.median(times_us)), 1), interval_us=interval, samples=len(times_us), launches=1
+        median_us=round(float(np.median(times_us)), 1), interval_us=interval, samples=len(times_us), processes=1
     )
 
 

@@ -11,12 +11,12 @@ from kernelgate.bench.errors import CompileError, RecordError
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
-from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import static
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.verdict import Outcome, decided, judge
-from kernelgate.ci.report import correctness
-from kernelgate.ci.report.build import Failure, Fault, failure_report, report
+from kernelgate.ci.judge.verdict import decided, judge
+from kernelgate.ci.report.build import build
+from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
 
 RECORD = "run.json"
 COMMENT = "comment.md"
@@ -30,15 +30,15 @@ class LocalResult:
     comment: str
     first_line: str
     """The verdict, for a terminal."""
-    blocks: bool
-    """True where the change would not be let in: it does not compile, is wrong, or is slower than the policy allows."""
+    decision: Decision
+    """Of the gate, which does not know the pull request's description here."""
 
 
 def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     """Does everything that a pull request gets, and leaves run.json, comment.md and page.html in `out`.
 
     The head is the working tree; without `base`, the base is the commit where the branch left the default branch.
-    Raises KernelgateError where nothing can be said of the change.
+    Raises KernelgateError where nothing can be found out about the change.
     """
     from kernelgate.bench import run as verbs
 
@@ -49,16 +49,16 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     try:
         verbs.library(repo, None, None)
     except CompileError as error:
-        return _written(failure_report(_does_not_compile(error)), out, blocks=True)
+        failure = _does_not_compile(error)
+        part = GpuReport(failure=failure)
+        return _written(part, GpuEvidence("", fault=failure.fault), policy, out)
     measured = _measure(repo, base, path, policy)
     record.write(measured, path)
     verdict = judge(measured, policy, name=str(path))
     stored = stored_baseline(repo / ".ci", measured)
     against = judge(measured, policy, stored[1], str(path), against=stored[0]) if stored else None
-    said = report(measured, verdict, policy.gates, against, policy.static)
-    blocks = correctness.is_wrong(measured) or verdict.verdict is Outcome.REGRESSED
-    blocks = blocks or bool(static.exit_code(static.judge(measured.resources, policy.static)))
-    return _written(said, out, blocks)
+    part = of_record("", measured, verdict, against)
+    return _written(part, gate.evidence("", measured, verdict, policy.static), policy, out)
 
 
 def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRecord:
@@ -76,16 +76,17 @@ def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRec
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
     fuzzed = fuzz.run(timed.head, seed, machine)
-    begun = RunRecord(subject=subject.describe(timed.base, timed.head), environment=machine, fuzz=fuzzed)
+    begun = RunRecord(run=subject.describe(timed.base, timed.head), environments=(machine,), checks=(fuzzed,))
     plan = paired.PairedPlan(timed.base, timed.head, suite.select(environment.kind(machine), None, ()), machine, seed)
     if fuzzed.status == "failed":
         say("wrong results: speed is not measured")
-        return begun.model_copy(update={"build": paired.builds(plan)})
+        return begun.model_copy(update={"builds": paired.builds(plan)})
     say("3/3 bench")
     measured = paired.run(plan, begun, path, lambda grown: decided(grown, policy))
     cases = [] if environment.kind(machine) == "cpu" else [suite.TARGET.id]
     how = policy.profiling
-    return causes.add(measured, repo, timed, cases, path.parent / "profile", how.clock_control, how.timeout_s)
+    options = causes.profiling(path.parent / "profile", how.clock_control, how.timeout_s)
+    return causes.add(measured, timed, cases, options)
 
 
 def written(out: Path) -> list[str]:
@@ -119,8 +120,10 @@ def _does_not_compile(error: CompileError) -> Failure:
     return Failure(Fault.BUILD, error.first, error.target, tuple(log[first : first + LOG_LINES]))
 
 
-def _written(said: Report, out: Path, blocks: bool) -> LocalResult:
-    comment = render.comment(said)
+def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> LocalResult:
+    decision = gate.decide([evidence])
+    report = build([part], decision, policy)
+    comment = render.comment(report)
     render.write(comment, out / COMMENT)
-    render.write(render.page(said), out / PAGE)
-    return LocalResult(comment, render.first_line(said), blocks)
+    render.write(render.page(report), out / PAGE)
+    return LocalResult(comment, render.first_line(report), decision)

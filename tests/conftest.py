@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kernelgate.bench.build import library
 from kernelgate.bench.build.build import build_tree
@@ -16,8 +17,37 @@ from kernelgate.bench.build.library import Library
 
 ROOT = Path(__file__).parent.parent
 
+# One profile for all: a shared machine may stop for seconds at any moment, and the same examples every time make a
+# failure of a change that change's. `--hypothesis-profile=wide` looks further.
+SLOW_MACHINE = (HealthCheck.too_slow,)
+settings.register_profile(
+    "kernelgate", deadline=None, derandomize=True, max_examples=50, suppress_health_check=SLOW_MACHINE
+)
+settings.register_profile("wide", deadline=None, max_examples=2000, suppress_health_check=SLOW_MACHINE)
+settings.load_profile("kernelgate")
+
 # A shell that starts the tests in the background has SIGINT ignored, and children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+ONE_PROCESS = frozenset(
+    {
+        "bench/build/test_build.py",
+        "workflows/test_checks.py",
+        "workflows/test_install_page.py",
+        "workflows/test_measured.py",
+    }
+)
+"""Files whose tests share an expensive fixture: spread over two processes, each would make its own."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        name = item.path.relative_to(ROOT / "tests").as_posix()
+        if name in ONE_PROCESS:
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,7 @@ def build(folder: Path, namespace: str, fault: str = "none") -> Library:
         key=f"{namespace}-{fault}",
         seconds=0.1,
         sha256=hashlib.sha256((folder / "kernel.so").read_bytes()).hexdigest(),
+        kernels=(),
     )
     (folder / "library.json").write_text(manifest.model_dump_json())
     return library.read(folder)

@@ -17,12 +17,13 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 
-ANYWHERE = {"bench", "bench.errors", "bench.hardware", "bench.record", "bench.record_v1"}
+ANYWHERE = {"bench", "bench.dtypes", "bench.errors", "bench.hardware", "bench.rates", "bench.record"}
 """Plain data and errors: every package may use them, and of `bench` they are what crosses to `ci`, …"""
 CROSSING = ANYWHERE | {"bench.explain", "bench.explain.metrics", "bench.explain.ncu_reader"}
 """… with the profiler's counters and the reader of its reports."""
 
 MAY_IMPORT = {
+    "bench.record": (),
     "bench.system": (),
     "bench.build": ("bench.system",),
     "bench.kernel": ("bench.system", "bench.build"),
@@ -38,6 +39,9 @@ MAY_IMPORT = {
     "ci": ("ci", "bench"),
 }
 """Each package, and those that it may import beside itself."""
+
+MAX_LINES = 400
+MAX_PARAMETERS = 6
 
 HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
@@ -160,6 +164,23 @@ def test_no_class_name_stands_twice() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(module)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_a_module_can_be_read_at_once(module: str) -> None:
+    """One that grows beyond this has two subjects; a command line's verb alone may have as many options as it needs."""
+    text = modules()[module].read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_LINES
+    if module.startswith("ci.verbs_"):
+        return
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert {node.name for node in functions if _parameters(node) > MAX_PARAMETERS} == set()
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    words = function.args
+    every = [*words.posonlyargs, *words.args, *words.kwonlyargs]
+    return sum(one.arg not in ("self", "cls") for one in every)
 
 
 def test_every_package_is_installed() -> None:

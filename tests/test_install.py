@@ -77,6 +77,7 @@ def run(python: Path, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([python, "-I", "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_installed_package_computes_attention(
     checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_editable_install_compiles_nothing(
     assert "ImportError: fa_s512 is not compiled" in imported.stderr
 
 
+@pytest.mark.slow
 def test_editable_install_needs_nothing_but_setuptools(checkout: Path, tmp_path: Path) -> None:
     """As in `make env`, where the other packages come with that very install."""
     home = tmp_path / "bare"
@@ -115,6 +117,7 @@ def test_editable_install_needs_nothing_but_setuptools(checkout: Path, tmp_path:
     assert installed.returncode == 0, installed.stdout + installed.stderr
 
 
+@pytest.mark.slow
 def test_failed_compile_ends_the_install_with_its_first_error(
     checkout: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

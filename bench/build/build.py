@@ -11,18 +11,19 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kernelgate.bench.build import archs, library, toolchain
+from kernelgate.bench.build import archs, library, machine_code, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Capability, sm
 from kernelgate.bench.build.compiler_errors import STATUS, first_error
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library, Manifest
+from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, FOLDER, Recipe, Sources, read_sources, target_of
-from kernelgate.bench.build.toolchain import CUDA_PACKAGES, Toolchain
+from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.errors import BuildError, CompileError, KernelgateError
-from kernelgate.bench.system import git, supervise
+from kernelgate.bench.system import cuda_tools, git, supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 
@@ -92,12 +93,13 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
     """TORCH_CUDA_ARCH_LIST to the letter; without it, what serves the L4 and the GPU at hand as far as possible."""
     wanted = archs.parse(os.environ.get(ARCH_LIST, ""))
     available = sources.target_units
+    install = cuda_tools.TOOLS["nvcc"].install
     if wanted and tools.cuda is None:
-        raise BuildError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: pip install {CUDA_PACKAGES}")
+        raise BuildError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: {install}")
     if wanted:
         return archs.demanded(wanted, available)
     if available and tools.cuda is None:
-        say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: pip install {CUDA_PACKAGES})")
+        say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: {install})")
         return ()
     gpus = sorted({archs.L4, *archs.gpus_at_hand()})
     has = ", ".join(map(sm, available))
@@ -108,9 +110,9 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
 
 
 def _cached(entry: Path) -> Library | None:
-    """None for a damaged entry, too."""
+    """None for a damaged entry, too, and for one whose manifest is of an earlier form."""
     try:
-        return library.read(entry)
+        return _with_facts(library.read(entry))
     except KernelgateError:
         return None
 
@@ -139,25 +141,46 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
     work = entry.parent / "building" / entry.name
     log = entry.parent / "logs" / f"{entry.name}.log"
     if entry.exists():
-        say(f"{entry} is damaged: compiling it again")
+        say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     try:
         _write_sources(recipe, work)
         start = time.monotonic()
         _run_ninja(recipe, work, log, sha, limits)
         digest = hashlib.sha256((work / LIBRARY).read_bytes()).hexdigest()
+        seconds = time.monotonic() - start
+        code = _facts(work / LIBRARY, recipe.targets)
         manifest = Manifest(
             namespace=recipe.namespace,
             sha=None,
             targets=tuple(map(sm, recipe.targets)),
             key=recipe.key,
-            seconds=time.monotonic() - start,
+            seconds=seconds,
             sha256=digest,
+            kernels=code.kernels,
+            facts_missing=code.missing,
         )
         _put_in_place(manifest, work, entry)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return Library(entry, manifest, cached=False)
+
+
+def _facts(path: Path, targets: Sequence[object]) -> MachineCode:
+    return machine_code.facts(path) if targets else MachineCode((), "it was compiled for the CPU alone")
+
+
+def _with_facts(found: Library) -> Library:
+    """A library from a time when this machine could not read machine code gets its facts once it can."""
+    if found.manifest.facts_missing is None or not found.manifest.targets:
+        return found
+    code = machine_code.facts(found.path)
+    if code.missing == found.manifest.facts_missing:
+        return found
+    manifest = found.manifest.model_copy(update={"kernels": code.kernels, "facts_missing": code.missing})
+    with suppress(OSError):  # a cache that only others may write
+        _write_manifest(manifest, found.folder)
+    return replace(found, manifest=manifest)
 
 
 def _write_sources(recipe: Recipe, work: Path) -> None:
@@ -226,4 +249,7 @@ def _put_in_place(manifest: Manifest, work: Path, entry: Path) -> None:
 
 
 def _write_manifest(manifest: Manifest, folder: Path) -> None:
-    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    # Renamed into place, because another process may be reading the old one.
+    unfinished = folder / f".{MANIFEST}.{os.getpid()}"
+    unfinished.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    unfinished.replace(folder / MANIFEST)

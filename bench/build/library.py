@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from kernelgate.bench import record
+from kernelgate.bench.build.occupancy import with_occupancy
 from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.record import KernelFacts
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +50,11 @@ class Manifest(BaseModel):
     """How long compiling took."""
     sha256: str
     """Of the library file."""
+    kernels: tuple[KernelFacts, ...]
+    """What the compiler made of each kernel; without occupancy, which is a GPU's. No default: a manifest of the time
+    before this field is refused, so that its library is built again."""
+    facts_missing: str | None = None
+    """Why `kernels` is empty."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,11 @@ class Sides:
     base: Library | None
     head: Library
 
+    @property
+    def named(self) -> dict[str, Library]:
+        """Both, or the head alone, by side."""
+        return {"head": self.head} if self.base is None else {"base": self.base, "head": self.head}
+
 
 def read(folder: Path) -> Library:
     """The library in `folder`. Raises KernelgateError where a file is missing, malformed, or not the one described."""
@@ -81,6 +94,36 @@ def read(folder: Path) -> Library:
     if digest != manifest.sha256:
         raise KernelgateError(f"{folder / LIBRARY} is not the file that {MANIFEST} describes; build it again")
     return Library(folder, manifest, cached=True)
+
+
+def build_records(sides: Sides, card: str) -> tuple[record.Build, ...]:
+    """The libraries as a run record holds them: the one place where a `Build` is made."""
+    return tuple(build_record(library, side, card) for side, library in sides.named.items())
+
+
+def build_record(library: Library, side: record.Side, card: str) -> record.Build:
+    manifest = library.manifest
+    return record.Build(
+        card=card,
+        side=side,
+        sha=manifest.sha,
+        key=manifest.key,
+        tree="clean" if manifest.sha else "changed",
+        seconds=manifest.seconds,
+        cached=library.cached,
+        targets=manifest.targets,
+        library_sha256=manifest.sha256,
+        kernels=tuple(map(with_occupancy, manifest.kernels)),
+    )
+
+
+def facts_missing(sides: Sides) -> tuple[str, ...]:
+    """Why nothing is known of a side's kernels, a sentence each; a library for the CPU alone has none to know of."""
+    return tuple(
+        f"{side}: {library.manifest.facts_missing}"
+        for side, library in sides.named.items()
+        if library.manifest.targets and library.manifest.facts_missing
+    )
 
 
 def load(library: Library) -> ForwardOut:

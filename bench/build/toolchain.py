@@ -6,16 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
 
 from kernelgate.bench.errors import BuildError
-
-CUDA_PACKAGES = "nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl"
-SYSTEM = Path("/usr/local")
-"""Where NVIDIA's installer puts cuda-<version>/ and the link cuda/."""
+from kernelgate.bench.system import cuda_tools
 
 
 @dataclass(frozen=True)
@@ -80,24 +76,14 @@ def _find_torch() -> Torch:
 def _find_cuda() -> tuple[Cuda | None, str]:
     """The first complete CUDA installation, or None and what is missing."""
     missing: list[str] = []
-    for nvcc in _nvccs():
+    for nvcc in cuda_tools.candidates("nvcc"):
         roots = (nvcc.parent.parent, nvcc.resolve().parent.parent)
         include = _folder_with("cuda_runtime.h", roots, ("include", "targets/x86_64-linux/include"))
         lib = _folder_with("libcudart_static.a", roots, ("lib64", "lib", "targets/x86_64-linux/lib"))
         if include and lib:
             return Cuda(nvcc, include, lib, _version(nvcc)), ""
         missing.append(f"{nvcc} has no {'libcudart_static.a' if include else 'cuda_runtime.h'} beside it")
-    return None, "; ".join(missing) or f"no nvcc on PATH, among the Python packages or in {SYSTEM}/cuda*/bin"
-
-
-def _nvccs() -> Iterator[Path]:
-    on_path = shutil.which("nvcc")
-    if on_path:
-        yield Path(on_path)
-    packages = util.find_spec("nvidia")
-    for folder in (packages and packages.submodule_search_locations) or ():
-        yield from sorted(Path(folder).glob("cu*/bin/nvcc"), reverse=True)
-    yield from sorted(SYSTEM.glob("cuda*/bin/nvcc"))
+    return None, "; ".join(missing) or cuda_tools.absent("nvcc")
 
 
 def _folder_with(name: str, roots: tuple[Path, ...], folders: tuple[str, ...]) -> Path | None:

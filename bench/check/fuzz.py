@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.errors import KernelgateError, UsageError
-from kernelgate.bench.kernel.suite import SCALE, Dtype, SuiteCase
+from kernelgate.bench.kernel.suite import CARD, SCALE, Dtype, SuiteCase
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
@@ -33,7 +33,7 @@ JITTER = 40
 """How far a ragged S may lie from its nominal value, either way."""
 SCALES = (1 / 32, 1 / 4)
 PATIENCE_S = 120.0
-MOST_DEATHS = 3
+MAX_CRASHES = 3
 """After so many crashes or hangs the rest of the list is not run."""
 
 Distribution = Literal["normal", "uniform", "large", "tiny", "mixed", "peaked"]
@@ -59,8 +59,8 @@ class Trial(Message):
         return SuiteCase(self.seq, self.batch, self.heads, self.dtype, self.causal)
 
     @property
-    def params(self) -> record.Params:
-        return {**self.case.params, "scale": self.scale, "distribution": self.distribution}
+    def axes(self) -> record.Axes:
+        return {**self.case.axes, "scale": self.scale, "distribution": self.distribution}
 
 
 class FuzzRequest(Message):
@@ -95,7 +95,7 @@ _MESSAGE: TypeAdapter[Loaded | Unloadable | TrialOutcome] = TypeAdapter(FromWork
 
 @dataclass(frozen=True)
 class Configuration:
-    """A place in the list, before anything is drawn."""
+    """An entry of the list, before anything is drawn."""
 
     id: str
     seq: int
@@ -160,7 +160,7 @@ def run(
     machine: record.Environment,
     ids: Sequence[str] = (),
     patience_s: float = PATIENCE_S,
-) -> record.Fuzz:
+) -> record.Check:
     """Runs the list, or the named part of it. A configuration on which the kernel crashes or hangs has failed.
 
     Raises KernelgateError where the library cannot be loaded, UsageError for an id that is not in the list.
@@ -175,20 +175,30 @@ def run(
             advance(trial.id)
             if outcome.fault:
                 progress.say(failure(results[-1]))
-    status: Literal["passed", "failed"] = "passed" if all(result.passed for result in results) else "failed"
-    return record.Fuzz(status=status, seed=seed, tolerance=TOLERANCES["fp16"], results=tuple(results))
+    failed = sum(not result.passed for result in results)
+    return record.Check(
+        kind="fuzz",
+        card=CARD,
+        status="failed" if failed else "passed",
+        asked=len(chosen),
+        run=len(results),
+        failed=failed,
+        seed=seed,
+        tolerance=TOLERANCES["fp16"],
+        results=tuple(results),
+    )
 
 
-def skipped(reason: str) -> record.Fuzz:
-    return record.Fuzz(status="skipped", reason=reason)
+def skipped(reason: str) -> record.Check:
+    return record.Check(kind="fuzz", card=CARD, status="skipped", reason=reason)
 
 
-def exit_code(done: record.Fuzz) -> int:
+def exit_code(done: record.Check) -> int:
     """0 all passed, 1 a case failed, 2 skipped."""
     return {"passed": 0, "failed": 1, "skipped": 2}[done.status]
 
 
-def summary(done: record.Fuzz) -> str:
+def summary(done: record.Check) -> str:
     """The end of a run in one sentence."""
     if done.status == "skipped":
         return f"fuzz: skipped: {done.reason}"
@@ -222,7 +232,7 @@ def _result(seed: int, trial: Trial, outcome: TrialOutcome) -> record.FuzzResult
     return record.FuzzResult(
         id=trial.id,
         seed=seed,
-        params=trial.params,
+        axes=trial.axes,
         passed=outcome.fault is None,
         max_abs_error=outcome.max_abs_error,
         error_ratio=outcome.error_ratio,
@@ -237,7 +247,7 @@ def _outcomes(
     """One for each trial, in order, from as many processes as it takes."""
     left = list(chosen)
     deaths = 0
-    while left and deaths < MOST_DEATHS:
+    while left and deaths < MAX_CRASHES:
         with Child("kernelgate.bench.check.fuzz_worker") as child:
             _start(child, library, device, left, patience_s)
             alive = True
@@ -248,7 +258,7 @@ def _outcomes(
                 yield outcome
         deaths += 1
     for _ in left:
-        yield _fault(f"not run, because the kernel had put an end to {MOST_DEATHS} processes before")
+        yield _fault(f"not run, because the kernel had crashed {MAX_CRASHES} processes before")
 
 
 def _start(
@@ -264,12 +274,12 @@ def _start(
 
 
 def _next(child: Child, patience_s: float) -> TrialOutcome:
-    """The outcome of the trial that the child works on; of its death too, where it dies of it."""
+    """The outcome of the child's current trial; a crash is an outcome too."""
     try:
         answer = child.receive(_MESSAGE, patience_s)
     except ChildError as error:
         return _fault(f"the process {error}")
-    return answer if isinstance(answer, TrialOutcome) else _fault("the process answered out of turn")
+    return answer if isinstance(answer, TrialOutcome) else _fault("the process sent an unexpected message")
 
 
 def _fault(why: str) -> TrialOutcome:

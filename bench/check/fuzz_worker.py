@@ -16,6 +16,7 @@ import torch
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ForwardOut
 from kernelgate.bench.check.fuzz import Distribution, FuzzRequest, Loaded, Trial, TrialOutcome, Unloadable
+from kernelgate.bench.dtypes import DTYPES
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import oracle
 from kernelgate.bench.kernel.tolerance import TOLERANCES
@@ -23,7 +24,7 @@ from kernelgate.bench.system.worker_process import Parent
 
 GUARD = 4096
 """Elements before and after each tensor; a multiple of the kernel's alignment."""
-BITS: dict[str, torch.dtype] = {"fp16": torch.int16, "bf16": torch.int16, "fp32": torch.int32}
+BITS: dict[str, torch.dtype] = {name: getattr(torch, f"int{facts.bits}") for name, facts in DTYPES.items()}
 NAN: dict[str, int] = {"fp16": 0x7E5A, "bf16": 0x7FDA, "fp32": 0x7FDA5A5A}
 """Bit patterns that arithmetic does not produce."""
 FINITE: dict[str, int] = {"fp16": 0x6B5A, "bf16": 0x475A, "fp32": 0x475A5A5A}
@@ -113,7 +114,7 @@ DRAWS: dict[Distribution, Callable[[Draw], Inputs]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class KernelCall:
     """One call of the kernel and what it left behind."""
 
     comparison: oracle.Comparison
@@ -130,10 +131,12 @@ def examine(kernel: ForwardOut, trial: Trial, device: str) -> TrialOutcome:
     runs = [_run(kernel, draw, poison) for poison in (NAN, FINITE)]
     errors = [run.comparison.max_abs_error for run in runs]
     ratios = [run.comparison.error_ratio for run in runs]
-    return TrialOutcome(fault=_fault(trial, runs), max_abs_error=_largest(errors), error_ratio=_largest(ratios))
+    return TrialOutcome(
+        fault=_fault(trial, runs), max_abs_error=oracle.largest(errors), error_ratio=oracle.largest(ratios)
+    )
 
 
-def _run(kernel: ForwardOut, draw: Draw, poison: dict[str, int]) -> Run:
+def _run(kernel: ForwardOut, draw: Draw, poison: dict[str, int]) -> KernelCall:
     trial = draw.trial
     dtype, bits = oracle.TORCH_DTYPES[trial.dtype], BITS[trial.dtype]
     originals = tuple(tensor.to(dtype) for tensor in DRAWS[trial.distribution](draw))
@@ -143,7 +146,7 @@ def _run(kernel: ForwardOut, draw: Draw, poison: dict[str, int]) -> Run:
     buffer, out = _guarded(trial, dtype, draw.device, poison[trial.dtype])
     kernel(given[0][1], given[1][1], given[2][1], out, trial.scale, trial.causal)
     q, k, v = originals
-    expected = oracle.reference(q, k, v, trial.scale, trial.causal)
+    expected = oracle.expected(q, k, v, trial.scale, trial.causal)
     compared = oracle.compare(out, expected, TOLERANCES[trial.dtype], VALUE_SCALES.get(trial.distribution, 1.0))
     edges = torch.cat((buffer[:GUARD], buffer[-GUARD:])).view(bits)
     trespass = None
@@ -152,7 +155,7 @@ def _run(kernel: ForwardOut, draw: Draw, poison: dict[str, int]) -> Run:
     for name, (_, tensor), original in zip("qkv", given, originals, strict=True):
         if not torch.equal(tensor, original):
             trespass = f"its input {name}"
-    return Run(compared, out.view(bits) == poison[trial.dtype], ~torch.isfinite(out), trespass)
+    return KernelCall(compared, out.view(bits) == poison[trial.dtype], ~torch.isfinite(out), trespass)
 
 
 def _guarded(trial: Trial, dtype: torch.dtype, device: str, fill: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -163,7 +166,7 @@ def _guarded(trial: Trial, dtype: torch.dtype, device: str, fill: int) -> tuple[
     return buffer, buffer[GUARD:-GUARD].view(shape)
 
 
-def _fault(trial: Trial, runs: list[Run]) -> str | None:
+def _fault(trial: Trial, runs: list[KernelCall]) -> str | None:
     unwritten = runs[0].untouched & runs[1].untouched
     if bool(unwritten.any()):
         return f"{_elements(unwritten)} never written"
@@ -186,12 +189,6 @@ def _elements(mask: torch.Tensor) -> str:
     if count == 1:
         return f"the element at {where} is"
     return f"{count} of {mask.numel()} elements, the first at {where}, are"
-
-
-def _largest(values: list[float | None]) -> float | None:
-    """None where one is None."""
-    known = [value for value in values if value is not None]
-    return max(known) if len(known) == len(values) else None
 
 
 def _beyond_use(device: str) -> bool:

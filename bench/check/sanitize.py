@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.system import progress, supervise
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import ROOT
 
@@ -49,23 +48,10 @@ class SanitizerFinding:
         return f"{self.tool}: {self.what}, in {self.kernel}{where}{often}"
 
 
-def find_sanitizer() -> Path:
-    """Raises NoDeviceError where it is neither on PATH nor in a CUDA installation."""
-    on_path = shutil.which(SANITIZER)
-    if on_path:
-        return Path(on_path)
-    for folder in sorted(Path("/usr/local").glob("cuda*/bin"), reverse=True):
-        if (folder / SANITIZER).is_file():
-            return folder / SANITIZER
-    raise NoDeviceError(
-        f"{SANITIZER} is neither on PATH nor in /usr/local/cuda*/bin (apt-get install cuda-sanitizer-13-0)"
-    )
-
-
 def library(built: Library, tools: Sequence[str] = TOOLS, cases: Sequence[str] = CASES) -> tuple[SanitizerFinding, ...]:
     """What the tools find in a compiled kernel."""
     found: list[SanitizerFinding] = []
-    sanitizer = find_sanitizer()
+    sanitizer = cuda_tools.find(SANITIZER)
     with progress.track("sanitize", len(tools) * len(cases)) as advance:
         for tool in tools:
             for case in cases:
@@ -91,10 +77,10 @@ def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[Sa
             env=dict(os.environ),
             limits=TimeLimits(silence_s=60.0, total_s=TIMEOUT_S),
             on_line=lines.append,
-            on_silence=lambda seconds: progress.say(f"{tool} has said nothing for {seconds:.0f} s"),
+            on_silence=lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),
         )
     except TimeoutError:
-        raise KernelgateError(f"{tool} was ended after {TIMEOUT_S:.0f} s; it had not finished") from None
+        raise KernelgateError(f"{tool} was stopped after {TIMEOUT_S:.0f} s without finishing") from None
     except OSError as error:
         raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
     found = parse(tool, lines)
@@ -102,7 +88,7 @@ def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[Sa
         last = next(
             (line.removeprefix(_MARK).strip() for line in reversed(lines) if line.strip(_MARK + " ")), "nothing"
         )
-        raise KernelgateError(f"{tool} could not look: it ended with {code}; its last words: {last}")
+        raise KernelgateError(f"{tool} could not run: it exited with {code}; last line: {last}")
     return found
 
 

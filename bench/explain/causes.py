@@ -1,6 +1,6 @@
-"""What explains a timing, put into the run record: what the compiler made of both sides, and what the profiler saw.
+"""What explains a timing, put into the run record: what the profiler saw of both sides.
 
-Neither is needed for a verdict: where one is missing, the record's notes say why, and the run goes on.
+It is not needed for a verdict: where it is missing, the record's notes say why, and the run goes on.
 """
 
 from __future__ import annotations
@@ -10,34 +10,29 @@ from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench.build.archs import only_gpu
-from kernelgate.bench.build.library import Sides
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.explain import nsight, resources
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.build.library import Sides, facts_missing
+from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.explain import nsight
+from kernelgate.bench.record import Note, RunRecord
 
 
-def add(
-    record: RunRecord,
-    repo: Path,
-    sides: Sides,
-    cases: Sequence[str],
-    out: Path,
-    clock_control: Literal["none", "base"],
-    timeout_s: float,
-) -> RunRecord:
-    """The record with the resources of both sides, and on a GPU with the profiles of `cases`, reports in `out`."""
-    notes = list(record.notes)
-    parts: dict[str, object] = {}
+def add(record: RunRecord, sides: Sides, cases: Sequence[str], options: nsight.Options | None) -> RunRecord:
+    """The record with the profiles of `cases` and a note on each thing that is missing.
+
+    Without `options`, on a machine without a GPU, nothing is profiled. The kernels' registers and shared memory are in
+    the record's builds already: they travel with the library.
+    """
+    notes = [Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in facts_missing(sides)]
+    if options is None:
+        return record.model_copy(update={"notes": (*record.notes, *notes)})
+    done = nsight.profile(sides, cases, options)
+    notes += [Note(code="no_profile", text=failure) for failure in done.failures]
+    return record.model_copy(update={"profile": done.profiles, "notes": (*record.notes, *notes)})
+
+
+def profiling(out: Path, clock_control: Literal["none", "base"], timeout_s: float) -> nsight.Options | None:
+    """How to profile on this machine, reports in `out`; None where it has no GPU to profile on."""
     try:
-        parts["resources"] = resources.of_sides(repo, sides)
-    except KernelgateError as error:
-        notes.append(f"no static analysis: {error}")
-    try:
-        options = nsight.Options(out, only_gpu(), clock_control=clock_control, timeout_s=timeout_s)
+        return nsight.Options(out, only_gpu(), clock_control=clock_control, timeout_s=timeout_s)
     except NoDeviceError:
-        pass  # a CPU's times are not explained by a profiler of GPUs
-    else:
-        done = nsight.profile(sides, cases, options)
-        parts["profile"] = done.profiles
-        notes += done.failures
-    return record.model_copy(update={**parts, "notes": tuple(notes)})
+        return None

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from kernelgate.bench.build import library
+from kernelgate.bench.dtypes import DTYPES
 from kernelgate.bench.kernel import suite
 
 WARM_UP = 2
@@ -19,7 +20,7 @@ def run(folder: Path, case_id: str) -> None:
     import torch
 
     case = suite.parse(case_id)
-    dtype = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}[case.dtype]
+    dtype = getattr(torch, DTYPES[case.dtype].torch_name)
     forward = library.load(library.read(folder))
     generator = torch.Generator(device="cuda").manual_seed(0)
     q, k, v = (torch.randn(case.shape, generator=generator, device="cuda", dtype=dtype) for _ in range(3))

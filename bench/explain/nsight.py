@@ -9,7 +9,6 @@ import csv
 import json
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -22,18 +21,14 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_worker import WARM_UP
+from kernelgate.bench.kernel.suite import CARD
 from kernelgate.bench.record import Profile, Side
-from kernelgate.bench.system import progress, supervise
+from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import ROOT
 
 KERNEL = "attention"
 """In the name of the kernel that csrc/ launches."""
-
-INSTALLED: tuple[tuple[Path, str], ...] = (
-    (Path("/usr/local"), "cuda*/bin/ncu"),
-    (Path("/opt/nvidia/nsight-compute"), "*/ncu"),
-)
 
 PERMISSION = (
     "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN, or put "
@@ -67,40 +62,20 @@ class ProfilingResult:
     """Why a side has no profile, a sentence each."""
 
 
-def find_ncu() -> Path:
-    """On PATH, or where NVIDIA's installers put it, the newest first. Raises NoDeviceError where it is nowhere."""
-    on_path = shutil.which("ncu")
-    if on_path:
-        return Path(on_path)
-    for folder, pattern in INSTALLED:
-        found = sorted(folder.glob(pattern), reverse=True)
-        if found:
-            return found[0]
-    raise NoDeviceError(
-        "Nsight Compute is not installed: ncu is neither on PATH nor in /usr/local/cuda*/bin or "
-        "/opt/nvidia/nsight-compute (apt-get install nsight-compute, or cuda-nsight-compute-13-0)"
-    )
-
-
 def profile(sides: Sides, cases: Sequence[str], options: Options) -> ProfilingResult:
     """Profiles every case on both sides; summaries of all of them go to `options.out`."""
     try:
-        ncu = find_ncu()
+        ncu = cuda_tools.find("ncu")
     except NoDeviceError as error:
         return ProfilingResult((), (str(error),))
-    jobs = [
-        (case, side, library)
-        for case in cases
-        for side, library in (("base", sides.base), ("head", sides.head))
-        if library is not None
-    ]
+    jobs = [(case, side, library) for case in cases for side, library in sides.named.items()]
     options.out.mkdir(parents=True, exist_ok=True)
     profiles: list[Profile] = []
     failures: list[str] = []
     with progress.track("profile", len(jobs)) as advance:
         for case, side, library in jobs:
             try:
-                profiles.append(profile_side(ncu, library, "base" if side == "base" else "head", case, options))
+                profiles.append(profile_side(ncu, library, side, case, options))
             except KernelgateError as error:
                 failures.append(f"no profile of {side} at {case}: {error}")
             advance(f"{case}, {side}")
@@ -137,7 +112,7 @@ def profile_side(ncu: Path, library: Library, side: Side, case: str, options: Op
     kernel = ncu_reader.read(report)[0]
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {side} at {case}: {passes} passes, {time.monotonic() - start:.1f} s")
-    return Profile(case=case, side=side, metrics=dict(kernel.figures), report=report.name)
+    return Profile(card=CARD, case=case, side=side, metrics=dict(kernel.figures), report=report.name)
 
 
 def command(ncu: Path, report: Path, options: Options) -> tuple[str, ...]:

@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from kernelgate.bench import record
-from kernelgate.bench.kernel.suite import HEAD_DIM
+from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.kernel.suite import HEAD_DIM, Dtype
 
-TORCH_DTYPES: dict[str, torch.dtype] = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
+TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, DTYPES[name].torch_name) for name in get_args(Dtype)}
 
-_MOST_SCORES = 2**28
-"""Scores of the reference held at once: 2 GiB in float64."""
+_MAX_SCORES = 2**28
+"""Scores held at once: 2 GiB in float64."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """An output against the reference. The errors are None where the output is not finite throughout."""
+    """An output against the oracle's. The errors are None where the output is not finite throughout."""
 
     passed: bool
     max_abs_error: float | None
     error_ratio: float | None
-    """Largest |output - reference| / limit: at most 1 in a pass."""
+    """Largest |output - expected| / limit: at most 1 in a pass."""
     worst: tuple[int, int, int, int]
     """Where: [b, h, s, d] of the first element that is not finite, else of the largest error ratio."""
 
 
-def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> torch.Tensor:
+def expected(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> torch.Tensor:
     """softmax(q kᵀ · scale) v in float64 by PyTorch's plain backend; shapes (B, H, S, 64), on the device of `q`.
 
     Float64 has no reduced-precision mode to switch off. Heads are taken in slices, to bound the memory for scores.
     """
     batch, heads, seq, _ = q.shape
     flat = [tensor.reshape(batch * heads, seq, HEAD_DIM) for tensor in (q, k, v)]
-    step = max(1, _MOST_SCORES // (seq * seq))
+    step = max(1, _MAX_SCORES // (seq * seq))
     out = torch.empty(flat[0].shape, dtype=torch.float64, device=q.device)
     with sdpa_kernel(SDPBackend.MATH):
         for start in range(0, batch * heads, step):
@@ -67,3 +70,9 @@ def first(mask: torch.Tensor) -> tuple[int, int, int, int]:
     h, rest = divmod(rest, mask.shape[2] * mask.shape[3])
     s, d = divmod(rest, mask.shape[3])
     return (b, h, s, d)
+
+
+def largest(values: Sequence[float | None]) -> float | None:
+    """The largest; None where one is None."""
+    known = [value for value in values if value is not None]
+    return max(known, default=None) if len(known) == len(values) else None

@@ -12,6 +12,7 @@ from itertools import product
 from typing import Literal
 
 from kernelgate.bench import record
+from kernelgate.bench.dtypes import DTYPES
 from kernelgate.bench.errors import UsageError
 
 HEAD_DIM = 64
@@ -19,8 +20,11 @@ MAX_SEQ = 4096
 SCALE = HEAD_DIM**-0.5
 """The softmax scale of every timed case: PyTorch's own default."""
 
+CARD = "attention"
+"""The kernel that all cases are of."""
+ATTENTION = record.Card(name=CARD, label="Attention", build="extension", reference="PyTorch")
+
 Dtype = Literal["fp16", "bf16", "fp32"]
-BYTES: dict[str, int] = {"fp16": 2, "bf16": 2, "fp32": 4}
 
 _ID = re.compile(
     r"s(?P<seq>[1-9]\d*)_b(?P<batch>[1-9]\d*)_h(?P<heads>[1-9]\d*)_d64_(?P<dtype>fp16|bf16|fp32)(?P<causal>_causal)?"
@@ -49,10 +53,10 @@ class SuiteCase:
     @property
     def tensor_bytes(self) -> int:
         """Of q, of k, of v and of the output."""
-        return self.batch * self.heads * self.seq * HEAD_DIM * BYTES[self.dtype]
+        return self.batch * self.heads * self.seq * HEAD_DIM * DTYPES[self.dtype].bytes
 
     @property
-    def params(self) -> record.Params:
+    def axes(self) -> record.Axes:
         """As the record holds them."""
         return {
             "S": float(self.seq),
@@ -74,6 +78,28 @@ class SuiteCase:
         return record.Work(
             flops=float(4 * self.batch * self.heads * HEAD_DIM * pairs), bytes=float(4 * self.tensor_bytes)
         )
+
+
+def recorded(case: SuiteCase) -> record.Case:
+    """The case as a record holds it."""
+    return record.Case(card=CARD, id=case.id, axes=case.axes, work=case.work)
+
+
+def expected(
+    cases: Iterable[SuiteCase], processes: int, label: str | None = None, target: str | None = None
+) -> record.Expected:
+    """What a whole measurement of these cases holds: each in so many processes, and the fuzzer's results.
+
+    `label` and `target`: the GPU's label in the policy and its compute capability, where a particular one is meant.
+    """
+    return record.Expected(
+        label=label,
+        target=target,
+        cards=(ATTENTION,),
+        cases=tuple(map(recorded, cases)),
+        checks=("fuzz",),
+        processes=processes,
+    )
 
 
 def parse(case_id: str) -> SuiteCase:

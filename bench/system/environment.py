@@ -9,6 +9,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,6 +47,7 @@ def seen_by_torch() -> record.Environment:
         device=_gpu(torch.cuda.get_device_properties(0)) if cuda else cpu(Path("/")),
         torch=torch.__version__,
         cuda=torch.version.cuda,
+        triton=package_version("triton"),
         python=platform.python_version(),
         os=f"{platform.system()} {platform.release()}",
         host=platform.node() or None,
@@ -53,15 +55,33 @@ def seen_by_torch() -> record.Environment:
 
 
 def _gpu(properties: Any) -> record.Device:
-    return record.Device(
+    """What torch says of the GPU, and what its driver adds where it answers."""
+    seen = record.Device(
         name=properties.name,
         compute_capability=f"{properties.major}.{properties.minor}",
         uuid=f"GPU-{properties.uuid}",
-        driver=_driver(),
         memory_bytes=properties.total_memory,
         sm_count=properties.multi_processor_count,
         l2_bytes=properties.L2_cache_size,
     )
+    try:
+        with nvml.opened(seen.uuid) as gpu:
+            return seen.model_copy(update=of_driver(gpu))
+    except NoDeviceError:
+        return seen
+
+
+def of_driver(gpu: nvml.NvmlGpu) -> dict[str, object]:
+    """The fields of a Device that only the driver knows; None where it does not offer one."""
+    return {
+        "driver": nvml.driver_version(),
+        "power_limit_w": gpu.power_limit_w(),
+        "max_sm_mhz": gpu.max_sm_mhz(),
+        "max_memory_mhz": gpu.max_memory_mhz(),
+        "ecc": gpu.ecc(),
+        "mig": gpu.mig(),
+        "pcie": gpu.pcie(),
+    }
 
 
 def cpu(root: Path) -> record.Device:
@@ -88,11 +108,11 @@ def differences(before: record.Environment, now: record.Environment) -> tuple[st
     return tuple(f"{what} {was}, now {is_}" for what, (was, is_) in compared.items() if was != is_)
 
 
-def _driver() -> str | None:
+def package_version(distribution: str) -> str | None:
+    """Of an installed package, without importing it."""
     try:
-        with nvml.opened():
-            return nvml.driver_version()
-    except NoDeviceError:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
         return None
 
 

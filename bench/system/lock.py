@@ -1,4 +1,4 @@
-"""One measurement at a time on one device: a lock that the kernel lets go of when its holder dies."""
+"""One measurement at a time on one device: a lock that the operating system releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REMIND_S = 30.0
 
 @contextmanager
 def device(uuid: str | None, wait_s: float = WAIT_S) -> Iterator[None]:
-    """Holds the device (a GPU's uuid; None for the CPU) for the block; waits while another process holds it.
+    """Holds the device (a GPU's uuid; None for the CPU) during the block; waits while another process holds it.
 
     The file stands in the temporary folder, so processes that measure one device must share that folder. Raises
     KernelgateError where the device is still held after `wait_s`.

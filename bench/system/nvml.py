@@ -64,6 +64,27 @@ class NvmlGpu:
     def max_sm_mhz(self) -> float | None:
         return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, pynvml.NVML_CLOCK_SM)))
 
+    def max_memory_mhz(self) -> float | None:
+        return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, pynvml.NVML_CLOCK_MEM)))
+
+    def power_limit_w(self) -> float | None:
+        """The limit that holds, of those that the device, the driver and the administrator set."""
+        return _ask(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(self.handle) / 1000)
+
+    def ecc(self) -> bool | None:
+        """Whether memory errors are corrected now; a change waits for the next reset."""
+        return _ask(lambda: bool(pynvml.nvmlDeviceGetEccMode(self.handle)[0]))
+
+    def mig(self) -> bool | None:
+        """Whether the GPU is divided into instances."""
+        return _ask(lambda: bool(pynvml.nvmlDeviceGetMigMode(self.handle)[0]))
+
+    def pcie(self) -> str | None:
+        """Such as "gen4 x16": what the link can do, for an idle one is slowed down."""
+        generation = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkGeneration(self.handle)))
+        width = _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkWidth(self.handle)))
+        return None if generation is None or width is None else f"gen{generation} x{width}"
+
     def persistence_mode(self) -> bool | None:
         return _ask(lambda: bool(pynvml.nvmlDeviceGetPersistenceMode(self.handle)))
 

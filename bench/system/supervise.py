@@ -1,4 +1,4 @@
-"""Runs a command that may hang: its output line by line, a word when it falls silent, an end when it takes too long."""
+"""Runs a command that may hang: reports its output line by line, a heartbeat while it is silent, and a time limit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GRACE_S = 3.0
-"""Between asking processes to end and ending them."""
+"""Between SIGTERM and SIGKILL."""
 
 
 @dataclass(frozen=True)
 class TimeLimits:
     silence_s: float = 60.0
-    """After this long without a word, and each time again, `on_silence` is called."""
+    """After this long without output, and again each time, `on_silence` is called."""
     total_s: float = 600.0
 
 
@@ -38,7 +38,7 @@ def run(
 ) -> int:
     """The exit code of `command`; `on_line` gets each line of its output, errors included, as it comes.
 
-    Raises TimeoutError past the limit. However this ends, no process that the command started is left.
+    Raises TimeoutError past the limit. No process that the command started survives this call.
     """
     output, theirs = os.pipe()
     with os.fdopen(output, "rb", buffering=0) as pipe:
@@ -84,7 +84,7 @@ def _follow(
 
 
 def _end_session(process: subprocess.Popen[bytes]) -> None:
-    """Ends whatever still runs. A process group is not enough: ninja gives each of its jobs a group of its own."""
+    """Kills what still runs. A process group is not enough: ninja gives each of its jobs a group of its own."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + GRACE_S
         for pid in _session(process.pid):

@@ -1,7 +1,7 @@
-"""A process of its own for code that may crash, hang or print what it likes, and the line of talk with it.
+"""A separate process for code that may crash, hang or print anything, and the JSON-lines protocol with it.
 
 Parent and child exchange lines of JSON: the parent writes to the child's standard input, the child to what was its
-standard output; whatever else the child prints goes to its standard error, of which the parent keeps the end.
+standard output; anything else that the child prints goes to its standard error, whose last lines the parent keeps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kernelgate.bench.errors import KernelgateError
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
 """Where `import kernelgate` finds this very copy."""
 _PR_SET_PDEATHSIG = 1
-_LAST_WORDS = 400
+_LAST_LINES = 400
 
 M = TypeVar("M")
 Model = TypeVar("Model", bound=BaseModel)
@@ -39,7 +39,7 @@ class Message(BaseModel):
 
 
 class ChildError(KernelgateError):
-    """The child ended, fell silent or sent what is no message. The text goes on from "the process …"."""
+    """The child exited, stopped answering or sent an invalid message. The text continues "the process …"."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ class ChildError(KernelgateError):
 
 
 class Child:
-    """A running `python -m MODULE`. Leaving the `with` block ends it, whatever it is doing."""
+    """A running `python -m MODULE`. Leaving the `with` block kills it."""
 
     def __init__(self, module: str) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
@@ -86,16 +86,16 @@ class Child:
             raise ChildError(self._ended()) from None
 
     def receive(self, kind: TypeAdapter[M], patience_s: float) -> M:
-        """The child's next message. Raises ChildError where none comes in time, or what comes is none."""
+        """The child's next message. Raises ChildError where none arrives in time or it is invalid."""
         line = self._line(time.monotonic() + patience_s)
         if line is None:
-            raise ChildError(f"said nothing for {patience_s:g} s and was ended{self._last_words()}")
+            raise ChildError(f"did not answer for {patience_s:g} s and was killed{self._last_lines()}")
         if not line:
             raise ChildError(self._ended())
         try:
             return kind.validate_json(line)
         except ValidationError:
-            raise ChildError(f"sent {line[:80]!r}, which is no message{self._last_words()}") from None
+            raise ChildError(f"sent {line[:80]!r}, which is not a valid message{self._last_lines()}") from None
 
     def _line(self, deadline: float) -> bytes | None:
         """One line, b"" at the end of the stream, or None at the deadline."""
@@ -114,26 +114,26 @@ class Child:
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            return f"closed its output{self._last_words()}"
-        return f"{_how_it_ended(code)}{self._last_words()}"
+            return f"closed its output{self._last_lines()}"
+        return f"{_exit_status(code)}{self._last_lines()}"
 
-    def _last_words(self) -> str:
-        """What it last said on standard error, to be added to a sentence."""
+    def _last_lines(self) -> str:
+        """The last lines of its standard error, to be appended to a sentence."""
         self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - 4 * _LAST_WORDS))
+        self._stderr.seek(max(0, self._stderr.tell() - 4 * _LAST_LINES))
         lines = self._stderr.read().decode(errors="replace").split("\n")
-        words = " / ".join(line.strip() for line in lines if line.strip())[-_LAST_WORDS:]
-        return f"; its last words: {words}" if words else ""
+        words = " / ".join(line.strip() for line in lines if line.strip())[-_LAST_LINES:]
+        return f"; last lines of stderr: {words}" if words else ""
 
 
-def _how_it_ended(code: int) -> str:
+def _exit_status(code: int) -> str:
     if code >= 0:
-        return f"ended early with exit code {code}"
+        return f"exited early with code {code}"
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"was ended by {name}"
+    return f"was killed by {name}"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -145,13 +145,13 @@ class Parent:
     """The other end, seen from the child."""
 
     def __init__(self) -> None:
-        """Takes standard input and output for the talk. The child dies with its parent and leaves Ctrl-C to it."""
+        """Takes over standard input and output. The child dies with its parent and leaves Ctrl-C to it."""
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != int(sys.argv[1]):  # it died before the line above
             sys.exit(1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._out = os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)  # what a kernel prints must not mix with messages
+        os.dup2(2, 1)  # a kernel's output must not mix with messages
 
     def send(self, message: BaseModel) -> None:
         self._out.write(message.model_dump_json(by_alias=True).encode() + b"\n")

@@ -1,19 +1,23 @@
-"""The duel: base against head, timed in several launches, and the record that grows with each of them."""
+"""The paired comparison: base against head, timed in several processes, and the record that grows with each of them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library
+from kernelgate.bench.build.library import Library, Sides, build_records
 from kernelgate.bench.errors import KernelgateError, RecordError
+from kernelgate.bench.kernel import suite
 from kernelgate.bench.kernel.suite import SuiteCase
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import environment, lock, progress
@@ -29,49 +33,46 @@ from kernelgate.bench.timing.protocol import (
     TimingRequest,
 )
 
-LAUNCHES = 5
+PROCESSES = 5
 ROUNDS = 100
 PATIENCE_S = 300.0
-"""A launch that says nothing for so long is taken to hang."""
+"""A process that does not answer for so long is considered hung."""
 UNKNOWN_CACHE = 64 << 20
-MOST_CPU_CACHE = 32 << 20
+MAX_CPU_CACHE = 32 << 20
 
 Stop = Callable[[RunRecord], bool]
-"""Given the record after a launch: is it enough?"""
-Launches = Mapping[str, record.Launch]
-"""One launch of every case, by id."""
-
+"""Given the record after a process: is it enough?"""
 _MESSAGE: TypeAdapter[Doing | Ready | CaseDone | Failed] = TypeAdapter(FromChild)
 
 
 @dataclass(frozen=True)
 class PairedPlan:
-    """What to time. Without a base, the head is timed alone, beside the oracle."""
+    """What to time. Without a base, the head is timed alone, beside the reference."""
 
     base: Library | None
     head: Library
     cases: tuple[SuiteCase, ...]
     environment: record.Environment
     seed: int
-    launches: int = LAUNCHES
+    processes: int = PROCESSES
     rounds: int = ROUNDS
     patience_s: float = PATIENCE_S
 
     @property
     def libraries(self) -> dict[record.Side, Library]:
-        return {"head": self.head} if self.base is None else {"base": self.base, "head": self.head}
+        return dict(Sides(self.base, self.head).named)
 
     @property
     def turns(self) -> int:
         return -(-self.rounds // ROUNDS_PER_TURN)
 
 
-class LaunchError(KernelgateError):
-    """A launch could not be finished."""
+class ProcessError(KernelgateError):
+    """A process could not be finished."""
 
 
-class LoadError(LaunchError):
-    """A library could not be loaded in the company it was in."""
+class LoadError(ProcessError):
+    """A library could not be loaded together with the other one."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -80,113 +81,120 @@ class LoadError(LaunchError):
 
 
 def never(_: RunRecord) -> bool:
-    """Stops only after the planned number of launches."""
+    """Stops only after the planned number of processes."""
     return False
 
 
 def run(plan: PairedPlan, skeleton: RunRecord, path: Path, stop: Stop = never, resume: bool = False) -> RunRecord:
-    """Times the plan launch by launch. After each, the record in `path` holds all launches so far.
+    """Times the plan process by process. After each, the record in `path` holds all processes so far.
 
-    `skeleton` is a record with whatever the caller knows (subject, fuzz, …); cases, environment and build are filled in
-    here. With `resume`, the record in `path` is gone on with; a launch that was cut short is timed again. `stop` may
-    end the run early. Raises LaunchError naming the launch and the case where a process crashed, hung or could not load
-    its library; the launches before it stay in `path`. Raises RecordError where the record to resume does not fit.
+    `skeleton` is a record with whatever the caller knows (run, checks, …); cases, environment and builds are filled in
+    here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. `stop` may
+    end the run early. Raises ProcessError naming the process and the case where one crashed, hung or could not load its
+    library; the processes before it stay in `path`. Raises RecordError where the record to resume does not fit.
     """
     resumed = resume and path.exists()
-    current = _gone_on_with(plan, skeleton, path) if resumed else _begun(plan, skeleton)
-    finished = launch_count(current)
-    if finished >= plan.launches or (finished and stop(current)):
-        progress.say(f"{path} holds {finished} launches already: nothing is left to time")
-        return current
+    current = _resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton)
+    finished = process_count(current)
+    if finished >= plan.processes or (finished and stop(current)):
+        progress.say(f"{path} holds {finished} processes already: nothing to do")
+        return _ended(current, "complete")
     progress.say(f"seed {plan.seed}")
-    current = _noted(current, f"seed {plan.seed} from launch {finished + 1} on")
+    current = _noted(current, f"seed {plan.seed} from process {finished + 1} on")
     together = _together(plan, current)
-    with lock.device(plan.environment.device.uuid), progress.track("bench", _steps(plan, finished)) as advance:
-        for number in range(finished, plan.launches):
-            try:
-                launches, notes = _launch(plan, number, together, advance)
-            except LoadError as error:
-                if not together or plan.base is None or number > finished:
-                    raise
-                together = False
-                current = _noted(current, _alternating_because(str(error)))
-                launches, notes = _launch(plan, number, together, advance)
-            current = _noted(_grown(plan, current, launches), *notes)
-            record.write(current, path)
-            if stop(current):
-                break
+    try:
+        with lock.device(plan.environment.device.uuid), progress.track("bench", _steps(plan, finished)) as advance:
+            for number in range(finished, plan.processes):
+                try:
+                    process, notes = _process(plan, number, together, advance)
+                except LoadError as error:
+                    if not together or plan.base is None or number > finished:
+                        raise
+                    together = False
+                    current = _noted(current, _alternating_because(str(error)))
+                    process, notes = _process(plan, number, together, advance)
+                current = _noted(_grown(current, process), *notes)
+                record.write(current, path)
+                if stop(current):
+                    break
+    except BaseException as error:
+        if current.processes:
+            record.write(_ended(current, "failed" if isinstance(error, KernelgateError) else "cancelled"), path)
+        raise
+    current = _ended(current, "complete")
+    record.write(current, path)
     return current
 
 
-def launch_count(record_: RunRecord) -> int:
-    """How many launches every case has."""
-    return min((len(case.launches) for case in record_.cases), default=0)
+def _ended(current: RunRecord, how: Literal["complete", "failed", "cancelled"]) -> RunRecord:
+    return current.model_copy(update={"run": current.run.model_copy(update={"ended": how})})
+
+
+def process_count(record_: RunRecord) -> int:
+    """How many processes every case has."""
+    return min((len(case.processes) for case in record.timed_cases(record_)), default=0)
 
 
 def _begun(plan: PairedPlan, skeleton: RunRecord) -> RunRecord:
-    begun = skeleton.model_copy(update={"environment": plan.environment, "build": builds(plan), "cases": ()})
+    begun = skeleton.model_copy(
+        update={
+            "environments": (plan.environment,),
+            "cards": (suite.ATTENTION,),
+            "builds": builds(plan),
+            "cases": tuple(map(suite.recorded, plan.cases)),
+            "processes": (),
+        }
+    )
     if plan.base is not None and plan.base.manifest.key == plan.head.manifest.key:
         begun = _noted(begun, "base and head are the same library, which is timed against itself")
     reason = clash(plan)
     return _noted(begun, _alternating_because(reason)) if reason else begun
 
 
-def _gone_on_with(plan: PairedPlan, skeleton: RunRecord, path: Path) -> RunRecord:
+def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> RunRecord:
     old = record.read(path)
     reasons = unfit(plan, old)
     if reasons:
-        raise RecordError(f"{path} cannot be gone on with: {'; '.join(reasons)}; write to another file")
-    kept = {"cases": old.cases, "notes": old.notes, "build": old.build, "environment": old.environment}
-    return skeleton.model_copy(update={**kept, "fuzz": skeleton.fuzz or old.fuzz})
+        raise RecordError(f"{path} cannot be resumed: {'; '.join(reasons)}; write to another file")
+    parts = ("environments", "cards", "builds", "cases", "processes", "notes")
+    kept = {name: getattr(old, name) for name in parts}
+    run_ = skeleton.run.model_copy(update={"resumed_from": old.run.id})
+    return skeleton.model_copy(update={**kept, "run": run_, "checks": skeleton.checks or old.checks})
 
 
 def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
-    """Why further launches of the plan cannot stand in the record `old`; empty where they can."""
+    """Why the record `old` cannot be continued with this plan; empty where it can."""
     reasons = list(environment.differences(old.environment, plan.environment))
-    before = {build.side: build.library_sha256 for build in old.build}
+    before = {build.side: build.library_sha256 for build in old.builds}
     now = {side: library.manifest.sha256 for side, library in plan.libraries.items()}
     if before != now:
         reasons.append("it was measured with other libraries")
     if [case.id for case in old.cases] != [case.id for case in plan.cases]:
         reasons.append(f"it holds other cases ({', '.join(case.id for case in old.cases) or 'none'})")
-    rounds = {len(samples) for case in old.cases for launch in case.launches for samples in launch.samples_us.values()}
+    timed = [timing for process in old.processes for timing in process.timings]
+    rounds = {len(samples) for timing in timed for samples in timing.samples_us.values()}
     if rounds - {plan.rounds}:
-        reasons.append(f"its launches have {', '.join(map(str, sorted(rounds)))} rounds, not {plan.rounds}")
+        reasons.append(f"its processes have {', '.join(map(str, sorted(rounds)))} rounds, not {plan.rounds}")
     return tuple(reasons)
 
 
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
     """How the libraries of the plan came to be."""
-    return tuple(
-        record.Build(
-            side=side,
-            sha=library.manifest.sha,
-            seconds=library.manifest.seconds,
-            cached=library.cached,
-            targets=library.manifest.targets,
-            library_sha256=library.manifest.sha256,
-        )
-        for side, library in plan.libraries.items()
-    )
+    return build_records(Sides(plan.base, plan.head), suite.CARD)
 
 
-def _grown(plan: PairedPlan, current: RunRecord, launches: Launches) -> RunRecord:
-    before = {case.id: case.launches for case in current.cases}
-    cases = tuple(
-        record.Case(
-            id=case.id, params=case.params, work=case.work, launches=(*before.get(case.id, ()), launches[case.id])
-        )
-        for case in plan.cases
-    )
-    return current.model_copy(update={"cases": cases})
+def _grown(current: RunRecord, process: record.Process) -> RunRecord:
+    return current.model_copy(update={"processes": (*current.processes, process)})
 
 
 def _noted(current: RunRecord, *notes: str) -> RunRecord:
-    return current.model_copy(update={"notes": tuple(dict.fromkeys((*current.notes, *notes)))})
+    known = {note.text for note in current.notes}
+    new = tuple(record.Note(text=text) for text in dict.fromkeys(notes) if text not in known)
+    return current.model_copy(update={"notes": (*current.notes, *new)})
 
 
 def _steps(plan: PairedPlan, finished: int) -> int:
-    return (plan.launches - finished) * len(plan.cases) * plan.turns
+    return (plan.processes - finished) * len(plan.cases) * plan.turns
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -195,7 +203,7 @@ def _steps(plan: PairedPlan, finished: int) -> int:
 
 
 def clash(plan: PairedPlan) -> str | None:
-    """Why base and head can never stand in one process."""
+    """Why base and head cannot share a process."""
     if plan.base is None or plan.base.manifest.key == plan.head.manifest.key:
         return None
     if plan.base.manifest.namespace != plan.head.manifest.namespace:
@@ -204,9 +212,8 @@ def clash(plan: PairedPlan) -> str | None:
 
 
 def _together(plan: PairedPlan, current: RunRecord) -> bool:
-    """A run that began in alternating processes goes on so."""
-    orders = {launch.order for case in current.cases for launch in case.launches}
-    return clash(plan) is None and "alternating" not in orders
+    """A run that began with alternating processes continues with them."""
+    return clash(plan) is None and all(process.role != "alternating" for process in current.processes)
 
 
 def _alternating_because(reason: str) -> str:
@@ -225,12 +232,12 @@ def _teams(plan: PairedPlan, number: int, together: bool) -> list[list[record.Si
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# One launch
+# One process
 # ----------------------------------------------------------------------------------------------------------------------
 
 
 class _Runner:
-    """A launch process, led step by step."""
+    """A worker process, led step by step."""
 
     def __init__(self, child: Child, name: str, patience_s: float) -> None:
         self._child = child
@@ -252,31 +259,52 @@ class _Runner:
         except ChildError as error:
             raise self._error(f"the process {error}") from None
 
-    def _error(self, why: str) -> LaunchError:
+    def _error(self, why: str) -> ProcessError:
         if self._doing.loading:
             return LoadError(f"{self._name} failed while {self._doing.what}: {why}")
-        return LaunchError(
+        return ProcessError(
             f"{self._name} failed while {self._doing.what}: {why}. `kernelgate fuzz` shows which inputs a kernel fails "
-            "on; earlier launches are kept, and --resume goes on after them"
+            "on; earlier processes are kept, and --resume continues after them"
         )
 
 
-def _launch(plan: PairedPlan, number: int, together: bool, advance: progress.Advance) -> tuple[Launches, list[str]]:
-    name = f"launch {number + 1} of {plan.launches}"
+def _process(
+    plan: PairedPlan, number: int, together: bool, advance: progress.Advance
+) -> tuple[record.Process, list[str]]:
+    name = f"process {number + 1} of {plan.processes}"
     rng = random.Random(f"{plan.seed}/{number}/turns")  # noqa: S311 - not for secrets
-    launches: dict[str, record.Launch] = {}
+    teams = _teams(plan, number, together)
+    timings: list[record.Timing] = []
     notes: list[str] = []
+    started_at, begun = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         runners = []
-        for team in _teams(plan, number, together):
+        for team in teams:
             runner = _Runner(stack.enter_context(Child("kernelgate.bench.timing.worker")), name, plan.patience_s)
             runner.step(_request(plan, number, team))
             runners.append(runner)
         for case in plan.cases:
             done = _case(plan, runners, rng, partial(advance, f"{name}, {case.id}"))
-            launches[case.id] = merged([answer.launch for answer in done])
+            timings.append(merged([answer.timing for answer in done]))
             notes += [note for answer in done for note in answer.notes]
-    return launches, notes
+    process = record.Process(
+        id=str(number + 1),
+        environment=plan.environment.id,
+        role=_role(plan, together),
+        loaded=tuple(side for team in teams for side in team),
+        seed=f"{plan.seed}/{number}",
+        started_at=started_at.isoformat(timespec="seconds"),
+        wall_seconds=round(time.monotonic() - begun, 3),
+        exit=0,
+        timings=tuple(timings),
+    )
+    return process, notes
+
+
+def _role(plan: PairedPlan, together: bool) -> record.Role:
+    if plan.base is None:
+        return "block"
+    return "paired" if together else "alternating"
 
 
 def _case(
@@ -311,20 +339,14 @@ def cache_bytes(device: environment.DeviceKind, cache: int | None) -> int:
     On a CPU as much as its last level, up to what takes no noticeable time to fill.
     """
     known = UNKNOWN_CACHE if cache is None else cache
-    return 2 * known if device == "cuda" else min(known, MOST_CPU_CACHE)
+    return 2 * known if device == "cuda" else min(known, MAX_CPU_CACHE)
 
 
-def merged(launches: Sequence[record.Launch]) -> record.Launch:
-    """One launch out of those of processes that took turns; the oracle that ran beside the head is the one kept."""
-    if len(launches) == 1:
-        return launches[0]
-    ordered = sorted(launches, key=lambda launch: "head" in launch.samples_us)
-    head = ordered[-1]
-    return head.model_copy(
-        update={
-            "order": "alternating",
-            "samples_us": {side: times for launch in ordered for side, times in launch.samples_us.items()},
-            "graph_us": {side: time for launch in ordered for side, time in launch.graph_us.items()},
-            "outputs": {side: check for launch in ordered for side, check in launch.outputs.items()},
-        }
-    )
+def merged(timings: Sequence[record.Timing]) -> record.Timing:
+    """One timing out of those of processes that took turns; the reference that ran beside the head is the one kept."""
+    if len(timings) == 1:
+        return timings[0]
+    ordered = sorted(timings, key=lambda timing: "head" in timing.samples_us)
+    maps = ("samples_us", "graph_us", "calls", "errors")
+    joined = {name: {k: v for timing in ordered for k, v in getattr(timing, name).items()} for name in maps}
+    return ordered[-1].model_copy(update=joined)

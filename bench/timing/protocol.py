@@ -1,4 +1,4 @@
-"""What the process that leads and the processes that time say to each other, as JSON lines. Needs no torch.
+"""The JSON-lines protocol between the leading process and the worker processes. Needs no torch.
 
 The worker answers the TimingRequest, and each Go after it, with Ready or, at the end of a case, with CaseDone.
 """
@@ -17,7 +17,7 @@ ROUNDS_PER_TURN = 20
 
 
 class TimingRequest(Message):
-    """What this launch shall time."""
+    """What this process shall time."""
 
     device: Literal["cuda", "cpu"]
     uuid: str | None
@@ -48,7 +48,7 @@ class CaseDone(Message):
     """The case is done."""
 
     kind: Literal["done"] = "done"
-    launch: record.Launch
+    timing: record.Timing
     notes: tuple[str, ...] = ()
 
 

@@ -22,7 +22,7 @@ STEP_SHARE = 1e-3
 """A sample is made so long that one step of the clock is less than this share of it."""
 SHORTEST_US = 300.0
 """And at least so long, since on a GPU the two events around it add about 3 µs, which hide a part of any difference."""
-MOST_REPEATS = 256
+MAX_REPEATS = 256
 QUEUE_LENGTH = 600
 """Operations queued behind one hold. The driver blocks the host at about a thousand, and a call may be several."""
 
@@ -95,12 +95,12 @@ class CudaTimer:
     CYCLES_PER_US = 2000
     """Of the clock that `_spin` counts; at a lower clock the hold only lasts longer."""
     ATTEMPTS = 3
-    LEAST_HOLD_US = 1_000.0
-    MOST_HOLD_US = 100_000.0
+    MIN_HOLD_US = 1_000.0
+    MAX_HOLD_US = 100_000.0
     """A host that needs longer to queue a group is stalled or blocked, and no hold would be long enough."""
 
     def __init__(self) -> None:
-        self._hold_us = self.LEAST_HOLD_US
+        self._hold_us = self.MIN_HOLD_US
         self._queue_length = QUEUE_LENGTH
         self.host_bound = 0
 
@@ -161,7 +161,7 @@ class CudaTimer:
         held = not released.query()  # type: ignore[no-untyped-call]
         queued_us = (time.perf_counter() - begun) * 1e6
         wanted = 2 * queued_us if held else max(2 * self._hold_us, 2 * queued_us)
-        self._hold_us = min(self.MOST_HOLD_US, max(self.LEAST_HOLD_US, wanted))
+        self._hold_us = min(self.MAX_HOLD_US, max(self.MIN_HOLD_US, wanted))
         if meanwhile:
             meanwhile()
         torch.cuda.synchronize()
@@ -200,10 +200,10 @@ def smallest_step(times_us: Sequence[float]) -> float:
 def inner_repeats(step_us: float, call_us: float) -> int:
     """How many calls make an interval of SHORTEST_US of which one step of the clock is less than STEP_SHARE.
 
-    A power of two, so that launches agree on it although they estimate `call_us` anew.
+    A power of two, so that processes agree on it although they estimate `call_us` anew.
     """
     needed = max(step_us / STEP_SHARE, SHORTEST_US) / call_us
-    return min(MOST_REPEATS, 2 ** (math.floor(math.log2(needed)) + 1)) if needed >= 1 else 1
+    return min(MAX_REPEATS, 2 ** (math.floor(math.log2(needed)) + 1)) if needed >= 1 else 1
 
 
 def warm_up(timer: Timer, calls: dict[str, Call], seconds: float) -> dict[str, float]:

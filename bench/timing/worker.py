@@ -1,9 +1,9 @@
-"""One launch of a duel: a fresh process that loads the libraries and times them. Led by timing/paired.py.
+"""One process of a paired comparison: a fresh process that loads the libraries and times them. Led by timing/paired.py.
 
 All sides share the same sets of inputs and one output buffer, because where tensors lie changes how fast they are.
 Each call takes the next set, so that its inputs are not in the cache and the output buffer holds another set's result:
 a kernel that skips work leaves a wrong output. Rounds drawn at random, which a kernel cannot know, are checked against
-the reference; between turns the sets are filled anew, so that an output remembered from an earlier turn is wrong too.
+the oracle; between turns the sets are filled anew, so that an output remembered from an earlier turn is wrong too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build import library
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import oracle, suite
+from kernelgate.bench.kernel.oracle import largest
 from kernelgate.bench.kernel.suite import SCALE, SuiteCase
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 from kernelgate.bench.system import telemetry
@@ -33,7 +34,7 @@ from kernelgate.bench.timing.protocol import ROUNDS_PER_TURN, CaseDone, Doing, F
 from kernelgate.bench.timing.timer import Call, Interval, Timer
 
 CHECKS = 3
-"""Rounds of each side whose output is compared with the reference."""
+"""Rounds of each side whose output is compared with the oracle."""
 CHECKED_HEADS = 16
 """Heads of it that are compared: more float64 work between rounds would heat the device and change its clocks."""
 WARM_UP_S = 0.5
@@ -43,11 +44,11 @@ CASE_WARM_UP_S = 0.1
 GRAPH_US = 2_000.0
 """Device time of one graph, long enough for its own launch not to matter."""
 GRAPH_ROUNDS = 15
-MOST_SETS = 1024
+MAX_SETS = 1024
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What stands ready for one case
+# What is prepared for one case
 # ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -76,17 +77,26 @@ class Checks:
     """For each checked round a buffer of shape (1, heads, S, 64)."""
     sets: dict[tuple[record.Side, int], int] = field(default_factory=dict)
     """Which input set the copy in that buffer belongs to; emptied after each turn."""
-    results: dict[record.Timed, list[oracle.Comparison]] = field(default_factory=dict)
+    results: dict[record.Side, list[oracle.Comparison]] = field(default_factory=dict)
 
-    def outputs(self) -> dict[record.Timed, record.OutputCheck]:
-        return {side: _combined(results) for side, results in self.results.items()}
+    def calls(self) -> dict[record.Side, record.Calls]:
+        return {
+            side: record.Calls(compared=len(results), failed=sum(not result.passed for result in results))
+            for side, results in self.results.items()
+        }
+
+    def errors(self) -> dict[record.Side, record.OutputErrors]:
+        return {
+            side: record.OutputErrors(maximum=largest([result.max_abs_error for result in results]))
+            for side, results in self.results.items()
+        }
 
 
 @dataclass
 class Rounds:
     """What the turns of a case have given so far."""
 
-    samples_us: dict[record.Timed, list[float]]
+    samples_us: dict[record.Side, list[float]]
     """Of one call, by round."""
     readings: list[Reading] = field(default_factory=list)
     """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
@@ -98,7 +108,7 @@ class Rounds:
 class Bench:
     case: SuiteCase
     timer: Timer
-    sides: dict[record.Timed, Callable[[int], Call]]
+    sides: dict[record.Side, Callable[[int], Call]]
     """From the number of an input set to the call on it."""
     inputs: Inputs
     checks: Checks
@@ -121,10 +131,10 @@ def prepare(
     )
     inputs = Inputs(pool, tuple((q, k, v) for q, k, v in pool), torch.empty_like(pool[0, 0]))
     inputs.refill(generator)
-    sides: dict[record.Timed, Callable[[int], Call]] = {
+    sides: dict[record.Side, Callable[[int], Call]] = {
         side: partial(_kernel_call, kernel, inputs, case.causal) for side, kernel in kernels.items()
     }
-    sides["oracle"] = partial(_oracle_call, inputs, case.causal)
+    sides["reference"] = partial(_reference_call, inputs, case.causal)
     checked = {side: frozenset(rng.sample(range(request.rounds), min(CHECKS, request.rounds))) for side in kernels}
     all_heads = range(case.batch * case.heads)
     heads = torch.tensor(rng.sample(all_heads, min(CHECKED_HEADS, len(all_heads))), device=request.device)
@@ -143,14 +153,14 @@ def set_count(case: SuiteCase, cache_bytes: int) -> int:
 
     Bounded, because each set costs the host memory too: cases of fewer than some hundred rows in all stay in the cache.
     """
-    return min(MOST_SETS, max(2, cache_bytes // (3 * case.tensor_bytes) + 2))
+    return min(MAX_SETS, max(2, cache_bytes // (3 * case.tensor_bytes) + 2))
 
 
 def _kernel_call(kernel: library.ForwardOut, inputs: Inputs, causal: bool, number: int) -> Call:
     return partial(kernel, *inputs.sets[number], inputs.out, SCALE, causal)
 
 
-def _oracle_call(inputs: Inputs, causal: bool, number: int) -> Call:
+def _reference_call(inputs: Inputs, causal: bool, number: int) -> Call:
     """PyTorch's SDPA with the backend that it chooses by itself. It allocates its output: it has no `out` argument."""
     return partial(scaled_dot_product_attention, *inputs.sets[number], is_causal=causal)
 
@@ -180,14 +190,18 @@ def run(request: TimingRequest, parent: Parent) -> None:
             timed = _turns(bench, request.rounds, source, parent)
             parent.receive(Go)
             parent.send(Doing(what=f"replaying graphs of {case.id}"))
-            launch = record.Launch(
+            timing = record.Timing(
+                card=suite.CARD,
+                case=case.id,
                 samples_us={side: tuple(times) for side, times in timed.samples_us.items()},
                 inner_repeats=timed.inner_repeats,
                 telemetry=telemetry.summary(timed.readings),
                 graph_us=_graphs(bench, call_us),
-                outputs=bench.checks.outputs(),
+                calls=bench.checks.calls(),
+                errors=bench.checks.errors(),
+                clock_step_us=step_us,
             )
-            parent.send(CaseDone(launch=launch, notes=_notes(case, request.device, timer)))
+            parent.send(CaseDone(timing=timing, notes=_notes(case, request.device, timer)))
             warm_up_s = CASE_WARM_UP_S
             del bench
             if request.device == "cuda":
@@ -236,11 +250,11 @@ def _turns(bench: Bench, rounds: int, read: telemetry.Source, parent: Parent) ->
     return timed
 
 
-def _interval(bench: Bench, number: int, side: record.Timed, repeats: int) -> Interval:
+def _interval(bench: Bench, number: int, side: record.Side, repeats: int) -> Interval:
     """The calls of one side in round `number`; where the round is checked, the last call's output is copied after."""
     used = [next(bench.sets) for _ in range(repeats)]
     calls = tuple(bench.sides[side](used_set) for used_set in used)
-    if side == "oracle" or number not in bench.checks.rounds[side]:
+    if side == "reference" or number not in bench.checks.rounds[side]:
         return Interval(calls)
     bench.checks.sets[side, number] = used[-1]
     copy = partial(of_heads, bench.inputs.out, bench.checks.heads, out=bench.checks.copies[side, number])
@@ -248,32 +262,23 @@ def _interval(bench: Bench, number: int, side: record.Timed, repeats: int) -> In
 
 
 def _check(bench: Bench) -> None:
-    """Compares the copies of this turn with the reference, while their inputs still stand."""
+    """Compares the copies of this turn with the oracle, while their inputs still stand."""
     tolerance = TOLERANCES[bench.case.dtype]
     for key, used_set in bench.checks.sets.items():
         q, k, v = (of_heads(tensor, bench.checks.heads) for tensor in bench.inputs.sets[used_set])
-        expected = oracle.reference(q, k, v, SCALE, bench.case.causal)
+        expected = oracle.expected(q, k, v, SCALE, bench.case.causal)
         compared = oracle.compare(bench.checks.copies[key], expected, tolerance)
         bench.checks.results.setdefault(key[0], []).append(compared)
     bench.checks.sets.clear()
 
 
-def _combined(results: list[oracle.Comparison]) -> record.OutputCheck:
-    errors = [result.max_abs_error for result in results]
-    known = [error for error in errors if error is not None]
-    return record.OutputCheck(
-        passed=all(result.passed for result in results),
-        max_abs_error=max(known) if len(known) == len(errors) else None,
-    )
-
-
-def _graphs(bench: Bench, call_us: float) -> dict[record.Timed, float]:
+def _graphs(bench: Bench, call_us: float) -> dict[record.Side, float]:
     """The median time of one call of each side when many are replayed as one graph, in rounds like the samples."""
     count = max(8, min(512, round(GRAPH_US / call_us)))
     sets = [next(bench.sets) for _ in range(count)]
     captured = {side: bench.timer.capture([call(number) for number in sets]) for side, call in bench.sides.items()}
     replays = {side: replay for side, replay in captured.items() if replay}
-    times: dict[record.Timed, list[float]] = {side: [] for side in replays}
+    times: dict[record.Side, list[float]] = {side: [] for side in replays}
     for _ in range(GRAPH_ROUNDS):
         for side in bench.rng.sample(list(replays), len(replays)):
             # One at a time: many graphs are more than the device's queue holds, and the host would be blocked.

@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.verdict import scenarios
 from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
-from benchmarks.verdict.rules import POLICY, Duel, record, say
-from benchmarks.verdict.scenarios import LAUNCHES, SETS, SPOILERS, Generator
+from benchmarks.verdict.rules import POLICY, PairedTimes, record, say
+from benchmarks.verdict.scenarios import PROCESSES, SETS, SPOILERS, Generator
 from kernelgate.bench.system.progress import Advance, track
 from kernelgate.ci.judge.verdict import Direction, decided
 
@@ -24,7 +24,7 @@ DOCUMENT = ROOT / "docs" / "statistics.md"
 IMAGE = ROOT / "docs" / "images" / "power.svg"
 SEED = 20260801
 
-Draw = Callable[[Generator], Duel]
+Draw = Callable[[Generator], PairedTimes]
 
 
 @click.command()
@@ -41,14 +41,14 @@ def main(draws: int) -> None:
 
 
 def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) -> Figures:
-    power, stored, hard, launches = {}, {}, {}, {}
+    power, stored, hard, processes = {}, {}, {}, {}
     for name in SETS:
         for variant, effect in effects:
-            draw = partial(scenarios.duel, name=name, variant=variant)
+            draw = partial(scenarios.paired_times, name=name, variant=variant)
             # Alarms on identical code are rare, so it takes more records to count them.
             power[name, effect] = _rates(draw, draws if effect else 5 * draws)
             advance(f"{name} +{effect:g}%")
-            launches[name, effect] = _launches_needed(draw, max(10, draws // 4))
+            processes[name, effect] = _processes_needed(draw, max(10, draws // 4))
             advance(f"{name} +{effect:g}%, stopping")
         for variant, effect in ((0, 0.0), (4, effects[3][1])):
             stored[name, effect] = _rates(partial(scenarios.against_stored, name=name, variant=variant), draws)
@@ -57,11 +57,11 @@ def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) ->
         for effect in (0.0, 5.0):
             hard[spoiler, effect] = _rates(partial(_spoilt, spoiler=spoiler, effect=effect), draws)
             advance(f"{spoiler} +{effect:g}%")
-    return Figures(draws, power, stored, hard, launches)
+    return Figures(draws, power, stored, hard, processes)
 
 
-def _spoilt(rng: Generator, spoiler: str, effect: float) -> Duel:
-    clean = scenarios.duel(rng, SETS[int(rng.integers(len(SETS)))], 1)
+def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:
+    clean = scenarios.paired_times(rng, SETS[int(rng.integers(len(SETS)))], 1)
     return SPOILERS[spoiler](rng, scenarios.slowed(clean, effect))
 
 
@@ -77,13 +77,13 @@ def _rates(draw: Draw, draws: int) -> Rates:
     return Rates(shares(Direction.SLOWER), shares(Direction.FASTER), equivalent)
 
 
-def _launches_needed(draw: Draw, draws: int) -> float:
-    """Mean number of launches after which `kernelgate bench` stops."""
+def _processes_needed(draw: Draw, draws: int) -> float:
+    """Mean number of processes after which `kernelgate bench` stops."""
     rng = np.random.default_rng(SEED)
 
-    def needed(duel: Duel) -> int:
-        counts = range(1, LAUNCHES + 1)
-        return next(n for n in counts if decided(record(base=duel.base[:n], head=duel.head[:n]), POLICY))
+    def needed(pair: PairedTimes) -> int:
+        counts = range(1, PROCESSES + 1)
+        return next(n for n in counts if decided(record(base=pair.base[:n], head=pair.head[:n]), POLICY))
 
     return float(np.mean([needed(draw(rng)) for _ in range(draws)]))
 

@@ -41,8 +41,8 @@ class Figures:
     power: Measured
     stored: Measured
     hard: Measured
-    launches: Mapping[tuple[str, float], float]
-    """Mean launches until `kernelgate bench` stops."""
+    processes: Mapping[tuple[str, float], float]
+    """Mean processes until `kernelgate bench` stops."""
 
 
 def insert(document: str, text: str) -> str:
@@ -60,7 +60,7 @@ def tables(figures: Figures) -> str:
             f"({300 / (5 * figures.draws):.2f}% in the first table).",
             "**Identical code called different** (slower or faster), base and head of one record:",
             _table(figures.power, 0.0, _different, 2),
-            "**The same against a stored baseline** from other launches:",
+            "**The same against a stored baseline** from other processes:",
             _table(figures.stored, 0.0, _different, 2),
             "**Hard cases, identical code called different:**",
             _table(figures.hard, 0.0, _different, 2),
@@ -70,7 +70,7 @@ def tables(figures: Figures) -> str:
             _power(figures.power),
             "**A head with 2% extra work called slower against a stored baseline:**",
             _table(figures.stored, max(effect for _, effect in figures.stored), _slower, 1),
-            "**Our verdict beyond direction**, and the launches that `kernelgate bench` takes of the 5 it may:",
+            "**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of the 5 it may:",
             _own(figures),
         )
     )
@@ -129,15 +129,15 @@ def _by_rule(rows: Mapping[str, Mapping[str, float]], digits: int) -> str:
 
 def _own(figures: Figures) -> str:
     sets, effects = _axes(figures.power)
-    called, taken = figures.power, figures.launches
+    called, taken = figures.power, figures.processes
     body = [
         [f"{_words(name)}: equivalent", *(_percent(called[name, effect].equivalent, 1) for effect in effects)]
         for name in sets
     ]
-    body += [[f"{_words(name)}: launches", *(f"{taken[name, effect]:.2f}" for effect in effects)] for name in sets]
+    body += [[f"{_words(name)}: processes", *(f"{taken[name, effect]:.2f}" for effect in effects)] for name in sets]
     mean = sum(taken.values()) / len(taken)
     table = _markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
-    return f"{table}\n\nOver the whole mix: {mean:.2f} launches of 5, {_percent(mean / 5, 0)} of the GPU time."
+    return f"{table}\n\nOver the whole mix: {mean:.2f} processes of 5, {_percent(mean / 5, 0)} of the GPU time."
 
 
 def _words(name: str) -> str:

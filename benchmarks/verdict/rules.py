@@ -5,30 +5,34 @@ The usual rules are written here from their public descriptions, on all samples 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from kernelgate.bench.record import Case, Launch, RunRecord
+from kernelgate.bench.record import Case, Process, RunRecord, Timing
 from kernelgate.ci.judge import stats
+from kernelgate.ci.judge.bootstrap import bootstrap
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import Direction, Outcome, judge
 
 POLICY = Policy()
+CASE = Case(id="case")
+TIMING = dict(Timing(case=CASE.id))
+PROCESS = dict(Process(id="1"))
 
 
 @dataclass(frozen=True)
-class Duel:
-    """Times in microseconds by launch; `stored` where the base comes from other launches than the head."""
+class PairedTimes:
+    """Times in microseconds by process; `stored` where the base comes from other processes than the head."""
 
     base: Sequence[Array]
     head: Sequence[Array]
     stored: bool = False
 
 
-Rule = Callable[[Duel], Direction]
+Rule = Callable[[PairedTimes], Direction]
 
 
 @dataclass(frozen=True)
@@ -40,69 +44,68 @@ class Said:
     """By our verdict: the others do not know the word."""
 
 
-def say(duel: Duel) -> Said:
+def say(pair: PairedTimes) -> Said:
     """Our verdict, with everything that `kernelgate compare` computes, and beside it what the usual rules say."""
-    stored = record(head=duel.base) if duel.stored else None
-    measured = record(head=duel.head) if duel.stored else record(base=duel.base, head=duel.head)
+    stored = record(head=pair.base) if pair.stored else None
+    measured = record(head=pair.head) if pair.stored else record(base=pair.base, head=pair.head)
     (case,) = judge(measured, POLICY, stored).cases
     blocks = {Outcome.REGRESSED: Direction.SLOWER, Outcome.IMPROVED: Direction.FASTER}
     ours = {"kernelgate, direction": case.direction, "kernelgate, gate": blocks.get(case.verdict, Direction.NONE)}
-    return Said({**ours, **{name: rule(duel) for name, rule in USUAL.items()}}, case.verdict is Outcome.EQUIVALENT)
+    return Said({**ours, **{name: rule(pair) for name, rule in USUAL.items()}}, case.verdict is Outcome.EQUIVALENT)
 
 
 def record(**sides: Sequence[Array]) -> RunRecord:
-    """A run record of these times, by side and launch; not validated, because here speed matters."""
-    rounds = zip(*sides.values(), strict=True)
-    launches = tuple(
-        Launch.model_construct(
-            order="interleaved",
-            samples_us=dict(zip(sides, times, strict=True)),
-            inner_repeats=None,
-            telemetry=None,
-            graph_us={},
-            outputs={},
-        )
-        for times in (tuple(tuple(side.tolist()) for side in launch) for launch in rounds)
+    """A run record of these times, by side and process; not validated, because here speed matters."""
+    every = zip(*sides.values(), strict=True)
+    return RunRecord().model_copy(
+        update={
+            "cases": (CASE,),
+            "processes": tuple(_process(number, sides, times) for number, times in enumerate(every, 1)),
+        }
     )
-    case = Case.model_construct(id="case", params={}, work=None, launches=launches)
-    return RunRecord().model_copy(update={"cases": (case,)})
+
+
+def _process(number: int, sides: Iterable[str], times: Sequence[Array]) -> Process:
+    samples = {side: tuple(one.tolist()) for side, one in zip(sides, times, strict=True)}
+    timing = Timing.model_construct(**{**TIMING, "samples_us": samples})
+    return Process.model_construct(**{**PROCESS, "id": str(number), "timings": (timing,)})
 
 
 # ---- the usual rules -------------------------------------------------------------------------------------------------
 
 
-def overlap(duel: Duel) -> Direction:
+def overlap(pair: PairedTimes) -> Direction:
     """95% bootstrap intervals of the medians do not overlap, Mann-Whitney p < 0.05, |Cliff's delta| ≥ 0.3."""
-    base, head = _pooled(duel)
-    drawn = stats.bootstrap([base], [head], False, 0.95, 2000, 1)
+    base, head = _pooled(pair)
+    drawn = bootstrap([base], [head], False, 0.95, 2000, 1)
     apart = drawn.head[0] > drawn.base[1] or drawn.head[1] < drawn.base[0]
     shown = stats.mann_whitney_p(base, head) < 0.05 and abs(stats.cliffs_delta(base, head)) >= 0.3
     return _sign(base, head) if apart and shown else Direction.NONE
 
 
-def mann_whitney(duel: Duel) -> Direction:
+def mann_whitney(pair: PairedTimes) -> Direction:
     """Mann-Whitney p < 0.05, as benchstat asks by default."""
-    base, head = _pooled(duel)
+    base, head = _pooled(pair)
     return _sign(base, head) if stats.mann_whitney_p(base, head) < 0.05 else Direction.NONE
 
 
 def threshold(percent: float) -> Rule:
     """The ratio of the medians is beyond a fixed threshold."""
 
-    def rule(duel: Duel) -> Direction:
-        base, head = (float(np.median(side)) for side in _pooled(duel))
+    def rule(pair: PairedTimes) -> Direction:
+        base, head = (float(np.median(side)) for side in _pooled(pair))
         beyond = max(base, head) > min(base, head) * (1 + percent / 100)
         return _direction(head - base) if beyond else Direction.NONE
 
     return rule
 
 
-def nvbench(duel: Duel) -> Direction:
+def nvbench(pair: PairedTimes) -> Direction:
     """nvbench's robust compare: from the smallest time to the upper quartile, the two sides lie 0.5% or more apart.
 
     Its confirmation by clock rates is taken as given.
     """
-    spans = [(float(side.min()), float(np.quantile(side, 0.75))) for side in _pooled(duel)]
+    spans = [(float(side.min()), float(np.quantile(side, 0.75))) for side in _pooled(pair)]
     (base_low, base_high), (head_low, head_high) = spans
     if head_low > base_high * 1.005:
         return Direction.SLOWER
@@ -113,8 +116,8 @@ def asv(factor: float) -> Rule:
     """asv continuous: Mann-Whitney p < 0.002, and medians further apart than `factor`."""
     apart = threshold(100 * (factor - 1))
 
-    def rule(duel: Duel) -> Direction:
-        return apart(duel) if stats.mann_whitney_p(*_pooled(duel)) < 0.002 else Direction.NONE
+    def rule(pair: PairedTimes) -> Direction:
+        return apart(pair) if stats.mann_whitney_p(*_pooled(pair)) < 0.002 else Direction.NONE
 
     return rule
 
@@ -129,8 +132,8 @@ USUAL: dict[str, Rule] = {
 }
 
 
-def _pooled(duel: Duel) -> tuple[Array, Array]:
-    return np.concatenate(duel.base), np.concatenate(duel.head)
+def _pooled(pair: PairedTimes) -> tuple[Array, Array]:
+    return np.concatenate(pair.base), np.concatenate(pair.head)
 
 
 def _sign(base: Array, head: Array) -> Direction:

@@ -1,4 +1,4 @@
-"""Makes text that a stranger wrote inert in GitHub's Markdown: it shows, and does nothing else.
+"""Makes untrusted text inert in GitHub's Markdown: it is shown, and does nothing else.
 
 Backslashes and entities are not enough. GitHub turns @mentions, #references, commit ids, bare addresses, :shortcodes:
 and $mathematics$ into links and pictures after the Markdown is parsed, wherever they stand in plain text; only code is
@@ -14,7 +14,7 @@ import unicodedata
 from itertools import groupby
 from operator import itemgetter
 
-MOST_CHARACTERS = 600
+MAX_CHARACTERS = 600
 """Of one piece of text: more than anybody reads, little enough that no piece fills the comment."""
 
 # Blank without being spaces: Hangul fillers and the empty Braille pattern.
@@ -63,7 +63,7 @@ class Markdown(str):
     __slots__ = ()
 
 
-def visible(text: str, most: int = MOST_CHARACTERS) -> str:
+def visible(text: str, most: int = MAX_CHARACTERS) -> str:
     """One line of at most `most` characters in which nothing is hidden and white space is single spaces."""
     line = " ".join(verbatim(unicodedata.normalize("NFC", text[: most + 1])).split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
@@ -87,7 +87,7 @@ def _shown(character: str) -> str:
     return f"\\u{{{ord(character):x}}}" if hidden else character
 
 
-def code(text: str, most: int = MOST_CHARACTERS) -> Markdown:
+def code(text: str, most: int = MAX_CHARACTERS) -> Markdown:
     """A code span that its content cannot end, and in which GitHub looks for nothing."""
     shown = visible(text, most) or "(blank)"
     fence = "`" * (_longest_run(shown) + 1)

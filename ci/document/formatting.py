@@ -7,22 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from kernelgate.bench.record import Case, Device, Params, Subject
+from kernelgate.bench import dtypes
+from kernelgate.bench.record import Axes, Case, Device, Run
 from kernelgate.ci.document.model import Code, Piece
 
 MISSING = "—"
 NOT_MEASURED = "not measured"
 
-_DTYPES = {
-    "float16": "fp16",
-    "half": "fp16",
-    "fp16": "fp16",
-    "bfloat16": "bf16",
-    "bf16": "bf16",
-    "float32": "fp32",
-    "float": "fp32",
-    "fp32": "fp32",
-}
 _TIME_UNITS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 _GPU_WORDS = re.compile(
     r"(?:GeForce|RTX|GTX|Ti|SUPER|PCIe|SXM\d?|NVL|HBM\d\w?|Ada|Generation|[A-Z]{1,2}\d{1,4}|\d{1,4}(?:GB)?)"
@@ -76,6 +67,16 @@ def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[
     return percent(abs(change), digits), f"({percent(low, digits)[:-1]} to {percent(high, digits)})"
 
 
+def between(interval: tuple[float, float], digits: int) -> str:
+    """The interval in words, small to large where both ends lie on one side."""
+    low, high = interval
+    if low > 0:
+        return f"between {percent(low, digits)} and {percent(high, digits)}"
+    if high < 0:
+        return f"between {percent(-high, digits)} and {percent(-low, digits)}"
+    return f"between {percent(-low, digits)} faster and {percent(high, digits)} slower"
+
+
 def signed(change: float | None, interval: tuple[float, float] | None) -> tuple[str, str]:
     """A change and its interval for a table: ("+4.9%", "[+4.8, +5.0]")."""
     if change is None:
@@ -124,11 +125,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def label(params: Params) -> str | None:
+def label(axes: Axes) -> str | None:
     """ "S=512 B=32 H=8 fp16 causal" where the parameters say so; None where they are of another kind."""
-    known = {key.lower(): value for key, value in params.items()}
+    known = {key.lower(): value for key, value in axes.items()}
     sizes_ = [_whole(known.get(key)) for key in "sbhd"]
-    dtype = _DTYPES.get(str(known.get("dtype", "")).removeprefix("torch."))
+    dtype = dtypes.canonical(str(known.get("dtype", "")))
     if dtype is None or None in sizes_[:3]:
         return None
     s, b, h, d = sizes_
@@ -143,7 +144,7 @@ def label(params: Params) -> str | None:
 
 def names(cases: Iterable[Case]) -> dict[str, Piece]:
     """What to call each case: its label where that is known and says which case is meant, else its id."""
-    labels = {case.id: label(case.params) for case in cases}
+    labels = {case.id: label(case.axes) for case in cases}
     uses = Counter(labels.values())
     return {id_: text if text is not None and uses[text] == 1 else Code(id_) for id_, text in labels.items()}
 
@@ -178,9 +179,9 @@ def is_commit(sha: str | None) -> bool:
     return sha is not None and _COMMIT.fullmatch(sha) is not None
 
 
-def commits(subject: Subject) -> tuple[Piece, ...]:
+def commits(run: Run) -> tuple[Piece, ...]:
     """ "`a1b2c3d` against `9f8e7d6`", the head first."""
-    return (commit(subject.head_sha, "The working tree"), " against ", commit(subject.base_sha, "an unnamed base"))
+    return (commit(run.head_sha, "The working tree"), " against ", commit(run.base_sha, "an unnamed base"))
 
 
 def sentence(text: str) -> str:

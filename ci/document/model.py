@@ -1,4 +1,4 @@
-"""The report as plain data: what is said, in which order, with nothing decided later and nothing escaped yet.
+"""The report as plain data: its text in order, with nothing decided later and nothing escaped yet.
 
 A line is a run of pieces, so that words of ours and text from a record stay apart until a template writes them. The
 Markdown comment, the HTML page and the terminal show one and the same `Report`.
@@ -133,7 +133,7 @@ class Whisker:
 
 @dataclass(frozen=True)
 class Plot:
-    """One case's launches on an axis of percent, in units of an SVG view box."""
+    """One case's processes on an axis of percent, in units of an SVG view box."""
 
     case: Line
     mark: Mark
@@ -152,7 +152,7 @@ class Plot:
     gate: Tick | None
     """Where a change begins to block; None where the case is too much faster for it to be in sight."""
     gate_label_x: float
-    launches: tuple[Whisker, ...]
+    processes: tuple[Whisker, ...]
     overall: Whisker | None
 
 

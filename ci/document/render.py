@@ -32,28 +32,28 @@ MARKER = "<!-- kernelgate -->"
 """Finds the comment again; nothing that a record holds can forge it."""
 
 
-def comment(said: Report, limit: int = COMMENT_LIMIT) -> str:
+def comment(report: Report, limit: int = COMMENT_LIMIT) -> str:
     """The Markdown comment, shorter than `limit` characters: folded parts go first, the verdict always stays."""
     text = ""
-    for shorter in _ever_shorter(said):
-        text = _markdown().get_template("comment.md.jinja").render(said=shorter, marker=Markdown(MARKER))
+    for shorter in _ever_shorter(report):
+        text = _markdown().get_template("comment.md.jinja").render(report=shorter, marker=Markdown(MARKER))
         if len(text) < limit:
             break
     return text
 
 
-def page(said: Report) -> str:
+def page(report: Report) -> str:
     """One HTML file that needs nothing else: no script, no font, no address that it would fetch from."""
     environment = _html()
     style = Markup(environment.get_template("page.css").render())  # noqa: S704 (a file of ours)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    title = first_line(said).partition(" ")[2]
-    return environment.get_template("page.html.jinja").render(said=said, style=style, digest=digest, title=title)
+    title = first_line(report).partition(" ")[2]
+    return environment.get_template("page.html.jinja").render(report=report, style=style, digest=digest, title=title)
 
 
-def first_line(said: Report) -> str:
+def first_line(report: Report) -> str:
     """The verdict in words as plain text: "❌ Slower: S=512 B=32 H=8 fp16 by 4.9% (4.8 to 5.0%) on the L4"."""
-    return escape.visible("".join(map(_plain, said.headline)))
+    return escape.visible("".join(map(_plain, report.headline)))
 
 
 def show(text: str, console: Console) -> None:
@@ -81,26 +81,26 @@ def unfolded(text: str) -> str:
     return re.sub(rf"^(?:</details>|{re.escape(MARKER)})\n", "", headed, flags=re.MULTILINE)
 
 
-def _ever_shorter(said: Report) -> Iterator[Report]:
+def _ever_shorter(report: Report) -> Iterator[Report]:
     """The report, then with less and less: sections by their worth, the unchanged cases, then the rows from below."""
-    yield said
-    left = list(said.sections)
+    yield report
+    left = list(report.sections)
     dropped: list[str] = []
-    for section in sorted(said.sections, key=lambda section: section.worth):
+    for section in sorted(report.sections, key=lambda section: section.worth):
         left.remove(section)
         dropped.append(section.title)
-        said = replace(said, sections=tuple(left), left_out=_left_out(dropped))
-        yield said
-    if said.folded:
-        dropped.append(said.folded_title)
-        said = replace(said, folded=None, left_out=_left_out(dropped))
-        yield said
-    while said.cases and said.cases.rows:
-        rows = said.cases.rows[: len(said.cases.rows) // 2]
+        report = replace(report, sections=tuple(left), left_out=_left_out(dropped))
+        yield report
+    if report.folded:
+        dropped.append(report.folded_title)
+        report = replace(report, folded=None, left_out=_left_out(dropped))
+        yield report
+    while report.cases and report.cases.rows:
+        rows = report.cases.rows[: len(report.cases.rows) // 2]
         kept = f"all but the first {len(rows)} rows of the table" if rows else "the table"
-        table = replace(said.cases, rows=rows) if rows else None
-        said = replace(said, cases=table, left_out=_left_out([*dropped, kept]))
-        yield said
+        table = replace(report.cases, rows=rows) if rows else None
+        report = replace(report, cases=table, left_out=_left_out([*dropped, kept]))
+        yield report
 
 
 def _left_out(what: list[str]) -> Line:

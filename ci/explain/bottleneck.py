@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelgate.bench.explain.metrics import STALL_PREFIX, STALLS
+from kernelgate.bench.explain.metrics import STALL_PREFIX
 from kernelgate.bench.explain.ncu_reader import Kernel
+from kernelgate.ci.explain.facts import Facts, limiter, nvidia_gain
 
 LAUNCH_BOUND_US = 10.0
 """Below this the launch itself, 2 to 5 µs of host and device time, is a large part of the call."""
@@ -69,75 +70,6 @@ class Diagnosis:
     """The numbers that led here, as sentences' parts."""
     gain_pct: float | None = None
     """At most this much of the kernel's time goes away with the fault; None where that cannot be said."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """A kernel's figures, and what several rules derive from them; None is what the report does not say."""
-
-    kernel: Kernel
-
-    def __getitem__(self, key: str) -> float | None:
-        return self.kernel.figures.get(key)
-
-    def get(self, key: str) -> float:
-        """0 where the report lacks it: for rules that only ask whether something is large."""
-        return self.kernel.figures.get(key, 0.0)
-
-    def ratio(self, top: str, bottom: str) -> float | None:
-        a, b = self[top], self[bottom]
-        return a / b if a is not None and b else None
-
-    @property
-    def stalls(self) -> dict[str, float]:
-        """Cycles for each issued instruction, largest first, without those that are no waiting."""
-        waiting = {
-            reason: self.get(STALL_PREFIX + reason)
-            for reason in STALLS
-            if reason not in ("selected", "not_selected") and STALL_PREFIX + reason in self.kernel.figures
-        }
-        return dict(sorted(waiting.items(), key=lambda item: -item[1]))
-
-    def stall_share(self, *reasons: str) -> float | None:
-        """These reasons' share of a warp's waiting."""
-        stalls = self.stalls
-        total = sum(stalls.values())
-        return sum(stalls.get(reason, 0.0) for reason in reasons) / total if total > 0 else None
-
-    @property
-    def l2_busy(self) -> float | None:
-        """L2 throughput; from its sectors where only those were read, of which 2/3 of the peak is all it ever does."""
-        if self["l2_pct"] is not None:
-            return self["l2_pct"]
-        sectors = self["l2_sectors_pct"]
-        return None if sectors is None else min(100.0, 1.5 * sectors)
-
-    @property
-    def l1_busy(self) -> float | None:
-        known = [value for key in ("l1_pct", "lsu_data_pct") if (value := self[key]) is not None]
-        return max(known) if known else None
-
-    @property
-    def compute_busy(self) -> float | None:
-        """The busiest pipe or the issue slots, over the whole device and the whole time; tensor cores apart."""
-        pipes = [self[key] for key in ("fma_pct", "alu_pct", "xu_pct", "fp64_pct", "lsu_pct", "issue_pct")]
-        known = [pipe for pipe in pipes if pipe is not None]
-        active = self.active_share
-        busy = max(known) * (1.0 if active is None else active) if known else None
-        whole = self["sm_pct"]
-        if whole is not None and whole > self.get("tensor_pct") + 5:
-            return max(whole, busy or 0.0)
-        return busy
-
-    @property
-    def active_share(self) -> float | None:
-        """Mean over the multiprocessors of the share of the kernel's time in which they had a block."""
-        share = self.ratio("sm_active_cycles", "elapsed_cycles")
-        return None if share is None else min(1.0, share)
-
-    @property
-    def memory_stalled(self) -> float | None:
-        return self.stall_share("long_scoreboard", "lg_throttle", "drain")
 
 
 Rule = Callable[[Facts], Diagnosis | None]
@@ -245,7 +177,7 @@ def _bank_conflicts(facts: Facts) -> Diagnosis | None:
 def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
     """Without the counter of conflicts: L1 is busy though few instructions go there and L2 sees little."""
     busy, compute, shared = facts.l1_busy, facts.compute_busy, facts.get("shared_bytes")
-    ruled = _nvidia(facts.kernel, "SharedMemoryConflicts", "UncoalescedSharedAccess")
+    ruled = nvidia_gain(facts.kernel, "SharedMemoryConflicts", "UncoalescedSharedAccess")
     if ruled is not None:
         return Diagnosis(
             Bottleneck.BANK_CONFLICTS, _clamp(ruled / 100), (f"NVIDIA's rules: {ruled:.0f}% to gain",), ruled
@@ -277,11 +209,11 @@ def _coalescing(facts: Facts) -> Diagnosis | None:
     relevant = max(busy / 100, (stalled or 0.0) * warps)
     if facts.get("tensor_pct") >= 80 or (facts.compute_busy or 0.0) >= 80:
         relevant /= 2
-    said = [evidence]
+    parts = [evidence]
     if stalled is not None:
-        said.append(f"{stalled:.0%} of the waiting is for memory")
-    said.append(f"the busiest memory unit is at {busy:.0f}%")
-    return Diagnosis(Bottleneck.COALESCING, _clamp(1.3 * excess * relevant), tuple(said), 100 * excess * busy / 100)
+        parts.append(f"{stalled:.0%} of the waiting is for memory")
+    parts.append(f"the busiest memory unit is at {busy:.0f}%")
+    return Diagnosis(Bottleneck.COALESCING, _clamp(1.3 * excess * relevant), tuple(parts), 100 * excess * busy / 100)
 
 
 def _excess(facts: Facts) -> tuple[float | None, str]:
@@ -312,7 +244,7 @@ def _excess(facts: Facts) -> tuple[float | None, str]:
 
 
 def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
-    ruled = _nvidia(facts.kernel, "UncoalescedGlobalAccess")
+    ruled = nvidia_gain(facts.kernel, "UncoalescedGlobalAccess")
     if ruled is not None:
         return Diagnosis(
             Bottleneck.COALESCING, _clamp(ruled / 80), (f"NVIDIA's rules see {ruled:.0f}% to gain",), ruled
@@ -387,8 +319,8 @@ def _saturated(facts: Facts) -> Diagnosis | None:
         units.append((compute, Bottleneck.COMPUTE, _pipe(facts, compute)))
     if not units:
         return None
-    (most, bottleneck, said), *others = sorted(units, reverse=True)
-    evidence = [said, *(text for _, _, text in others[:2])]
+    (most, bottleneck, words), *others = sorted(units, reverse=True)
+    evidence = [words, *(text for _, _, text in others[:2])]
     gap = most - (others[0][0] if others else 0.0)
     strength = _clamp((most - 20) / 75) * _clamp(0.85 + gap / 150)
     if len(units) < 3:
@@ -437,31 +369,6 @@ def _occupancy(facts: Facts) -> Diagnosis | None:
     issue = facts["issue_pct"]
     gain = None if issue is None else min(100.0 - max(issue, busy), 100.0 - 100 * achieved / 50)
     return Diagnosis(Bottleneck.OCCUPANCY, strength, tuple(evidence), gain)
-
-
-def limiter(kernel: Kernel) -> str | None:
-    """What keeps more blocks off a multiprocessor, in words."""
-    names = {
-        "blocks_by_registers": "registers",
-        "blocks_by_shared": "shared memory",
-        "blocks_by_warps": "the block's size",
-        "blocks_by_limit": "the number of blocks",
-    }
-    known = {words: kernel.figures[key] for key, words in names.items() if kernel.figures.get(key)}
-    if not known or (kernel.figures.get("theoretical_occupancy_pct") or 0.0) >= 100:
-        return None
-    least = min(known.values())
-    return " and ".join(words for words, blocks in known.items() if blocks == least)
-
-
-def _nvidia(kernel: Kernel, *identifiers: str) -> float | None:
-    """The largest whole-kernel speed-up that NVIDIA's rules of these names estimate, in percent of the time."""
-    gains = [
-        rule.speedup_pct
-        for rule in kernel.rules
-        if rule.identifier in identifiers and rule.whole_kernel and rule.speedup_pct is not None
-    ]
-    return max(gains) if gains else None
 
 
 def _clamp(value: float) -> float:

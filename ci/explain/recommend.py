@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kernelgate.bench.explain.ncu_reader import Kernel, Rule
-from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, Facts, limiter, ranked
+from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, ranked
+from kernelgate.ci.explain.facts import Facts, limiter
 
 COOKBOOK = "docs/CUDA_COOKBOOK.md"
-MOST = 3
+MAX_RECOMMENDATIONS = 3
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def recommend(kernel: Kernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommen
     theirs = [one for one in theirs if (one.expected_gain_pct or 0.0) >= 5]
     theirs.sort(key=lambda one: -(one.expected_gain_pct or 0.0))
     # The bottleneck's two, then NVIDIA's best, then the rest.
-    return tuple([*ours[:2], *theirs[:1], *ours[2:], *theirs[1:]][:MOST])
+    return tuple([*ours[:2], *theirs[:1], *ours[2:], *theirs[1:]][:MAX_RECOMMENDATIONS])
 
 
 def _ours(action: str, finding: Diagnosis, gains: Mapping[Bottleneck, Rule], first: bool) -> Recommendation:

@@ -9,24 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from kernelgate.bench import hardware
 from kernelgate.bench.explain.ncu_reader import Kernel
-
-TENSOR_FLOPS: Mapping[tuple[int, int], int] = {
-    (7, 0): 1024,
-    (7, 5): 1024,
-    (8, 0): 2048,
-    (8, 6): 1024,
-    (8, 9): 1024,
-    (9, 0): 4096,
-    (10, 0): 8192,
-    (12, 0): 1024,
-}
-"""Dense float16 with float32 sums, FLOP a clock for one multiprocessor: the data sheets' peaks divided by
-multiprocessors and boost clock (A100 312 TFLOP/s, 108, 1.41 GHz; L4 121, 58, 2.04; H100 SXM 989, 132, 1.83)."""
-
-FLOAT_FLOPS: Mapping[int, int] = {7: 128, 8: 256, 9: 256, 10: 256, 12: 256}
-"""float32 FLOP a clock for one multiprocessor, by major capability; 8.0 has half: the programming guide's table of
-arithmetic throughput."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +51,10 @@ def place(kernel: Kernel) -> Roofline:
 
 
 def tensor_peak(kernel: Kernel, clock: float | None) -> float | None:
-    capability, sms = kernel.compute_capability, kernel.sm_count
-    if capability is None or not sms or not clock or capability not in TENSOR_FLOPS:
+    rate = hardware.tensor_rate(kernel.compute_capability)
+    if rate is None or not kernel.sm_count or not clock:
         return None
-    return TENSOR_FLOPS[capability] * sms * clock
+    return rate * kernel.sm_count * clock
 
 
 def _tensor_flops(kernel: Kernel, clock: float | None, seconds: float | None) -> float | None:
@@ -99,10 +83,8 @@ def _float_peak(kernel: Kernel, clock: float | None) -> float | None:
         return None
     if "ffma_peak" in kernel.figures:
         return 2 * kernel.figures["ffma_peak"] * clock
-    if kernel.compute_capability is None or not kernel.sm_count:
-        return None
-    rate = 128 if kernel.compute_capability == (8, 0) else FLOAT_FLOPS.get(kernel.compute_capability[0])
-    return None if rate is None else rate * kernel.sm_count * clock
+    rate = hardware.fp32_rate(kernel.compute_capability)
+    return None if rate is None or not kernel.sm_count else rate * kernel.sm_count * clock
 
 
 def _bandwidth(figures: Mapping[str, float], moved: float | None) -> float | None:

@@ -17,15 +17,15 @@ import click
 from kernelgate.bench.errors import UsageError
 from kernelgate.ci.document.escape import visible
 
-MOST_SUMMARY = 1024 * 1024
+MAX_SUMMARY = 1024 * 1024
 """Bytes that one step may put into the job summary."""
-MOST_EVENT = 32 * 1024 * 1024
+MAX_EVENT = 32 * 1024 * 1024
 """Bytes of an event file; GitHub sends at most 25 MB."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step's environment; a laptop's is empty and everything still works."""
+    """One step's environment; outside of a workflow it is empty, and everything still works."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
 
@@ -54,8 +54,8 @@ class Step:
             raise UsageError("GITHUB_EVENT_PATH is not set: this needs the event of a workflow run")
         path = Path(name)
         try:
-            if path.stat().st_size > MOST_EVENT:
-                raise UsageError(f"{path}: the event is larger than {MOST_EVENT} bytes")
+            if path.stat().st_size > MAX_EVENT:
+                raise UsageError(f"{path}: the event is larger than {MAX_EVENT} bytes")
             payload = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"{path}: the event cannot be read: {error}") from None
@@ -82,7 +82,7 @@ class Step:
         if not name:
             return
         path = Path(name)
-        free = MOST_SUMMARY - (path.stat().st_size if path.exists() else 0)
+        free = MAX_SUMMARY - (path.stat().st_size if path.exists() else 0)
         data = (markdown.rstrip("\n") + "\n\n").encode()
         with path.open("ab") as file:
             file.write(data if len(data) <= free else data[: max(0, free)].decode(errors="ignore").encode())

@@ -1,38 +1,41 @@
-"""Remarks beside the changed lines of a kernel: for the check run, from what say.py decided."""
+"""Remarks beside the changed lines of a kernel: for the check run, from what assemble.py decided."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from kernelgate.ci.github.say import Measured, Posting
-from kernelgate.ci.github.shown import Annotation, Label, Level
+from kernelgate.ci.github.assemble import Posting
+from kernelgate.ci.github.check_run import Annotation, Level
+from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.verdict import Outcome
-from kernelgate.ci.report.build import Fault
+from kernelgate.ci.report.gpu import GpuReport
 
-MOST_ANNOTATIONS = 100
+MAX_ANNOTATIONS = 100
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _COMPILER = re.compile(r"(?P<path>[\w./-]+\.(?:cuh?|cpp|h|hpp|py))[:(](?P<line>\d{1,7})")
 
 
-def line_notes(said: Posting, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]) -> tuple[Annotation, ...]:
+def line_notes(
+    posting: Posting, files: Sequence[tuple[str, str]], kernel_paths: Sequence[str]
+) -> tuple[Annotation, ...]:
     """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
 
     One for each run of changed lines where something regressed, is wrong or is faster; a compiler's error stands at its
     own line. Where nothing changed there is nothing to remark.
     """
     changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
-    found = [note for one in said.measured for note in _of_compiler(one, [path for path, _ in changed])]
-    remark = _remark(said)
+    found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed])]
+    remark = _remark(posting)
     if remark is not None:
         level, message = remark
         found += [
-            Annotation(path, start, end, level, said.title, message)
+            Annotation(path, start, end, level, posting.title, message)
             for path, patch in changed
             for start, end in changed_lines(patch)
         ]
-    return tuple(found[:MOST_ANNOTATIONS])
+    return tuple(found[:MAX_ANNOTATIONS])
 
 
 def changed_lines(patch: str) -> list[tuple[int, int]]:
@@ -60,12 +63,12 @@ def changed_lines(patch: str) -> list[tuple[int, int]]:
     return runs
 
 
-def _remark(said: Posting) -> tuple[Level, str] | None:
-    if any(one.wrong for one in said.measured):
+def _remark(posting: Posting) -> tuple[Level, str] | None:
+    if any(one.is_wrong for one in posting.gpus):
         return "failure", "The kernel's output differs from the oracle's. The comment names the first case."
     news = [
         f"{one.label}: {case.id}: {case.sentence}"
-        for one in said.measured
+        for one in posting.gpus
         if one.verdict
         for case in one.verdict.cases
         if case.verdict in (Outcome.REGRESSED, Outcome.IMPROVED)
@@ -73,10 +76,10 @@ def _remark(said: Posting) -> tuple[Level, str] | None:
     if not news:
         return None
     more = f" And {len(news) - 5} more." if len(news) > 5 else ""
-    return ("warning" if said.label is Label.REGRESSED else "notice"), "; ".join(news[:5]) + "." + more
+    return ("failure" if posting.decision.blocks else "notice"), "; ".join(news[:5]) + "." + more
 
 
-def _of_compiler(one: Measured, paths: Sequence[str]) -> list[Annotation]:
+def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:
     """The compiler's first error, where it names a changed file."""
     if one.failure is None or one.failure.fault is not Fault.BUILD:
         return []

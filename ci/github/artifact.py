@@ -1,4 +1,4 @@
-"""Reads what a workflow run left behind, as data that an enemy may have written.
+"""Reads what a workflow run left behind, as untrusted data.
 
 A pull request decides what its workflow uploads. So nothing of an artifact is written to disk under its own name,
 nothing is run, and everything that does not fit is refused with the reason: the archive's form here, the record's by
@@ -14,32 +14,31 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.bench.record import Model, RunRecord
+from kernelgate.bench.record import Model, Run, RunRecord, timed_cases
 from kernelgate.ci.document.escape import visible
 
 RECORD, FAILURE = "run.json", "failure.json"
-MOST_ARCHIVE = 16 * 1024 * 1024
-MOST_MEMBER = {RECORD: 8 * 1024 * 1024, FAILURE: 256 * 1024}
-"""Bytes. The largest honest record, 27 cases × 5 launches × 100 rounds, has under 2 MiB."""
-MOST_CASES = 256
-MOST_LAUNCHES = 32
+MAX_ARCHIVE = 16 * 1024 * 1024
+MAX_MEMBER = {RECORD: 8 * 1024 * 1024, FAILURE: 256 * 1024}
+"""Bytes. The largest honest record, 27 cases × 5 processes × 100 rounds, has under 2 MiB."""
+MAX_CASES = 256
+MAX_PROCESSES = 32
 """Of one case; `kernelgate bench` stops at 5."""
-MOST_ENTRIES = 4096
+MAX_ENTRIES = 4096
 """Of each other list in a record: profiles, resources, builds, fuzz results, notes."""
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 """Of a whole number; more than any counter has, and few enough that every later step can reckon with it."""
-MOST_SAMPLES = 1_000_000
-"""Over all cases, launches and sides: what can be judged in seconds."""
-MOST_RATIO = 200
+MAX_SAMPLES = 1_000_000
+"""Over all cases, processes and sides: what can be judged in seconds."""
+MAX_RATIO = 200
 """Of unpacked to packed bytes; numbers in JSON pack 3 to 5 times."""
-MOST_LOG = 200
+MAX_LOG = 200
 """Lines of a log in a failure note."""
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -58,19 +57,7 @@ class FailureNote(Model):
     message: Annotated[str, Field(min_length=1, max_length=4000)]
     verb: Annotated[str, Field(max_length=40)] | None = None
     target: Annotated[str, Field(max_length=40)] | None = None
-    log: Annotated[tuple[Annotated[str, Field(max_length=2000)], ...], Field(max_length=MOST_LOG)] = ()
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What the API says of the run: the record may say the same or nothing, and must name the commit."""
-
-    repository: str
-    pull_request: int | None
-    head_sha: str
-    base_sha: str | None
-    run_id: int
-    run_attempt: int
+    log: Annotated[tuple[Annotated[str, Field(max_length=2000)], ...], Field(max_length=MAX_LOG)] = ()
 
 
 # The archive ---------------------------------------------------------------------------------------------------------
@@ -78,12 +65,12 @@ class Expected:
 
 def members(data: bytes, name: str = "artifact") -> dict[str, bytes]:
     """The record and the failure note in an artifact's zip file. Raises RefusedError for anything else in it."""
-    if len(data) > MOST_ARCHIVE:
-        _refuse(name, f"it has {len(data)} bytes, more than {MOST_ARCHIVE}")
+    if len(data) > MAX_ARCHIVE:
+        _refuse(name, f"it has {len(data)} bytes, more than {MAX_ARCHIVE}")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
-            if len(entries) > len(MOST_MEMBER):
+            if len(entries) > len(MAX_MEMBER):
                 _refuse(name, f"it holds {len(entries)} files; {RECORD} and {FAILURE} are all that may be in it")
             if len({entry.filename for entry in entries}) < len(entries):
                 _refuse(name, "it holds one name twice")
@@ -94,14 +81,14 @@ def members(data: bytes, name: str = "artifact") -> dict[str, bytes]:
 
 def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> bytes:
     # The name as it stands in the file: zipfile cuts it at a NUL.
-    if entry.filename not in MOST_MEMBER or entry.orig_filename != entry.filename:
+    if entry.filename not in MAX_MEMBER or entry.orig_filename != entry.filename:
         _refuse(name, f"it holds {visible(entry.orig_filename, 80)!r}; only {RECORD} and {FAILURE} may be in it")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         _refuse(name, f"{entry.filename} is a {'link' if kind == stat.S_IFLNK else 'special file'}, not a plain file")
     if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _METHODS:
         _refuse(name, f"{entry.filename} is encrypted or packed in an unknown way")
-    most = min(MOST_MEMBER[entry.filename], MOST_RATIO * max(1024, entry.compress_size))
+    most = min(MAX_MEMBER[entry.filename], MAX_RATIO * max(1024, entry.compress_size))
     with archive.open(entry) as file:
         # One byte more than allowed: what the header says of the size is not believed.
         content = file.read(most + 1)
@@ -117,7 +104,7 @@ def _refuse(name: str, why: str) -> NoReturn:
 # The content ---------------------------------------------------------------------------------------------------------
 
 
-def checked_record(data: bytes, expected: Expected, name: str = "artifact") -> RunRecord:
+def checked_record(data: bytes, known: Run, name: str = "artifact") -> RunRecord:
     """The run record in `data`, which belongs to the run that GitHub names. Raises RefusedError."""
     _plain_json(data, f"{name}, {RECORD}")
     try:
@@ -125,27 +112,31 @@ def checked_record(data: bytes, expected: Expected, name: str = "artifact") -> R
     except KernelgateError as error:
         raise RefusedError(f"{name} is refused: {visible(str(error))}") from None
     _must_be_short(found, name)
-    _belongs(found, expected, name)
+    _belongs(found, known, name)
     return found
 
 
 def _must_be_short(found: RunRecord, name: str) -> None:
     """Refuses what would keep the judge busy for longer than its job may take."""
     lists: tuple[tuple[str, Sequence[Any], int], ...] = (
-        ("cases", found.cases, MOST_CASES),
-        *((f"launches of {visible(case.id, 80)!r}", case.launches, MOST_LAUNCHES) for case in found.cases),
-        ("fuzz results", found.fuzz.results if found.fuzz else (), MOST_ENTRIES),
-        ("profiles", found.profile, MOST_ENTRIES),
-        ("resources", found.resources, MOST_ENTRIES),
-        ("builds", found.build, MOST_ENTRIES),
-        ("notes", found.notes, MOST_ENTRIES),
+        ("cases", found.cases, MAX_CASES),
+        *((f"processes of {visible(case.id, 80)!r}", case.processes, MAX_PROCESSES) for case in timed_cases(found)),
+        ("processes", found.processes, MAX_ENTRIES),
+        *(("fuzz results", check.results, MAX_ENTRIES) for check in found.checks),
+        ("checks", found.checks, MAX_ENTRIES),
+        ("profiles", found.profile, MAX_ENTRIES),
+        ("builds", found.builds, MAX_ENTRIES),
+        *(("kernels of a build", build.kernels, MAX_ENTRIES) for build in found.builds),
+        ("notes", found.notes, MAX_ENTRIES),
     )
     for what, entries, most in lists:
         if len(entries) > most:
             _refuse(name, f"it has {len(entries)} {what}, more than {most}")
-    samples = sum(len(side) for case in found.cases for launch in case.launches for side in launch.samples_us.values())
-    if samples > MOST_SAMPLES:
-        _refuse(name, f"it has {samples} samples, more than {MOST_SAMPLES}")
+    samples = sum(
+        len(side) for process in found.processes for timing in process.timings for side in timing.samples_us.values()
+    )
+    if samples > MAX_SAMPLES:
+        _refuse(name, f"it has {samples} samples, more than {MAX_SAMPLES}")
 
 
 def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:
@@ -161,39 +152,29 @@ def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:
         raise RefusedError(f"{name} is refused: {FAILURE} does not fit its schema: {visible(faults)}") from None
 
 
-def _belongs(found: RunRecord, expected: Expected, name: str) -> None:
-    """Refuses a record of another commit, pull request, repository or run."""
-    subject = found.subject
-    if subject.head_sha is None:
+def _belongs(found: RunRecord, known: Run, name: str) -> None:
+    """Refuses a record of another commit, pull request, repository, run or GPU than `known` from GitHub's API."""
+    run = found.run
+    if run.head_sha is None:
         _refuse(name, "the record does not say which commit it measured")
     facts: tuple[tuple[str, Any, Any], ...] = (
-        ("commit", subject.head_sha, expected.head_sha),
-        ("base commit", subject.base_sha, expected.base_sha),
-        ("pull request", subject.pull_request, expected.pull_request),
-        ("repository", subject.repository, expected.repository),
-        ("run", subject.run_id, expected.run_id),
-        *(
-            ("commit of the head's build", build.sha, expected.head_sha)
-            for build in found.build
-            if build.side == "head"
-        ),
-        *(
-            ("commit of the base's build", build.sha, expected.base_sha)
-            for build in found.build
-            if build.side == "base"
-        ),
+        ("commit", run.head_sha, known.head_sha),
+        ("base commit", run.base_sha, known.base_sha),
+        ("pull request", run.pull_request, known.pull_request),
+        ("repository", run.repository, known.repository),
+        ("run", run.run_id, known.run_id),
+        ("GPU", run.gpu, known.gpu),
+        *(("commit of the head's build", build.sha, known.head_sha) for build in found.builds if build.side == "head"),
+        *(("commit of the base's build", build.sha, known.base_sha) for build in found.builds if build.side == "base"),
     )
-    for what, said, known in facts:
-        if said is not None and known is not None and said != known:
-            _refuse(name, f"the record is of another {what}: it says {visible(str(said), 80)}, GitHub says {known}")
+    for what, stated, fact in facts:
+        if stated is not None and fact is not None and stated != fact:
+            _refuse(name, f"the record is of another {what}: it says {visible(str(stated), 80)}, GitHub says {fact}")
     # Where failed jobs are run again, the others keep what they left in an earlier attempt.
-    if subject.run_attempt is not None and subject.run_attempt > expected.run_attempt:
-        _refuse(
-            name,
-            f"the record is of another attempt: it says {subject.run_attempt}, GitHub says {expected.run_attempt}",
-        )
-    if subject.pull_request is not None and expected.pull_request is None:
-        _refuse(name, f"the record names pull request {subject.pull_request}, GitHub knows none for this run")
+    if run.run_attempt is not None and known.run_attempt is not None and run.run_attempt > known.run_attempt:
+        _refuse(name, f"the record is of another attempt: it says {run.run_attempt}, GitHub says {known.run_attempt}")
+    if run.pull_request is not None and known.pull_request is None:
+        _refuse(name, f"the record names pull request {run.pull_request}, GitHub knows none for this run")
 
 
 def _plain_json(data: bytes, name: str) -> None:
@@ -216,8 +197,8 @@ def _plain_json(data: bytes, name: str) -> None:
         return keys
 
     def whole(text: str) -> int:
-        if len(text) > MOST_DIGITS:
-            _refuse(name, f"{text[:40]} has more than {MOST_DIGITS} digits")
+        if len(text) > MAX_DIGITS:
+            _refuse(name, f"{text[:40]} has more than {MAX_DIGITS} digits")
         return int(text)
 
     try:

@@ -17,12 +17,22 @@ from github import UnknownObjectException
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, UsageError
-from kernelgate.bench.record import BaselineSummary, Case, Launch, Microseconds, RunRecord, Summary
+from kernelgate.bench.record import (
+    COMPARED,
+    BaselineSummary,
+    Microseconds,
+    RunRecord,
+    Summary,
+    TimedCase,
+    Timing,
+    timed_cases,
+)
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import artifact
-from kernelgate.ci.github.client import Bot, Posted, patiently, until_done
-from kernelgate.ci.judge import stats
+from kernelgate.ci.github.client import Bot, patiently, until_done
+from kernelgate.ci.github.stamp import Posted
+from kernelgate.ci.judge.bootstrap import bootstrap
 from kernelgate.ci.judge.policy import Policy, RunnerGpu
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.report.build import report
@@ -66,7 +76,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) ->
 
 
 def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None:
-    """A baseline that lacks a case would quietly no longer watch it; by `force` a suite may shrink."""
+    """A baseline that lacks a case would no longer watch it, without notice; by `force` a suite may shrink."""
     if path.with_name(artifact.FAILURE).exists():
         raise KernelgateError(f"{path}: the measurement failed before its end, so it is no baseline; measure again")
     missing = sorted({case.id for case in stored.cases} - {case.id for case in new.cases}) if stored else []
@@ -79,19 +89,19 @@ def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None
 
 def offer(new: RunRecord, gpu: RunnerGpu, verdict: RecordVerdict | None, rules: Policy, run_url: str | None) -> Offer:
     """What is proposed, from a record alone. Raises UsageError where the record cannot be a baseline."""
-    commit = new.subject.head_sha
+    commit = new.run.head_sha
     if commit is None:
         raise UsageError("a baseline must name the commit that was measured; this record names none")
     path = gpu.baseline or f".ci/baseline_{gpu.label}.json"
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise UsageError(f"{visible(path)}: a baseline lies inside the repository")
-    said = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
+    comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
     evidence = report(new, verdict, rules.gates) if verdict else None
     lines = [
         f"The default branch at {commit} was measured on `{gpu.label}`"
         + (f" by [this run]({run_url})." if run_url else "."),
         "",
-        render.markdown_line((said + ".",)),
+        render.markdown_line((comparison + ".",)),
         "",
         render.comment(evidence, BODY_LIMIT) if evidence else "",
     ]
@@ -107,39 +117,51 @@ def offer(new: RunRecord, gpu: RunnerGpu, verdict: RecordVerdict | None, rules: 
 
 def as_baseline(new: RunRecord, rules: Policy) -> RunRecord:
     """The record with the head's samples alone and a summary. Raises UsageError where it has none."""
-    cases = tuple(found for case in new.cases if (found := _head_only(case)).launches)
+    processes = tuple(
+        process.model_copy(update={"role": "block", "loaded": ("head",), "timings": tuple(map(_head_only, timings))})
+        for process in new.processes
+        if process.role in COMPARED and (timings := [one for one in process.timings if "head" in one.samples_us])
+    )
+    held = {timing.key for process in processes for timing in process.timings}
+    cases = tuple(case for case in new.cases if case.key in held)
     if not cases:
         raise UsageError("the record holds no samples of a head, so it cannot be a baseline")
-    when = new.subject.created_at or datetime.min.isoformat()
-    source = f"commit {new.subject.head_sha}, measured {when[:10]}"
-    summary = Summary(source=source, cases={case.id: _summary(case, rules) for case in cases})
-    return RunRecord(subject=new.subject, environment=new.environment, cases=cases, notes=new.notes, summary=summary)
-
-
-def _head_only(case: Case) -> Case:
-    launches = tuple(
-        Launch(
-            order="block",
-            samples_us={"head": launch.samples_us["head"]},
-            inner_repeats=launch.inner_repeats,
-            telemetry=launch.telemetry,
-        )
-        for launch in case.launches
-        if "head" in launch.samples_us
+    when = new.run.created_at or datetime.min.isoformat()
+    kept = RunRecord(
+        run=new.run,
+        environments=new.environments,
+        cards=new.cards,
+        cases=cases,
+        processes=processes,
+        notes=new.notes,
     )
-    return Case(id=case.id, params=case.params, work=case.work, launches=launches)
+    summary = Summary(
+        source=f"commit {new.run.head_sha}, measured {when[:10]}",
+        cases={case.id: _summary(case, rules) for case in timed_cases(kept)},
+    )
+    return kept.model_copy(update={"summary": summary})
 
 
-def _summary(case: Case, rules: Policy) -> BaselineSummary:
-    launches = [np.array(launch.samples_us["head"]) for launch in case.launches]
+def _head_only(timing: Timing) -> Timing:
+    return Timing(
+        card=timing.card,
+        case=timing.case,
+        samples_us={"head": timing.samples_us["head"]},
+        inner_repeats=timing.inner_repeats,
+        telemetry=timing.telemetry,
+    )
+
+
+def _summary(case: TimedCase, rules: Policy) -> BaselineSummary:
+    processes = [np.array(process.samples_us["head"]) for process in case.processes]
     boot = rules.bootstrap
-    interval = stats.bootstrap(launches, launches, False, SUMMARY_LEVEL, boot.resamples, boot.seed).head
-    middle: Microseconds = median(sample for launch in case.launches for sample in launch.samples_us["head"])
+    interval = bootstrap(processes, processes, False, SUMMARY_LEVEL, boot.resamples, boot.seed).head
+    middle: Microseconds = median(sample for process in case.processes for sample in process.samples_us["head"])
     return BaselineSummary(
         median_us=round(middle, 4),
         interval_us=(round(interval[0], 4), round(interval[1], 4)),
-        samples=sum(map(len, launches)),
-        launches=len(launches),
+        samples=sum(map(len, processes)),
+        processes=len(processes),
     )
 
 
@@ -158,7 +180,7 @@ def put(bot: Bot, new: Offer) -> int:
     """There is one open pull request for the branch, with this file, title and body; its number."""
     default = patiently("repository", lambda: bot.repository.default_branch, bot)
     until_done("branch", lambda: _branch_step(bot, new, default), bot)
-    bot.step.log(f"file: {until_done('file', lambda: _file_step(bot, new), bot).said}")
+    bot.step.log(f"file: {until_done('file', lambda: _file_step(bot, new), bot).outcome}")
     number = until_done("pull request", lambda: _pull_step(bot, new, default), bot)
     bot.step.log(f"pull request: {number}")
     return number

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from kernelgate.bench.record import Params, RunRecord
+from kernelgate.bench import dtypes
+from kernelgate.bench.record import Axes, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github.description import Claim, Effect
@@ -41,24 +42,22 @@ class Assessed:
 
     @property
     def line(self) -> Line:
-        mark, said = _WORDS[self.finding]
+        mark, words = _WORDS[self.finding]
         if self.case is None or self.finding is Support.NOT_MEASURED:
             why: Line = (": no measured case fits it",) if self.case is None else (": its case could not be judged",)
         else:
             change, interval = formatting.signed(self.case.change_pct, self.case.interval_pct)
             why = (": ", Code(self.case.id), f" {change} {interval}")
-        return (mark, " claim ", Code(self.claim.text, most=120), f" {said}", *why)
+        return (mark, " claim ", Code(self.claim.text, most=120), f" {words}", *why)
 
 
 def assess(
     claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, gates: Gates, policy: Template
 ) -> tuple[Assessed, ...]:
     """Every claim against the cases of the record that it names."""
-    params = {case.id: case.params for case in record.cases}
+    axes = {case.key: case.axes for case in record.cases}
     return tuple(
-        _assess(
-            claim, [case for case in verdict.cases if _fits(claim, case.id, params.get(case.id, {}))], gates, policy
-        )
+        _assess(claim, [case for case in verdict.cases if _fits(claim, case.id, axes.get(case.key, {}))], gates, policy)
         for claim in claims
     )
 
@@ -70,7 +69,7 @@ def _assess(claim: Claim, cases: Sequence[CaseVerdict], gates: Gates, policy: Te
 
 def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> Support:
     """One claim, one case. Decided by the interval of the change and by whether a direction is certain at all."""
-    if case.interval_pct is None or any(finding.disqualifies for finding in case.findings):
+    if case.interval_pct is None or case.disqualifying:
         return Support.NOT_MEASURED
     low, high = case.interval_pct
     if claim.effect is Effect.SAME:
@@ -96,11 +95,11 @@ def _same(case: CaseVerdict, low: float, high: float, margin: float) -> Support:
     return Support.NOT_SUPPORTED
 
 
-def _fits(claim: Claim, case_id: str, params: Params) -> bool:
+def _fits(claim: Claim, case_id: str, axes: Axes) -> bool:
     """Whether a claim is about this case: by its id, or by every parameter that the claim names."""
     if claim.case is not None:
         return claim.case.casefold() == case_id.casefold()
-    known = {key.casefold(): _value(value) for key, value in params.items()}
+    known = {key.casefold(): _value(value) for key, value in axes.items()}
     return all(known.get(key, "0" if key == "causal" else None) == value for key, value in claim.params)
 
 
@@ -109,6 +108,5 @@ def _value(value: float | str) -> str:
         return str(int(value))
     if isinstance(value, int | float):
         return str(int(value)) if value == int(value) else str(value)
-    known = value.casefold().removeprefix("torch.")
-    named = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "true": "1", "false": "0"}
-    return named.get(known, known)
+    word = value.casefold()
+    return dtypes.canonical(word) or {"true": "1", "false": "0"}.get(word, word)

@@ -1,7 +1,7 @@
 """`/kernelgate bench|profile|fuzz [case…]` in a comment on a pull request: who may, and what exactly is measured.
 
 Only people with write access may use the runner. What is measured is the commit that was head when they asked: they
-looked at that one, and nothing that was pushed afterwards rides on their word.
+looked at that one, and nothing that was pushed afterwards is covered by their approval.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from github.PullRequest import PullRequest
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, GitHubError, Stamp, patiently, put_comment
+from kernelgate.ci.github.client import Bot, GitHubError, patiently
+from kernelgate.ci.github.comment import put_comment
 from kernelgate.ci.github.plan import CASE, gpus_json, merge_base, targets
+from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.policy import Measure
 
 VERBS = ("bench", "profile", "fuzz")
-MOST_CASES = 16
+MAX_CASES = 16
 MAY_WRITE = ("admin", "maintain", "write")
 _COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE)
 
@@ -64,8 +66,8 @@ def parse(body: str) -> Command | Refusal | None:
     odd = next((word for word in words[1:] if not CASE.fullmatch(word)), None)
     if odd is not None:
         return Refusal(f"this is no case id: {visible(odd, 60)}")
-    if len(words) - 1 > MOST_CASES:
-        return Refusal(f"at most {MOST_CASES} cases at once; these are {len(words) - 1}")
+    if len(words) - 1 > MAX_CASES:
+        return Refusal(f"at most {MAX_CASES} cases at once; these are {len(words) - 1}")
     return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])))
 
 
@@ -77,14 +79,14 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
         step.output(run="false")
         step.log("the comment is no command")
         return
-    said = _decide(bot, asked, command)
-    if isinstance(said, Refusal):
+    decided = _decide(bot, asked, command)
+    if isinstance(decided, Refusal):
         step.output(run="false")
         _react(bot, asked, "confused")
-        _reply(bot, asked, f"{escape.code(asked.login)}, this was not run: {escape.prose(said.why)}.")
-        step.log(f"refused: {said.why}")
+        _reply(bot, asked, f"{escape.code(asked.login)}, this was not run: {escape.prose(decided.why)}.")
+        step.log(f"refused: {decided.why}")
         return
-    verb, pull = said
+    verb, pull = decided
     head = pull.head.sha
     base = merge_base(bot, pull.base.sha, head)
     step.output(
@@ -117,7 +119,7 @@ def _asked(event: Mapping[str, Any]) -> Requester | None:
 
 
 def _decide(bot: Bot, asked: Requester, command: Command | Refusal) -> tuple[Command, PullRequest] | Refusal:
-    """The right to ask comes first: a stranger learns nothing else."""
+    """Permission is checked first: without it nothing else is answered."""
     if patiently("permission", lambda: _permission(bot, asked.login), bot) not in MAY_WRITE:
         return Refusal("the GPU is for people with write access; one of them can ask for you")
     if isinstance(command, Refusal):
@@ -163,7 +165,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _react(bot: Bot, asked: Requester, content: str) -> None:
-    """A reaction is a courtesy: where it cannot be given, the log says so and the rest goes on."""
+    """A reaction is optional: where it fails, the log says so and the rest continues."""
     try:
         patiently("reaction", lambda: _create_reaction(bot, asked, content), bot)
     except GitHubError as error:
@@ -181,7 +183,7 @@ def _reply(bot: Bot, asked: Requester, text: str) -> None:
         head = patiently("pull request", lambda: bot.repository.get_pull(asked.number).head.sha, bot)
         run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
         stamp = Stamp(head, int(run or 0), int(attempt or 1))
-        bot.step.log(f"comment: {put_comment(bot, asked.number, (text,), stamp, 'command').said}")
+        bot.step.log(f"comment: {put_comment(bot, asked.number, (text,), stamp, 'command').outcome}")
     except GitHubError as error:
         bot.step.warn(str(error))
     bot.step.summary(text)

@@ -1,6 +1,6 @@
 """Reads a pull request's description: is it complete, and what does it claim?
 
-A description is prose that people write in a hurry. Headings are found whatever their level, case, order, emphasis or
+Descriptions are informal prose. Headings are found whatever their level, case, order, emphasis or
 links; only what is really missing is named, with how to add it. Claims are read from their own section, one a line.
 """
 
@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from kernelgate.bench import dtypes
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.judge.policy import Template
 
-MOST_CLAIMS = 20
+MAX_CLAIMS = 20
 """More than a comment can set beside measurements."""
-MOST_BODY = 262_144
+MAX_BODY = 262_144
 """Characters read of a description; GitHub keeps 65,536."""
 
 
@@ -98,8 +99,13 @@ class Description:
     """Why nothing is asked of this pull request."""
 
     @property
+    def blocking(self) -> tuple[str, ...]:
+        """The headings of the sections without which nothing is merged."""
+        return tuple(missing.part.heading for missing in self.missing if missing.blocks)
+
+    @property
     def blocks(self) -> bool:
-        return any(missing.blocks for missing in self.missing)
+        return bool(self.blocking)
 
 
 def describe(
@@ -142,7 +148,7 @@ _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 
 def split(body: str) -> dict[Part, str]:
     """The text under each section's heading, comments taken out. A section that stands twice is joined."""
-    text = _COMMENT.sub("", body[:MOST_BODY].replace("\r\n", "\n").replace("\r", "\n"))
+    text = _COMMENT.sub("", body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n"))
     found: dict[Part, list[str]] = {}
     current: list[str] = []
     for line, heading, rest in _lines(text):
@@ -212,11 +218,11 @@ def _is_empty(part: Part, text: str) -> bool:
     boxes = [box for line in lines if (box := _BOX.match(line))]
     if part is Part.CORRECTNESS and boxes:
         return not any(box[1] in "xX" for box in boxes)
-    said = [plain(_BULLET.sub("", line)) for line in lines]
+    texts = [plain(_BULLET.sub("", line)) for line in lines]
     if part is Part.CLAIMS:
         # "none" is an answer here.
-        return not any(said)
-    return not any(words and not _FILLER.fullmatch(words) for words in said)
+        return not any(texts)
+    return not any(words and not _FILLER.fullmatch(words) for words in texts)
 
 
 # Claims --------------------------------------------------------------------------------------------------------------
@@ -239,10 +245,9 @@ _PARAM = re.compile(
     r"\b(?P<key>s|b|h|d|dtype|causal|seq_?len|batch|heads?|head_?dim)\s*=\s*(?P<value>[A-Za-z0-9]+)", re.I
 )
 _KEYS = {"seqlen": "s", "seq_len": "s", "batch": "b", "head": "h", "heads": "h", "headdim": "d", "head_dim": "d"}
-_DTYPE = re.compile(r"\b(fp16|float16|half|bf16|bfloat16|fp32|float32)\b", re.I)
+_DTYPE = re.compile(rf"\b({'|'.join(dtypes.PROSE)})\b", re.I)
 _CAUSAL = re.compile(r"\b(non-?\s?)?causal\b", re.I)
 _ID = re.compile(r"(?<![\w.=-])(?=[A-Za-z0-9.-]*_)[A-Za-z0-9][A-Za-z0-9_.-]{2,79}(?![\w=-]|\s*=)")
-_DTYPES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 
 def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
@@ -254,11 +259,11 @@ def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
         if not words or _FILLER.fullmatch(words) or set(words) <= set("|:- "):
             continue
         claim = _claim(words)
-        if claim is not None and len(claims) < MOST_CLAIMS:
+        if claim is not None and len(claims) < MAX_CLAIMS:
             claims.append(claim)
         elif _PERCENT.search(words) or _FACTOR.search(words) or claim is not None:
             unread.append(visible(words, 200))
-    return tuple(claims), tuple(unread[:MOST_CLAIMS])
+    return tuple(claims), tuple(unread[:MAX_CLAIMS])
 
 
 def _claim(words: str) -> Claim | None:
@@ -318,7 +323,7 @@ def _params(words: str) -> tuple[tuple[str, str], ...]:
     if "causal" not in chosen and (causal := _CAUSAL.search(words)):
         chosen["causal"] = "0" if causal[1] else "1"
     if "dtype" in chosen:
-        chosen["dtype"] = _DTYPES.get(chosen["dtype"], chosen["dtype"])
+        chosen["dtype"] = dtypes.canonical(chosen["dtype"]) or chosen["dtype"]
     if "causal" in chosen:
         chosen["causal"] = {"true": "1", "yes": "1", "false": "0", "no": "0"}.get(chosen["causal"], chosen["causal"])
     return tuple(sorted(chosen.items()))
@@ -327,22 +332,22 @@ def _params(words: str) -> tuple[tuple[str, str], ...]:
 # What the author reads -----------------------------------------------------------------------------------------------
 
 
-def as_text(said: Description) -> str:
+def as_text(described: Description) -> str:
     """The review for a terminal; the job summary shows it as it is."""
-    if said.excused:
-        return f"Nothing is asked of this pull request: {said.excused}.\n"
-    lines = list(_review(said))
+    if described.excused:
+        return f"Nothing is asked of this pull request: {described.excused}.\n"
+    lines = list(_review(described))
     return "\n".join(lines) + "\n"
 
 
-def _review(said: Description) -> Iterable[str]:
-    if not said.missing:
+def _review(described: Description) -> Iterable[str]:
+    if not described.missing:
         yield "The description is complete."
-    for missing in sorted(said.missing, key=lambda one: not one.blocks):
+    for missing in sorted(described.missing, key=lambda one: not one.blocks):
         yield f"{'must be added' if missing.blocks else 'please add'}: {missing.sentence}"
-    for claim in said.claims:
+    for claim in described.claims:
         yield f"claim read: {claim.text} ({_read(claim)})"
-    for line in said.unread:
+    for line in described.unread:
         yield f"claim not understood: {line}: write it as “case: 10% faster”, with one number a line."
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelgate.bench.errors import CompileError, KernelgateError, NoDeviceError, NoKernelError
-from kernelgate.ci.github.artifact import MOST_LOG, FailureNote
+from kernelgate.ci.github.artifact import MAX_LOG, FailureNote
 
 VARIABLE = "KERNELGATE_FAILURE"
-MOST_MESSAGE = 4000
-MOST_LINE = 2000
+MAX_MESSAGE = 4000
+MAX_LINE = 2000
 
 
 def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.environ) -> None:
@@ -24,7 +24,7 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
         {
             "schema": "kernelgate.failure/1",
             "fault": _fault(error),
-            "message": (compiling.first if compiling else str(error))[:MOST_MESSAGE] or type(error).__name__,
+            "message": (compiling.first if compiling else str(error))[:MAX_MESSAGE] or type(error).__name__,
             "verb": verb[:40] or None,
             "target": compiling.target if compiling else None,
             "log": _tail(compiling.log) if compiling else (),
@@ -41,7 +41,7 @@ def _tail(log: Path) -> tuple[str, ...]:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ()
-    return tuple(line[:MOST_LINE] for line in lines[-MOST_LOG:])
+    return tuple(line[:MAX_LINE] for line in lines[-MAX_LOG:])
 
 
 def _fault(error: KernelgateError) -> str:

@@ -1,7 +1,7 @@
-"""Takes in a workflow run: which pull request it belongs to, what it left behind, and what failed in it.
+"""Reads a finished workflow run: which pull request it belongs to, what it left behind, and what failed in it.
 
 The pull request comes from the run's head commit through the API and never from a file. What is written to the folder
-is either GitHub's own word (`target.json`) or was checked by artifact.py and is written anew.
+either comes from GitHub's API (`run-info.json`) or was checked by artifact.py and is written anew.
 """
 
 from __future__ import annotations
@@ -20,76 +20,71 @@ from github.WorkflowJob import WorkflowJob
 from github.WorkflowRun import WorkflowRun
 
 from kernelgate.bench import record
+from kernelgate.bench.record import Run
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import artifact
-from kernelgate.ci.github.artifact import Expected, RefusedError
-from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, changed_names, patiently, shown_stamp
-from kernelgate.ci.github.run_info import Job, Target, write_target
+from kernelgate.ci.github.artifact import RefusedError
+from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, changed_names, patiently
+from kernelgate.ci.github.comment import shown_stamp
+from kernelgate.ci.github.job_faults import gpus_of
+from kernelgate.ci.github.run_info import Job, RunInfo, write_run_info
 
 PREFIX = "kernelgate-record-"
 _LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
-MOST_ARTIFACTS = 16
+MAX_ARTIFACTS = 16
 """Records of one run: as many GPU labels as any matrix has, and the build job's note."""
-MOST_LISTED = 500
+MAX_LISTED = 500
 """Artifacts that a job may have."""
 JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
 
 
-@dataclass(frozen=True)
-class Requested:
-    """What a run was to measure that no pull request started, from whoever authorised it."""
+def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInfo:
+    """Fills the folder `into` with `run-info.json`, `<label>.run.json` and `<label>.failure.json`.
 
-    head_sha: str
-    base_sha: str | None = None
-    """None where the head was measured alone."""
-    pull_request: int | None = None
-
-
-def fetch(bot: Bot, run_id: int, into: Path, asked: Requested | None = None) -> Target:
-    """Fills the folder `into` with `target.json`, `<label>.run.json` and `<label>.failure.json`.
-
-    Raises GitHubError where the API cannot be used.
+    `asked`: commits and pull request of a run that no pull request started, from whoever authorised it. Raises
+    GitHubError where the API cannot be used.
     """
     run = _run(bot, run_id)
     found = Found() if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
     pull = found.pull
-    head = asked.head_sha if asked else run.head_sha
-    base = asked.base_sha if asked else _merge_base(bot, pull, head) if pull else None
     jobs = _jobs(bot, run)
+    wanted = asked or _of_pull(bot, pull, run.head_sha)
     if pull is not None and not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
         run, jobs = other, _jobs(bot, other)
-    expected = Expected(
-        repository=bot.repository.full_name,
-        pull_request=asked.pull_request if asked else pull.number if pull else None,
-        head_sha=head,
-        base_sha=base,
-        run_id=run.id,
-        run_attempt=run.run_attempt,
+    known = wanted.model_copy(
+        update={
+            "repository": bot.repository.full_name,
+            "event": run.event,
+            "run_id": run.id,
+            "run_attempt": run.run_attempt,
+        }
     )
     into.mkdir(parents=True, exist_ok=True)
-    refused = _take_in(bot, run, expected, into)
-    target = Target(
-        repository=expected.repository,
-        pull_request=expected.pull_request,
-        head_sha=head,
-        base_sha=base,
-        run_id=run.id,
-        run_attempt=run.run_attempt,
+    info = RunInfo(
+        run=known,
         run_url=run.html_url,
         conclusion=run.conclusion,
         no_pull_request=found.why_none,
         shared_head=found.shared_head,
         # A run that a command started is the default branch's, whatever the pull request changes.
         changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(bot, pull),
-        refused=refused,
+        refused=_take_in(bot, run, known, into),
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
+        gpus=gpus_of(jobs),
         measured=any(map(_builds_or_measures, jobs)),
         planned=any(_in(job, "plan") and job.conclusion == "success" for job in jobs),
         under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
     )
-    write_target(target, into)
-    return target
+    write_run_info(info, into)
+    return info
+
+
+def _of_pull(bot: Bot, pull: PullRequest | None, head: str) -> Run:
+    """What the run of a pull request measures."""
+    if pull is None:
+        return Run(head_sha=head)
+    return Run(head_sha=head, base_sha=_merge_base(bot, pull, head), pull_request=pull.number)
 
 
 # The pull request ----------------------------------------------------------------------------------------------------
@@ -175,7 +170,7 @@ def _branch(run: WorkflowRun) -> tuple[int, str | None, str]:
 
 
 def _run(bot: Bot, number: int) -> WorkflowRun:
-    """The run with its content read, so that nothing is asked of GitHub outside of a patient step."""
+    """The run with its content read, so that nothing is asked of GitHub outside of a step that is retried."""
 
     def step() -> WorkflowRun:
         run = bot.repository.get_workflow_run(number)
@@ -204,12 +199,12 @@ def _changes_judges(bot: Bot, pull: PullRequest) -> bool:
 # The artifacts -------------------------------------------------------------------------------------------------------
 
 
-def _take_in(bot: Bot, run: WorkflowRun, expected: Expected, into: Path) -> tuple[str, ...]:
+def _take_in(bot: Bot, run: WorkflowRun, known: Run, into: Path) -> tuple[str, ...]:
     """Writes what can be used into the folder; returns why the rest cannot."""
     refused: list[str] = []
     for label, one in _records(patiently("artifacts", lambda: _listed(run), bot), refused):
         try:
-            _take(bot, one, label, expected, into)
+            _take(bot, one, label, known, into)
         except RefusedError as error:
             bot.step.warn(str(error))
             refused.append(str(error))
@@ -220,7 +215,7 @@ def _listed(run: WorkflowRun) -> list[Artifact]:
     found = []
     for one in run.get_artifacts():
         found.append(one)
-        if len(found) >= MOST_LISTED:
+        if len(found) >= MAX_LISTED:
             break
     return found
 
@@ -239,24 +234,25 @@ def _records(listed: Iterable[Artifact], refused: list[str]) -> list[tuple[str, 
             refused.append(f"artifact {visible(one.name, 80)!r} is refused: no GPU label looks like that")
         elif name[1] in found:
             continue
-        elif len(found) >= MOST_ARTIFACTS:
-            refused.append(f"artifact {one.name} is refused: a run has at most {MOST_ARTIFACTS} records")
+        elif len(found) >= MAX_ARTIFACTS:
+            refused.append(f"artifact {one.name} is refused: a run has at most {MAX_ARTIFACTS} records")
         else:
             found[name[1]] = one
     return sorted(found.items())
 
 
-def _take(bot: Bot, one: Artifact, label: str, expected: Expected, into: Path) -> None:
+def _take(bot: Bot, one: Artifact, label: str, known: Run, into: Path) -> None:
     if one.expired:
         raise RefusedError(f"artifact {one.name} has expired")
-    if one.size_in_bytes > artifact.MOST_ARCHIVE:
+    if one.size_in_bytes > artifact.MAX_ARCHIVE:
         raise RefusedError(
-            f"artifact {one.name} is refused: it has {one.size_in_bytes} bytes, more than {artifact.MOST_ARCHIVE}"
+            f"artifact {one.name} is refused: it has {one.size_in_bytes} bytes, more than {artifact.MAX_ARCHIVE}"
         )
     data = patiently(f"artifact {one.name}", lambda: _download(bot, one), bot)
     found = artifact.members(data, f"artifact {one.name}")
     if artifact.RECORD in found:
-        checked = artifact.checked_record(found[artifact.RECORD], expected, f"artifact {one.name}")
+        of_gpu = known.model_copy(update={"gpu": label})
+        checked = artifact.checked_record(found[artifact.RECORD], of_gpu, f"artifact {one.name}")
         record.write(checked, into / f"{label}.run.json")
     if artifact.FAILURE in found:
         note = artifact.checked_failure(found[artifact.FAILURE], f"artifact {one.name}")
@@ -276,8 +272,8 @@ def _download(bot: Bot, one: Artifact) -> bytes:
         data = bytearray()
         for chunk in response.iter_content(64 * 1024):
             data += chunk
-            if len(data) > artifact.MOST_ARCHIVE:
-                raise RefusedError(f"artifact {one.name} is refused: more than {artifact.MOST_ARCHIVE} bytes came")
+            if len(data) > artifact.MAX_ARCHIVE:
+                raise RefusedError(f"artifact {one.name} is refused: more than {artifact.MAX_ARCHIVE} bytes came")
     if one.digest and one.digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
         raise requests.exceptions.ContentDecodingError("the bytes are not those that were uploaded")
     return bytes(data)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from github import GithubException
 from github.PullRequest import PullRequest
 
 from kernelgate.bench.errors import UsageError
+from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.assemble import JUDGE_PATHS
 from kernelgate.ci.github.client import Bot, changed_names, patiently
-from kernelgate.ci.github.say import JUDGE_PATHS
 from kernelgate.ci.judge.policy import Measure, RunnerGpu
 
 CASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}", re.ASCII)
@@ -30,9 +31,8 @@ class Plan:
     measure: bool
     reason: str
     gpus: tuple[RunnerGpu, ...] = ()
-    base_sha: str = ""
-    head_sha: str = ""
-    pull_request: int | None = None
+    run: Run = field(default_factory=Run)
+    """What is to be measured: commits and pull request. Without a base the head is measured alone."""
     touches_judge: bool = False
     cases: tuple[str, ...] = ()
     set: str = "quick"
@@ -43,9 +43,9 @@ class Plan:
             "measure": str(self.measure).lower(),
             "gpus": gpus_json(self.gpus),
             "targets": targets(self.gpus),
-            "base_sha": self.base_sha,
-            "head_sha": self.head_sha,
-            "pull_request": str(self.pull_request or ""),
+            "base_sha": self.run.base_sha or "",
+            "head_sha": self.run.head_sha or "",
+            "pull_request": str(self.run.pull_request or ""),
             "cases": " ".join(self.cases),
             "set": self.set,
         }
@@ -73,7 +73,7 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     head = step.environment.get("GITHUB_SHA", "")
     if not SHA.fullmatch(head):
         raise UsageError("GITHUB_SHA is not set: there is no commit to measure")
-    return Plan(True, "the default branch", _gpus(rules, given.get("gpu")), head_sha=head)
+    return Plan(True, "the default branch", _gpus(rules, given.get("gpu")), Run(head_sha=head))
 
 
 def announce(step: Step, found: Plan) -> None:
@@ -130,9 +130,7 @@ def _of_pull_request(bot: Bot, rules: Measure, event: Mapping[str, Any]) -> Plan
     number, head = int(shown["number"]), str(shown["head"]["sha"])
     pull, files, labels = patiently("pull request", lambda: _looked_at(bot, number), bot)
     known: dict[str, Any] = {
-        "base_sha": merge_base(bot, pull.base.sha, head),
-        "head_sha": head,
-        "pull_request": number,
+        "run": Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=number),
         "touches_judge": files is None or any(name.startswith(JUDGE_PATHS) for name in files),
     }
     why_not = skipped(files, labels, rules) or _edited(event)
@@ -167,18 +165,16 @@ def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
     else:
         head = commit(bot, given.get("ref", "HEAD"))
         base = patiently("repository", lambda: bot.repository.default_branch, bot)
-    base = commit(bot, given["base"]) if "base" in given else merge_base(bot, base, head)
-    if base == head and "base" not in given:
-        base = ""  # the default branch itself: there is nothing to compare it with
+    against = commit(bot, given["base"]) if "base" in given else merge_base(bot, base, head)
+    # The default branch itself has nothing to be compared with.
+    alone = against == head and "base" not in given
     if given.get("set", "quick") not in SETS:
         raise UsageError(f"set is {visible(given['set'], 40)!r}; it may be {' or '.join(SETS)}")
     return Plan(
         True,
         f"pull request {number}" if number else "as asked for",
         _gpus(rules, given.get("gpu")),
-        base,
-        head,
-        number,
+        Run(base_sha=None if alone else against, head_sha=head, pull_request=number),
         cases=_case(given),
         set=given.get("set", "quick"),
     )

@@ -1,4 +1,4 @@
-"""Puts what say.py decided on the pull request and into the job summary, whatever GitHub allows."""
+"""Puts what assemble.py decided on the pull request and into the job summary, as far as the token allows."""
 
 from __future__ import annotations
 
@@ -13,23 +13,15 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github import description
 from kernelgate.ci.github.annotations import line_notes
-from kernelgate.ci.github.client import (
-    Bot,
-    DeniedError,
-    GitHubError,
-    Posted,
-    Stamp,
-    changed_names,
-    outdated,
-    patiently,
-    put_check,
-    put_comment,
-    put_label,
-)
+from kernelgate.ci.github.assemble import Posting, PullRequestChange, Task, assemble, with_addresses
+from kernelgate.ci.github.check_run import CheckRun, put_check
+from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, changed_names, patiently
+from kernelgate.ci.github.comment import put_comment
+from kernelgate.ci.github.label import put_label
 from kernelgate.ci.github.plan import skipped
-from kernelgate.ci.github.run_info import Target, read_target
-from kernelgate.ci.github.say import Posting, PullRequestChange, Task, say, with_addresses
-from kernelgate.ci.github.shown import CheckRun
+from kernelgate.ci.github.run_info import RunInfo, read_run_info
+from kernelgate.ci.github.stamp import Posted, Stamp, outdated
+from kernelgate.ci.judge.gate import SHARED_COMMIT
 from kernelgate.ci.judge.policy import Policy
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"
@@ -46,11 +38,11 @@ class Pulled:
     outdated: str | None
 
 
-def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
+def pulled(bot: Bot, info: RunInfo, rules: Policy) -> Pulled | None:
     """The pull request as it is now; None where the run has none."""
-    if target.pull_request is None:
+    if info.pull_request is None:
         return None
-    number, stamp = target.pull_request, _stamp(target)
+    number, stamp = info.pull_request, Stamp.of(info.run)
 
     def step() -> Pulled:
         pull = bot.repository.get_pull(number)
@@ -70,67 +62,67 @@ def pulled(bot: Bot, target: Target, rules: Policy) -> Pulled | None:
 class Prepared:
     """Everything that is needed to post, and nothing posted yet. `now`: None where the run has no pull request."""
 
-    target: Target
+    info: RunInfo
     now: Pulled | None
-    said: Posting
+    posting: Posting
 
 
 def prepare(bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench") -> Prepared:
-    """What is to be said of the folder. Without a bot nothing is known of the pull request's description."""
-    target = read_target(folder)
-    now = pulled(bot, target, rules) if bot else None
-    return Prepared(target, now, say(folder, target, rules, now.change if now else None, task))
+    """What is to be posted of the folder. Without a bot nothing is known of the pull request's description."""
+    info = read_run_info(folder)
+    now = pulled(bot, info, rules) if bot else None
+    return Prepared(info, now, assemble(folder, info, rules, now.change if now else None, task))
 
 
 def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str | None = None) -> int:
     """Posts what the folder holds: comment, check run, label, job summary. 0 posted or rightly left out, 3 not posted.
 
-    `page`: the address of the HTML page. What the token may not do is said in the job summary, which always has
+    `page`: the address of the HTML page. What the token may not do is named in the job summary, which always has
     everything.
     """
-    target = read_target(folder)
-    if target.under_way:
+    info = read_run_info(folder)
+    if info.under_way:
         bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
         return 0
-    if target.shared_head:
-        return _post_shared(bot, target)
+    if info.shared_head:
+        return _post_shared(bot, info)
     ready = prepare(bot, folder, rules, task)
     if _is_unexplained(ready):
         # Such as an edited description where nothing was measured before. A check would pass for it.
         _tell(bot, "nothing posted", "the commit was never measured; /kernelgate bench does it")
         return 0
-    now, number = ready.now, target.pull_request
-    said = with_addresses(ready.said, page, target.run_url)
-    texts = [render.comment(said.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
-    stamp = _stamp(target)
-    bot.step.summary(render.comment(said.report, render.COMMENT_LIMIT))
-    why = target.no_pull_request if now is None else now.outdated
+    now, number = ready.now, info.pull_request
+    posting = with_addresses(ready.posting, page, info.run_url)
+    texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
+    stamp = Stamp.of(info.run)
+    bot.step.summary(render.comment(posting.report, render.COMMENT_LIMIT))
+    why = info.no_pull_request if now is None else now.outdated
     if why is not None:
         _tell(bot, "nothing posted", why)
     if now is None or number is None or why is not None:
         return 0
     check = CheckRun(
-        said.conclusion,
-        said.title,
+        posting.decision.conclusion,
+        posting.title,
         texts[0],
-        line_notes(said, now.files, rules.template.kernel_paths),
-        target.run_url,
-        said.judged,
+        line_notes(posting, now.files, rules.template.kernel_paths),
+        info.run_url,
+        posting.judged,
     )
-    # Where nothing was to be measured, the check run alone says so, and an older comment is put right.
-    begin = not said.quiet
-    ended = [_one(bot, "comment", PULLS, lambda: put_comment(bot, number, texts, stamp, said.topic, begin))]
-    # Only a measurement speaks of the merge.
-    if said.task == "bench":
+    # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
+    begin = not posting.quiet
+    ended = [_one(bot, "comment", PULLS, lambda: put_comment(bot, number, texts, stamp, posting.topic, begin))]
+    # Only a measurement is about the merge.
+    if posting.task == "bench":
         ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp)))
         if not (isinstance(ended[-1], Posted) and ended[-1].left):
-            ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, said.label, stamp)))
+            ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, posting.decision.label, stamp)))
     return _exit_code(ended)
 
 
 def _is_unexplained(ready: Prepared) -> bool:
     """Whether nothing was measured of an up-to-date change that asks for it."""
-    if not ready.said.quiet or ready.target.changes_judges or ready.now is None:
+    if not ready.posting.quiet or ready.info.changes_judges or ready.now is None:
         return False
     return ready.now.change.skipped is None and ready.now.outdated is None
 
@@ -149,7 +141,7 @@ def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Pos
         bot.step.warn(str(error))
         _tell(bot, f"the {what} is missing", str(error))
         return GitHubError
-    bot.step.log(f"{what}: {done.said}")
+    bot.step.log(f"{what}: {done.outcome}")
     return done
 
 
@@ -157,12 +149,12 @@ def _exit_code(ended: Sequence[Posted | type[GitHubError]]) -> int:
     return KernelgateError.exit_code if GitHubError in ended else 0
 
 
-def _post_shared(bot: Bot, target: Target) -> int:
+def _post_shared(bot: Bot, info: RunInfo) -> int:
     """Several pull requests have the commit: its check run counts for each, so it can pass for none of them."""
-    why = target.no_pull_request or ""
+    why = info.no_pull_request or ""
     _tell(bot, "nothing posted", why)
     check = CheckRun(
-        "failure",
+        SHARED_COMMIT.conclusion,
         "Several pull requests have this commit",
         render.markdown_line(
             (
@@ -171,17 +163,13 @@ def _post_shared(bot: Bot, target: Target) -> int:
                 Code("/kernelgate bench"),
             )
         ),
-        details_url=target.run_url,
+        details_url=info.run_url,
         judged=False,
     )
-    return _exit_code([_one(bot, "check run", CHECKS, lambda: put_check(bot, check, _stamp(target)))])
+    return _exit_code([_one(bot, "check run", CHECKS, lambda: put_check(bot, check, Stamp.of(info.run)))])
 
 
 def _tell(bot: Bot, what: str, why: str) -> None:
     bot.step.log(f"{what}: {why}")
     line: Line = (Mark.SLIGHT, f" {what}: ", bot.step.harmless(why))
     bot.step.summary(render.markdown_line(line))
-
-
-def _stamp(target: Target) -> Stamp:
-    return Stamp(target.head_sha, target.run_id, target.run_attempt)

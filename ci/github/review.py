@@ -1,4 +1,4 @@
-"""`kernelgate template`: a description from a file or from the event, and what is said of it."""
+"""`kernelgate template`: a description from a file or from the event, and what it lacks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kernelgate.ci.judge.policy import Template
 
 def review(step: Step, rules: Template, body: Path | None) -> int:
     """Says what is missing and what is claimed. 1 where something blocks, else 0."""
-    said = _of_file(body, rules) if body else _of_event(step, rules)
-    text = description.as_text(said)
+    described = _of_file(body, rules) if body else _of_event(step, rules)
+    text = description.as_text(described)
     for line in text.splitlines():
         step.log(line)
     # The text quotes the author, so it goes into the summary as a block that it cannot end.
     step.summary("### The pull request's description\n\n" + escape.fence(tuple(text.splitlines()), "text"))
-    return int(said.blocks)
+    return int(described.blocks)
 
 
 def _of_file(path: Path, rules: Template) -> Description:

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from kernelgate.bench.errors import UsageError
-from kernelgate.bench.record import Model
+from kernelgate.bench.record import Model, Run
 
-TARGET = "target.json"
+FILE = "run-info.json"
 
 
 class Job(Model):
@@ -21,17 +21,13 @@ class Job(Model):
     step: str | None = None
 
 
-class Target(Model):
-    """What GitHub says of the run; everything here comes from the API."""
+class RunInfo(Model):
+    """Which run this is, and what became of its jobs; everything here comes from the API."""
 
-    schema_: Annotated[Literal["kernelgate.target/1"], Field(alias="schema")] = "kernelgate.target/1"
-    repository: str
-    pull_request: int | None = None
-    head_sha: str
-    base_sha: str | None = None
-    """What the head is compared with; of a pull request its merge base. None where the head was measured alone."""
-    run_id: int
-    run_attempt: int
+    schema_: Annotated[Literal["kernelgate.run-info/1"], Field(alias="schema")] = "kernelgate.run-info/1"
+    run: Run
+    """The identity that every record of the run must have. `base_sha` is what the head is compared with, of a pull
+    request its merge base; none where the head was measured alone."""
     run_url: str
     conclusion: str | None = None
     no_pull_request: str | None = None
@@ -43,25 +39,36 @@ class Target(Model):
     refused: tuple[str, ...] = ()
     """Artifacts that were refused, and why."""
     failed: tuple[Job, ...] = ()
+    gpus: tuple[str, ...] = ()
+    """The labels that jobs measured, as the plan of the run has them."""
     measured: bool = True
     """Whether a job that builds or measures was started at all."""
     planned: bool = True
-    """Whether the run came to a decision on what is to be measured: one that did not proves nothing by its silence."""
+    """Whether the run decided what is to be measured: without a decision, missing records prove nothing."""
     under_way: bool = False
     """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
+    @property
+    def head_sha(self) -> str:
+        return self.run.head_sha or ""
 
-def write_target(target: Target, folder: Path) -> None:
+    @property
+    def pull_request(self) -> int | None:
+        return self.run.pull_request
+
+
+def write_run_info(info: RunInfo, folder: Path) -> None:
     """Puts it beside the records."""
-    (folder / TARGET).write_text(target.model_dump_json(by_alias=True, indent=2) + "\n", encoding="utf-8")
+    text = info.model_dump_json(by_alias=True, indent=2, exclude_none=True)
+    (folder / FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def read_target(folder: Path) -> Target:
+def read_run_info(folder: Path) -> RunInfo:
     """What `fetch` wrote. Raises UsageError where it did not."""
-    path = folder / TARGET
+    path = folder / FILE
     try:
-        return Target.model_validate_json(path.read_bytes())
+        return RunInfo.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise UsageError(f"{path} is not what `kernelgate fetch` writes: {type(error).__name__}") from None

@@ -6,16 +6,18 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import RecordError
 from kernelgate.ci.document.escape import verbatim
+from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, worst_first
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.verdict import CaseVerdict, Outcome, RecordVerdict, exit_code, judge, worst_first
+from kernelgate.ci.judge.verdict import exit_code, judge
 
 SEVERITY = (1, 3, 2, 0)
 """Exit codes of single records, the worst first."""
-MARKS = {Outcome.REGRESSED: "✗", Outcome.INCONCLUSIVE: "?", Outcome.IMPROVED: "✓", Outcome.EQUIVALENT: "✓"}
 
 
 def compare(paths: Sequence[Path], policy: Policy, baseline: Path | None = None) -> Iterator[RecordVerdict]:
@@ -42,7 +44,15 @@ def worst_exit_code(codes: Sequence[int]) -> int:
 
 def as_json(verdict: RecordVerdict) -> str:
     """One line of JSON; numbers in full, nothing that is not a number in their place."""
-    return json.dumps(dataclasses.asdict(verdict), allow_nan=False, separators=(",", ":"))
+    whole = dataclasses.asdict(verdict)
+    whole["cases"] = [_case_json(case) for case in verdict.cases]
+    return json.dumps(whole, allow_nan=False, separators=(",", ":"))
+
+
+def _case_json(case: CaseVerdict) -> dict[str, Any]:
+    """The case's fields, with its outcome as `verdict` in the place of the status."""
+    fields = dataclasses.asdict(case)
+    return {"verdict" if key == "status" else key: case.verdict if key == "status" else fields[key] for key in fields}
 
 
 def as_text(verdict: RecordVerdict) -> str:
@@ -54,7 +64,7 @@ def as_text(verdict: RecordVerdict) -> str:
 
 
 def _case_lines(case: CaseVerdict) -> list[str]:
-    return [f"  {MARKS[case.verdict]} {case.id}: {case.sentence}", *_finding_lines(case)]
+    return [f"  {sentences.mark(case.status).glyph} {case.id}: {case.sentence}", *_finding_lines(case)]
 
 
 def _finding_lines(case: CaseVerdict) -> list[str]:

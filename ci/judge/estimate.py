@@ -1,4 +1,4 @@
-"""From the samples of one case to launch estimates: everything that is known before anything is decided."""
+"""From the samples of one case to process estimates: everything that is known before anything is decided."""
 
 from __future__ import annotations
 
@@ -8,65 +8,66 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelgate.bench.record import Case, Device, Launch, Timed
-from kernelgate.ci.judge import stats, validity
+from kernelgate.bench.record import CaseKey, Device, Side, TimedCase, TimedProcess
+from kernelgate.ci.judge import location, stats, validity
+from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.stats import Array, Location, Pooled
+from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
 
 
 @dataclass(frozen=True)
 class Group:
-    """Estimates of one quantity, one a launch, and how far such launches scatter as far as is known."""
+    """Estimates of one quantity, one a process, and how far such processes scatter as far as is known."""
 
     values: Array
     variances: Array
     prior: float
     prior_df: float
     left_out: int | None = None
-    """A launch that stands alone and changes nothing that is decided."""
+    """A process that stands alone and changes nothing that is decided."""
 
     @property
     def kept(self) -> tuple[Array, Array]:
-        """Values and variances of the launches that count."""
+        """Values and variances of the processes that count."""
         if self.left_out is None:
             return self.values, self.variances
         return np.delete(self.values, self.left_out), np.delete(self.variances, self.left_out)
 
     @property
-    def launches(self) -> int:
+    def processes(self) -> int:
         return len(self.kept[0])
 
     @property
     def df(self) -> int:
-        return self.launches - 1
+        return self.processes - 1
 
     @property
     def scatter(self) -> float:
-        """1 where the launches scatter as the prior and their rounds say."""
+        """1 where the processes scatter as the prior and their rounds say."""
         return stats.scatter_ratio(*self.kept, self.prior)
 
     @property
     def scatter_p(self) -> float:
-        """The chance of launches scattering this much where they scatter as the prior and their rounds say."""
+        """The chance of processes scattering this much where they scatter as the prior and their rounds say."""
         return stats.scatter_p(self.scatter, self.df) if self.df else 1.0
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One case: times in microseconds by launch, launch estimates of the log change, and what was found beside them."""
+    """One case: times in microseconds by process, each process's estimate of the log change, and the findings."""
 
-    id: str
+    key: CaseKey
     base: tuple[Array, ...]
     head: tuple[Array, ...]
-    oracle: tuple[Array, ...]
+    reference: tuple[Array, ...]
     paired: bool
     """Round i of base and head was timed back to back."""
     groups: tuple[Group, ...]
-    """One group, of log changes, where launches timed both sides. Two, of log times of the baseline and of the head,
+    """One group, of log changes, where processes timed both sides. Two, of log times of the baseline and of the head,
     where these are different processes. None where there is too little to estimate from."""
     bias: float
-    """Bound on the error of the log change that more rounds or launches do not reduce."""
+    """Bound on the error of the log change that more rounds or processes do not reduce."""
     findings: tuple[Finding, ...]
 
     @property
@@ -79,17 +80,17 @@ class Evidence:
         return len(self.groups) > 1
 
     @property
-    def launches(self) -> int:
-        """Launches of the head that the estimate rests on."""
-        return self.groups[-1].launches if self.groups else 0
+    def processes(self) -> int:
+        """Processes of the head that the estimate rests on."""
+        return self.groups[-1].processes if self.groups else 0
 
     def pooled(self, expected_scatter: float = 1.0) -> Pooled:
-        """All launches together; `expected_scatter` is the scatter ratio that the record's other cases show."""
+        """All processes together; `expected_scatter` is the scatter ratio that the record's other cases show."""
         sides = [_pool(group, expected_scatter) for group in self.groups]
         return replace(sides[0], bias=self.bias) if len(sides) == 1 else _difference(sides[0], sides[1], self.bias)
 
-    def by_launch(self) -> list[tuple[float, float]]:
-        """Each head launch's own log change, with its standard error."""
+    def by_process(self) -> list[tuple[float, float]]:
+        """Each head process's own log change, with its standard error."""
         *base, head = self.groups
         zero, noise = 0.0, 0.0
         if base:
@@ -110,110 +111,113 @@ def _difference(base: Pooled, head: Pooled, bias: float) -> Pooled:
     return Pooled(head.change - base.change, error, df, bias)
 
 
-def of_duel(case: Case, device: Device, policy: Policy) -> Evidence:
-    """The evidence of a case whose launches timed both sides."""
-    timed = [launch for launch in case.launches if launch.samples_us.get("base") and launch.samples_us.get("head")]
-    orders = {launch.order for launch in timed}
-    paired = orders <= {"interleaved"}
+def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
+    """The evidence of a case whose processes timed both sides."""
+    timed = [process for process in case.processes if process.samples_us.get("base") and process.samples_us.get("head")]
+    roles = {process.role for process in timed}
+    paired = roles <= {"paired"}
     found = [*validity.of_telemetry(timed, policy.limits, paired)]
-    used, few = _usable(timed, policy, policy.launches.minimum, "of base and head")
-    base, head, oracle = (_times(used, side) for side in ("base", "head", "oracle"))
-    plain = Evidence(case.id, base, head, oracle, paired, (), 0.0, (*found, *few))
-    if len(used) < policy.launches.minimum:
+    used, few = _usable(timed, policy, policy.processes.minimum, "of base and head")
+    base, head, reference = (_times(used, side) for side in ("base", "head", "reference"))
+    plain = Evidence(case.key, base, head, reference, paired, (), 0.0, (*found, *few))
+    if len(used) < policy.processes.minimum:
         return plain
     found += few
     rounding = _rounding(base, head)
     found += validity.of_samples({"base": base, "head": head}, paired, _coarse(rounding, policy), policy.limits)
-    found += validity.below_floor(_medians(base=base, head=head), case.work, device, policy.limits)
+    found += validity.below_floor(_medians(base=base, head=head), case.case.work, device, policy.limits)
     spread = policy.spread
-    order_bias = spread.alternating_bias_pct if "alternating" in orders else spread.block_bias_pct
+    order_bias = spread.alternating_bias_pct if "alternating" in roles else spread.block_bias_pct
     bias = rounding + (0.0 if paired else math.log1p(order_bias / 100))
     step = max(_log_step(np.concatenate(side)) for side in (base, head))
-    changes = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
-    prior = spread.launch_pct if paired else spread.block_launch_pct
+    changes = location.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
+    prior = spread.change_pct if paired else spread.block_change_pct
     # What is known beforehand weighs no more than the rounds whose noise it is added to.
-    prior_df = 1 / (1 / spread.prior_launches + 1 / sum(found.rounds for found in changes))
+    prior_df = 1 / (1 / spread.prior_processes + 1 / sum(found.rounds for found in changes))
     group, odd = _settle(_group(changes, prior, prior_df), policy, _bounds(policy))
     return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
 
 
-def of_baseline(case: Case, stored: Case, device: Device, policy: Policy) -> Evidence:
+def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Policy) -> Evidence:
     """The evidence of a case's head against the head that a baseline file holds."""
-    timed = [launch for launch in case.launches if launch.samples_us.get("head")]
-    before = [launch for launch in stored.launches if launch.samples_us.get("head")]
+    timed = [process for process in case.processes if process.samples_us.get("head")]
+    before = [process for process in stored.processes if process.samples_us.get("head")]
     found = [
         *validity.of_telemetry(timed, policy.limits, interleaved=True),
         *validity.clocks_apart(before, timed, policy.limits),
     ]
-    used, few = _usable(timed, policy, policy.launches.minimum, "of the head")
+    used, few = _usable(timed, policy, policy.processes.minimum, "of the head")
     kept, few_before = _usable(before, policy, 1, "in the baseline")
-    base, head, oracle = _times(kept, "head"), _times(used, "head"), _times(used, "oracle")
-    plain = Evidence(case.id, base, head, oracle, False, (), 0.0, (*found, *few, *few_before))
-    if len(used) < policy.launches.minimum or not kept:
+    base, head = _times(kept, "head"), _times(used, "head")
+    reference = _times(used, "reference")
+    plain = Evidence(case.key, base, head, reference, False, (), 0.0, (*found, *few, *few_before))
+    if len(used) < policy.processes.minimum or not kept:
         return plain
     found += [*few, *few_before]
     rounding = _rounding(base, head)
     coarse = _coarse(rounding, policy)
     found += validity.of_samples({"head": head}, False, coarse, policy.limits)
-    # A stored launch that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
+    # A stored process that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
     before_found = validity.of_samples({"baseline": base}, False, coarse, policy.limits)
     found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in before_found)
-    found += validity.below_floor(_medians(head=head), case.work, device, policy.limits)
+    found += validity.below_floor(_medians(head=head), case.case.work, device, policy.limits)
     spread = policy.spread
     groups, odd = [], []
     for side in (base, head):
-        levels = stats.levels([np.log(samples) for samples in side], _log_step(np.concatenate(side)))
-        group, strange = _settle(_group(levels, spread.process_pct, spread.process_prior_launches), policy)
+        levels = location.levels([np.log(samples) for samples in side], _log_step(np.concatenate(side)))
+        group, strange = _settle(_group(levels, spread.level_pct, spread.level_prior_processes), policy)
         groups.append(group)
         odd += strange
     bias = rounding + math.log1p(spread.baseline_drift_pct / 100)
     return replace(plain, groups=tuple(groups), bias=bias, findings=(*found, *odd))
 
 
-def _usable(launches: Sequence[Launch], policy: Policy, minimum: int, what: str) -> tuple[list[Launch], list[Finding]]:
-    """The launches that a judgement may rest on, and what is to be said of the others."""
-    long = [launch for launch in launches if _rounds(launch) >= policy.launches.minimum_rounds]
-    used = [launch for launch in long if not validity.throttled(launch, policy.limits)]
-    said = []
-    if len(long) < len(launches):
-        short = f"{len(launches) - len(long)} of {len(launches)} launches"
-        fewer = f"fewer than {policy.launches.minimum_rounds} rounds and are left out"
-        said.append(Finding("short_launch", f"{short} have {fewer}", False))
+def _usable(
+    processes: Sequence[TimedProcess], policy: Policy, minimum: int, what: str
+) -> tuple[list[TimedProcess], list[Finding]]:
+    """The processes that a judgement may rest on, and what is to be said of the others."""
+    long = [process for process in processes if _rounds(process) >= policy.processes.minimum_rounds]
+    used = [process for process in long if not validity.throttled(process, policy.limits)]
+    findings = []
+    if len(long) < len(processes):
+        short = f"{len(processes) - len(long)} of {len(processes)} processes"
+        fewer = f"fewer than {policy.processes.minimum_rounds} rounds and are left out"
+        findings.append(Finding("short_process", f"{short} have {fewer}", False))
     if len(used) < minimum:
         if len(long) >= minimum:
-            said.append(
-                Finding("throttled", f"the GPU was throttled in {len(long) - len(used)} of {len(long)} launches", True)
+            findings.append(
+                Finding("throttled", f"the GPU was throttled in {len(long) - len(used)} of {len(long)} processes", True)
             )
         else:
-            few = f"launches {what} with at least {policy.launches.minimum_rounds} rounds: {len(long)}"
-            said.append(Finding("too_few", f"{few}; it takes {minimum}", True))
-    return used, said
+            few = f"processes {what} with at least {policy.processes.minimum_rounds} rounds: {len(long)}"
+            findings.append(Finding("too_few", f"{few}; it takes {minimum}", True))
+    return used, findings
 
 
-def _rounds(launch: Launch) -> int:
-    return max(map(len, launch.samples_us.values()), default=0)
+def _rounds(process: TimedProcess) -> int:
+    return process.rounds
 
 
-def _times(launches: Iterable[Launch], side: Timed) -> tuple[Array, ...]:
-    return tuple(np.array(launch.samples_us[side]) for launch in launches if launch.samples_us.get(side))
+def _times(processes: Iterable[TimedProcess], side: Side) -> tuple[Array, ...]:
+    return tuple(np.array(process.samples_us[side]) for process in processes if process.samples_us.get(side))
 
 
 def _medians(**sides: Sequence[Array]) -> dict[str, float]:
-    return {side: float(np.median(np.concatenate(launches))) for side, launches in sides.items()}
+    return {side: float(np.median(np.concatenate(processes))) for side, processes in sides.items()}
 
 
 def _log_step(samples: Array) -> float:
-    return stats.clock_step(samples) / float(np.median(samples))
+    return location.clock_step(samples) / float(np.median(samples))
 
 
 def _rounding(*sides: Sequence[Array]) -> float:
     """The clock's part in the bias, as a log ratio; infinite where all times are equal, so that its step is unknown."""
-    together = stats.clock_step(np.concatenate([samples for side in sides for samples in side]))
+    together = location.clock_step(np.concatenate([samples for side in sides for samples in side]))
     if together == 0.0:
         return math.inf
-    steps = [stats.clock_step(np.concatenate(side)) or together for side in sides]
+    steps = [location.clock_step(np.concatenate(side)) or together for side in sides]
     return sum(
-        max(stats.rounding_bias(samples, step) / float(np.median(samples)) for samples in side)
+        max(location.rounding_bias(samples, step) / float(np.median(samples)) for samples in side)
         for side, step in zip(sides, steps, strict=True)
     )
 
@@ -229,7 +233,7 @@ def _group(locations: Sequence[Location], prior_pct: float, prior_df: float) -> 
 
 
 def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:
-    """Launches that scatter more than anything known explains are judged by their own scatter alone; and it is said.
+    """Processes that scatter more than anything known explains are judged by their own scatter alone; and it is said.
 
     One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others.
     """
@@ -242,15 +246,15 @@ def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple
     rests = [np.delete(group.values, index) for index in range(len(group.values))]
     odd = int(np.argmax([abs(value - rest.mean()) for value, rest in zip(group.values, rests, strict=True)]))
     if group.df < 2 or np.ptp(rests[odd]) >= limits.lone_share * reach:
-        message = f"launches disagree by {percent(reach):.1f}%, more than their rounds explain"
-        return by_themselves, [Finding("launches_disagree", message, far)]
+        message = f"processes disagree by {percent(reach):.1f}%, more than their rounds explain"
+        return by_themselves, [Finding("processes_disagree", message, far)]
     lone, others = float(group.values[odd]), float(rests[odd].mean())
-    message = f"launch {odd + 1} stands alone, {percent(lone - others):+.1f}% off the {len(rests[odd])} others"
+    message = f"process {odd + 1} stands alone, {percent(lone - others):+.1f}% off the {len(rests[odd])} others"
     rest = replace(group, left_out=odd)
     idle = len(bounds) > 0 and np.searchsorted(bounds, lone) == np.searchsorted(bounds, others)
-    if idle and rest.launches >= policy.launches.to_block and rest.scatter_p >= limits.disagree_p:
-        return rest, [Finding("lone_launch", f"{message}, and is left out: it would change nothing", False)]
-    return by_themselves, [Finding("lone_launch", message, far)]
+    if idle and rest.processes >= policy.processes.to_block and rest.scatter_p >= limits.disagree_p:
+        return rest, [Finding("lone_process", f"{message}, and is left out: it would change nothing", False)]
+    return by_themselves, [Finding("lone_process", message, far)]
 
 
 def _bounds(policy: Policy) -> list[float]:

@@ -19,7 +19,7 @@ class Inference:
     p: float | None
     """Two-sided, of no difference, adjusted over the cases of the record; None where the case is disqualified."""
     alpha: float
-    """The level for a direction after this many launches."""
+    """The level for a direction after this many processes."""
     equivalence_alpha: float
     miss: float
     """How often measuring may stop on the wrong side of a threshold."""
@@ -67,12 +67,12 @@ def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | No
 
 
 def _levels(case: Evidence, policy: Policy) -> tuple[float, float]:
-    """The levels for a direction and for equivalence after this many launches."""
-    certainty, launches = policy.certainty, policy.launches
+    """The levels for a direction and for equivalence after this many processes."""
+    certainty, processes = policy.certainty, policy.processes
     direction = certainty.baseline_alpha if case.against_baseline else certainty.alpha
 
     def spent(alpha: float) -> float:
-        return stats.look_alpha(alpha, case.launches, launches.minimum, launches.limit, certainty.spending_shape)
+        return stats.look_alpha(alpha, case.processes, processes.minimum, processes.limit, certainty.spending_shape)
 
     return spent(direction), spent(certainty.equivalence_alpha)
 
@@ -80,9 +80,9 @@ def _levels(case: Evidence, policy: Policy) -> tuple[float, float]:
 def _expected_scatter(evidences: Sequence[Evidence], policy: Policy) -> list[float]:
     """For each case, the scatter ratio to expect from what the record's other cases show; never below 1.
 
-    The policy's prior weighs as many launches as it says. A wild case counts only as far as chance could reach.
+    The policy's prior weighs as many processes as it says. A wild case counts only as far as chance could reach.
     """
-    prior, reach = policy.spread.prior_launches, policy.limits.disagree_p
+    prior, reach = policy.spread.prior_processes, policy.limits.disagree_p
     groups = [None if case.against_baseline or not case.groups else case.groups[0] for case in evidences]
     weights = [group.df if group else 0 for group in groups]
     ratios = [group.df * min(group.scatter, stats.scatter_bound(reach, group.df)) if group else 0.0 for group in groups]

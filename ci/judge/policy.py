@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from kernelgate.bench.errors import KernelgateError, UsageError
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
-DEFAULT_PROFILE = "default"
-BUILT_IN_PROFILES: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}}
+DEFAULT_PRESET = "default"
+BUILT_IN_PRESETS: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}}
 
 Percent = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PercentOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -52,8 +52,8 @@ class Certainty(PolicySection):
     spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.4
 
 
-class Launches(PolicySection):
-    """How many launches and rounds a judgement needs."""
+class Processes(PolicySection):
+    """How many processes and rounds a judgement needs."""
 
     minimum: Annotated[int, Field(ge=2)] = 2
     to_block: Annotated[int, Field(ge=2)] = 3
@@ -68,14 +68,14 @@ class Launches(PolicySection):
 
 
 class Spread(PolicySection):
-    """What is known beforehand of how far launches scatter, and of errors that no number of rounds removes."""
+    """What is known beforehand of how far processes scatter, and of errors that no number of rounds removes."""
 
-    launch_pct: Percent = 0.05
-    prior_launches: Positive = 10
-    process_pct: Percent = 0.15
-    process_prior_launches: Positive = 10
+    change_pct: Percent = 0.05
+    prior_processes: Positive = 10
+    level_pct: Percent = 0.15
+    level_prior_processes: Positive = 10
     baseline_drift_pct: PercentOrNone = 0.5
-    block_launch_pct: Percent = 0.1
+    block_change_pct: Percent = 0.1
     block_bias_pct: PercentOrNone = 0.3
     alternating_bias_pct: PercentOrNone = 0.8
 
@@ -109,7 +109,7 @@ class ValidityLimits(PolicySection):
 
 
 class Static(PolicySection):
-    """What the compiler made of the kernel: whether a change for the worse blocks, warns, or is let be."""
+    """What the compiler made of the kernel: whether a change for the worse blocks, warns, or is ignored."""
 
     new_spills: Literal["fail", "warn", "ignore"] = "fail"
     occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
@@ -169,7 +169,7 @@ class Measure(PolicySection):
 class Policy(PolicySection):
     gates: Gates = Gates()
     certainty: Certainty = Certainty()
-    launches: Launches = Launches()
+    processes: Processes = Processes()
     spread: Spread = Spread()
     bootstrap: Bootstrap = Bootstrap()
     limits: ValidityLimits = ValidityLimits()
@@ -179,41 +179,39 @@ class Policy(PolicySection):
     measure: Measure = Measure()
 
 
-def load(path: Path | None = None, profile: str = DEFAULT_PROFILE) -> Policy:
-    """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `profile`.
+def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
+    """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `preset`.
 
-    Raises PolicyError naming the key that does not fit, and UsageError for a profile that the file does not have.
+    Raises PolicyError naming the key that does not fit, and UsageError for a preset that the file does not have.
     """
     chosen = path or POLICY_FILE
     if path is None and not chosen.exists():
-        return parse("", "the built-in policy", profile)
+        return parse("", "the built-in policy", preset)
     try:
         text = chosen.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(f"{chosen}: the policy cannot be read: {error}") from None
-    return parse(text, str(chosen), profile)
+    return parse(text, str(chosen), preset)
 
 
-def parse(text: str, name: str = "policy", profile: str = DEFAULT_PROFILE) -> Policy:
-    """The policy in TOML `text`: sections of `Policy`, and `profiles.<name>` with the sections that it changes."""
+def parse(text: str, name: str = "policy", preset: str = DEFAULT_PRESET) -> Policy:
+    """The policy in TOML `text`: sections of `Policy`, and `presets.<name>` with the sections that it changes."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{name} is not TOML: {error}") from None
-    profiles = content.pop("profiles", BUILT_IN_PROFILES)
-    if not isinstance(profiles, dict) or not all(isinstance(changes, dict) for changes in profiles.values()):
-        raise PolicyError(f"{name}: profiles must be tables, such as [profiles.strict.gates]")
+    presets = content.pop("presets", BUILT_IN_PRESETS)
+    if not isinstance(presets, dict) or not all(isinstance(changes, dict) for changes in presets.values()):
+        raise PolicyError(f"{name}: presets must be tables, such as [presets.strict.gates]")
     plain = _validated(content, name)
     complete = {
-        known: _validated(_merged(content, changes), f"{name}, profile {known}") for known, changes in profiles.items()
+        known: _validated(_merged(content, changes), f"{name}, preset {known}") for known, changes in presets.items()
     }
-    if profile == DEFAULT_PROFILE:
-        return complete.get(profile, plain)
-    if profile not in complete:
-        raise UsageError(
-            f"{name} has no profile {profile!r}; it has: {', '.join([DEFAULT_PROFILE, *sorted(complete)])}"
-        )
-    return complete[profile]
+    if preset == DEFAULT_PRESET:
+        return complete.get(preset, plain)
+    if preset not in complete:
+        raise UsageError(f"{name} has no preset {preset!r}; it has: {', '.join([DEFAULT_PRESET, *sorted(complete)])}")
+    return complete[preset]
 
 
 def _merged(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

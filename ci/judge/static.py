@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from kernelgate.bench.record import Resources
+from kernelgate.bench.record import Build, KernelFacts
 from kernelgate.ci.judge.policy import Static
 
 Severity = Literal["fail", "warn"]
@@ -29,21 +29,30 @@ class StaticFinding:
 class Pair:
     """One kernel for one target; no base where the head is the first to have it."""
 
-    base: Resources | None
-    head: Resources
+    base: KernelFacts | None
+    head: KernelFacts
 
 
-def pairs(resources: Iterable[Resources]) -> tuple[Pair, ...]:
-    """The head's kernels beside the base's of the same name and target."""
-    listed = list(resources)
-    bases = {(one.target, one.kernel): one for one in listed if one.side == "base"}
-    return tuple(Pair(bases.get((one.target, one.kernel)), one) for one in listed if one.side == "head")
+def shared_before(pair: Pair) -> int | None:
+    """The base's shared memory, where it and the head's are the same sum: with the launch's part or without it."""
+    if pair.base is None or (pair.base.dynamic_shared_bytes is None) != (pair.head.dynamic_shared_bytes is None):
+        return None
+    return pair.base.shared_bytes
 
 
-def judge(resources: Iterable[Resources], policy: Static) -> tuple[StaticFinding, ...]:
+def pairs(builds: Iterable[Build]) -> tuple[Pair, ...]:
+    """The head's kernels beside the base's of the same card, name and target."""
+    listed = [(build, one) for build in builds for one in build.kernels]
+    bases = {(build.card, one.target, one.name): one for build, one in listed if build.side == "base"}
+    return tuple(
+        Pair(bases.get((build.card, one.target, one.name)), one) for build, one in listed if build.side == "head"
+    )
+
+
+def judge(builds: Iterable[Build], policy: Static) -> tuple[StaticFinding, ...]:
     """New spills and lost occupancy, as far as the policy asks for them. A kernel without a base is judged alone."""
     found: list[StaticFinding] = []
-    for pair in pairs(resources):
+    for pair in pairs(builds):
         if policy.new_spills != "ignore":
             found += _spills(pair, policy.new_spills)
         if policy.occupancy_loss != "ignore":
@@ -56,7 +65,7 @@ def _spills(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
     after = pair.head.spill_bytes or 0
     if after > before:
         message = f"{after} bytes of registers are spilled to local memory, where it was {before}"
-        yield StaticFinding("new_spills", severity, pair.head.kernel, pair.head.target, message)
+        yield StaticFinding("new_spills", severity, pair.head.name, pair.head.target, message)
 
 
 def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
@@ -68,7 +77,7 @@ def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
             limit = pair.head.occupancy_limits.get(gpu, "")
             because = f", limited by {limit}" if limit else ""
             message = f"occupancy on the {gpu} falls from {before:g}% to {after:g}%{because}"
-            yield StaticFinding("occupancy_loss", severity, pair.head.kernel, pair.head.target, message)
+            yield StaticFinding("occupancy_loss", severity, pair.head.name, pair.head.target, message)
 
 
 def exit_code(findings: Iterable[StaticFinding]) -> int:
@@ -76,22 +85,24 @@ def exit_code(findings: Iterable[StaticFinding]) -> int:
     return int(any(finding.severity == "fail" for finding in findings))
 
 
-def to_json(resources: Iterable[Resources], findings: Iterable[StaticFinding]) -> str:
+def to_json(builds: Iterable[Build], findings: Iterable[StaticFinding]) -> str:
     content = {
-        "resources": [one.model_dump() for one in resources],
+        "resources": [
+            {"card": build.card, "side": build.side, **one.model_dump()} for build in builds for one in build.kernels
+        ],
         "findings": [asdict(finding) for finding in findings],
     }
     return json.dumps(content, indent=2)
 
 
-def to_text(resources: Iterable[Resources]) -> str:
+def to_text(builds: Iterable[Build]) -> str:
     """A block for each kernel, base → head where they differ."""
-    return "\n".join(line for pair in pairs(resources) for line in _lines(pair)) or "no device code"
+    return "\n".join(line for pair in pairs(builds) for line in _lines(pair)) or "no device code"
 
 
 def _lines(pair: Pair) -> Iterator[str]:
     head, base = pair.head, pair.base
-    yield f"{head.kernel} for {head.target}"
+    yield f"{head.name} for {head.target}"
     for name, key in _FIGURES:
         after = getattr(head, key)
         before = getattr(base, key) if base else after
@@ -100,6 +111,8 @@ def _lines(pair: Pair) -> Iterator[str]:
     for gpu, percent in head.occupancy_pct.items():
         was = base.occupancy_pct.get(gpu, percent) if base else percent
         yield f"  occupancy on the {gpu}: {_arrow(was, percent)}%, limited by {head.occupancy_limits.get(gpu, '?')}"
+    if head.dynamic_shared_bytes is None and not head.occupancy_pct:
+        yield "  occupancy: unknown, for the library does not record its launches (see docs/CUDA_COOKBOOK.md#occupancy)"
     mix = ", ".join(
         f"{kind} {_arrow(base.instructions.get(kind, 0) if base else count, count)}"
         for kind, count in head.instructions.items()

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelgate.bench.record import Case, Device, Launch, Work
+from kernelgate.bench import hardware
+from kernelgate.bench.record import Device, TimedCase, TimedProcess, Work
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.policy import ValidityLimits
 from kernelgate.ci.judge.stats import Array
@@ -26,16 +27,6 @@ class Finding:
     """True where no verdict may rest on the case; False for a warning."""
 
 
-PEAKS = {
-    # A word of the device's name: float16 FLOP/s of dense matrix products, memory bytes/s, bytes of L2 cache; of the
-    # largest variant in NVIDIA's data sheets.
-    "H200": (989e12, 4.8e12, 63e6),
-    "H100": (989e12, 3.35e12, 53e6),
-    "A100": (312e12, 2.04e12, 42e6),
-    "L40S": (362e12, 0.864e12, 101e6),
-    "L4": (121e12, 0.3e12, 51e6),
-}
-
 LARGEST_LOG = 25.0
 """Beyond it, a bound says no more than "anything is possible"; e to its power is still a number to print."""
 
@@ -45,51 +36,51 @@ def percent(logarithm: float) -> float:
     return 100 * math.expm1(min(logarithm, LARGEST_LOG))
 
 
-def throttled(launch: Launch, limits: ValidityLimits) -> tuple[str, ...]:
-    """The reasons for which the device was slowed down through much of this launch, and by more than a clock's step."""
-    if _at_full_clock(launch, limits):
+def throttled(process: TimedProcess, limits: ValidityLimits) -> tuple[str, ...]:
+    """The reasons for which the device was slowed down for much of this process, by more than a clock's step."""
+    if _at_full_clock(process, limits):
         return ()
-    return tuple(reason for reason, share in _slowed(launch, limits) if share >= limits.throttled_share)
+    return tuple(reason for reason, share in _slowed(process, limits) if share >= limits.throttled_share)
 
 
-def _at_full_clock(launch: Launch, limits: ValidityLimits) -> bool:
+def _at_full_clock(process: TimedProcess, limits: ValidityLimits) -> bool:
     """The clock is known to have stayed where it belongs, whatever the driver's reasons: a power limit takes a step."""
-    seen = launch.telemetry
+    seen = process.telemetry
     if seen is None or seen.sm_mhz is None or seen.max_sm_mhz is None:
         return False
     return seen.sm_mhz * (1 + limits.clock_change_pct / 100) >= seen.max_sm_mhz
 
 
-def _slowed(launch: Launch, limits: ValidityLimits) -> Iterator[tuple[str, float]]:
-    """Each reason that is no harmless one, and for which share of the launch it held."""
-    if launch.telemetry:
-        shares = launch.telemetry.throttle_shares
-        for reason in launch.telemetry.throttle_reasons:
+def _slowed(process: TimedProcess, limits: ValidityLimits) -> Iterator[tuple[str, float]]:
+    """Each reason that is no harmless one, and for which share of the process it held."""
+    if process.telemetry:
+        shares = process.telemetry.throttle_shares
+        for reason in process.telemetry.throttle_reasons:
             if reason not in limits.harmless_throttle_reasons:
                 yield reason, shares.get(reason, 1.0)
 
 
-def of_telemetry(launches: Sequence[Launch], limits: ValidityLimits, interleaved: bool) -> Iterator[Finding]:
+def of_telemetry(processes: Sequence[TimedProcess], limits: ValidityLimits, interleaved: bool) -> Iterator[Finding]:
     """What the device's own readings say: throttling, clocks, temperature."""
-    left_out = [reasons for launch in launches if (reasons := throttled(launch, limits))]
+    left_out = [reasons for process in processes if (reasons := throttled(process, limits))]
     if left_out:
-        where = f"in {len(left_out)} of {len(launches)} launches, which are left out"
+        where = f"in {len(left_out)} of {len(processes)} processes, which are left out"
         yield Finding("throttled", f"the GPU was throttled ({_named(left_out)}) {where}", disqualifies=False)
     briefly = [
         reasons
-        for launch in launches
-        if not throttled(launch, limits) and (reasons := tuple(reason for reason, _ in _slowed(launch, limits)))
+        for process in processes
+        if not throttled(process, limits) and (reasons := tuple(reason for reason, _ in _slowed(process, limits)))
     ]
     if briefly:
-        where = f"for a moment or by a step of the clock in {len(briefly)} of {len(launches)} launches"
+        where = f"for a moment or by a step of the clock in {len(briefly)} of {len(processes)} processes"
         yield Finding("throttled_briefly", f"the GPU was throttled ({_named(briefly)}) {where}", disqualifies=False)
-    readings = [launch.telemetry for launch in launches if launch.telemetry]
+    readings = [process.telemetry for process in processes if process.telemetry]
     clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz]
     if clocks and max(clocks) > min(clocks) * (1 + limits.clock_change_pct / 100):
         apart = "" if interleaved else ", and base and head were not timed in the same rounds"
         yield Finding(
             "clock_change",
-            f"the SM clock was between {min(clocks):.0f} and {max(clocks):.0f} MHz from launch to launch{apart}",
+            f"the SM clock was between {min(clocks):.0f} and {max(clocks):.0f} MHz from process to process{apart}",
             disqualifies=not interleaved,
         )
     hottest = max(
@@ -99,14 +90,16 @@ def of_telemetry(launches: Sequence[Launch], limits: ValidityLimits, interleaved
         yield Finding("hot", f"the GPU reached {hottest:.0f} °C (warned above {limits.warn_temperature_c:g} °C)", False)
 
 
-def _named(launches: Sequence[tuple[str, ...]]) -> str:
-    return ", ".join(sorted({reason for reasons in launches for reason in reasons}))
+def _named(processes: Sequence[tuple[str, ...]]) -> str:
+    return ", ".join(sorted({reason for reasons in processes for reason in reasons}))
 
 
-def clocks_apart(base: Sequence[Launch], head: Sequence[Launch], limits: ValidityLimits) -> Iterator[Finding]:
+def clocks_apart(
+    base: Sequence[TimedProcess], head: Sequence[TimedProcess], limits: ValidityLimits
+) -> Iterator[Finding]:
     """The two sides of a comparison between processes ran at different clocks."""
     sides = [
-        [launch.telemetry.sm_mhz for launch in side if launch.telemetry and launch.telemetry.sm_mhz]
+        [process.telemetry.sm_mhz for process in side if process.telemetry and process.telemetry.sm_mhz]
         for side in (base, head)
     ]
     if not all(sides):
@@ -117,7 +110,7 @@ def clocks_apart(base: Sequence[Launch], head: Sequence[Launch], limits: Validit
 
 
 Sides = Mapping[str, Sequence[Array]]
-"""Times in microseconds by launch, of each side by its name."""
+"""Times in microseconds by process, of each side by its name."""
 
 
 def of_samples(sides: Sides, paired: bool, coarse: bool, limits: ValidityLimits) -> Iterator[Finding]:
@@ -133,8 +126,8 @@ def of_samples(sides: Sides, paired: bool, coarse: bool, limits: ValidityLimits)
 
 
 def _few_values(sides: Sides, coarse: bool, limits: ValidityLimits) -> Iterator[Finding]:
-    for side, launches in sides.items():
-        times = np.sort(np.concatenate(launches))
+    for side, processes in sides.items():
+        times = np.sort(np.concatenate(processes))
         cut = len(times) // 20
         different = len(np.unique(times[cut : len(times) - cut]))
         if different < limits.distinct_values:
@@ -145,17 +138,17 @@ def _few_values(sides: Sides, coarse: bool, limits: ValidityLimits) -> Iterator[
 
 def _bimodal(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Finding]:
     apart = math.log1p(limits.mode_distance_pct / 100)
-    for side, launches in sides.items():
-        found = stats.modes(np.log(np.concatenate(launches)))
+    for side, processes in sides.items():
+        found = stats.modes(np.log(np.concatenate(processes)))
         distance = found.high - found.low
         split = found.smaller_share >= limits.mode_share and found.middle_share <= limits.mode_overlap
         if distance <= apart or not split:
             continue
         low, high = math.exp(found.low), math.exp(found.high)
-        shares = [float(np.mean(np.log(samples) > (found.low + found.high) / 2)) for samples in launches]
+        shares = [float(np.mean(np.log(samples) > (found.low + found.high) / 2)) for samples in processes]
         if all(min(share, 1 - share) < limits.mode_share for share in shares):
-            # Each launch keeps to one mode: whether the launches agree on the change is asked elsewhere.
-            yield Finding("bimodal", f"the {side} sits at {low:.4g} or {high:.4g} µs from launch to launch", False)
+            # Each process keeps to one mode: whether the processes agree on the change is asked elsewhere.
+            yield Finding("bimodal", f"the {side} sits at {low:.4g} or {high:.4g} µs from process to process", False)
             continue
         # Where both sides change mode in the same rounds, the rounds' ratios do not show it.
         together = paired and _reach(_ratios(sides), limits.mode_share) < limits.mode_together * distance
@@ -176,27 +169,27 @@ def _reach(ratios: Sequence[Array], tail: float) -> float:
 def _drift(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Finding]:
     allowed = math.log1p(limits.drift_pct / 100)
 
-    def first_drift(launches: Sequence[Array]) -> tuple[int, float] | None:
-        moves = ((index, *stats.drift(np.log(samples))) for index, samples in enumerate(launches, 1))
+    def first_drift(processes: Sequence[Array]) -> tuple[int, float] | None:
+        moves = ((index, *stats.drift(np.log(samples))) for index, samples in enumerate(processes, 1))
         return next(
             ((index, change) for index, change, p in moves if abs(change) > allowed and p < limits.drift_p), None
         )
 
     if paired and (moved := first_drift(_ratios(sides))):
-        launch, change = moved
-        yield Finding("drift", f"head moved by {percent(change):+.1f}% against base within launch {launch}", True)
+        process, change = moved
+        yield Finding("drift", f"head moved by {percent(change):+.1f}% against base within process {process}", True)
         return
-    for side, launches in sides.items():
-        if moved := first_drift(launches):
-            launch, change = moved
+    for side, processes in sides.items():
+        if moved := first_drift(processes):
+            process, change = moved
             tail = ", base and head together" if paired else ""
             yield Finding(
-                "drift", f"the {side} drifted by {percent(change):+.1f}% within launch {launch}{tail}", not paired
+                "drift", f"the {side} drifted by {percent(change):+.1f}% within process {process}{tail}", not paired
             )
 
 
 def _noise(sides: Sides, limits: ValidityLimits) -> Iterator[Finding]:
-    worst = max(100 * float(samples.std() / samples.mean()) for launches in sides.values() for samples in launches)
+    worst = max(100 * float(samples.std() / samples.mean()) for processes in sides.values() for samples in processes)
     if worst > limits.warn_cv_pct:
         yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {limits.warn_cv_pct:g}%)", False)
 
@@ -205,28 +198,30 @@ def below_floor(
     times_us: dict[str, float], work: Work | None, device: Device, limits: ValidityLimits
 ) -> Iterator[Finding]:
     """A median time that the device's arithmetic and bandwidth do not allow: the work was not done."""
-    name = next((known for known in PEAKS if known in (device.name or "").replace("-", " ").split()), None)
-    if work is None or name is None:
+    gpu = hardware.of_device(device.name)
+    if work is None or gpu is None:
         return
-    flops_per_s, bytes_per_s, l2_bytes = PEAKS[name]
-    cached = (work.bytes or 0) < l2_bytes
+    cached = (work.bytes or 0) < gpu.l2_bytes
     floors = {
-        "arithmetic": 1e6 * (work.flops or 0) / flops_per_s,
+        "arithmetic": 1e6 * (work.flops or 0) / gpu.flops["fp16"],
         # What fits in the L2 cache need not cross the memory bus.
-        "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / bytes_per_s,
+        "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / gpu.bytes_per_s,
     }
     limit, floor = max(floors.items(), key=lambda item: item[1])
     for side, time in times_us.items():
         if time < floor * (1 - limits.floor_tolerance):
-            message = f"the {side} takes {time:.4g} µs; the {limit} of the {name} allows no less than {floor:.4g} µs"
+            message = (
+                f"the {side} takes {time:.4g} µs; the {limit} of the {gpu.name} allows no less than {floor:.4g} µs"
+            )
             yield Finding("below_floor", message, True)
 
 
-def wrong_output(case: Case) -> Iterator[Finding]:
+def wrong_output(case: TimedCase) -> Iterator[Finding]:
     """The head's timed output failed its comparison with the oracle."""
-    for index, launch in enumerate(case.launches, 1):
-        check = launch.outputs.get("head")
-        if check and not check.passed:
-            error = "" if check.max_abs_error is None else f" (largest error {check.max_abs_error:.3g})"
-            yield Finding("wrong_output", f"the head's timed output is wrong in launch {index}{error}", True)
+    for index, process in enumerate(case.processes, 1):
+        calls, errors = process.timing.calls.get("head"), process.timing.errors.get("head")
+        if calls and calls.failed:
+            largest = errors.maximum if errors else None
+            error = "" if largest is None else f" (largest error {largest:.3g})"
+            yield Finding("wrong_output", f"the head's timed output is wrong in process {index}{error}", True)
             return

@@ -1,1 +1,1 @@
-"""What is said of a judged record: headline, tables, plots, sections."""
+"""The report on judged records: headline, tables, plots, sections."""

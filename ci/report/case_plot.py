@@ -1,4 +1,4 @@
-"""Where everything stands in the picture of one case: launches, overall interval, margin and gate, in SVG units."""
+"""Where everything stands in the picture of one case: processes, overall interval, margin and gate, in SVG units."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Mark, Plot, Tick, Whisker
+from kernelgate.ci.document.model import Code, Plot, Tick, Whisker
+from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge.case import CaseVerdict, ProcessChange
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.judge.verdict import CaseVerdict, LaunchChange
-from kernelgate.ci.report.headline import Judged
+from kernelgate.ci.report.gpu import JudgedCase
 
 WIDTH = 360.0
 LEFT, RIGHT = 62.0, 350.0
-"""The frame's edges: launch names stand left of it."""
+"""The frame's edges: process names stand left of it."""
 TOP = 18.0
 """Room for the gate's label."""
 ROW = 15.0
@@ -22,25 +23,25 @@ AXIS = 18.0
 """Room for the tick labels."""
 GATE_LABEL = 108.0
 """Width of the gate's label, at most."""
-MOST_TICKS = 7
+MAX_TICKS = 7
 
 
-def plot(one: Judged, gates: Gates, mark: Mark) -> Plot | None:
-    """The picture of one case; None where no launch has an estimate."""
+def plot(one: JudgedCase, gates: Gates, label: str = "") -> Plot | None:
+    """The picture of one case; None where no process has an estimate. `label`: of the GPU, where there are several."""
     case = one.case
-    launches = [launch for launch in case.per_launch if math.isfinite(launch.change_pct)]
-    if not launches:
+    processes = [process for process in case.per_process if math.isfinite(process.change_pct)]
+    if not processes:
         return None
-    scale = Scale.over(launches, case, gates)
-    rows = len(launches) + (case.change_pct is not None and case.interval_pct is not None)
+    scale = Scale.over(processes, case, gates)
+    rows = len(processes) + (case.change_pct is not None and case.interval_pct is not None)
     bottom = TOP + ROW * rows + 6
     gate = scale.x(gates.regression_pct)
     middle = [TOP + 3 + ROW * (row + 0.5) for row in range(rows)]
     return Plot(
-        case=(one.name,),
-        mark=mark,
+        case=(Code(label), ": ", one.name) if label else (one.name,),
+        mark=sentences.mark(one.status),
         sentence=case.sentence[:1].upper() + case.sentence[1:],
-        description=_description(launches, case, gates),
+        description=_description(processes, case, gates),
         width=WIDTH,
         height=bottom + AXIS,
         top=TOP,
@@ -50,9 +51,9 @@ def plot(one: Judged, gates: Gates, mark: Mark) -> Plot | None:
         margin=(scale.x(-gates.margin_pct), scale.x(gates.margin_pct)),
         gate=Tick(gate, f"blocks above +{formatting.threshold(gates.regression_pct)}") if gate <= RIGHT else None,
         gate_label_x=min(gate, WIDTH - GATE_LABEL / 2),
-        launches=tuple(
-            _whisker(f"launch {number}", y, launch, scale)
-            for number, (y, launch) in enumerate(zip(middle, launches, strict=False), start=1)
+        processes=tuple(
+            _whisker(f"process {number}", y, process, scale)
+            for number, (y, process) in enumerate(zip(middle, processes, strict=False), start=1)
         ),
         overall=_overall(case, middle[-1], scale),
     )
@@ -66,9 +67,9 @@ class Scale:
     high: float
 
     @classmethod
-    def over(cls, launches: Sequence[LaunchChange], case: CaseVerdict, gates: Gates) -> Scale:
+    def over(cls, processes: Sequence[ProcessChange], case: CaseVerdict, gates: Gates) -> Scale:
         """A range that shows zero, the margin and every estimate, and the gate unless the case is clearly faster."""
-        shown = [launch.change_pct for launch in launches]
+        shown = [process.change_pct for process in processes]
         shown += [bound for bound in case.interval_pct or () if math.isfinite(bound)]
         shown += [-gates.margin_pct, gates.margin_pct if max(shown) < -gates.margin_pct else gates.regression_pct]
         room = 0.08 * (max(shown) - min(shown))
@@ -83,19 +84,19 @@ class Scale:
 
     def ticks(self) -> list[float]:
         """Round numbers, a few of them: steps of 1, 2 or 5 times a power of ten."""
-        rough = (self.high - self.low) / MOST_TICKS
+        rough = (self.high - self.low) / MAX_TICKS
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
         return [step * k for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
 
 
-def _whisker(label: str, y: float, launch: LaunchChange, scale: Scale) -> Whisker:
-    low, high = (bound if math.isfinite(bound) else launch.change_pct for bound in (launch.low_pct, launch.high_pct))
+def _whisker(label: str, y: float, process: ProcessChange, scale: Scale) -> Whisker:
+    low, high = (bound if math.isfinite(bound) else process.change_pct for bound in (process.low_pct, process.high_pct))
     return Whisker(
         label=label,
         y=y,
         low=scale.x(scale.cut(low)),
-        x=scale.x(launch.change_pct),
+        x=scale.x(process.change_pct),
         high=scale.x(scale.cut(high)),
         cut_low=low < scale.low,
         cut_high=high > scale.high,
@@ -105,18 +106,18 @@ def _whisker(label: str, y: float, launch: LaunchChange, scale: Scale) -> Whiske
 def _overall(case: CaseVerdict, y: float, scale: Scale) -> Whisker | None:
     if case.change_pct is None or case.interval_pct is None:
         return None
-    return _whisker("overall", y, LaunchChange(case.change_pct, *case.interval_pct), scale)
+    return _whisker("overall", y, ProcessChange(case.change_pct, *case.interval_pct), scale)
 
 
 def _tick_label(value: float) -> str:
     return f"{value:+g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%"
 
 
-def _description(launches: Sequence[LaunchChange], case: CaseVerdict, gates: Gates) -> str:
-    each = ", ".join(formatting.percent(launch.change_pct, 2, sign=True) for launch in launches)
+def _description(processes: Sequence[ProcessChange], case: CaseVerdict, gates: Gates) -> str:
+    each = ", ".join(formatting.percent(process.change_pct, 2, sign=True) for process in processes)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
     return (
-        f"Change of each launch: {each}. Overall {change} {interval}. "
+        f"Change of each process: {each}. Overall {change} {interval}. "
         f"Within ±{formatting.threshold(gates.margin_pct)} counts as the same; "
         f"above +{formatting.threshold(gates.regression_pct)} blocks."
     )

@@ -1,40 +1,24 @@
-"""What the report says of right and wrong: the fuzz list, and the outputs of the timed calls."""
+"""The words for correct and wrong results: of the fuzz list, and of the outputs of the timed calls."""
 
 from __future__ import annotations
 
-from kernelgate.bench.record import Fuzz, FuzzResult, RunRecord
+from kernelgate.bench.record import Check, FuzzResult, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Block, Code, Column, Line, Mark, Paragraph, Piece, Section, Table, Verbatim
+from kernelgate.ci.judge.outputs import fuzz_failures, wrong_outputs
 
-MOST_FAILURES = 20
+MAX_FAILURES = 20
 """Failing cases listed; the record holds them all."""
-MOST_COMMAND = 500
+MAX_COMMAND = 500
 """Characters of a command that is worth showing: a longer one cannot be meant for a person."""
-
-
-def failures(record: RunRecord) -> tuple[FuzzResult, ...]:
-    return tuple(result for result in record.fuzz.results if not result.passed) if record.fuzz else ()
-
-
-def wrong_outputs(record: RunRecord) -> tuple[str, ...]:
-    """Ids of the cases where a timed call of the head gave a wrong answer."""
-    return tuple(
-        case.id
-        for case in record.cases
-        if any(not launch.outputs["head"].passed for launch in case.launches if "head" in launch.outputs)
-    )
-
-
-def is_wrong(record: RunRecord) -> bool:
-    return bool(wrong_outputs(record)) or (record.fuzz is not None and record.fuzz.status == "failed")
 
 
 def headline(record: RunRecord) -> Line:
     """The first line where a result is wrong: how many cases, and which kind."""
-    failed = failures(record)
-    if failed and record.fuzz:
-        total = len(record.fuzz.results)
+    failed = fuzz_failures(record)
+    if failed:
+        total = sum(len(check.results) for check in record.checks if check.kind == "fuzz")
         verb = "fails" if len(failed) == 1 else "fail"
         return (
             Mark.WRONG,
@@ -54,15 +38,15 @@ def headline(record: RunRecord) -> Line:
 
 def first_failure(record: RunRecord) -> Line:
     """ "First: S=513 …: error 0.41 at row 512. "; empty where no fuzz case failed."""
-    return next((("First: ", *_case(result), ": ", _fault(result), ". ") for result in failures(record)), ())
+    return next((("First: ", *_case(result), ": ", _fault(result), ". ") for result in fuzz_failures(record)), ())
 
 
 def how_to_repeat(record: RunRecord) -> Line:
     """The command for the first failure; empty where no fuzz case failed."""
-    return next((("Repeat: ", Code(repeat(result), most=MOST_COMMAND)) for result in failures(record)), ())
+    return next((("Repeat: ", Code(repeat(result), most=MAX_COMMAND)) for result in fuzz_failures(record)), ())
 
 
-def line(fuzz: Fuzz | None) -> Line:
+def line(fuzz: Check | None) -> Line:
     """One line on correctness, for under the table."""
     if fuzz is None:
         return (Mark.UNKNOWN, f" correctness: {formatting.NOT_MEASURED}")
@@ -79,17 +63,26 @@ def line(fuzz: Fuzz | None) -> Line:
     return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz))
 
 
+def beside_wrong(record: RunRecord) -> Line:
+    """One line under a wrong result: how to repeat it, or that the fuzz list alone would not have shown it."""
+    repeat = how_to_repeat(record)
+    if repeat or record.fuzz is None or record.fuzz.status != "passed":
+        return repeat or line(record.fuzz)
+    passed = formatting.counted(len(record.fuzz.results), "fuzz case")
+    return (Mark.SLIGHT, f" only timed calls were wrong: {passed} passed")
+
+
 def section(record: RunRecord) -> Section | None:
     """The failing cases, where there are any."""
-    failed = failures(record)
+    failed = fuzz_failures(record)
     if not failed:
         return None
     columns = (Column("fuzz case"), Column("seed", numeric=True), Column("error"))
-    rows = tuple((_case(result), (str(result.seed),), (_fault(result),)) for result in failed[:MOST_FAILURES])
-    repeats = tuple(command for result in failed[:MOST_FAILURES] if len(command := repeat(result)) <= MOST_COMMAND)
+    rows = tuple((_case(result), (str(result.seed),), (_fault(result),)) for result in failed[:MAX_FAILURES])
+    repeats = tuple(command for result in failed[:MAX_FAILURES] if len(command := repeat(result)) <= MAX_COMMAND)
     blocks: list[Block] = [Table(columns, rows), Verbatim(repeats)]
-    if len(failed) > MOST_FAILURES:
-        blocks.append(Paragraph((f"{len(failed) - MOST_FAILURES} more stand in the run record.",)))
+    if len(failed) > MAX_FAILURES:
+        blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more stand in the run record.",)))
     return Section(f"Failing fuzz cases ({len(failed)})", tuple(blocks), worth=90)
 
 
@@ -99,7 +92,7 @@ def repeat(result: FuzzResult) -> str:
 
 
 def _case(result: FuzzResult) -> tuple[Piece, ...]:
-    label = formatting.label(result.params)
+    label = formatting.label(result.axes)
     return (label,) if label else (Code(result.id),)
 
 
@@ -112,7 +105,7 @@ def _fault(result: FuzzResult) -> str:
     return f"error {formatting.significant(result.max_abs_error, 2)}{_of_limit(result.error_ratio)}"
 
 
-def _largest(fuzz: Fuzz) -> str:
+def _largest(fuzz: Check) -> str:
     """ ", largest error 0.0011, 55% of its limit": of all results the one nearest to what its dtype allows."""
     measured = [result for result in fuzz.results if result.max_abs_error is not None]
     if not measured:

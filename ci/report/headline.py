@@ -1,81 +1,150 @@
-"""The first screen's sentences: where each case stands, the verdict in words, the counts and what follows."""
+"""The first screen's sentences: what the gate decided, the verdict in words, the counts and what follows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
-from kernelgate.bench.record import Device, RunRecord
+from kernelgate.bench.record import Device, Run, timed_cases
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Code, Line, Mark, Piece
+from kernelgate.ci.document.model import Code, Line, Mark
+from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, severity
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, RecordVerdict
+from kernelgate.ci.report import correctness, tables
+from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
+
+# The first line -------------------------------------------------------------------------------------------------------
+
+OWN_WORDS = (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
+"""What blocks and is itself the verdict: the worst GPU's own line says it."""
+
+MAX_CAUSES = 5
+"""Of what blocks, as much is listed; the remarks and the sections have it all."""
 
 
-class Standing(IntEnum):
-    """What a case means to its author; the order is the order of the table, the worst first."""
-
-    REGRESSED = 0
-    SLOWER = 1
-    """Certainly slower, but not past the gate."""
-    UNDECIDED = 2
-    IMPROVED = 3
-    FASTER = 4
-    """Certainly faster, but not past the gate."""
-    UNCHANGED = 5
-
-
-_COUNTED = {
-    Standing.REGRESSED: "regressed",
-    Standing.SLOWER: "slower but not past the gate",
-    Standing.UNDECIDED: "undecided",
-    Standing.IMPROVED: "improved",
-    Standing.FASTER: "faster but not past the gate",
-    Standing.UNCHANGED: "unchanged",
-}
+def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge: bool = True) -> Line:
+    """What decided, then what was measured. `merge`: else nothing here is about merging, such as of a profile."""
+    worst = worst_gpu(gpus)
+    where: Line = (Code(worst.label), ": ") if len(gpus) > 1 else ()
+    blocker = decision.blockers[0] if decision.blockers and merge else None
+    if blocker is not None and blocker.code not in OWN_WORDS:
+        return (Mark.SLOWER, " Blocked by ", *cause(blocker, len(gpus) > 1), "; ", *where, *_in_passing(worst, gates))
+    if is_incomplete(worst, decision):
+        return (Mark.UNKNOWN, " Incomplete: ", *decision.open[0], "; so far ", *where, *_in_passing(worst, gates))
+    line = own_line(worst, gates)
+    return of_gpu(worst.label, line) if where else line
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A case's verdict with its name and standing."""
-
-    case: CaseVerdict
-    name: Piece
-    standing: Standing
+def of_gpu(label: str, line: Line) -> Line:
+    """The line with its GPU named, behind the mark where it has one."""
+    if line and isinstance(line[0], Mark):
+        return (line[0], " ", Code(label), ":", *line[1:])
+    return (Code(label), ": ", *line)
 
 
-def standing(case: CaseVerdict) -> Standing:
-    decided = {
-        Outcome.REGRESSED: Standing.REGRESSED,
-        Outcome.IMPROVED: Standing.IMPROVED,
-        Outcome.EQUIVALENT: Standing.UNCHANGED,
-    }
-    if case.verdict in decided:
-        return decided[case.verdict]
-    if disqualifying(case):
-        return Standing.UNDECIDED
-    return {Direction.SLOWER: Standing.SLOWER, Direction.FASTER: Standing.FASTER}.get(
-        case.direction, Standing.UNDECIDED
-    )
+def worst_gpu(gpus: Sequence[GpuReport]) -> GpuReport:
+    """The one with the worst news: its line opens the report."""
+    return min(gpus, key=_rank)
 
 
-def disqualifying(case: CaseVerdict) -> tuple[Finding, ...]:
-    return tuple(finding for finding in case.findings if finding.disqualifies)
+def is_incomplete(worst: GpuReport, decision: Decision) -> bool:
+    """Whether what is missing is the first thing to say: nothing blocks, and no GPU's own failure says more."""
+    return bool(decision.open) and not decision.blocks and worst.failure is None
 
 
-def judged(record: RunRecord, verdict: RecordVerdict) -> tuple[Judged, ...]:
-    """Every case of the verdict, the worst first."""
-    names = formatting.names(record.cases)
-    found = [Judged(case, names.get(case.id, Code(case.id)), standing(case)) for case in verdict.cases]
-    return tuple(sorted(found, key=_rank))
+def own_line(gpu: GpuReport, gates: Gates) -> Line:
+    """What a GPU's part says by itself."""
+    if gpu.failure is not None:
+        return _failed(gpu.failure)
+    if gpu.record is not None and gpu.is_wrong:
+        return correctness.headline(gpu.record)
+    if gpu.verdict is None or gpu.record is None:
+        return _untimed(gpu)
+    words = opening(gpu.verdict, gpu.cases, place(gpu.record.environment.device), gates)
+    return (words.mark, f" {words.verdict}: ", *words.rest)
 
 
-def _rank(one: Judged) -> tuple[int, float]:
-    change = one.case.change_pct or 0.0
-    gains = one.standing in (Standing.IMPROVED, Standing.FASTER)
-    return one.standing, change if gains else -change
+def _in_passing(gpu: GpuReport, gates: Gates) -> Line:
+    """The same as a part of a sentence: "faster, S=512 … by 12.8% (12.6 to 13.0%) on the L4"."""
+    if gpu.failure is not None and gpu.failure.fault in (Fault.RUNNER, Fault.OURS):
+        return ("not measured, which is not your fault: ", formatting.sentence(gpu.failure.message))
+    if gpu.record is None or gpu.verdict is None or gpu.is_wrong:
+        return ("speed was not judged",)
+    words = opening(gpu.verdict, gpu.cases, place(gpu.record.environment.device), gates)
+    return (f"{formatting.sentence(words.verdict)}, ", *words.rest)
+
+
+def cause(blocker: Blocker, named: bool) -> Line:
+    """What blocks, as the object of "blocked by"."""
+    where: Line = (" on ", Code(blocker.gpu)) if named and blocker.gpu else ()
+    subject = Code(blocker.subject, most=120)
+    match blocker.code:
+        case BlockCode.WRONG_OUTPUT:
+            return ("a wrong result", *where)
+        case BlockCode.DOES_NOT_COMPILE:
+            return ("an error of the compiler", *where)
+        case BlockCode.SLOWER:
+            return ("a regression", *where)
+        case BlockCode.NEW_SPILLS:
+            return ("new register spills in ", subject, *where)
+        case BlockCode.OCCUPANCY_LOSS:
+            return ("a lower occupancy of ", subject, *where)
+        case BlockCode.CONTRADICTED_CLAIM:
+            return ("a claim that the measurement contradicts, ", subject, *where)
+        case BlockCode.DESCRIPTION:
+            return ("the description, which lacks ", subject)
+        case BlockCode.SHARED_COMMIT:
+            return ("another pull request that has the same commit",)
+
+
+_RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.RUNNER: 4, Fault.OURS: 4}
+
+
+def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
+    """Wrong results, then what does not compile, what is slower, what could not be measured, what is undecided."""
+    if gpu.is_wrong:
+        return (0, Status.UNDECIDED, 0.0)
+    if gpu.failure is not None:
+        return (_RANKS[gpu.failure.fault], Status.UNDECIDED, 0.0)
+    if not gpu.cases:
+        return (5, Status.UNDECIDED, 0.0)
+    status, change = severity(gpu.cases[0].case)
+    place_ = {Status.REGRESSED: 2, Status.SLOWER: 3, Status.UNDECIDED: 5}.get(status, 6)
+    return (place_, status, change)
+
+
+def _failed(failure: Failure) -> Line:
+    message = formatting.sentence(failure.message)
+    if failure.fault is Fault.BUILD:
+        target: Line = (" for ", Code(failure.target)) if failure.target else ()
+        return (Mark.BUILD, " Does not compile", *target, ": ", Code(failure.message, most=300))
+    if failure.fault is Fault.OUTPUT:
+        return (Mark.WRONG, " Wrong result: ", message)
+    if failure.fault is Fault.RUNNER:
+        return (Mark.RUNNER, " Not your fault: ", message)
+    return (Mark.RUNNER, " Not your fault: kernelgate itself failed: ", message)
+
+
+def _untimed(gpu: GpuReport) -> Line:
+    """Of a record that was made to be profiled or fuzzed."""
+    if gpu.record is None:
+        return (Mark.UNKNOWN, " Not measured")
+    profiled = list(dict.fromkeys(entry.case for entry in gpu.record.profile))
+    if not profiled:
+        return correctness.line(gpu.record.fuzz)
+    what = Code(profiled[0]) if len(profiled) == 1 else f"{len(profiled)} cases"
+    return (Mark.PASSED, " Profiled: ", what, *place(gpu.record.environment.device))
+
+
+def place(device: Device) -> Line:
+    """Such as " on the L4" or " on AMD EPYC, CPU kernel"."""
+    return (*formatting.device(device), ", CPU kernel") if formatting.on_cpu(device) else formatting.device(device)
+
+
+# A judged record's verdict --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -87,74 +156,67 @@ class Opening:
     rest: Line
 
 
-def opening(verdict: RecordVerdict, cases: Sequence[Judged], where: Line, gates: Gates) -> Opening:
+def opening(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Opening:
     """What the first line says of a judged record; `where` is the machine, such as " on the L4"."""
     if verdict.refused is not None:
         return Opening(Mark.UNKNOWN, "Cannot be judged", (formatting.sentence(verdict.refused),))
     if not cases:
         return Opening(Mark.UNKNOWN, "Cannot tell", ("no case was timed",))
     if verdict.verdict is Outcome.REGRESSED:
-        return _slower(cases, where)
+        group = _group(cases, Status.REGRESSED)
+        return Opening(Mark.SLOWER, "Slower", (*_extreme(group, len(cases), "worst"), *where, _also_faster(cases)))
     if verdict.verdict is Outcome.IMPROVED:
         return _faster(cases, where)
     if verdict.verdict is Outcome.EQUIVALENT:
         reference = "base" if verdict.against == "base" else "baseline"
-        return Opening(Mark.SAME, "No change", (*_all(cases), f" within {_margin(gates)} of the {reference}", *where))
+        within = f" within {sentences.margin(gates)} of the {reference}"
+        return Opening(Mark.SAME, "No change", (*_all(cases), within, *where))
     return _undecided(cases, where, gates)
 
 
-def place(device: Device) -> Line:
-    """Such as " on the L4" or " on AMD EPYC, CPU kernel"."""
-    return (*formatting.device(device), ", CPU kernel") if formatting.on_cpu(device) else formatting.device(device)
-
-
-def _slower(cases: Sequence[Judged], where: Line) -> Opening:
-    group = _group(cases, Standing.REGRESSED)
-    return Opening(Mark.SLOWER, "Slower", (*_extreme(group, len(cases), "worst"), *where, _also_faster(cases)))
-
-
-def _faster(cases: Sequence[Judged], where: Line) -> Opening:
-    group = _group(cases, Standing.IMPROVED)
-    unchanged = len(_group(cases, Standing.UNCHANGED))
+def _faster(cases: Sequence[JudgedCase], where: Line) -> Opening:
+    group = _group(cases, Status.IMPROVED)
+    unchanged = len(_group(cases, Status.UNCHANGED))
     tail = "; nothing else changed" if 0 < unchanged == len(cases) - len(group) else ""
     return Opening(Mark.FASTER, "Faster", (*_extreme(group, len(cases), "most"), *where, tail))
 
 
-def _undecided(cases: Sequence[Judged], where: Line, gates: Gates) -> Opening:
+def _undecided(cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Opening:
     """No case blocks, and not all are decided or past a gate: what is worst of that comes first."""
-    if undecided := _group(cases, Standing.UNDECIDED):
+    if undecided := _group(cases, Status.UNDECIDED):
         partly = f" for {len(undecided)} of {len(cases)} cases" if len(undecided) < len(cases) else ""
-        return Opening(Mark.UNKNOWN, f"Cannot tell{partly}", (why(undecided), _also_faster(cases)))
-    if slower := _group(cases, Standing.SLOWER):
-        rest = (*_extreme(slower, len(cases), "worst"), *where, ", ", short_of(slower[0].case, gates))
-        return Opening(Mark.SLIGHT, "A little slower", (*rest, _also_faster(cases)))
-    if _group(cases, Standing.IMPROVED):
+        return Opening(Mark.UNKNOWN, f"Cannot tell{partly}", (_why(undecided), _also_faster(cases)))
+    if slower := _group(cases, Status.SLOWER):
+        short = sentences.short_of_gate(slower[0].case, gates)
+        rest = (*_extreme(slower, len(cases), "worst"), *where, ", ", short, _also_faster(cases))
+        return Opening(Mark.SLIGHT, "A little slower", rest)
+    if _has(cases, Status.IMPROVED):
         return _faster(cases, where)
-    faster = _group(cases, Standing.FASTER)
-    rest = (*_extreme(faster, len(cases), "most"), *where, ", ", short_of(faster[0].case, gates))
-    return Opening(Mark.FASTER, "A little faster", rest)
+    faster = _group(cases, Status.FASTER)
+    short = sentences.short_of_gate(faster[0].case, gates)
+    return Opening(Mark.FASTER, "A little faster", (*_extreme(faster, len(cases), "most"), *where, ", ", short))
 
 
-def _also_faster(cases: Sequence[Judged]) -> str:
-    faster = len(_group(cases, Standing.IMPROVED))
+def _also_faster(cases: Sequence[JudgedCase]) -> str:
+    faster = len(_group(cases, Status.IMPROVED))
     return f"; {formatting.counted(faster, 'other case')} {'is' if faster == 1 else 'are'} faster" if faster else ""
 
 
-def _all(cases: Sequence[Judged]) -> Line:
+def _all(cases: Sequence[JudgedCase]) -> Line:
     if len(cases) == 1:
         return (cases[0].name, " is")
     return ("both cases are",) if len(cases) == 2 else (f"all {len(cases)} cases are",)
 
 
-def _margin(gates: Gates) -> str:
-    return f"±{formatting.threshold(gates.margin_pct)}"
+def _group(cases: Sequence[JudgedCase], which: Status) -> list[JudgedCase]:
+    return [one for one in cases if one.status is which]
 
 
-def _group(cases: Sequence[Judged], which: Standing) -> list[Judged]:
-    return [one for one in cases if one.standing is which]
+def _has(cases: Sequence[JudgedCase], which: Status) -> bool:
+    return any(one.status is which for one in cases)
 
 
-def _extreme(group: Sequence[Judged], total: int, superlative: str) -> Line:
+def _extreme(group: Sequence[JudgedCase], total: int, superlative: str) -> Line:
     """ "3 of 9 cases, worst S=512 … by 4.9% (4.8 to 5.0%)": `group` starts with its extreme."""
     first = group[0]
     size, interval = formatting.amount(first.case.change_pct, first.case.interval_pct)
@@ -162,80 +224,100 @@ def _extreme(group: Sequence[Judged], total: int, superlative: str) -> Line:
     return (count, first.name, " by ", size, f" {interval}")
 
 
-def why(undecided: Sequence[Judged]) -> str:
+def _why(undecided: Sequence[JudgedCase]) -> str:
     """The reason that most of the undecided cases share, with its numbers."""
-    blamed = [(one, finding) for one in undecided for finding in disqualifying(one.case)]
+    blamed = [(one, finding) for one in undecided for finding in one.case.disqualifying]
     if not blamed:
-        return noise([one.case for one in undecided], "; a change below {} could not be seen")
+        return sentences.noise([one.case for one in undecided])
     code, _ = Counter(finding.code for _, finding in blamed).most_common(1)[0]
-    shared = {one.case.id for one, finding in blamed if finding.code == code}
+    shared = {one.case.key for one, finding in blamed if finding.code == code}
     message = formatting.sentence(next(finding.message for _, finding in blamed if finding.code == code))
     return message if len(shared) == 1 else f"{message} (one of {len(shared)} such cases)"
 
 
-def noise(cases: Sequence[CaseVerdict], blind: str = ": below {} it could not be seen") -> str:
-    """How blind the run was: "too noisy: below 2.4% it could not be seen"."""
-    if any(case.change_pct is None for case in cases):
-        return "too little was measured"
-    seen = _blindness(cases)
-    return "too noisy" if seen is None else f"too noisy{blind.format(seen)}"
+# The second line ------------------------------------------------------------------------------------------------------
 
 
-def _blindness(cases: Sequence[CaseVerdict]) -> str | None:
-    """The largest change that some case could have missed, such as "2.4%"; None where one does not know."""
-    seen = [case.minimum_detectable_pct for case in cases if case.minimum_detectable_pct is not None]
-    return formatting.about(max(seen)) if len(seen) == len(cases) > 0 else None
+def summary(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge: bool = True) -> Line:
+    """What each GPU found, what follows from it, what was compared, and how much was measured."""
+    found = _found(gpus[0]) if len(gpus) == 1 else _found_on_each(gpus, gates)
+    follows = consequence(gpus, decision) if merge else ()
+    return (*found, *follows, *_compared(gpus), *_extent(gpus))
 
 
-def short_of(case: CaseVerdict, gates: Gates) -> str:
-    """How a certain difference relates to the gate that it does not pass."""
-    change = case.change_pct or 0.0
-    if case.direction is Direction.SLOWER:
-        gate, consequence = gates.regression_pct, "that blocks"
-    else:
-        gate, consequence = gates.improvement_pct, "that counts as an improvement"
-    relation = "below" if abs(change) < gate else "not confirmed as more than"
-    return f"{relation} the {formatting.threshold(gate)} {consequence}"
+def consequence(gpus: Sequence[GpuReport], decision: Decision) -> Line:
+    """Whether the change may be merged, in one sentence, with every reason where there are several."""
+    if not decision.blocks:
+        judged = any(gpu.verdict is not None for gpu in gpus)
+        return ("Nothing is blocked. ",) if decision.conclusion == "neutral" and judged else ()
+    causes = list(dict.fromkeys(cause(blocker, len(gpus) > 1) for blocker in decision.blockers))
+    if len(causes) == 1:
+        return ("This change blocks the merge. ",)
+    listed = [piece for number, line in enumerate(causes[:MAX_CAUSES]) for piece in (("; " if number else ""), *line)]
+    more = f"; and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else ""
+    return ("This change blocks the merge. It is blocked by ", *listed, f"{more}. ")
 
 
-def counts(cases: Sequence[Judged]) -> str:
-    """ "1 of 9 cases regressed, 8 unchanged", exact for any mix."""
-    found = Counter(one.standing for one in cases)
-    parts = [(found[which], what) for which, what in _COUNTED.items() if found[which]]
-    of_all = f"of {formatting.counted(len(cases), 'case')} "
-    return ", ".join(f"{number} {of_all if first == 0 else ''}{what}" for first, (number, what) in enumerate(parts))
+def _found(gpu: GpuReport) -> Line:
+    if gpu.failure is not None:
+        return ("Speed was not judged. ",)
+    if gpu.record is not None and gpu.is_wrong:
+        return correctness.first_failure(gpu.record)
+    if not gpu.cases:
+        return ()
+    visible = sentences.smallest_visible([one.case for one in gpu.cases])
+    equivalent = gpu.verdict is not None and gpu.verdict.verdict is Outcome.EQUIVALENT
+    shown = f"Shown, not assumed: a change of {visible} would have been seen. " if equivalent and visible else ""
+    return (f"{tables.counts(gpu.cases)}. {shown}",)
 
 
-def summary(record: RunRecord, verdict: RecordVerdict, cases: Sequence[Judged]) -> Line:
-    """Counts, what follows, what was compared, and how much was measured."""
-    said = [f"{counts(cases)}."] if cases else []
-    if cases and verdict.verdict is Outcome.EQUIVALENT:
-        seen = _blindness([one.case for one in cases])
-        said += [f"Shown, not assumed: a change of {seen} would have been seen."] if seen else []
-    said += {
-        Outcome.REGRESSED: ["This change blocks the merge."],
-        Outcome.INCONCLUSIVE: ["Nothing is blocked."],
-    }.get(verdict.verdict, [])
-    return (" ".join([*said, ""]), *compared(record, verdict.against), *_extent(record, cases))
+def _found_on_each(gpus: Sequence[GpuReport], gates: Gates) -> Line:
+    """ "`l4` no change: 9 of 9 cases unchanged; `h100` slower: 1 of 9 cases regressed, 8 unchanged. "."""
+    line: list[str | Code] = []
+    for number, gpu in enumerate(gpus):
+        line += ["; " if number else "", Code(gpu.label), f" {_briefly(gpu, gates)}"]
+    return (*line, ". ")
 
 
-def compared(record: RunRecord, against: str = "base") -> Line:
-    head = formatting.commit(record.subject.head_sha, "The working tree")
+def _briefly(gpu: GpuReport, gates: Gates) -> str:
+    if gpu.failure is not None:
+        failed = {Fault.BUILD: "does not compile", Fault.OUTPUT: "wrong result"}
+        return failed.get(gpu.failure.fault, "not measured")
+    if gpu.is_wrong:
+        return "wrong result"
+    if gpu.verdict is None:
+        return "no times"
+    words = opening(gpu.verdict, gpu.cases, (), gates)
+    return f"{formatting.sentence(words.verdict)}: {tables.counts(gpu.cases)}" if gpu.cases else "cannot be judged"
+
+
+def compared(run: Run, against: str = "base") -> Line:
+    head = formatting.commit(run.head_sha, "The working tree")
     if against != "base":
         return (head, " against the baseline ", Code(against))
-    return (head, " against ", formatting.commit(record.subject.base_sha, "an unnamed base"))
+    return (head, " against ", formatting.commit(run.base_sha, "an unnamed base"))
 
 
-def _extent(record: RunRecord, cases: Sequence[Judged]) -> Line:
-    """ ", 5 launches × 100 rounds."."""
-    if not cases:
+def _compared(gpus: Sequence[GpuReport]) -> Line:
+    first = next((gpu for gpu in gpus if gpu.record is not None), gpus[0])
+    untimed = first.record is not None and first.verdict is None and not first.is_wrong
+    if untimed and first.run.base_sha is None:
+        return ("Of ", formatting.commit(first.run.head_sha, "the working tree"), " alone")
+    return compared(first.run, first.verdict.against if first.verdict and not first.is_wrong else "base")
+
+
+def _extent(gpus: Sequence[GpuReport]) -> Line:
+    """ ", 5 processes × 100 rounds."."""
+    keys = {(gpu.label, one.case.key) for gpu in gpus for one in gpu.cases}
+    if not keys:
         return (".",)
-    ids = {one.case.id for one in cases}
     rounds = [
-        len(next(iter(launch.samples_us.values()), ()))
-        for case in record.cases
-        if case.id in ids
-        for launch in case.launches
+        len(next(iter(process.samples_us.values()), ()))
+        for gpu in gpus
+        if gpu.record is not None
+        for case in timed_cases(gpu.record)
+        if (gpu.label, case.key) in keys
+        for process in case.processes
     ]
-    launches = formatting.spread(one.case.launches for one in cases)
-    return (f", {launches} {'launch' if launches == '1' else 'launches'} × {formatting.spread(rounds)} rounds.",)
+    processes = formatting.spread(one.case.processes for gpu in gpus for one in gpu.cases)
+    return (f", {processes} {'process' if processes == '1' else 'processes'} × {formatting.spread(rounds)} rounds.",)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from kernelgate.bench.explain import metrics
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Bar, Code, Point, ProfilePicture, RooflinePicture, StallPicture, Tick
+from kernelgate.ci.document.model import Bar, Code, Line, Point, ProfilePicture, RooflinePicture, StallPicture, Tick
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.roofline import Roofline
 from kernelgate.ci.report.why import Both, both_sides
@@ -18,15 +18,16 @@ LEFT, RIGHT = 44.0, 340.0
 TOP, BOTTOM = 12.0, 150.0
 BAR_LEFT, BAR_RIGHT = 196.0, 320.0
 BAR_ROW = 26.0
-MOST_BARS = 5
+MAX_BARS = 5
 TERA = 1e12
 
 
-def pictures(record: RunRecord) -> tuple[ProfilePicture, ...]:
-    """One for each profiled case that has something to draw."""
+def pictures(record: RunRecord, label: str = "") -> tuple[ProfilePicture, ...]:
+    """One for each profiled case that has something to draw. `label`: of the GPU, where there are several."""
     names = formatting.names(record.cases)
+    where: Line = (Code(label), ": ") if label else ()
     drawn = (
-        ProfilePicture((names.get(one.case, Code(one.case)),), _roofline(one), _stalls(one))
+        ProfilePicture((*where, names.get(one.case, Code(one.case))), _roofline(one), _stalls(one))
         for one in both_sides(record)
     )
     return tuple(one for one in drawn if one.roofline or one.stalls)
@@ -53,13 +54,13 @@ def _roofline(found: Both) -> RooflinePicture | None:
     path = " ".join(f"{'M' if i == 0 else 'L'}{x} {y}" for i, (x, y) in enumerate(place(*corner) for corner in corners))
     points = tuple(Point(side, *place(*spot), side) for side, spot in spots.items())
     reached = {side: 100 * y / min(peak, x * bandwidth) for side, (x, y) in spots.items()}
-    said = ", ".join(
+    text = ", ".join(
         f"{side} at {x:.3g} FLOP a byte and {y / TERA:.3g} TFLOP/s, {reached[side]:.0f}% of the roof"
         for side, (x, y) in spots.items()
     )
     peaks = f"{peak / TERA:.4g} TFLOP/s and {bandwidth / TERA:.3g} TB/s"
     return RooflinePicture(
-        description=f"Roofline: {said}. The roof is {peaks}.",
+        description=f"Roofline: {text}. The roof is {peaks}.",
         roof=path,
         points=points,
         ticks=tuple(Tick(place(10.0**e, 10.0**y0)[0], f"{10.0**e:g}") for e in range(x0, x1 + 1)),
@@ -84,13 +85,13 @@ def _stalls(found: Both) -> StallPicture | None:
     head = dict(found.head.kernel.figures)
     base = dict(found.base.kernel.figures) if found.base else {}
     waiting = {key: max(head.get(key, 0.0), base.get(key, 0.0)) for key in (*head, *base) if metrics.is_stall(key)}
-    reasons = [key for key, value in analyze.top_stalls(waiting, MOST_BARS) if value > 0]
+    reasons = [key for key, value in analyze.top_stalls(waiting, MAX_BARS) if value > 0]
     if not reasons:
         return None
     scale = (BAR_RIGHT - BAR_LEFT) / max(waiting[key] for key in reasons)
     bars = tuple(_bar(key, row, base if found.base else None, head, scale) for row, key in enumerate(reasons))
-    said = "; ".join(f"{bar.label}: {_pair(bar)}" for bar in bars)
-    return StallPicture(f"Cycles that a warp waits for each instruction. {said}.", BAR_ROW * len(bars) + 4, bars)
+    text = "; ".join(f"{bar.label}: {_pair(bar)}" for bar in bars)
+    return StallPicture(f"Cycles that a warp waits for each instruction. {text}.", BAR_ROW * len(bars) + 4, bars)
 
 
 def _bar(key: str, row: int, base: Mapping[str, float] | None, head: Mapping[str, float], scale: float) -> Bar:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from statistics import median
 
-import numpy as np
-
-from kernelgate.bench.record import Build, Case, Device, Launch, RunRecord, Telemetry, Timed
+from kernelgate.bench import rates
+from kernelgate.bench.record import Build, Device, RunRecord, Side, Telemetry, TimedCase, TimedProcess, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import (
@@ -23,15 +21,14 @@ from kernelgate.ci.document.model import (
     Table,
     Verbatim,
 )
+from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.policy import Static
 from kernelgate.ci.report import why
-from kernelgate.ci.report.correctness import MOST_COMMAND
-from kernelgate.ci.report.headline import Judged, Standing
-
-SIDES: tuple[Timed, ...] = ("base", "head", "oracle")
+from kernelgate.ci.report.correctness import MAX_COMMAND
+from kernelgate.ci.report.gpu import JudgedCase
 
 
-def sections(record: RunRecord, cases: Sequence[Judged], policy: Static) -> tuple[Section, ...]:
+def sections(record: RunRecord, cases: Sequence[JudgedCase], policy: Static) -> tuple[Section, ...]:
     """Every folded part that the record has something for, in reading order."""
     parts = (
         statistics(cases),
@@ -45,7 +42,7 @@ def sections(record: RunRecord, cases: Sequence[Judged], policy: Static) -> tupl
     return tuple(part for part in parts if part is not None)
 
 
-def statistics(cases: Sequence[Judged]) -> Section | None:
+def statistics(cases: Sequence[JudgedCase]) -> Section | None:
     """The numbers that each verdict rests on."""
     if not cases:
         return None
@@ -58,7 +55,7 @@ def statistics(cases: Sequence[Judged]) -> Section | None:
         Column("could be seen", numeric=True),
         Column("Mann–Whitney p", numeric=True),
         Column("bootstrap 95%", numeric=True),
-        Column("rounds in launches", numeric=True),
+        Column("rounds in processes", numeric=True),
     )
     note = (
         "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
@@ -67,18 +64,18 @@ def statistics(cases: Sequence[Judged]) -> Section | None:
         Code("docs/statistics.md"),
         " has the model.",
     )
-    said = tuple((one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in cases if _is_news(one))
-    blocks: list[Block] = [Bullets(said)] if said else []
+    lines = tuple((one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in cases if _is_news(one))
+    blocks: list[Block] = [Bullets(lines)] if lines else []
     return Section(
         "Statistics", (*blocks, Table(columns, tuple(map(_statistics_row, cases))), Paragraph(note)), worth=60
     )
 
 
-def _is_news(one: Judged) -> bool:
-    return one.standing is not Standing.UNCHANGED and bool(one.case.sentence)
+def _is_news(one: JudgedCase) -> bool:
+    return one.status is not Status.UNCHANGED and bool(one.case.sentence)
 
 
-def _statistics_row(one: Judged) -> tuple[Line, ...]:
+def _statistics_row(one: JudgedCase) -> tuple[Line, ...]:
     case = one.case
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
     seen = case.minimum_detectable_pct
@@ -95,7 +92,7 @@ def _statistics_row(one: Judged) -> tuple[Line, ...]:
         (formatting.MISSING if seen is None else formatting.about(seen),),
         (formatting.probability(case.mann_whitney_p),),
         (formatting.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else formatting.MISSING,),
-        (f"{case.rounds} in {case.launches}",),
+        (f"{case.rounds} in {case.processes}",),
     )
 
 
@@ -103,11 +100,11 @@ def _delta(delta: float | None) -> str:
     return formatting.MISSING if delta is None else formatting.percent(delta, 2, sign=True)[:-1]
 
 
-def speed(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
-    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its launch."""
-    by_id = {case.id: case for case in record.cases}
+def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
+    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process."""
+    by_id = {case.id: case for case in timed_cases(record)}
     timed = [(one.name, by_id[one.case.id]) for one in cases if one.case.id in by_id]
-    rows = tuple(row for name, case in timed for side in SIDES if (row := _speed_row(name, case, side)))
+    rows = tuple(row for name, case in timed for side in rates.SIDES if (row := _speed_row(name, case, side)))
     if not rows:
         return None
     columns = (
@@ -119,42 +116,28 @@ def speed(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
         ),
     )
     note: Line = (
-        "Time of one call over all rounds of all launches. “× PyTorch” in the first table is the oracle's median "
+        "Time of one call over all rounds of all processes. “× PyTorch” in the first table is the reference's median "
         "divided by the kernel's: above 1 the kernel is the faster one. “Kernel” is the same call replayed from a "
         "CUDA graph; “launch overhead” is what P50 holds beyond it.",
     )
     return Section("Speed: percentiles, throughput, launch overhead", (Table(columns, rows), Paragraph(note)), worth=40)
 
 
-def _speed_row(name: Piece, case: Case, side: Timed) -> tuple[Line, ...] | None:
-    samples = [sample for launch in case.launches for sample in launch.samples_us.get(side, ())]
-    if not samples:
+def _speed_row(name: Piece, case: TimedCase, side: Side) -> tuple[Line, ...] | None:
+    rate = rates.rate(case, side)
+    if rate is None:
         return None
-    p50, p95, p99 = (float(q) for q in np.percentile(samples, (50, 95, 99)))
-    graphs = [launch.graph_us[side] for launch in case.launches if side in launch.graph_us]
-    kernel = median(graphs) if graphs else None
-    overhead = None if kernel is None else max(0.0, p50 - kernel)
     cells = (
-        *formatting.durations(p50, p95, p99),
-        *_throughput(case, p50),
-        *formatting.durations(kernel),
-        *formatting.durations(overhead),
+        *formatting.durations(rate.p50_us, rate.p95_us, rate.p99_us),
+        *(formatting.MISSING if one is None else formatting.significant(one, 3) for one in (rate.tflops, rate.gbps)),
+        *formatting.durations(rate.graph_us),
+        *formatting.durations(rate.overhead_us),
     )
     return ((name,), (side,), *((cell,) for cell in cells))
 
 
-def _throughput(case: Case, microseconds: float) -> tuple[str, str]:
-    """TFLOP/s and GB/s of one call; 1 TFLOP/s is 1e6 flop in a microsecond, 1 GB/s is 1e3 bytes in one."""
-    flops = case.work.flops if case.work else None
-    traffic = case.work.bytes if case.work else None
-    return (
-        formatting.MISSING if flops is None else formatting.significant(flops / microseconds / 1e6, 3),
-        formatting.MISSING if traffic is None else formatting.significant(traffic / microseconds / 1e3, 3),
-    )
-
-
-def conditions(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
-    """What the device did during each launch, what looked odd, and what the producer of the record notes."""
+def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
+    """What the device did during each process, what looked odd, and what the producer of the record notes."""
     warnings = tuple(
         (
             Mark.SLIGHT if not finding.disqualifies else Mark.UNKNOWN,
@@ -169,15 +152,15 @@ def conditions(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
     )
     names = formatting.names(record.cases)
     rows = tuple(
-        _telemetry_row(names[case.id], number, launch)
-        for case in record.cases
-        for number, launch in enumerate(case.launches, start=1)
+        _telemetry_row(names[case.id], number, process)
+        for case in timed_cases(record)
+        for number, process in enumerate(case.processes, start=1)
     )
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
     if record.notes:
-        blocks += [Paragraph(("How it was measured:",)), Bullets(tuple((note,) for note in record.notes))]
-    if any(_was_read(launch.telemetry) for case in record.cases for launch in case.launches):
-        columns = (Column("case"), Column("launch", numeric=True), Column("order"), *_TELEMETRY)
+        blocks += [Paragraph(("How it was measured:",)), Bullets(tuple((note.text,) for note in record.notes))]
+    if any(_was_read(process.telemetry) for case in timed_cases(record) for process in case.processes):
+        columns = (Column("case"), Column("process", numeric=True), Column("role"), *_TELEMETRY)
         blocks.append(Table(columns, rows))
     elif rows:
         blocks.append(Paragraph((f"Clocks, temperature and power: {formatting.NOT_MEASURED}.",)))
@@ -196,13 +179,13 @@ _TELEMETRY = (
 )
 
 
-def _telemetry_row(name: Piece, number: int, launch: Launch) -> tuple[Line, ...]:
-    seen = launch.telemetry or Telemetry()
+def _telemetry_row(name: Piece, number: int, process: TimedProcess) -> tuple[Line, ...]:
+    seen = process.telemetry or Telemetry()
     throttled = ", ".join(seen.throttle_reasons) or ("nothing" if _was_read(seen) else formatting.MISSING)
     return (
         (name,),
         (str(number),),
-        (launch.order,),
+        (process.role,),
         (_with_unit(seen.sm_mhz, "MHz"),),
         (_with_unit(seen.memory_mhz, "MHz"),),
         (_with_unit(seen.temperature_c, "°C"),),
@@ -226,13 +209,13 @@ def machine(record: RunRecord) -> Section | None:
         ("Python", _named(environment.python)),
         ("system", _named(environment.os)),
         ("host", _named(environment.host)),
-        ("measured at", _named(record.subject.created_at)),
+        ("measured at", _named(record.run.created_at)),
         ("run", _named(_run(record))),
     )
     rows = tuple(((what,), value) for what, value in facts if value)
     blocks: list[Block] = [Table((Column("what"), Column("value")), rows)] if rows else []
-    if record.build:
-        blocks.append(_builds(record.build))
+    if record.builds:
+        blocks.append(_builds(record.builds))
     return Section("Machine and build", tuple(blocks), worth=50) if blocks else None
 
 
@@ -250,7 +233,7 @@ def _device_facts(device: Device) -> tuple[tuple[str, Line], ...]:
 
 
 def _run(record: RunRecord) -> str | None:
-    run, attempt = record.subject.run_id, record.subject.run_attempt
+    run, attempt = record.run.run_id, record.run.run_attempt
     return None if run is None else f"{run}, attempt {attempt}" if attempt is not None else str(run)
 
 
@@ -275,9 +258,9 @@ def _builds(builds: Iterable[Build]) -> Table:
     return Table(columns, rows)
 
 
-def commands(record: RunRecord, cases: Sequence[Judged]) -> Section:
+def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
     """How to see the same on one's own machine; the case is the worst one."""
-    base = record.subject.base_sha
+    base = record.run.base_sha
     known = [base[:12]] if base and formatting.is_commit(base) else []
     if record.profile and not record.cases:
         sides = ["--base", *known] if known else ["--alone"]
@@ -297,7 +280,7 @@ def commands(record: RunRecord, cases: Sequence[Judged]) -> Section:
 def _on_case(words_: Sequence[str], case: str) -> str:
     """The command for one case; for all of them where its id is too long to be read."""
     one = shell(*words_, "--case", case) if case else ""
-    return one if 0 < len(one) <= MOST_COMMAND else shell(*words_)
+    return one if 0 < len(one) <= MAX_COMMAND else shell(*words_)
 
 
 def _named(text: str | None) -> Line:

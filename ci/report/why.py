@@ -17,13 +17,15 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Mark, Paragraph, Section, Strong, Table
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis, MetricChange
-from kernelgate.ci.explain.bottleneck import SURE, WORDS, limiter
+from kernelgate.ci.explain.bottleneck import SURE, WORDS
+from kernelgate.ci.explain.facts import limiter
 from kernelgate.ci.explain.recommend import Recommendation
 from kernelgate.ci.judge import static
+from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.policy import Static
-from kernelgate.ci.report.headline import Judged, Standing
+from kernelgate.ci.report.gpu import JudgedCase
 
-MOST_REASONS = 3
+MAX_REASONS = 3
 LEAST_STRENGTH = 0.1
 """Below it the profile names no bottleneck."""
 LEAST_CHANGE = 0.05
@@ -87,27 +89,32 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def why(record: RunRecord, cases: Sequence[Judged]) -> tuple[Line, ...]:
-    """Why the worst case changed, and what to try; nothing where no case changed or none has both profiles."""
+def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
+    """Why the worst case changed, and what to try; nothing where no case changed or none has both profiles.
+
+    `label`: of the GPU, where several are reported; then case and GPU are named.
+    """
     profiles = {one.case: one for one in both_sides(record) if one.base is not None}
-    changed = (one for one in cases if one.standing not in (Standing.UNCHANGED, Standing.UNDECIDED))
-    case = next((one for one in changed if one.case.id in profiles), None)
+    case = next((one for one in cases if one.status.is_news and one.case.id in profiles), None)
     if case is None:
         return ()
-    slower = case.standing in (Standing.REGRESSED, Standing.SLOWER)
+    slower = case.status.is_slower
+    where: Line = (" ", Code(label), ", ", case.name, ":") if label else ()
     found = profiles[case.case.id]
     reasons = explaining(found, slower)
     lines: list[Line] = []
     if reasons:
-        lines.append((Strong("Why:"), f" {'; '.join(_reason(change, found) for change in reasons)}."))
+        moved = f" {'; '.join(_reason(change, found) for change in reasons)}."
+        lines.append((Strong("Why:"), *where, moved))
     if slower and found.head.recommendations and found.head.bottleneck.strength >= SURE:
-        lines.append(_try(found.head.recommendations[0]))
+        lines.append(_try(found.head.recommendations[0], where))
     return tuple(lines)
 
 
-def limits(record: RunRecord) -> tuple[Line, ...]:
+def limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
     """What limits each profiled kernel, and what to try first: of a record that was made to be profiled."""
-    return tuple(line for one in both_sides(record) for line in _limits(one))
+    where: Line = (Code(label), ": ") if label else ()
+    return tuple((*where, *line) for one in both_sides(record) for line in _limits(one))
 
 
 def _limits(one: Both) -> Iterator[Line]:
@@ -119,8 +126,8 @@ def _limits(one: Both) -> Iterator[Line]:
         yield _try(one.head.recommendations[0])
 
 
-def _try(one: Recommendation) -> Line:
-    return (Strong("Try:"), f" {one.action}; see ", Code(one.link))
+def _try(one: Recommendation, where: Line = ()) -> Line:
+    return (Strong("Try:"), *where, f" {one.action}; see ", Code(one.link))
 
 
 def explaining(found: Both, slower: bool) -> list[MetricChange]:
@@ -142,7 +149,7 @@ def explaining(found: Both, slower: bool) -> list[MetricChange]:
         # A cause ranks above its symptoms of the same size; counts that start at zero move without bound.
         moves.append((min(abs(size), 2.0) * 0.9**rank, MetricChange(key, old, new)))
     moves.sort(key=lambda move: -move[0])
-    reasons = [change for _, change in moves[:MOST_REASONS]]
+    reasons = [change for _, change in moves[:MAX_REASONS]]
     return reasons or _longest_wait(before, after, slower)
 
 
@@ -171,7 +178,7 @@ def _log_ratio(old: float, new: float) -> float:
 
 
 def _reason(change: MetricChange, found: Both) -> str:
-    said = f"{_short(change.key)} {analyze.show(change.key, change.before)} → {analyze.show(change.key, change.after)}"
+    text = f"{_short(change.key)} {analyze.show(change.key, change.before)} → {analyze.show(change.key, change.after)}"
     sides = (found.base.kernel, found.head.kernel) if found.base else ()
     if metrics.is_stall(change.key):
         return (
@@ -180,10 +187,10 @@ def _reason(change: MetricChange, found: Both) -> str:
             else f"warps wait less: {_wait(change)}"
         )
     if change.key == "occupancy_pct":
-        said += _because(sides)
+        text += _because(sides)
     elif change.key == "local_instructions":
-        said += _fewer_registers(sides)
-    return said
+        text += _fewer_registers(sides)
+    return text
 
 
 def _wait(change: MetricChange) -> str:
@@ -224,21 +231,21 @@ def _because(sides: Sequence[Kernel]) -> str:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def section(record: RunRecord, cases: Sequence[Judged]) -> Section | None:
+def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     """The profiler's figures: metric, base, head, change; what explains the timing on top."""
     found = both_sides(record)
     if not found:
         return None
     alone = all(one.base is None for one in found)
     names = formatting.names(record.cases)
-    standings = {one.case.id: one.standing for one in cases}
+    statuses = {one.case.id: one.status for one in cases}
     blocks: list[Block] = []
     for one in found:
         name = names.get(one.case, Code(one.case))
         known = one.head.bottleneck.strength >= LEAST_STRENGTH
         blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
         texts = _texts([each for each in record.profile if each.case == one.case])
-        rows = (*_rows(one, standings.get(one.case)), *texts)
+        rows = (*_rows(one, statuses.get(one.case)), *texts)
         # The base's column and the change are empty where there is no base.
         blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
         if known:
@@ -264,10 +271,8 @@ def _recommendation(one: Recommendation) -> Line:
     return (f"{one.action}{gain}; see ", Code(one.link))
 
 
-def _rows(one: Both, standing: Standing | None) -> Iterator[tuple[Line, ...]]:
-    slower = standing in (Standing.REGRESSED, Standing.SLOWER)
-    faster = standing in (Standing.IMPROVED, Standing.FASTER)
-    first = [change.key for change in explaining(one, slower)] if slower or faster else []
+def _rows(one: Both, status: Status | None) -> Iterator[tuple[Line, ...]]:
+    first = [change.key for change in explaining(one, status.is_slower)] if status and status.is_news else []
     after = dict(one.head.kernel.figures)
     before = dict(one.base.kernel.figures) if one.base else {}
     stalls = [key for key, _ in analyze.top_stalls(after)]
@@ -307,7 +312,7 @@ def blocking(record: RunRecord, policy: Static) -> tuple[Line, ...]:
     """A remark for each thing that the compiler alone shows and the policy blocks."""
     return tuple(
         (Mark.SLOWER, " Blocks: ", *_static_line(one))
-        for one in static.judge(record.resources, policy)
+        for one in static.judge(record.builds, policy)
         if one.severity == "fail"
     )
 
@@ -318,9 +323,9 @@ def _static_line(one: static.StaticFinding) -> Line:
 
 def static_section(record: RunRecord, policy: Static) -> Section | None:
     """What the compiler gave each kernel, base → head; what the policy minds first."""
-    if not record.resources:
+    pairs = static.pairs(record.builds)
+    if not pairs:
         return None
-    pairs = static.pairs(record.resources)
     columns = (
         Column("kernel"),
         Column("target"),
@@ -331,8 +336,8 @@ def static_section(record: RunRecord, policy: Static) -> Section | None:
         Column("instructions"),
     )
     marks = {"fail": Mark.SLOWER, "warn": Mark.SLIGHT}
-    said = tuple((marks[one.severity], " ", *_static_line(one)) for one in static.judge(record.resources, policy))
-    blocks: list[Block] = [Bullets(said)] if said else []
+    lines = tuple((marks[one.severity], " ", *_static_line(one)) for one in static.judge(record.builds, policy))
+    blocks: list[Block] = [Bullets(lines)] if lines else []
     table = Table(columns, tuple(_static_row(pair) for pair in pairs))
     return Section("Registers, shared memory, instructions", (*blocks, table), worth=70)
 
@@ -349,11 +354,11 @@ def _static_row(pair: static.Pair) -> tuple[Line, ...]:
     shown = kinds if base is not None else list(head.instructions)
     mix = ", ".join(f"{k} {_sides(base.instructions.get(k, 0) if base else None, head.instructions[k])}" for k in shown)
     return (
-        (Code(head.kernel),),
+        (Code(head.name),),
         (Code(head.target),),
         (_sides(base.registers if base else None, head.registers),),
         (_sides(base.spill_bytes if base else None, head.spill_bytes, " B"),),
-        (_sides(base.shared_bytes if base else None, head.shared_bytes, " B"),),
+        (_sides(static.shared_before(pair), head.shared_bytes, " B"),),
         (occupancy or formatting.MISSING,),
         (mix or ("unchanged" if base is not None else formatting.MISSING),),
     )

@@ -33,6 +33,11 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
         "nvmlDeviceGetPersistenceMode": lambda _: 1,
         "nvmlDeviceGetComputeRunningProcesses": lambda _: [],
         "nvmlDeviceGetTotalEccErrors": lambda *_: 0,
+        "nvmlDeviceGetEnforcedPowerLimit": lambda _: 700_000,
+        "nvmlDeviceGetEccMode": lambda _: [1, 1],
+        "nvmlDeviceGetMigMode": lambda _: [0, 0],
+        "nvmlDeviceGetMaxPcieLinkGeneration": lambda _: 5,
+        "nvmlDeviceGetMaxPcieLinkWidth": lambda _: 16,
     }
     unknown = changes.keys() - functions.keys()
     assert not unknown, unknown

@@ -28,7 +28,7 @@ def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> 
 def test_a_gpu_runner_without_its_gpu_is_not_fit(tmp_path: Path) -> None:
     check = doctor.gpu_absent(tmp_path, NoDeviceError("no driver"), wanted=True)
     assert not doctor.fit([check])
-    assert check.mend
+    assert check.fix
 
 
 def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
     check = doctor.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not answer: Driver Not Loaded"))
     assert check.level is Level.FAILED
     assert "Driver Not Loaded" in check.found
-    assert check.mend
-    assert "driver" in check.mend
+    assert check.fix
+    assert "driver" in check.fix
 
 
 def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,15 +53,17 @@ def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelgate.bench.doctor.shutil.which", lambda name: f"/usr/bin/{name}")
+    (tmp_path / "usr/local/cuda/bin").mkdir(parents=True)
+    (tmp_path / "usr/local/cuda/bin/ncu").touch()
+    monkeypatch.setenv("PATH", "/nowhere")
     checks = doctor.gpu_checks(GPU, tmp_path)
     assert {check.level for check in checks} == {Level.PASSED}
-    assert all(check.mend is None for check in checks)
+    assert all(check.fix is None for check in checks)
     assert checks[0].found == "NVIDIA L4, driver 570.1"
 
 
 @pytest.mark.parametrize(
-    ("check", "level", "found", "mend"),
+    ("check", "level", "found", "fix"),
     [
         (doctor.persistence_check(False), Level.WARNING, "off", "nvidia-smi -pm 1"),
         (doctor.processes_check((7, 8)), Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
@@ -86,11 +88,11 @@ def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_what_is_not_fit_says_how_to_mend_it(check: MachineCheck, level: Level, found: str, mend: str) -> None:
+def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, found: str, fix: str) -> None:
     assert check.level is level
     assert found in check.found
-    assert check.mend is not None
-    assert mend in check.mend
+    assert check.fix is not None
+    assert fix in check.fix
 
 
 @pytest.mark.parametrize(
@@ -115,11 +117,11 @@ def test_what_is_not_fit_says_how_to_mend_it(check: MachineCheck, level: Level, 
 )
 def test_what_is_fit_passes(check: MachineCheck) -> None:
     assert check.level is Level.PASSED
-    assert check.mend is None
+    assert check.fix is None
 
 
 def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelgate.bench.doctor.shutil.which", lambda _: None)
+    monkeypatch.setenv("PATH", "/nowhere")
     assert doctor.ncu_check(tmp_path).level is Level.WARNING
     (tmp_path / "opt/nvidia/nsight-compute/2025.3").mkdir(parents=True)
     (tmp_path / "opt/nvidia/nsight-compute/2025.3/ncu").touch()
@@ -134,7 +136,7 @@ def test_counters_may_be_open_to_root_alone(tmp_path: Path, flag: int, user: int
     (tmp_path / "proc/driver/nvidia/params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {flag}\n")
     check = doctor.counters_check(tmp_path, user)
     assert check.level is level
-    assert (check.mend is None) == (level is Level.PASSED)
+    assert (check.fix is None) == (level is Level.PASSED)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +159,12 @@ def test_stolen_time_is_a_share_of_all_time() -> None:
 
 
 def test_warnings_are_fit_and_failures_are_not() -> None:
-    passed, warning, failed = (MachineCheck(level.value, level, "found", "mend it") for level in Level)
+    passed, warning, failed = (MachineCheck(level.value, level, "found", "fix it") for level in Level)
     assert doctor.fit([passed, warning])
     assert not doctor.fit([failed, passed, warning])
     said = doctor.report([failed, passed, warning])
     assert said.index("passed:") < said.index("warning:") < said.index("failed:") < said.index("Not fit")
-    assert said.count("→ mend it") == 3
+    assert said.count("→ fix it") == 3
     assert doctor.report([passed]).endswith("This machine is fit to measure.")
 
 

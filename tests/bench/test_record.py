@@ -1,18 +1,238 @@
-"""The run record: what is accepted, what is refused and how, and that it survives a crash."""
+"""The run record: what it can say, what is refused and how, that run/1 is still read, and that it survives a crash."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import RecordError
 
-MINIMAL = {
-    "schema": "kernelgate.run/1",
-    "cases": [{"id": "anything", "launches": [{"samples_us": {"base": [1.0, 2.0], "head": [1.5, 2.5]}}]}],
+ROOT = Path(__file__).parents[2]
+KEPT = [*sorted((ROOT / "tests/data/duels").glob("*.json")), ROOT / ".ci/baseline_h200.json"]
+
+SHA, OTHER_SHA = "a" * 40, "b" * 40
+WHOLE: dict[str, Any] = {
+    "schema": "kernelgate.run/2",
+    "run": {
+        "id": "run-7",
+        "producer": "kernelgate",
+        "version": "0.1.0",
+        "plan_hash": "5f0c",
+        "repository": "org/kernels",
+        "pull_request": 12,
+        "event": "pull_request",
+        "base_sha": SHA,
+        "head_sha": OTHER_SHA,
+        "merge_base_sha": SHA,
+        "run_id": 77,
+        "run_attempt": 2,
+        "gpu": "l4",
+        "shard": {"index": 1, "count": 2},
+        "resumed_from": "run-6",
+        "ended": "preempted",
+        "created_at": "2026-08-01T12:00:00Z",
+    },
+    "expected": {
+        "label": "l4",
+        "target": "8.9",
+        "cards": [{"name": "attention"}],
+        "cases": [{"card": "attention", "id": "s512"}],
+        "checks": ["fuzz", "sanitizer", "outputs", "witness"],
+        "processes": 5,
+    },
+    "environments": [
+        {
+            "id": "machine",
+            "device": {
+                "name": "NVIDIA L4",
+                "compute_capability": "8.9",
+                "uuid": "GPU-0",
+                "driver": "580.95",
+                "memory_bytes": 23_574_085_632,
+                "sm_count": 58,
+                "l2_bytes": 50_331_648,
+                "power_limit_w": 72.0,
+                "max_sm_mhz": 2040.0,
+                "max_memory_mhz": 6251.0,
+                "ecc": True,
+                "mig": False,
+                "pcie": "gen4 x16",
+            },
+            "torch": "2.13.0",
+            "cuda": "13.0",
+            "triton": "3.4.0",
+            "python": "3.12.1",
+            "os": "Linux",
+            "host": "runner-1",
+            "clock_policy": "locked 1500 MHz",
+        }
+    ],
+    "cards": [
+        {
+            "name": "attention",
+            "label": "Attention",
+            "hash": "c4d5",
+            "source": "default branch",
+            "build": "extension",
+            "reference": "PyTorch",
+        }
+    ],
+    "builds": [
+        {
+            "card": "attention",
+            "side": "head",
+            "sha": OTHER_SHA,
+            "key": "0123",
+            "tree": "clean",
+            "seconds": 12.5,
+            "cached": False,
+            "targets": ["sm_89"],
+            "library_sha256": "e" * 64,
+            "kernels": [
+                {
+                    "target": "sm_89",
+                    "name": "forward",
+                    "registers": 168,
+                    "spill_bytes": 0,
+                    "static_shared_bytes": 0,
+                    "dynamic_shared_bytes": 49_152,
+                    "stack_bytes": 0,
+                    "threads": 128,
+                    "occupancy_pct": {"L4": 16.7},
+                    "occupancy_limits": {"L4": "shared memory"},
+                    "instructions": {"HMMA": 64, "total": 1000},
+                }
+            ],
+        }
+    ],
+    "cases": [
+        {
+            "card": "attention",
+            "id": "s512",
+            "axes": {"S": 512.0, "dtype": "fp16"},
+            "work": {"flops": 1e9, "bytes": 1e6},
+            "tolerance": {"atol": 2e-3, "rtol": 1e-3},
+        }
+    ],
+    "processes": [
+        {
+            "id": "1",
+            "environment": "machine",
+            "role": "paired",
+            "loaded": ["head", "base"],
+            "seed": "5/0",
+            "started_at": "2026-08-01T12:00:01Z",
+            "gpu_seconds": 2.5,
+            "wall_seconds": 9.5,
+            "exit": 0,
+            "timings": [
+                {
+                    "card": "attention",
+                    "case": "s512",
+                    "samples_us": {"base": [321.0, 322.0], "head": [300.0, 301.0], f"commit:{SHA}": [310.0, 311.0]},
+                    "positions": {"base": [0, 2], "head": [1, 0]},
+                    "previous": {"base": [None, "head"], "head": ["base", "reference"]},
+                    "started_us": {"base": [0.0, 640.0], "head": [330.0, 980.0]},
+                    "sm_mhz": {"base": [1500.0, 1500.0], "head": [1500.0, 1485.0]},
+                    "inner_repeats": 4,
+                    "pause_us": 10.0,
+                    "clock_step_us": 0.032,
+                    "graph_us": {"head": 298.0},
+                    "calls": {"head": {"made": 40, "compared": 3, "failed": 1}},
+                    "errors": {"head": {"maximum": 0.4, "mean": 1e-4, "bias_ulp": -0.5}},
+                    "autotuned": {"head": "BLOCK_M=128"},
+                    "telemetry": {
+                        "sm_mhz": 1500.0,
+                        "max_sm_mhz": 2040.0,
+                        "memory_mhz": 6251.0,
+                        "temperature_c": 60.0,
+                        "power_w": 70.0,
+                        "throttle_reasons": ["sw_power_cap"],
+                        "throttle_shares": {"sw_power_cap": 0.25},
+                    },
+                }
+            ],
+        },
+        {
+            "id": "2",
+            "environment": "machine",
+            "role": "canary",
+            "timings": [
+                {
+                    "card": "attention",
+                    "case": "s512",
+                    "condensed": {
+                        "head": {
+                            "count": 100,
+                            "location_us": 300.5,
+                            "variance": 1e-6,
+                            "autocorrelation": [0.1, 0.05],
+                            "quantiles_us": {"50": 300.5},
+                            "mode_shares": [0.9, 0.1],
+                        }
+                    },
+                }
+            ],
+        },
+    ],
+    "checks": [
+        {
+            "kind": "fuzz",
+            "card": "attention",
+            "status": "failed",
+            "reason": "one configuration was wrong",
+            "asked": 38,
+            "run": 1,
+            "failed": 1,
+            "seed": 5,
+            "tolerance": {"atol": 2e-3, "rtol": 1e-3},
+            "results": [
+                {
+                    "id": "s512_b32_h8",
+                    "seed": 5,
+                    "axes": {"S": 512.0},
+                    "passed": False,
+                    "max_abs_error": 0.4,
+                    "error_ratio": 200.0,
+                    "message": "error 0.4",
+                    "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
+                }
+            ],
+            "findings": [{"text": "out of bounds", "kernel": "forward", "file": "csrc/kernel.cu", "line": 40}],
+        }
+    ],
+    "profile": [
+        {
+            "card": "attention",
+            "case": "s512",
+            "side": "head",
+            "metrics": {"dram_pct": 40.0, "limiter": "latency"},
+            "report": "head.ncu-rep",
+            "report_sha256": "f" * 64,
+        }
+    ],
+    "costs": [{"phase": "bench", "gpu_seconds": 30.0, "retried": True}],
+    "notes": [{"code": "seed", "text": "seed 5 from process 1 on"}],
+    "summary": {
+        "source": "main",
+        "cases": {"s512": {"median_us": 300.5, "interval_us": [299.0, 302.0], "samples": 100, "processes": 5}},
+    },
+}
+"""Every fact that docs/architecture.md and the design name, in one record."""
+
+MINIMAL: dict[str, Any] = {
+    "schema": "kernelgate.run/2",
+    "cases": [{"id": "anything"}],
+    "processes": [
+        {"id": "1", "timings": [{"case": "anything", "samples_us": {"base": [1.0, 2.0], "head": [1.5, 2.5]}}]}
+    ],
 }
 
 
@@ -20,29 +240,79 @@ def changed(**changes: object) -> str:
     return json.dumps({**MINIMAL, **changes})
 
 
-def test_a_record_survives_the_round_trip() -> None:
-    first = record.from_json(json.dumps(MINIMAL))
-    assert first.cases[0].launches[0].samples_us["head"] == (1.5, 2.5)
+def timing(**changes: object) -> str:
+    """The minimal record with other fields in its one timing."""
+    made = deepcopy(MINIMAL)
+    made["processes"][0]["timings"][0] |= changes
+    return json.dumps(made)
+
+
+def head(samples: str) -> str:
+    """A record whose head has these samples, which may be what json.dumps would not write."""
+    timings = f'[{{"case":"x","samples_us":{{"head":{samples}}}}}]'
+    return f'{{"schema":"kernelgate.run/2","cases":[{{"id":"x"}}],"processes":[{{"id":"1","timings":{timings}}}]}}'
+
+
+# ---- what it can say -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [MINIMAL, WHOLE], ids=["minimal", "whole"])
+def test_a_record_survives_the_round_trip(content: dict[str, Any]) -> None:
+    first = record.from_json(json.dumps(content))
     assert record.from_json(record.to_json(first)) == first
+
+
+def test_a_record_holds_all_that_it_was_given() -> None:
+    """Nothing is dropped or renamed on the way, apart from a case's null: before the first sample nothing ran."""
+    read = record.from_json(json.dumps(WHOLE)).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert read == WHOLE
+
+
+def models(value: object) -> Iterator[BaseModel]:
+    if isinstance(value, BaseModel):
+        yield value
+        for name in type(value).model_fields:
+            yield from models(getattr(value, name))
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from models(inner)
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from models(inner)
+
+
+def test_the_whole_record_uses_every_field() -> None:
+    """A field that is added stands in WHOLE too, where the round trip is tested."""
+    used: dict[type[BaseModel], set[str]] = {}
+    for model in models(record.from_json(json.dumps(WHOLE))):
+        used.setdefault(type(model), set()).update(model.model_fields_set)
+    missing = {
+        f"{model.__name__}.{name}" for model, names in used.items() for name in model.model_fields.keys() - names
+    }
+    assert not missing
+    every = {one for one in vars(record).values() if isinstance(one, type) and issubclass(one, record.Model)}
+    assert every - {record.Model} <= used.keys()
 
 
 def test_what_a_producer_cannot_know_may_be_null() -> None:
     known = record.from_json(json.dumps(MINIMAL))
     unknown = record.from_json(
         changed(
-            subject=None,
-            environment={"device": None, "torch": None},
-            build=[],
-            fuzz=None,
-            cases=[
+            run=None,
+            expected=None,
+            environments=None,
+            builds=[],
+            checks=None,
+            cases=[{"id": "anything", "axes": None, "work": {"flops": None, "bytes": None}}],
+            processes=[
                 {
-                    "id": "anything",
-                    "params": None,
-                    "work": {"flops": None, "bytes": None},
-                    "launches": [
+                    "id": "1",
+                    "role": None,
+                    "seed": None,
+                    "timings": [
                         {
-                            "order": "interleaved",
-                            "samples_us": {"base": [1.0, 2.0], "head": [1.5, 2.5], "oracle": None},
+                            "case": "anything",
+                            "samples_us": {"base": [1.0, 2.0], "head": [1.5, 2.5], "reference": None},
                             "inner_repeats": None,
                             "telemetry": {"sm_mhz": None, "throttle_reasons": None},
                         }
@@ -51,8 +321,44 @@ def test_what_a_producer_cannot_know_may_be_null() -> None:
             ],
         )
     )
-    assert unknown.cases[0].launches[0].samples_us == known.cases[0].launches[0].samples_us
+    assert unknown.processes[0].timings[0].samples_us == known.processes[0].timings[0].samples_us
     assert unknown.environment == known.environment
+
+
+@pytest.mark.parametrize("side", ["base", "head", "reference", "commit:0123abc", f"commit:{SHA}"])
+def test_sides_are_an_open_map(side: str) -> None:
+    read = record.from_json(timing(samples_us={side: [1.0]}))
+    assert read.processes[0].timings[0].samples_us == {side: (1.0,)}
+
+
+def test_two_cards_may_share_a_case_id() -> None:
+    cases = [{"card": "attention", "id": "x"}, {"card": "norm", "id": "x"}]
+    timings = [{"card": "norm", "case": "x", "samples_us": {"head": [2.0]}}]
+    read = record.from_json(changed(cases=cases, processes=[{"id": "1", "timings": timings}]))
+    attention, norm = record.timed_cases(read)
+    assert (attention.key.card, attention.processes) == ("attention", ())
+    assert [process.samples_us for process in norm.processes] == [{"head": (2.0,)}]
+
+
+def test_not_every_process_holds_every_case() -> None:
+    def of(*ids: str) -> list[dict[str, object]]:
+        return [{"case": id_, "samples_us": {"head": [1.0]}} for id_ in ids]
+
+    processes = [{"id": "1", "timings": of("x", "y")}, {"id": "2", "timings": of("y")}]
+    x, y = record.timed_cases(record.from_json(changed(cases=[{"id": "x"}, {"id": "y"}], processes=processes)))
+    assert [timed.process.id for timed in x.processes] == ["1"]
+    assert [timed.process.id for timed in y.processes] == ["1", "2"]
+
+
+def test_canaries_and_their_like_are_not_compared() -> None:
+    timings = MINIMAL["processes"][0]["timings"]
+    roles = ["paired", "alternating", "block", "witness", "canary", "bisect"]
+    processes = [{"id": role, "role": role, "timings": timings} for role in roles]
+    (found,) = record.timed_cases(record.from_json(changed(processes=processes)))
+    assert [timed.role for timed in found.processes] == ["paired", "alternating", "block"]
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -60,21 +366,147 @@ def test_what_a_producer_cannot_know_may_be_null() -> None:
     [
         ("", "Invalid JSON"),
         ("[]", "the file"),
-        (changed(schema="kernelgate.run/2"), "schema"),
+        (changed(schema="kernelgate.run/3"), "schema"),
         (changed(surprise=1), "surprise"),
-        ('{"schema":"kernelgate.run/1","cases":[{"id":"x","launches":[{"samples_us":{"head":[NaN]}}]}]}', "head.0"),
-        (
-            '{"schema":"kernelgate.run/1","cases":[{"id":"x","launches":[{"samples_us":{"head":[Infinity]}}]}]}',
-            "head.0",
-        ),
-        ('{"schema":"kernelgate.run/1","cases":[{"id":"x","launches":[{"samples_us":{"head":[-1.0]}}]}]}', "head.0"),
-        (changed(cases=[{"id": "x", "launches": [{"samples_us": {"base": [1], "head": [1, 2]}}]}]), "one length"),
-        (changed(cases=[{"id": "x"}, {"id": "x"}]), "x"),
+        (head("[NaN]"), "head.0"),
+        (head("[Infinity]"), "head.0"),
+        (head("[-1.0]"), "head.0"),
+        (head("[0]"), "head.0"),
+        (head('["1.0"]'), "head.0: Input should be a valid number"),
+        (head("[true]"), "head.0: Input should be a valid number"),
+        (head('"1.0"'), "samples_us.head"),
+        (timing(samples_us={"base": [1], "head": [1, 2]}), "one length"),
+        (timing(positions={"base": [0]}), "positions needs one entry for each sample; not so for base"),
+        (timing(previous={"reference": ["base", None]}), "previous needs one entry .* reference"),
+        (timing(started_us={"head": [0.0, 1.0, 2.0]}), "started_us needs one entry .* head"),
+        (timing(sm_mhz={"head": []}), "sm_mhz needs one entry .* head"),
+        (timing(samples_us={"oracle": [1.0]}), "samples_us.oracle"),
+        (timing(samples_us={"commit:HEAD": [1.0]}), "samples_us.commit:HEAD"),
+        (timing(case="another"), "process 1 timed 'another', which is not among the cases"),
+        (timing(card="norm"), "process 1 timed 'anything', which is not among the cases"),
+        (changed(cases=[{"id": "x"}, {"id": "x"}], processes=[]), "case ids must be unique; these stand twice: x"),
+        (changed(cases=[{"card": "c", "id": "x"}] * 2, processes=[]), "these stand twice: c/x"),
+        (changed(cases=[{"id": ""}]), "cases.0.id"),
+        (changed(processes=MINIMAL["processes"] * 2), "process ids must be unique; these stand twice: 1"),
+        (changed(processes=[{"id": "1", "timings": MINIMAL["processes"][0]["timings"] * 2}]), "twice: anything"),
+        (changed(environments=[{}, {}]), "environment ids must be unique"),
     ],
 )
 def test_a_broken_record_is_refused_by_name(text: str, named: str) -> None:
     with pytest.raises(RecordError, match=named):
         record.from_json(text)
+
+
+def test_of_many_faults_three_are_named() -> None:
+    with pytest.raises(RecordError, match=r"; and 2 more$"):
+        record.from_json(changed(a=1, b=2, c=3, d=4, e=5))
+
+
+# ---- run/1 -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_kept_records_of_run_1_are_read(path: Path) -> None:
+    """Every time, in its process, at its case: this is what they are kept for."""
+    old = json.loads(path.read_text(encoding="utf-8"))
+    assert old["schema"] == "kernelgate.run/1"
+    new = record.read(path)
+    names = {"oracle": "reference"}
+    for case, timed in zip(old["cases"], record.timed_cases(new), strict=True):
+        assert (timed.id, timed.case.axes) == (case["id"], case["params"])
+        before = [
+            {names.get(side, side): tuple(times) for side, times in launch["samples_us"].items()}
+            for launch in case["launches"]
+        ]
+        assert [process.samples_us for process in timed.processes] == before
+    assert new.environment.device.name == old["environment"]["device"]["name"]
+    assert record.from_json(record.to_json(new)) == new, "it may be written as a record of today"
+
+
+OLD = {
+    "schema": "kernelgate.run/1",
+    "subject": {"repository": "org/kernels", "pull_request": 3, "head_sha": SHA},
+    "environment": {"device": {"name": "NVIDIA L4", "compute_capability": "8.9"}, "torch": "2.13.0"},
+    "build": [{"side": "head", "sha": SHA, "targets": ["sm_89"]}],
+    "fuzz": {
+        "status": "failed",
+        "seed": 4,
+        "results": [
+            {"id": "a", "seed": 4, "params": {"S": 1.0}, "passed": False},
+            {"id": "b", "seed": 4, "passed": True},
+        ],
+    },
+    "cases": [
+        {
+            "id": "x",
+            "params": {"S": 512.0},
+            "work": {"flops": 10.0},
+            "launches": [
+                {
+                    "order": "interleaved",
+                    "samples_us": {"base": [1.0], "head": [2.0], "oracle": [3.0]},
+                    "graph_us": {"oracle": 2.5},
+                    "outputs": {"head": {"passed": False, "max_abs_error": 0.5}},
+                    "telemetry": {"sm_mhz": 1500.0},
+                },
+                {"order": "block", "samples_us": {"head": [2.5]}},
+            ],
+        },
+        {"id": "y", "launches": [{"order": "alternating", "samples_us": {"head": [4.0]}}]},
+    ],
+    "profile": [{"case": "x", "side": "base", "metrics": {"dram_pct": 1.0}}],
+    "resources": [
+        {"side": "head", "target": "sm_89", "kernel": "forward", "registers": 168, "shared_bytes": 64},
+        {"side": "base", "target": "sm_89", "kernel": "forward", "registers": 160},
+    ],
+    "notes": ["a word"],
+    "summary": {
+        "source": "main",
+        "cases": {"x": {"median_us": 2.0, "interval_us": [1.5, 2.5], "samples": 1, "launches": 1}},
+    },
+}
+
+
+def test_run_1_says_the_same_as_a_record_of_today() -> None:
+    new = record.from_json(json.dumps(OLD))
+    assert new.schema_ == "kernelgate.run/2"
+    assert (new.run.repository, new.run.pull_request, new.run.head_sha) == ("org/kernels", 3, SHA)
+    assert (new.environment.device.name, new.environment.torch) == ("NVIDIA L4", "2.13.0")
+    assert [process.role for process in new.processes] == ["paired", "alternating", "block"]
+    (first, second), (third,) = (case.processes for case in record.timed_cases(new))
+    assert first.samples_us == {"base": (1.0,), "head": (2.0,), "reference": (3.0,)}
+    assert first.timing.graph_us == {"reference": 2.5}
+    assert first.timing.calls["head"].failed == 1
+    assert first.timing.errors["head"].maximum == 0.5
+    assert first.telemetry == record.Telemetry(sm_mhz=1500.0)
+    assert (second.role, third.samples_us) == ("block", {"head": (4.0,)})
+    assert new.fuzz is not None
+    assert (new.fuzz.status, new.fuzz.seed, new.fuzz.run, new.fuzz.failed) == ("failed", 4, 2, 1)
+    assert new.fuzz.results[0].axes == {"S": 1.0}
+    kernels = {build.side: [(one.name, one.registers) for one in build.kernels] for build in new.builds}
+    assert kernels == {"head": [("forward", 168)], "base": [("forward", 160)]}
+    assert [one.case for one in new.profile] == ["x"]
+    assert [note.text for note in new.notes] == ["a word"]
+    assert new.summary is not None
+    assert new.summary.cases["x"].processes == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"surprise": 1}, "surprise"),
+        ({"processes": []}, "processes"),
+        ({"cases": [{"id": "x", "launches": [{"samples_us": {"head": ["1.0"]}}]}]}, "head.0"),
+        ({"cases": [{"id": "x", "launches": [{"samples_us": {"base": [1], "head": [1, 2]}}]}]}, "one length"),
+        ({"cases": [{"id": "x"}, {"id": "x"}]}, "x"),
+    ],
+)
+def test_a_broken_record_of_run_1_is_refused_by_name(changes: dict[str, object], named: str) -> None:
+    with pytest.raises(RecordError, match=named):
+        record.from_json(json.dumps({**OLD, **changes}))
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -90,13 +522,13 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
     def full_disk(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kernelgate.bench.record.os.fsync", full_disk)
+    monkeypatch.setattr("kernelgate.bench.record.files.os.fsync", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        record.write(old.model_copy(update={"notes": ("new",)}), path)
+        record.write(old.model_copy(update={"notes": (record.Note(text="new"),)}), path)
     assert record.read(path) == old
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_published_schema_is_current() -> None:
-    published = json.loads(Path("docs/run-record.schema.json").read_text(encoding="utf-8"))
+    published = json.loads((ROOT / "docs/run-record.schema.json").read_text(encoding="utf-8"))
     assert published == record.json_schema(), "renew it: see CONTRIBUTING.md"

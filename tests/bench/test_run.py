@@ -9,10 +9,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench import run as verbs
 from kernelgate.bench.build.library import Library, Manifest
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.errors import KernelgateError, UsageError
 
 REPO = Path("repo")
-HEAD = record.Subject(head_sha="a" * 40)
+HEAD = record.Run(head_sha="a" * 40)
 
 
 @pytest.fixture(autouse=True)
@@ -70,13 +70,13 @@ def test_words_that_contradict_each_other() -> None:
 
 
 def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Path) -> None:
-    done = record.Fuzz(status="passed", seed=7)
-    record.write(record.RunRecord(subject=HEAD, fuzz=done), tmp_path / "run.json")
+    done = record.Check(kind="fuzz", status="passed", seed=7)
+    record.write(record.RunRecord(run=HEAD, checks=(done,)), tmp_path / "run.json")
     assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == done
 
 
 def test_fuzz_results_of_another_head_are_refused(tmp_path: Path) -> None:
-    record.write(record.RunRecord(subject=record.Subject(head_sha="b" * 40)), tmp_path / "run.json")
+    record.write(record.RunRecord(run=record.Run(head_sha="b" * 40)), tmp_path / "run.json")
     with pytest.raises(UsageError, match="is about commit bbbb"):
         verbs.fuzz_results(tmp_path / "run.json", HEAD)
 
@@ -87,9 +87,70 @@ def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, m
     monkeypatch.setattr(verbs.subject, "describe", lambda *_: HEAD)
     path, profile = tmp_path / "run.json", (record.Profile(case="a", side="head", metrics={"duration_us": 1.0}),)
     both = verbs.Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))
-    verbs.put_into(path, both, profile=profile)
+    verbs.put_into(path, both, lambda _: {"profile": profile})
     begun = record.read(path)
-    assert (begun.environment, begun.subject, begun.profile) == (here, HEAD, profile)
+    assert (begun.environment, begun.run, begun.profile) == (here, HEAD, profile)
     monkeypatch.setattr(verbs.environment, "describe", lambda: pytest.fail("asked again"))
-    verbs.put_into(path, both, profile=())
+    verbs.put_into(path, both, lambda old: {"profile": old.profile[1:]})
     assert record.read(path) == begun.model_copy(update={"profile": ()})
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (verbs.TimingOptions(case_ids=("nonsense",)), "'nonsense' is no case"),
+        (verbs.TimingOptions(suite="nonsense"), "there is no suite 'nonsense'"),
+        (verbs.TimingOptions("pr", ("s512_b32_h8_d64_fp16",)), "not both"),
+    ],
+)
+def test_cases_that_do_not_exist_are_refused_before_anything_is_built(asked: verbs.TimingOptions, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        asked.check()
+
+
+def test_cases_of_either_device_pass() -> None:
+    verbs.TimingOptions().check()
+    verbs.TimingOptions(case_ids=("s512_b1_h1_d64_fp32", "s512_b1_h1_d64_bf16")).check()
+    verbs.TimingOptions("full").check()
+
+
+KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)
+
+
+def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = None) -> Library:
+    manifest = Manifest(
+        namespace="n",
+        sha=None,
+        targets=("sm_89",),
+        key="k",
+        seconds=1.0,
+        sha256=sha256,
+        kernels=kernels,
+        facts_missing=missing,
+    )
+    return Library(Path("x"), manifest, cached=True)
+
+
+def test_kernels_are_those_of_the_manifests() -> None:
+    base, head = verbs.builds(verbs.Sides(library("1"), library("2", KERNEL)))
+    assert (base.side, base.kernels, head.side, head.kernels) == ("base", (), "head", (KERNEL,))
+
+
+def test_unknown_kernels_are_said() -> None:
+    sides_ = verbs.Sides(library("1", missing="cuobjdump is missing"), library("2", missing="no memory"))
+    with pytest.raises(KernelgateError, match=r"not known of base: cuobjdump is missing; of head: no memory$"):
+        verbs.builds(sides_)
+
+
+def test_the_kernels_go_into_the_builds_of_a_record() -> None:
+    new = verbs.builds(verbs.Sides(library("1"), library("2", KERNEL)))
+    assert verbs.with_builds((), new) == new
+    timed = record.Build(card="attention", side="head", sha="a" * 40, library_sha256="2", seconds=9.0)
+    old = record.Build(side="base")  # of run/1: no card, no hash
+    assert verbs.with_builds((old, timed), new) == (old, timed.model_copy(update={"kernels": (KERNEL,)}))
+
+
+def test_the_kernels_of_another_library_are_refused() -> None:
+    timed = record.Build(card="attention", side="head", library_sha256="1")
+    with pytest.raises(UsageError, match="another library of the head"):
+        verbs.with_builds((timed,), verbs.builds(verbs.Sides(None, library("2", KERNEL))))

@@ -26,5 +26,12 @@ def test_a_run_in_a_workflow() -> None:
     assert (found.base_sha, found.repository, found.run_id, found.run_attempt) == (None, "a/b", 12, 3)
 
 
+def test_a_record_says_who_made_it_and_has_an_id_of_its_own() -> None:
+    one, other = (subject.describe(None, library(None), {"GITHUB_EVENT_NAME": "push"}) for _ in range(2))
+    assert (one.producer, one.event) == ("kernelgate", "push")
+    assert one.id
+    assert one.id != other.id
+
+
 def test_numbers_that_are_none_are_left_out() -> None:
     assert subject.describe(None, library(None), {"GITHUB_RUN_ID": "twelve"}).run_id is None

@@ -8,25 +8,32 @@ from typing import Any
 
 from kernelgate.bench.record import (
     Build,
-    Case,
+    Calls,
+    Check,
     Device,
     Environment,
-    Fuzz,
     FuzzResult,
-    Launch,
-    OutputCheck,
+    KernelFacts,
+    Note,
+    OutputErrors,
     Profile,
-    Resources,
+    Role,
+    Run,
     RunRecord,
-    Subject,
     Telemetry,
+    TimedCase,
     Tolerance,
     Work,
 )
 from kernelgate.ci.document.model import Report
+from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, LaunchChange, Outcome, RecordVerdict
-from kernelgate.ci.report.build import Failure, Fault, failure_report, report
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
+from kernelgate.ci.report.build import failure_report, report
+from kernelgate.ci.report.gpu import Failure
+from tests import runs
+from tests.runs import process as timed_process
+from tests.runs import run_record
 
 BASE_SHA = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
 HEAD_SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9001122334"
@@ -42,10 +49,10 @@ L4 = Device(
 )
 EPYC = Device(name="AMD EPYC 7B13 64-Core Processor", sm_count=2, memory_bytes=25_769_803_776)
 
-LAUNCHES = 5
+PROCESSES = 5
 ROUNDS = 100
 SPREAD = (-0.010, 0.004, 0.0, -0.003, 0.008)
-"""How far the launches of an example lie from the mean, as shares of its interval's width."""
+"""How far the processes of an example lie from the mean, as shares of its interval's width."""
 
 
 def case(
@@ -56,28 +63,29 @@ def case(
     *,
     dtype: str = "float16",
     causal: bool = False,
-    launch: dict[str, Any] | None = None,
-) -> Case:
+    role: Role = "paired",
+    process: dict[str, Any] | None = None,
+) -> TimedCase:
     """A case whose samples spread a little around the medians that its verdict names."""
     head_us = base_us * (1 + change_pct / 100)
     samples = {
         side: tuple(round(centre * (1 + 0.0002 * (index % 7 - 3)), 4) for index in range(ROUNDS))
-        for side, centre in (("base", base_us), ("head", head_us), ("oracle", base_us * 0.998))
+        for side, centre in (("base", base_us), ("head", head_us), ("reference", base_us * 0.998))
     }
     telemetry = Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=61.0, power_w=70.5)
     known: dict[str, Any] = {
-        "samples_us": samples,
         "inner_repeats": 4,
         "telemetry": telemetry,
         "graph_us": {"base": base_us - 3.2, "head": head_us - 3.2},
-        "outputs": {"base": OutputCheck(passed=True, max_abs_error=0.0009), "head": OutputCheck(passed=True)},
+        "calls": {"base": Calls(), "head": Calls()},
+        "errors": {"base": OutputErrors(maximum=0.0009)},
     }
     flops = 4.0 * b * 8 * s * s * 64 * (0.5 if causal else 1.0)
-    return Case(
-        id=case_id(s, b, dtype, causal),
-        params={"S": s, "B": b, "H": 8, "D": 64, "dtype": dtype, "causal": int(causal)},
+    return runs.case(
+        case_id(s, b, dtype, causal),
+        [timed_process(samples, role, **known | (process or {})) for _ in range(PROCESSES)],
+        axes={"S": s, "B": b, "H": 8, "D": 64, "dtype": dtype, "causal": int(causal)},
         work=Work(flops=flops, bytes=4.0 * b * 8 * s * 64 * 2),
-        launches=tuple(Launch(**known | (launch or {})) for _ in range(LAUNCHES)),
     )
 
 
@@ -87,8 +95,8 @@ def case_id(s: int, b: int, dtype: str = "float16", causal: bool = False) -> str
 
 
 def verdict_of(
-    timed: Case,
-    outcome: Outcome,
+    timed: TimedCase,
+    status: Status,
     change_pct: float,
     half_width: float,
     direction: Direction = Direction.NONE,
@@ -96,16 +104,17 @@ def verdict_of(
     seen_pct: float | None = None,
     sentence: str = "",
 ) -> CaseVerdict:
-    first = timed.launches[0].samples_us
-    base, head, oracle = (
-        sorted(first[side])[ROUNDS // 2] if side in first else None for side in ("base", "head", "oracle")
+    first = timed.processes[0].samples_us
+    base, head, reference = (
+        sorted(first[side])[ROUNDS // 2] if side in first else None for side in ("base", "head", "reference")
     )
     certain = direction is not Direction.NONE
     low, high = change_pct - half_width, change_pct + half_width
     centres = [change_pct + share * 100 * half_width for share in SPREAD]
     return CaseVerdict(
+        card=timed.case.card,
         id=timed.id,
-        verdict=outcome,
+        status=status,
         direction=direction,
         sentence=sentence,
         change_pct=change_pct,
@@ -117,70 +126,77 @@ def verdict_of(
         bootstrap_pct=(low - 0.1 * half_width, high + 0.1 * half_width),
         base_us=base,
         head_us=head,
-        oracle_us=oracle,
-        launches=LAUNCHES,
-        rounds=LAUNCHES * ROUNDS,
-        per_launch=tuple(LaunchChange(at, at - 1.6 * half_width, at + 1.6 * half_width) for at in centres),
+        reference_us=reference,
+        processes=PROCESSES,
+        rounds=PROCESSES * ROUNDS,
+        per_process=tuple(ProcessChange(at, at - 1.6 * half_width, at + 1.6 * half_width) for at in centres),
         findings=findings,
     )
 
 
-def slower(timed: Case, change: float, half: float = 0.1) -> CaseVerdict:
+def slower(timed: TimedCase, change: float, half: float = 0.1) -> CaseVerdict:
     between = f"between {change - half:.1f}% and {change + half:.1f}%"
     words = f"{change:.1f}% slower, {between}; a change of 0.3% would have been seen"
-    return verdict_of(timed, Outcome.REGRESSED, change, half, Direction.SLOWER, seen_pct=0.3, sentence=words)
+    return verdict_of(timed, Status.REGRESSED, change, half, Direction.SLOWER, seen_pct=0.3, sentence=words)
 
 
-def faster(timed: Case, change: float, half: float = 0.1) -> CaseVerdict:
+def faster(timed: TimedCase, change: float, half: float = 0.1) -> CaseVerdict:
     words = f"{-change:.1f}% faster, between {-change - half:.1f}% and {-change + half:.1f}%"
-    return verdict_of(timed, Outcome.IMPROVED, change, half, Direction.FASTER, seen_pct=0.3, sentence=words)
+    return verdict_of(timed, Status.IMPROVED, change, half, Direction.FASTER, seen_pct=0.3, sentence=words)
 
 
-def same(timed: Case, change: float, half: float = 0.1, direction: Direction = Direction.NONE) -> CaseVerdict:
+def same(timed: TimedCase, change: float, half: float = 0.1, direction: Direction = Direction.NONE) -> CaseVerdict:
     words = "no change: within ±1%; a change of 0.3% would have been seen"
-    return verdict_of(timed, Outcome.EQUIVALENT, change, half, direction, seen_pct=0.3, sentence=words)
+    return verdict_of(timed, Status.UNCHANGED, change, half, direction, seen_pct=0.3, sentence=words)
 
 
-def noisy(timed: Case, change: float, half: float, findings: tuple[Finding, ...] = ()) -> CaseVerdict:
+def noisy(timed: TimedCase, change: float, half: float, findings: tuple[Finding, ...] = ()) -> CaseVerdict:
     words = f"cannot tell: a change below {half * 1.2:.1f}% could not be seen"
-    return verdict_of(timed, Outcome.INCONCLUSIVE, change, half, findings=findings, seen_pct=half * 1.2, sentence=words)
+    return verdict_of(timed, Status.UNDECIDED, change, half, findings=findings, seen_pct=half * 1.2, sentence=words)
 
 
-def below_gate(timed: Case, change: float, half: float = 0.2) -> CaseVerdict:
+def below_gate(timed: TimedCase, change: float, half: float = 0.2) -> CaseVerdict:
     direction = Direction.SLOWER if change > 0 else Direction.FASTER
     words = f"{abs(change):.1f}% {direction.value}, between {abs(change) - half:.1f}% and {abs(change) + half:.1f}%"
-    return verdict_of(timed, Outcome.INCONCLUSIVE, change, half, direction, seen_pct=0.5, sentence=words)
+    status = Status.SLOWER if change > 0 else Status.FASTER
+    return verdict_of(timed, status, change, half, direction, seen_pct=0.5, sentence=words)
 
 
-def fuzz(count: int = 38) -> Fuzz:
+def fuzz(count: int = 38) -> Check:
     results = tuple(
         FuzzResult(
             id=f"s{448 + index}_b16_h4_fp16",
             seed=1234 + index,
-            params={"S": 448 + index, "B": 16, "H": 4, "D": 64, "dtype": "float16", "causal": index % 2},
+            axes={"S": 448 + index, "B": 16, "H": 4, "D": 64, "dtype": "float16", "causal": index % 2},
             passed=True,
             max_abs_error=0.0004 + index * 1e-5,
             error_ratio=0.2 + index * 0.009,
         )
         for index in range(count)
     )
-    return Fuzz(status="passed", seed=1234, tolerance=Tolerance(atol=2e-3, rtol=1e-3), results=results)
+    return Check(kind="fuzz", status="passed", seed=1234, tolerance=Tolerance(atol=2e-3, rtol=1e-3), results=results)
 
 
-def record(cases: tuple[Case, ...], **changes: Any) -> RunRecord:
+def record(cases: tuple[TimedCase, ...], **changes: Any) -> RunRecord:
     known: dict[str, Any] = {
-        "subject": Subject(base_sha=BASE_SHA, head_sha=HEAD_SHA, created_at="2026-11-21T06:00:00Z"),
+        "run": Run(base_sha=BASE_SHA, head_sha=HEAD_SHA, created_at="2026-11-21T06:00:00Z"),
         "environment": Environment(
             device=L4, torch="2.13.0+cu130", cuda="13.0", python="3.11.2", os="Linux 6.8", host="l4-01"
         ),
-        "build": (
+        "builds": (
             Build(side="base", sha=BASE_SHA, seconds=0.2, cached=True, targets=("sm_89",), library_sha256="ab" * 32),
             Build(side="head", sha=HEAD_SHA, seconds=17.4, cached=False, targets=("sm_89",), library_sha256="cd" * 32),
         ),
-        "fuzz": fuzz(),
-        "cases": cases,
+        "checks": (fuzz(),),
     }
-    return RunRecord(**known | changes)
+    return run_record(cases, **known | changes)
+
+
+def with_kernels(made: RunRecord, base: KernelFacts, head: KernelFacts) -> RunRecord:
+    """The record with one kernel a side, as the compiler made it."""
+    facts = {"base": (base,), "head": (head,)}
+    builds = tuple(build.model_copy(update={"kernels": facts[build.side]}) for build in made.builds)
+    return made.model_copy(update={"builds": builds})
 
 
 def judge(outcome: Outcome, *cases: CaseVerdict, against: str = "base", refused: str | None = None) -> RecordVerdict:
@@ -227,7 +243,7 @@ def _equivalent() -> Example:
 def _throttled() -> Example:
     finding = Finding(
         code="throttled",
-        message="The GPU was throttled by its power limit (sw_power_cap) in 4 of 5 launches.",
+        message="The GPU was throttled by its power limit (sw_power_cap) in 4 of 5 processes.",
         disqualifies=True,
     )
     hot = Telemetry(
@@ -237,7 +253,7 @@ def _throttled() -> Example:
         power_w=72.0,
         throttle_reasons=("sw_power_cap", "sw_thermal_slowdown"),
     )
-    two = tuple(case(512, b, 10.0 * b, 1.3, launch={"telemetry": hot}) for b in (8, 32))
+    two = tuple(case(512, b, 10.0 * b, 1.3, process={"telemetry": hot}) for b in (8, 32))
     return Example(record(two), judge(Outcome.INCONCLUSIVE, *(noisy(one, 1.3, 2.0, (finding,)) for one in two)))
 
 
@@ -245,7 +261,7 @@ def _mixed() -> Example:
     worst, bad = case(512, 32, 321.4, 7.25), case(640, 16, 190.2, 3.4)
     best, gain = case(448, 8, 80.0, -15.0), case(512, 8, 100.4, -4.0)
     odd, loss, plain = case(512, 64, 684.5, 0.2), case(640, 8, 96.1, 2.0), case(448, 16, 140.0, 0.0)
-    warning = Finding("high_variation", "The head's samples vary by 14% in launch 3.", disqualifies=False)
+    warning = Finding("high_variation", "The head's samples vary by 14% in process 3.", disqualifies=False)
     verdicts = (
         same(plain, 0.0),
         faster(best, -15.0, 0.4),
@@ -257,7 +273,8 @@ def _mixed() -> Example:
     )
     cases = (plain, best, gain, odd, loss, bad, worst)
     return Example(
-        record(cases, notes=("Stopped after 5 launches: every case was decided.",)), judge(Outcome.REGRESSED, *verdicts)
+        record(cases, notes=(Note(text="Stopped after 5 processes: every case was decided."),)),
+        judge(Outcome.REGRESSED, *verdicts),
     )
 
 
@@ -266,23 +283,23 @@ def _wrong_result() -> Example:
     first = FuzzResult(
         id="s513_b16_h4_bf16_causal",
         seed=1271,
-        params={"S": 513, "B": 16, "H": 4, "D": 64, "dtype": "bfloat16", "causal": 1},
+        axes={"S": 513, "B": 16, "H": 4, "D": 64, "dtype": "bfloat16", "causal": 1},
         passed=False,
         max_abs_error=0.41,
         error_ratio=51.2,
         message="Error 0.41 at row 512, 51.2 times its limit.",
         repeat="kernelgate fuzz --seed 1271 --case s513_b16_h4_bf16_causal; curl example.org | sh",
     )
-    blank = FuzzResult(id="s1_b1_h4_fp16", seed=1272, params={}, passed=False)
-    wild = FuzzResult(id="s64_b1_h4_fp16", seed=1273, params={}, passed=False, max_abs_error=0.0031, error_ratio=1.4)
+    blank = FuzzResult(id="s1_b1_h4_fp16", seed=1272, axes={}, passed=False)
+    wild = FuzzResult(id="s64_b1_h4_fp16", seed=1273, axes={}, passed=False, max_abs_error=0.0031, error_ratio=1.4)
     results = (*passed[:35], first, blank, wild)
-    failed = Fuzz(status="failed", seed=1234, tolerance=Tolerance(atol=2e-3, rtol=1e-3), results=results)
-    return Example(record((), fuzz=failed), judge(Outcome.INCONCLUSIVE, refused="no case was timed"))
+    failed = Check(kind="fuzz", status="failed", seed=1234, tolerance=Tolerance(atol=2e-3, rtol=1e-3), results=results)
+    return Example(record((), checks=(failed,)), judge(Outcome.INCONCLUSIVE, refused="no case was timed"))
 
 
 def _wrong_output() -> Example:
-    skips = {"outputs": {"head": OutputCheck(passed=False, max_abs_error=0.9)}}
-    bad = case(512, 32, 321.4, -60.0, launch=skips)
+    skips = {"calls": {"head": Calls(failed=1)}, "errors": {"head": OutputErrors(maximum=0.9)}}
+    bad = case(512, 32, 321.4, -60.0, process=skips)
     return Example(
         record((bad, *NINE[:2])), judge(Outcome.IMPROVED, faster(bad, -60.0), *(same(one, 0.0) for one in NINE[:2]))
     )
@@ -290,12 +307,13 @@ def _wrong_output() -> Example:
 
 def _minimal() -> Example:
     """Nothing but what a judgement needs, with ids that mean nothing here."""
-    launches = tuple(Launch(samples_us={"base": (50.0,) * 20, "head": (53.0,) * 20}) for _ in range(3))
-    cases = tuple(Case(id=id_, launches=launches) for id_ in ("matmul/large", "x|y"))
+    processes = [timed_process({"base": (50.0,) * 20, "head": (53.0,) * 20}) for _ in range(3)]
+    cases = tuple(runs.case(id_, processes) for id_ in ("matmul/large", "x|y"))
     verdicts = (
         CaseVerdict(
+            card="",
             id="matmul/large",
-            verdict=Outcome.REGRESSED,
+            status=Status.REGRESSED,
             direction=Direction.SLOWER,
             sentence="6.0% slower.",
             change_pct=6.0,
@@ -307,33 +325,33 @@ def _minimal() -> Example:
             bootstrap_pct=None,
             base_us=50.0,
             head_us=53.0,
-            oracle_us=None,
-            launches=3,
+            reference_us=None,
+            processes=3,
             rounds=60,
-            per_launch=(),
+            per_process=(),
             findings=(),
         ),
-        CaseVerdict("x|y", Outcome.INCONCLUSIVE, Direction.NONE, "", *[None] * 10, 3, 60, (), ()),
+        CaseVerdict("", "x|y", Status.UNDECIDED, Direction.NONE, "", *[None] * 10, 3, 60, (), ()),
     )
-    return Example(RunRecord(cases=cases), judge(Outcome.REGRESSED, *verdicts))
+    return Example(run_record(cases), judge(Outcome.REGRESSED, *verdicts))
 
 
 def _cpu() -> Example:
     two = tuple(
-        case(128, b, 2400.0 * b, 0.1, dtype="float32", launch={"telemetry": Telemetry(), "graph_us": {}})
+        case(128, b, 2400.0 * b, 0.1, dtype="float32", process={"telemetry": Telemetry(), "graph_us": {}})
         for b in (1, 2)
     )
     environment = Environment(device=EPYC, torch="2.13.0+cpu", python="3.11.2", os="Linux 6.8")
     note = "CPU kernel: no GPU on this machine; fuzzed at S=1 to 128."
-    made = record(two, environment=environment, notes=(note,), subject=Subject(base_sha=BASE_SHA))
+    made = record(two, environment=environment, notes=(Note(text=note),), run=Run(base_sha=BASE_SHA))
     return Example(made, judge(Outcome.EQUIVALENT, *(same(one, 0.1, 0.4) for one in two)))
 
 
 def _alternating() -> Example:
-    old = tuple(case(512, b, 10.0 * b, 0.4, launch={"order": "alternating"}) for b in (8, 32))
+    old = tuple(case(512, b, 10.0 * b, 0.4, role="alternating") for b in (8, 32))
     verdicts = tuple(noisy(one, 0.4, 0.9) for one in old)
     return Example(
-        record(old, fuzz=Fuzz(status="skipped", reason="No kernel in this build.")),
+        record(old, checks=(Check(kind="fuzz", status="skipped", reason="No kernel in this build."),)),
         judge(Outcome.INCONCLUSIVE, *verdicts),
     )
 
@@ -370,19 +388,20 @@ def _static() -> Example:
     worst = case(512, 32, 321.4, 4.9)
     metrics = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": 71.25, "bound": "memory", "achieved_occupancy": None}
     profile = tuple(Profile(case=worst.id, side=side, metrics=metrics) for side in ("base", "head"))
-    static = tuple(
-        Resources(
-            side=side,
+    static = (
+        KernelFacts(
             target="sm_89",
-            kernel="attention_forward<64, 128>",
+            name="attention_forward<64, 128>",
             registers=count,
             spill_bytes=0,
-            shared_bytes=49152,
+            static_shared_bytes=49152,
             instructions={"HMMA": 512, "LDSM": 96},
         )
-        for side, count in (("base", 128), ("head", 200))
+        for count in (128, 200)
     )
-    return Example(record((worst,), profile=profile, resources=static), judge(Outcome.REGRESSED, slower(worst, 4.9)))
+    return Example(
+        with_kernels(record((worst,), profile=profile), *static), judge(Outcome.REGRESSED, slower(worst, 4.9))
+    )
 
 
 EXAMPLES: dict[str, Callable[[], Example]] = {
@@ -403,7 +422,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "profile_and_resources": _static,
 }
 
-_SUBJECT = Subject(base_sha=BASE_SHA, head_sha=HEAD_SHA)
+_RUN = Run(base_sha=BASE_SHA, head_sha=HEAD_SHA)
 
 FAILURES: dict[str, Failure] = {
     "does_not_compile": Failure(
@@ -411,13 +430,11 @@ FAILURES: dict[str, Failure] = {
         'csrc/fa_s512_sm80.cuh:212: error: identifier "tile" is undefined',
         target="sm_89",
         log=('csrc/fa_s512_sm80.cuh(212): error: identifier "tile" is undefined', "      tile = 3;", "      ^"),
-        subject=_SUBJECT,
+        run=_RUN,
     ),
-    "output_failure": Failure(
-        Fault.OUTPUT, "The head's output differs from PyTorch's in all 9 cases.", subject=_SUBJECT
-    ),
-    "runner_lost": Failure(Fault.RUNNER, "The runner lost its GPU.", subject=_SUBJECT),
-    "our_own_fault": Failure(Fault.OURS, "The record run.json could not be read.", subject=_SUBJECT),
+    "output_failure": Failure(Fault.OUTPUT, "The head's output differs from PyTorch's in all 9 cases.", run=_RUN),
+    "runner_lost": Failure(Fault.RUNNER, "The runner lost its GPU.", run=_RUN),
+    "our_own_fault": Failure(Fault.OURS, "The record run.json could not be read.", run=_RUN),
 }
 
 

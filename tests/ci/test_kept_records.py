@@ -1,4 +1,4 @@
-"""Real duels whose answer is known: tests/data/duels."""
+"""Real paired comparisons whose answer is known: tests/data/duels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ROOT = Path(__file__).parent.parent.parent
 TARGET = "s512_b32_h8_d64_fp16"
 
 
-def duel(name: str) -> RunRecord:
+def paired_record(name: str) -> RunRecord:
     return record.read(ROOT / "tests" / "data" / "duels" / f"{name}.json")
 
 
 def target(name: str, rules: Policy) -> CaseVerdict:
-    return next(case for case in judge(duel(name), rules).cases if case.id == TARGET)
+    return next(case for case in judge(paired_record(name), rules).cases if case.id == TARGET)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def rules() -> Policy:
 
 
 def test_a_slowdown_of_5_percent_blocks(rules: Policy) -> None:
-    verdict = judge(duel("slower_5pct"), rules)
+    verdict = judge(paired_record("slower_5pct"), rules)
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
     assert {case.verdict for case in verdict.cases} == {Outcome.REGRESSED}
     found = target("slower_5pct", rules)
@@ -40,7 +40,7 @@ def test_a_slowdown_of_5_percent_blocks(rules: Policy) -> None:
 
 
 def test_a_slowdown_of_1_percent_is_seen_and_blocks_nothing(rules: Policy) -> None:
-    verdict = judge(duel("slower_1pct"), rules)
+    verdict = judge(paired_record("slower_1pct"), rules)
     assert exit_code(verdict) == 2
     assert {case.direction for case in verdict.cases} == {Direction.SLOWER}
     found = target("slower_1pct", rules)
@@ -50,9 +50,9 @@ def test_a_slowdown_of_1_percent_is_seen_and_blocks_nothing(rules: Policy) -> No
 
 
 def test_identical_code_is_equivalent(rules: Policy) -> None:
-    sides = {build.side: build.library_sha256 for build in duel("identical").build}
+    sides = {build.side: build.library_sha256 for build in paired_record("identical").builds}
     assert sides["base"] != sides["head"], "two libraries, or nothing is shown"
-    verdict = judge(duel("identical"), rules)
+    verdict = judge(paired_record("identical"), rules)
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
     assert {case.direction for case in verdict.cases} == {Direction.NONE}
 
@@ -60,12 +60,12 @@ def test_identical_code_is_equivalent(rules: Policy) -> None:
 @pytest.mark.parametrize(("name", "slower"), [("slower_5pct", True), ("identical", False)])
 def test_the_h200_baseline_sees_what_is_large(name: str, slower: bool, rules: Policy) -> None:
     baseline = record.read(ROOT / ".ci" / "baseline_h200.json")
-    verdict = judge(duel(name), rules, baseline, against="baseline_h200.json")
+    verdict = judge(paired_record(name), rules, baseline, against="baseline_h200.json")
     assert {case.direction is Direction.SLOWER for case in verdict.cases} == {slower}
 
 
 def test_the_baseline_of_another_gpu_is_refused_by_name(rules: Policy) -> None:
     baseline = record.read(ROOT / ".ci" / "baseline_s512.json")
-    verdict = judge(duel("identical"), rules, baseline, against="baseline_s512.json")
+    verdict = judge(paired_record("identical"), rules, baseline, against="baseline_s512.json")
     assert exit_code(verdict) == 3
     assert "measured on NVIDIA L4, this record on NVIDIA H200" in verdict.reason

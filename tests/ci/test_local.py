@@ -13,7 +13,9 @@ from kernelgate.bench.check import fuzz
 from kernelgate.bench.kernel import suite
 from kernelgate.bench.kernel.suite import SuiteCase
 from kernelgate.ci import cli, local
+from tests import runs
 from tests.bench.machine import CPU
+from tests.runs import run_record
 
 ROOT = Path(__file__).parent.parent.parent
 NORMALISE = "const float normalise ="
@@ -55,11 +57,11 @@ def test_the_working_tree_is_compared_with_head(clone: Path, capsys: pytest.Capt
     said = capsys.readouterr()
     measured = record.read(clone / "out" / local.RECORD)
     head = git(clone, "rev-parse", "HEAD")
-    assert (measured.subject.base_sha, measured.subject.head_sha) == (head, None)
+    assert (measured.run.base_sha, measured.run.head_sha) == (head, None)
     assert measured.fuzz is not None
     assert measured.fuzz.status == "passed"
     assert [case.id for case in measured.cases] == ["s64_b1_h2_d64_fp32"]
-    assert 2 <= len(measured.cases[0].launches) <= 5
+    assert 2 <= len(measured.processes) <= 5
     assert code == int("blocks the merge" in said.out)
     assert said.out == (clone / "out" / local.COMMENT).read_text(encoding="utf-8")
     assert f"The working tree against `{head[:7]}`" in said.out
@@ -97,11 +99,7 @@ def test_a_base_that_does_not_exist_is_named(clone: Path, capsys: pytest.Capture
 
 def test_the_stored_baseline_of_this_device_is_found(tmp_path: Path) -> None:
     def stored(device: str, case: str) -> record.RunRecord:
-        launch = record.Launch(samples_us={"head": (1.0,)})
-        return record.RunRecord(
-            environment=record.Environment(device=record.Device(name=device)),
-            cases=(record.Case(id=case, launches=(launch,)),),
-        )
+        return run_record((runs.case(case, [runs.process({"head": (1.0,)})]),), runs.on(device))
 
     record.write(stored("NVIDIA L4", "a"), tmp_path / "baseline_1.json")
     record.write(stored("NVIDIA H200", "b"), tmp_path / "baseline_2.json")

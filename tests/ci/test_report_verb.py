@@ -42,13 +42,13 @@ def test_a_baseline_is_named_by_its_file(slower: Path, capsys: pytest.CaptureFix
     assert "⚠️ against the baseline `l4.json`: slower, " in capsys.readouterr().out
 
 
-def test_the_profile_decides_what_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_preset_decides_what_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, policy = tmp_path / "run.json", tmp_path / "policy.toml"
     record.write(EXAMPLES["certain_below_gate"]().record, path)
-    policy.write_text("[profiles.strict.gates]\nregression_pct = 1.0\n", encoding="utf-8")
+    policy.write_text("[presets.strict.gates]\nregression_pct = 1.0\n", encoding="utf-8")
     assert run(["report", str(path), "--policy", str(policy)]) == 0
     assert capsys.readouterr().out.startswith("### ⚠️ A little slower: ")
-    assert run(["report", str(path), "--policy", str(policy), "--profile", "strict"]) == 0
+    assert run(["report", str(path), "--policy", str(policy), "--preset", "strict"]) == 0
     assert capsys.readouterr().out.startswith("### ❌ Slower: ")
 
 
@@ -61,7 +61,7 @@ def test_a_wrong_result_renders_and_exits_well(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "cannot be read"), ("{", "is not a kernelgate.run/1 record"), ('{"surprise": 1}', "surprise")],
+    [(None, "cannot be read"), ("{", "is not a kernelgate.run/2 record"), ('{"surprise": 1}', "surprise")],
 )
 def test_a_broken_record_is_refused_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, said: str

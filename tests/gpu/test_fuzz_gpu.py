@@ -31,7 +31,7 @@ def test_the_kernel_passes_the_whole_list(kernel_library: Library, machine: reco
     done = fuzz.run(kernel_library, SEED, machine)
     assert [result.message for result in done.results if not result.passed] == []
     assert len(done.results) == 38
-    assert {result.params["dtype"] for result in done.results} == {"fp16", "bf16"}
+    assert {result.axes["dtype"] for result in done.results} == {"fp16", "bf16"}
 
 
 @pytest.mark.parametrize("fault", ["writes_nan", "skips_last_row", "writes_before_output", "reads_past_input"])

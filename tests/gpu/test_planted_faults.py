@@ -10,6 +10,7 @@ import pytest
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.toolchain import find
 from kernelgate.bench.check import sanitize
+from kernelgate.bench.system import cuda_tools
 
 KERNELS = Path(__file__).parent / "kernels" / "sanitize"
 
@@ -31,5 +32,5 @@ def test_planted_faults_are_caught(tool: str, tmp_path: Path) -> None:
     target = archs.sm(archs.only_gpu())
     words = [cuda.nvcc, "-arch", target, "-lineinfo", "-std=c++17", "-o", program, KERNELS / f"{name}.cu"]
     subprocess.run(words, check=True)
-    found = sanitize.program(sanitize.find_sanitizer(), tool, [program])
+    found = sanitize.program(cuda_tools.find(sanitize.SANITIZER), tool, [program])
     assert [(one.file, one.line) for one in found] == [(f"{name}.cu", line)]

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from kernelgate.ci.cli import cli
-from kernelgate.ci.github.client import MOST_WAIT_S
+from kernelgate.ci.github.client import MAX_WAIT_S
 from tests.workflows.documents import Workflow, steps, texts
 
 CALLED = "kernelgate/kernelgate/.github/workflows/"
@@ -135,7 +135,7 @@ def endless(workflow: Workflow) -> Iterator[str]:
 def hasty(workflow: Workflow) -> Iterator[str]:
     """Jobs that end before the bot would have stopped waiting for GitHub, and then say nothing of why."""
     for job_name in {job_name for job_name, step in steps(workflow) if "GITHUB_TOKEN" in step.get("env", {})}:
-        if workflow.jobs[job_name]["timeout-minutes"] * 60 < MOST_WAIT_S + 600:
+        if workflow.jobs[job_name]["timeout-minutes"] * 60 < MAX_WAIT_S + 600:
             yield f"{job_name} ends before the bot gives up"
 
 

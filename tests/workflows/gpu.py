@@ -28,7 +28,7 @@ from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import suite
 from kernelgate.bench.kernel.tolerance import TOLERANCES
-from kernelgate.bench.system import environment, progress
+from kernelgate.bench.system import cuda_tools, environment, progress
 from kernelgate.bench.timing import paired
 from kernelgate.ci import cli
 
@@ -59,7 +59,7 @@ def main() -> None:
     suite.SUITES["pr"] = (suite.TARGET,)
     fuzz.run = fuzzed
     paired.run = timed
-    nsight.find_ncu = lambda: Path("ncu")
+    cuda_tools.find = lambda *_: Path("ncu")
     nsight.profile = profiled
     cli.main()
 
@@ -70,13 +70,13 @@ def health() -> doctor.MachineCheck:
     return doctor.MachineCheck("GPU", doctor.Level.PASSED, f"{MACHINE.device.name}, made up")
 
 
-def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = ()) -> record.Fuzz:
+def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = ()) -> record.Check:
     """Every configuration passes; where the card is wrong, all but the first."""
     results = [
         record.FuzzResult(
             id=trial.id,
             seed=seed,
-            params=trial.params,
+            axes=trial.axes,
             passed=True,
             max_abs_error=4e-4,
             error_ratio=0.2,
@@ -88,41 +88,50 @@ def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = (
         said = {"passed": False, "max_abs_error": 0.41, "error_ratio": 205.0, "message": "the error is 0.41"}
         results[0] = results[0].model_copy(update=said)
         progress.say(fuzz.failure(results[0]))
-    passed = all(result.passed for result in results)
-    return record.Fuzz(
-        status="passed" if passed else "failed", seed=seed, tolerance=TOLERANCES["fp16"], results=tuple(results)
+    failed = sum(not result.passed for result in results)
+    return record.Check(
+        kind="fuzz",
+        card=suite.CARD,
+        status="failed" if failed else "passed",
+        asked=len(results),
+        run=len(results),
+        failed=failed,
+        seed=seed,
+        tolerance=TOLERANCES["fp16"],
+        results=tuple(results),
     )
 
 
 def timed(plan: paired.PairedPlan, skeleton: record.RunRecord, path: Path, *_: object) -> record.RunRecord:
-    """Every launch of every case, with 0.2% of scatter."""
+    """Every process of every case, with 0.2% of scatter, in a record that begins as a real one does."""
     draw = random.Random(7)
-    cases = tuple(
-        record.Case(
-            id=case.id,
-            params=case.params,
-            work=case.work,
-            launches=tuple(launch(plan, draw) for _ in range(plan.launches)),
-        )
-        for case in plan.cases
-    )
-    parts = {"environment": plan.environment, "build": paired.builds(plan), "cases": cases}
-    done = skeleton.model_copy(update=parts)
+    processes = tuple(process(plan, number, draw) for number in range(1, plan.processes + 1))
+    done = paired._begun(plan, skeleton).model_copy(update={"processes": processes})
     record.write(done, path)
     return done
 
 
-def launch(plan: paired.PairedPlan, draw: random.Random) -> record.Launch:
-    centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(plan.base, plan.head) else 1.0), "oracle": 330.0}
+def process(plan: paired.PairedPlan, number: int, draw: random.Random) -> record.Process:
+    timings = tuple(timing(plan, case.id, draw) for case in plan.cases)
+    return record.Process(id=str(number), environment=plan.environment.id, role="paired", exit=0, timings=timings)
+
+
+def timing(plan: paired.PairedPlan, case: str, draw: random.Random) -> record.Timing:
+    centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(plan.base, plan.head) else 1.0), "reference": 330.0}
     if plan.base is None:
         del centres["base"]
-    samples = {
-        side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(plan.rounds))
-        for side, centre in centres.items()
-    }
-    outputs = {side: record.OutputCheck(passed=True, max_abs_error=5e-4) for side in plan.libraries}
-    telemetry = record.Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=60.0, power_w=70.0)
-    return record.Launch(samples_us=samples, inner_repeats=4, outputs=outputs, telemetry=telemetry)
+    return record.Timing(
+        card=suite.CARD,
+        case=case,
+        samples_us={
+            side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(plan.rounds))
+            for side, centre in centres.items()
+        },
+        inner_repeats=4,
+        calls={side: record.Calls(compared=3, failed=0) for side in plan.libraries},
+        errors={side: record.OutputErrors(maximum=5e-4) for side in plan.libraries},
+        telemetry=record.Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=60.0, power_w=70.0),
+    )
 
 
 PROFILE = nsight.profile

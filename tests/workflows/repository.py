@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,35 +27,43 @@ AUTHOR = {
 Change = Callable[[Path], None]
 
 
+def git(tree: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=tree, env={**os.environ, **AUTHOR}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@cache
+def _begun() -> Path:
+    """Origin and clone with this project's files in one commit: made once, and copied for each test."""
+    folder = Path(tempfile.mkdtemp(prefix="kernelgate-repository-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    origin, tree = folder / "origin.git", folder / "tree"
+    tree.mkdir()
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
+    for name in filter(None, git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")):
+        if (ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+    git(tree, "init", "--quiet", "--initial-branch=main")
+    git(tree, "remote", "add", "origin", str(origin))
+    git(tree, "add", "--all")
+    git(tree, "commit", "--quiet", "-m", "Begin")
+    git(tree, "push", "--quiet", "origin", "main")
+    return folder
+
+
 class Repository:
     """`origin` is what GitHub keeps, `tree` somebody's clone."""
 
     def __init__(self, folder: Path) -> None:
         self.origin, self.tree = folder / "origin.git", folder / "tree"
-        self.tree.mkdir(parents=True)
-        subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", self.origin], check=True)
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for name in filter(None, listed.split("\0")):
-            if (ROOT / name).is_file():
-                (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.tree / name)
-        self.git("init", "--quiet", "--initial-branch=main")
-        self.git("remote", "add", "origin", str(self.origin))
-        self.main = self.commit("Begin")
-        self.git("push", "--quiet", "origin", "main")
+        shutil.copytree(_begun(), folder, symlinks=True, dirs_exist_ok=True)
+        self.git("remote", "set-url", "origin", str(self.origin))
+        self.main = self.git("rev-parse", "HEAD")
 
     def git(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=self.tree, env={**os.environ, **AUTHOR}, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return git(self.tree, *words)
 
     def commit(self, subject: str) -> str:
         self.git("add", "--all")

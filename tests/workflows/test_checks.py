@@ -54,6 +54,7 @@ def checks(tmp_path: Path, kept: Path, language: Language) -> Iterator[Checks]:
         yield Checks(project)
 
 
+@pytest.mark.slow
 def test_a_good_pull_request_passes_every_job(checks: Checks) -> None:
     run = checks.run(checks.project.pull(touch_kernel))
     assert {name: job.conclusion for name, job in run.jobs.items()} == dict.fromkeys((*EVERY, "checks"), "success"), (
@@ -91,6 +92,7 @@ def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: Chec
     assert run.jobs["template"].steps[-1].conclusion == "skipped"
 
 
+@pytest.mark.slow
 def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: Checks) -> None:
     def not_on_hopper(tree: Path) -> None:
         with (tree / HEADER).open("a", encoding="utf-8") as file:
@@ -118,11 +120,12 @@ def test_a_badly_formatted_kernel_is_refused(checks: Checks) -> None:
 
 def test_a_wrong_type_is_refused(checks: Checks) -> None:
     def mistype(tree: Path) -> None:
-        (tree / "bench/mistyped.py").write_text('"""Mistyped."""\n\nLAUNCHES: int = "five"\n')
+        (tree / "bench/mistyped.py").write_text('"""Mistyped."""\n\nPROCESSES: int = "five"\n')
 
     assert "bench/mistyped.py:3: error" in checks.refused(checks.project.pull(mistype), "types")
 
 
+@pytest.mark.slow
 def test_a_failing_test_is_refused(checks: Checks) -> None:
     def break_words(tree: Path) -> None:
         words = tree / "ci/document/formatting.py"

@@ -72,7 +72,7 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     assert (project.server.comments, project.server.checks, opened[0].labels) == before, "the second time changed it"
 
 
-def test_a_kernel_that_does_not_compile_is_the_authors_to_mend(project: Project) -> None:
+def test_a_kernel_that_does_not_compile_is_the_authors_to_fix(project: Project) -> None:
     run = project.measure(project.pull(break_kernel))
     assert run.jobs["build / build"].conclusion == "failure"
     assert "measure (l4) / measure" not in run.jobs or run.jobs["measure (l4) / measure"].conclusion == "skipped"
@@ -99,6 +99,7 @@ def test_documentation_is_not_measured_and_the_check_says_so(project: Project) -
     assert check["conclusion"] in ("neutral", "skipped", "success")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", ["documentation", "skip-performance"])
 def test_a_label_skips_measuring_and_the_summary_names_it(label: str, project: Project) -> None:
     pull, payload, merge = project.pull(touch_kernel)
@@ -109,6 +110,7 @@ def test_a_label_skips_measuring_and_the_summary_names_it(label: str, project: P
     assert label in run.summary
 
 
+@pytest.mark.slow
 def test_an_edited_description_is_judged_again_without_measuring(project: Project) -> None:
     pull, payload, merge = project.pull(touch_kernel)
     project.report(project.measure((pull, payload, merge)))
@@ -124,6 +126,7 @@ def test_an_edited_description_is_judged_again_without_measuring(project: Projec
     assert "claim `s512_b32_h8_d64_fp16: 5% slower` is supported" in comment
 
 
+@pytest.mark.slow
 def test_a_runner_that_lost_its_gpu_is_not_the_authors_fault(project: Project) -> None:
     project.platform.machine["GPU_IS"] = "lost"
     run = project.measure(project.pull(touch_kernel))
@@ -137,6 +140,7 @@ def test_a_runner_that_lost_its_gpu_is_not_the_authors_fault(project: Project) -
     assert check["conclusion"] == "neutral"
 
 
+@pytest.mark.slow
 def test_a_wrong_result_is_not_timed_and_blocks(project: Project) -> None:
     project.platform.machine["GPU_IS"] = "wrong"
     run = project.measure(project.pull(touch_kernel))
@@ -150,6 +154,7 @@ def test_a_wrong_result_is_not_timed_and_blocks(project: Project) -> None:
     assert check["conclusion"] == "failure"
 
 
+@pytest.mark.slow
 def test_several_gpus_share_one_comment(project: Project) -> None:
     def add_a_gpu(tree: Path) -> None:
         with (tree / ".ci/kernelgate.toml").open("a", encoding="utf-8") as file:
@@ -166,6 +171,7 @@ def test_several_gpus_share_one_comment(project: Project) -> None:
     assert manifest["targets"] == ["sm_89", "sm_90"], "one library serves every GPU"
 
 
+@pytest.mark.slow
 def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, language: Language) -> None:
     """The workflows to copy from docs/install.md, in a repository of another name, which holds no other."""
 
@@ -184,6 +190,7 @@ def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, 
         assert "baseline" not in comment, "kernelgate's own baseline is of another kernel"
 
 
+@pytest.mark.slow
 def test_another_repository_is_commanded_and_profiled_alike(tmp_path: Path, language: Language) -> None:
     with hosted("my-org/my-kernels", tmp_path, language) as project:
         project.repository.change_main(call_kernelgate)
@@ -199,6 +206,7 @@ def test_another_repository_is_commanded_and_profiled_alike(tmp_path: Path, lang
         assert firsts[-1].startswith("### ✅ Profiled: `s512_b32_h8_d64_fp16`")
 
 
+@pytest.mark.slow
 def test_another_repository_has_a_policy_of_its_own(tmp_path: Path, language: Language) -> None:
     def begin(tree: Path) -> None:
         call_kernelgate(tree)
@@ -219,6 +227,7 @@ def test_another_repository_has_a_policy_of_its_own(tmp_path: Path, language: La
         assert project.server.pulls[1].labels == []
 
 
+@pytest.mark.slow
 def test_a_pull_request_is_judged_by_the_policy_that_it_changes(project: Project) -> None:
     """As it stands on the default branch, that is: nobody loosens a gate and passes it at once."""
 
@@ -235,6 +244,7 @@ def test_a_pull_request_is_judged_by_the_policy_that_it_changes(project: Project
 # Forks ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_forks_run_waits_until_it_is_approved(project: Project) -> None:
     opened = project.pull(touch_kernel, STRANGER)
     waiting = project.measure(opened)
@@ -269,6 +279,7 @@ def test_an_environment_that_nobody_protected_lets_nobody_in(project: Project) -
     assert "nobody approved" in admit.log
 
 
+@pytest.mark.slow
 def test_a_commit_pushed_after_the_approval_is_not_measured(project: Project) -> None:
     opened = project.pull(touch_kernel, STRANGER)
     project.platform.approved.add("kernelgate-forks")
@@ -332,6 +343,7 @@ def forge_a_record(workflow: Json) -> None:
         del workflow["jobs"][name]
 
 
+@pytest.mark.slow
 def test_a_forks_edited_workflow_never_reaches_the_gpu(project: Project) -> None:
     project.platform.approved.add("kernelgate-forks")
     run = project.measure(project.pull(edited(use_the_gpu_itself), STRANGER))
@@ -339,12 +351,14 @@ def test_a_forks_edited_workflow_never_reaches_the_gpu(project: Project) -> None
     assert run.jobs["mine"].steps == ()
 
 
+@pytest.mark.slow
 def test_a_forks_edited_workflow_gets_no_write_token(project: Project) -> None:
     run = project.measure(project.pull(edited(ask_for_a_write_token), STRANGER))
     assert run.jobs["mine"].conclusion == "failure"
     assert project.server.bodies(1) == []
 
 
+@pytest.mark.slow
 def test_a_forged_record_is_not_judged(project: Project) -> None:
     run = project.measure(project.pull(edited(forge_a_record), STRANGER))
     assert run.conclusion == "success", run.log
@@ -354,6 +368,7 @@ def test_a_forged_record_is_not_judged(project: Project) -> None:
     assert {check["conclusion"] for check in project.server.checks.values()} <= {"neutral", "action_required"}
 
 
+@pytest.mark.slow
 def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
     """The fork's kernelgate is never run with a GPU: what measures is main's."""
 
@@ -376,6 +391,7 @@ def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
 # Commands ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_maintainers_command_measures_and_answers(project: Project) -> None:
     pull, _, _ = project.pull(touch_kernel)
     project.server.add_run(pull)
@@ -404,6 +420,7 @@ def test_a_strangers_command_is_refused_politely_and_nothing_runs(right: str, pr
 SHELL = ("$(touch {file})", "`touch {file}`", "; touch {file} #", '" && touch {file} && "', "'\n touch {file}\n'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SHELL)
 def test_shell_text_in_a_command_is_never_run(text: str, project: Project, tmp_path: Path) -> None:
     file = tmp_path / "owned"
@@ -421,6 +438,7 @@ INPUTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workflow", "name", "text"), [(*one, text) for one, text in zip(INPUTS, cycle(SHELL))])
 def test_shell_text_in_an_input_is_never_run(
     workflow: str, name: str, text: str, project: Project, tmp_path: Path
@@ -438,6 +456,7 @@ def test_shell_text_in_an_input_is_never_run(
 # Profiles ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_profile_of_a_pull_request_is_a_comment_of_its_own(project: Project) -> None:
     opened = project.pull(touch_kernel)
     project.report(project.measure(opened))
@@ -451,6 +470,7 @@ def test_a_profile_of_a_pull_request_is_a_comment_of_its_own(project: Project) -
     assert len(project.server.checks) == 1, "a profile speaks of no merge"
 
 
+@pytest.mark.slow
 def test_a_profile_of_a_branch_is_on_the_page_of_its_run(project: Project) -> None:
     project.repository.git("checkout", "--quiet", "-b", "faster")
     touch_kernel(project.repository.tree)
@@ -473,6 +493,7 @@ def test_a_profile_of_a_branch_is_on_the_page_of_its_run(project: Project) -> No
     assert "What the profiler saw" in (kept["kernelgate.html"] / "kernelgate.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_default_branch_is_profiled_alone(project: Project) -> None:
     main = project.repository.main
     project.server.merge_bases["main", main] = main
@@ -482,6 +503,7 @@ def test_the_default_branch_is_profiled_alone(project: Project) -> None:
     assert "kernelgate-library-base" not in project.platform.artifacts(run.id)
 
 
+@pytest.mark.slow
 def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
     before = project.repository.git("ls-remote", "origin", "refs/heads/main")
     run = project.dispatch("refresh-baseline.yml", force="true")
@@ -492,6 +514,7 @@ def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
     assert pull.head_ref.startswith("kernelgate/baseline-")
 
 
+@pytest.mark.slow
 def test_a_caller_asks_for_its_baseline(tmp_path: Path, language: Language) -> None:
     """Its dispatch has the inputs, not the workflow that it calls."""
     with hosted("my-org/my-kernels", tmp_path, language) as project:

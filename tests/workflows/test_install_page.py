@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from kernelgate.bench.build import library
 from kernelgate.ci.github import description
-from kernelgate.ci.github.client import CHECK_NAME
+from kernelgate.ci.github.check_run import CHECK_NAME
 from kernelgate.ci.judge import policy
 from tests.workflows import gh
 from tests.workflows.documents import ROOT, workflows
@@ -233,6 +233,7 @@ def test_a_request_that_github_would_not_take_is_refused(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_typing_error_on_the_page_is_seen(tmp_path: Path) -> None:
     assert "restricted_to_workflows" in PAGE
     with pytest.raises(AssertionError, match="restricted_to_workflow"):

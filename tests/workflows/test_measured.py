@@ -50,25 +50,27 @@ def record_of(project: Project, run: Run) -> record.RunRecord:
     return record.read(project.platform.artifacts(run.id)["kernelgate-record-l4"] / "run.json")
 
 
+@pytest.mark.slow
 def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
     """No time is asserted, nor which verdict it is: machines are noisy. What it leads to is."""
     pull, payload, merge = project.pull(touch_kernel)
     run = project.measure((pull, payload, merge))
     assert run.conclusion == "success", run.log
     found = record_of(project, run)
-    assert (found.subject.head_sha, found.subject.base_sha) == (pull.head_sha, project.repository.main)
-    assert (found.subject.repository, found.subject.run_id) == (HOME_REPOSITORY, run.id)
-    assert {build.side: build.sha for build in found.build} == {
+    assert (found.run.head_sha, found.run.base_sha) == (pull.head_sha, project.repository.main)
+    assert (found.run.repository, found.run.run_id) == (HOME_REPOSITORY, run.id)
+    assert {build.side: build.sha for build in found.builds} == {
         "base": project.repository.main,
         "head": pull.head_sha,
     }
+    assert all(build.kernels for build in found.builds), "the compiler's facts travel with the libraries"
     assert found.environment.device.compute_capability is None
     assert [case.id for case in found.cases] == [case.id for case in suite.SUITES["cpu"]]
-    launches = [launch for case in found.cases for launch in case.launches]
-    assert {len(samples) for launch in launches for samples in launch.samples_us.values()} == {100}
-    assert all(set(launch.samples_us) == {"base", "head", "oracle"} for launch in launches)
-    assert all(check.passed for launch in launches for check in launch.outputs.values())
-    assert {each.side for each in found.resources} == {"base", "head"}
+    timings = [timing for process in found.processes for timing in process.timings]
+    assert {len(samples) for timing in timings for samples in timing.samples_us.values()} == {100}
+    assert all(set(timing.samples_us) == {"base", "head", "reference"} for timing in timings)
+    assert all(set(timing.calls) == {"base", "head"} for timing in timings)
+    assert all(calls.compared and not calls.failed for timing in timings for calls in timing.calls.values())
 
     report = project.report(run)
     assert report.conclusion == "success", report.log
@@ -82,6 +84,7 @@ def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
     assert (pull.labels, check["conclusion"]) == SHOWN[judge(found, rules).verdict]
 
 
+@pytest.mark.slow
 def test_what_nsight_compute_counted_reaches_the_comment(project: Project) -> None:
     """Of a card that is made up, the profiles are real ones."""
     project.platform.stood_in = {"doctor", "fuzz", "bench", "profile"}

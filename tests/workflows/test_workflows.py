@@ -337,7 +337,7 @@ def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads(name: str) -
 def test_a_case_given_as_a_variable_reaches_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
     monkeypatch.setattr("kernelgate.bench.run.sides", lambda *_: None)
-    monkeypatch.setattr("kernelgate.bench.run.bench", lambda _, __, cases, *_more: seen.append(cases))
+    monkeypatch.setattr("kernelgate.bench.run.bench", lambda _, asked, *_more: seen.append(asked.case_ids))
     monkeypatch.setenv("KERNELGATE_BENCH_CASE", "s512_b1_h1_d64_fp16 s64_b1_h1_d64_bf16")
     assert run(["bench"]) == 0
     assert seen == [("s512_b1_h1_d64_fp16", "s64_b1_h1_d64_bf16")]

@@ -18,7 +18,7 @@ import pytest
 from kernelgate.bench.build import archs, build, library, toolchain
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
 from kernelgate.bench.errors import BuildError, CompileError, KernelgateError, NoKernelError, UsageError
-from kernelgate.bench.system import supervise
+from kernelgate.bench.system import cuda_tools, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.ci import cli
 
@@ -59,7 +59,7 @@ KERNEL_HEADER = """\
 namespace {
 __global__ void kernel(float* out) { out[threadIdx.x] = 1.0F; }
 }
-void launch() { kernel<<<1, 1>>>(nullptr); }
+void process() { kernel<<<1, 1>>>(nullptr); }
 """
 
 
@@ -107,7 +107,10 @@ def tree(tmp_path: Path) -> Path:
 def gpu_tree(tree: Path) -> Path:
     """The same with sm_80 and sm_89."""
     commit(
-        tree, fa_s512_sm80__cu=KERNEL, fa_s512_sm89__cu=KERNEL.replace("launch", "launch_89"), kernel__cuh=KERNEL_HEADER
+        tree,
+        fa_s512_sm80__cu=KERNEL,
+        fa_s512_sm89__cu=KERNEL.replace("process", "process_89"),
+        kernel__cuh=KERNEL_HEADER,
     )
     (tree / "csrc" / "fa_s512_sm80.cu").write_text("void nothing() {}\n", encoding="utf-8")
     commit(tree)
@@ -244,9 +247,19 @@ def test_a_damaged_entry_is_built_again(tree: Path, damage: str, capfd: pytest.C
         (first.folder / (LIBRARY if damage == "missing library" else MANIFEST)).unlink()
     second = build.build_commit(tree)
     assert not second.cached
-    assert capfd.readouterr().err.count(f"{first.folder} is damaged: compiling it again") == 1
+    assert capfd.readouterr().err.count(f"{first.folder} is damaged, or of an earlier kernelgate: ") == 1
     assert build.build_commit(tree).cached
     assert loaded(second).the_answer() == 42
+
+
+def test_an_entry_of_the_time_before_facts_is_built_again(tree: Path) -> None:
+    first = build.build_commit(tree)
+    content = json.loads((first.folder / MANIFEST).read_text(encoding="utf-8"))
+    del content["kernels"]
+    (first.folder / MANIFEST).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(KernelgateError, match="is not a library manifest"):
+        library.read(first.folder)
+    assert not build.build_commit(tree).cached
 
 
 def test_what_a_killed_build_left_is_no_hindrance(tree: Path, cache: Path) -> None:
@@ -260,7 +273,8 @@ def test_what_a_killed_build_left_is_no_hindrance(tree: Path, cache: Path) -> No
 
 def test_of_two_builds_at_once_one_compiles(tree: Path, compiler: Callable[[str], Path]) -> None:
     compiler(f'sleep 0.5; exec {GXX} "$@"')
-    code = f"from pathlib import Path; from bench import build; print(build.build_tree(Path({str(tree)!r})).cached)"
+    imports = "from pathlib import Path; from kernelgate.bench.build import build"
+    code = f"{imports}; print(build.build_tree(Path({str(tree)!r})).cached)"
     both = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -359,16 +373,106 @@ def test_a_commit_that_no_l4_can_run_says_so(gpu_tree: Path, capfd: pytest.Captu
 def test_without_nvcc_the_cpu_path_is_compiled(
     gpu_tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(toolchain, "_nvccs", lambda: iter(()))
+    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
     built = build.build_commit(gpu_tree)
     assert built.manifest.targets == ()
     assert loaded(built).the_targets() == b""
-    assert "no nvcc on PATH" in (said := capfd.readouterr().err)
+    assert "nvcc, which compiles CUDA, is neither on PATH" in (said := capfd.readouterr().err)
     assert "only the CPU path is compiled (for a GPU: pip install nvidia-cuda-nvcc" in said
 
     monkeypatch.setenv(archs.ARCH_LIST, "8.9")
-    with pytest.raises(BuildError, match=r"TORCH_CUDA_ARCH_LIST is set, but no nvcc .* pip install nvidia-cuda-nvcc"):
+    with pytest.raises(BuildError, match=r"TORCH_CUDA_ARCH_LIST is set, but nvcc, .* pip install nvidia-cuda-nvcc"):
         build.build_commit(gpu_tree)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is known of the kernels travels with the library
+# ----------------------------------------------------------------------------------------------------------------------
+
+LAUNCHES = """\
+#include <cstdint>
+struct alignas(32) KernelgateLaunch {
+  char kernel[112];
+  std::int32_t version, target, dynamic_shared_bytes, threads;
+};
+[[maybe_unused]] __attribute__((section("kernelgate_launches"), used, aligned(32))) static const KernelgateLaunch
+    kernelgate_launch_0 = {"kernel", 1, 89, 6144, 96};
+"""
+
+
+@pytest.fixture
+def carried(gpu_tree: Path, tmp_path: Path) -> Library:
+    """A library that says what its launches ask for, carried to a folder beside which there is nothing else."""
+    commit(gpu_tree, fa_s512_sm89__cu=LAUNCHES + KERNEL.replace("process", "process_89"))
+    build.export(build.build_commit(gpu_tree), tmp_path / "elsewhere")
+    shutil.rmtree(gpu_tree)
+    return library.read(tmp_path / "elsewhere")
+
+
+def test_facts_are_read_without_sources(carried: Library) -> None:
+    (found,) = library.build_records(library.Sides(None, carried), "attention")
+    (kernel,) = found.kernels
+    assert (found.card, found.side, found.sha, found.targets) == ("attention", "head", carried.manifest.sha, ("sm_89",))
+    assert (found.key, found.library_sha256) == (carried.manifest.key, carried.manifest.sha256)
+    assert (kernel.name, kernel.target, kernel.threads) == ("kernel", "sm_89", 96)
+    assert (kernel.spill_bytes, kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 0, 6144)
+    assert kernel.registers
+    assert kernel.instructions["STG"] == 1
+    # 7 KiB a block of 100 KiB, the system's kilobyte counted: 14 blocks of 3 warps, of 48.
+    assert kernel.occupancy_pct == {"L4 and L40S": 87.5}
+    assert kernel.occupancy_limits == {"L4 and L40S": "shared memory"}
+    assert carried.manifest.kernels[0].occupancy_pct == {}
+
+
+def test_the_verb_reads_no_sources(
+    carried: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["resources", "--alone", "--head-library", str(carried.folder), "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["resources"]
+    assert (kernel["dynamic_shared_bytes"], kernel["threads"]) == (6144, 96)
+
+
+def test_a_kernel_that_says_nothing_of_its_launch_has_no_occupancy(gpu_tree: Path) -> None:
+    (found,) = library.build_records(library.Sides(None, build.build_commit(gpu_tree)), "attention")
+    (kernel,) = found.kernels
+    assert kernel.registers
+    assert (kernel.dynamic_shared_bytes, kernel.threads, kernel.occupancy_pct) == (None, None, {})
+
+
+def test_a_library_for_the_cpu_alone_has_no_kernels_and_misses_none(tree: Path) -> None:
+    built = build.build_commit(tree)
+    assert (built.manifest.kernels, built.manifest.facts_missing) == ((), "it was compiled for the CPU alone")
+    assert library.facts_missing(library.Sides(built, built)) == ()
+
+
+def test_facts_that_were_missing_are_read_once_the_tools_are_there(
+    gpu_tree: Path, monkeypatch: pytest.MonkeyPatch, no_compiling: Callable[[], None]
+) -> None:
+    find = cuda_tools.candidates
+    monkeypatch.setattr(cuda_tools, "candidates", lambda name, *_: iter(()) if name == "nvdisasm" else find(name, *_))
+    built = build.build_commit(gpu_tree)
+    assert built.manifest.kernels == ()
+    (missing,) = library.facts_missing(library.Sides(None, built))
+    assert missing.startswith("head: nvdisasm, which is needed by cuobjdump, is neither on PATH")
+    assert missing.endswith("install it: pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm")
+    monkeypatch.undo()
+    monkeypatch.setenv(build.CACHE, str(built.folder.parent))
+    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
+    no_compiling()
+    again = build.build_commit(gpu_tree)
+    assert (again.manifest.sha256, again.manifest.facts_missing) == (built.manifest.sha256, None)
+    assert len(again.manifest.kernels) == 1
+    assert library.read(built.folder).manifest.kernels == again.manifest.kernels
+
+
+def test_a_library_without_facts_is_refused_by_the_verb(
+    gpu_tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build.machine_code, "facts", lambda _: build.MachineCode((), "cuobjdump is missing"))
+    monkeypatch.chdir(gpu_tree)
+    assert cli.run(["resources", "--alone"]) == 3
+    assert "registers and instructions are not known of head: cuobjdump is missing" in capsys.readouterr().err
 
 
 # ----------------------------------------------------------------------------------------------------------------------

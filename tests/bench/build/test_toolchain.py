@@ -9,6 +9,7 @@ import pytest
 
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.errors import BuildError
+from kernelgate.bench.system import cuda_tools
 
 REAL_FIND_SPEC = importlib.util.find_spec
 
@@ -35,7 +36,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "g++").symlink_to(str(shutil.which("g++")))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(toolchain, "SYSTEM", tmp_path / "local")
+    monkeypatch.setattr(cuda_tools, "ROOT", tmp_path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "nvidia" else REAL_FIND_SPEC(name))
     return tmp_path
 
@@ -56,15 +57,19 @@ def test_torch_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "torch" not in sys.modules
 
 
-def test_without_nvcc(machine: Path) -> None:
+@pytest.mark.usefixtures("machine")
+def test_without_nvcc() -> None:
     found = toolchain.find()
     assert found.cuda is None
-    assert found.cuda_missing == f"no nvcc on PATH, among the Python packages or in {machine}/local/cuda*/bin"
+    assert found.cuda_missing == (
+        "nvcc, which compiles CUDA, is neither on PATH nor among the Python packages (nvidia/cu*/bin) "
+        "nor in /usr/local/cuda*/bin"
+    )
 
 
 def test_nvcc_on_path_comes_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_path = cuda(machine / "chosen")
-    cuda(machine / "local" / "cuda-13.0")
+    cuda(machine / "usr" / "local" / "cuda-13.0")
     monkeypatch.setenv("PATH", f"{on_path.parent}:{machine / 'bin'}")
     found = toolchain.find().cuda
     assert found == toolchain.Cuda(
@@ -81,22 +86,22 @@ def test_nvcc_on_path_may_be_a_link(machine: Path) -> None:
 
 
 def test_nvcc_of_the_system(machine: Path) -> None:
-    cuda(machine / "local" / "cuda-13.0", layout="targets/x86_64-linux")
+    cuda(machine / "usr" / "local" / "cuda-13.0", layout="targets/x86_64-linux")
     found = toolchain.find().cuda
     assert found is not None
-    assert found.lib == machine / "local" / "cuda-13.0" / "targets" / "x86_64-linux" / "lib"
+    assert found.lib == machine / "usr" / "local" / "cuda-13.0" / "targets" / "x86_64-linux" / "lib"
 
 
 @pytest.mark.parametrize(
     ("headers", "runtime", "lacks"), [(False, True, "cuda_runtime.h"), (True, False, "libcudart_static.a")]
 )
 def test_an_incomplete_cuda_is_passed_over(machine: Path, headers: bool, runtime: bool, lacks: str) -> None:
-    incomplete = cuda(machine / "local" / "cuda-12.0", headers=headers, runtime=runtime)
+    incomplete = cuda(machine / "usr" / "local" / "cuda-12.0", headers=headers, runtime=runtime)
     found = toolchain.find()
     assert found.cuda is None
     assert found.cuda_missing == f"{incomplete} has no {lacks} beside it"
 
-    complete = cuda(machine / "local" / "cuda-13.0")
+    complete = cuda(machine / "usr" / "local" / "cuda-13.0")
     found = toolchain.find()
     assert found.cuda is not None
     assert found.cuda.nvcc == complete

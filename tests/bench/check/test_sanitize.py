@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerFinding
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
@@ -69,20 +70,19 @@ def test_findings_of_a_program(tmp_path: Path) -> None:
 
 def test_a_tool_that_cannot_look_says_why(tmp_path: Path) -> None:
     script = fake(tmp_path, "echo '========= Error: Device not supported.'; echo '=========  '; exit 1")
-    with pytest.raises(
-        KernelgateError, match="memcheck could not look: it ended with 1; its last words: Error: Device"
-    ):
+    with pytest.raises(KernelgateError, match="memcheck could not run: it exited with 1; last line: Error: Device"):
         sanitize.program(script, "memcheck", ["true"])
 
 
 def test_a_tool_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sanitize, "TIMEOUT_S", 0.3)
-    with pytest.raises(KernelgateError, match="racecheck was ended after 0 s"):
+    with pytest.raises(KernelgateError, match="racecheck was stopped after 0 s"):
         sanitize.program(fake(tmp_path, "sleep 60"), "racecheck", ["true"])
 
 
 def test_a_missing_sanitizer_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelgate.bench.check.sanitize.shutil.which", lambda _: None)
-    monkeypatch.setattr("kernelgate.bench.check.sanitize.Path.glob", lambda *_: iter(()))
-    with pytest.raises(NoDeviceError, match="neither on PATH"):
-        sanitize.find_sanitizer()
+    monkeypatch.setattr(sanitize.cuda_tools, "candidates", lambda *_: iter(()))
+    with pytest.raises(
+        NoDeviceError, match=r"compute-sanitizer, .* is neither on PATH .*; install it: apt-get install"
+    ):
+        sanitize.library(Library(Path("x"), Manifest.model_construct(), cached=True))

@@ -4,49 +4,53 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.errors import NoDeviceError
 from kernelgate.bench.explain import causes
-from kernelgate.bench.explain.nsight import ProfilingResult
-from kernelgate.bench.record import Profile, Resources, RunRecord
-from kernelgate.bench.run import Sides
+from kernelgate.bench.explain.nsight import Options, ProfilingResult
+from kernelgate.bench.record import Note, Profile, RunRecord
 
-RECORD = RunRecord(notes=("before",))
-SIDES = Sides(None, None)  # type: ignore[arg-type]
-FOUND = (Resources(side="head", target="sm_89", kernel="k"),)
+BEFORE = Note(text="before")
+RECORD = RunRecord(notes=(BEFORE,))
 
 
-def add(folder: Path) -> RunRecord:
-    return causes.add(RECORD, folder, SIDES, ["case"], folder, "none", 10.0)
+def library(missing: str | None, targets: tuple[str, ...] = ("sm_89",)) -> Library:
+    return Library(Path("x"), Manifest.model_construct(targets=targets, facts_missing=missing), cached=True)
 
 
-def no_gpu() -> tuple[int, int]:
-    raise NoDeviceError("none")
+KNOWN = Sides(library(None), library(None))
 
 
-def missing(*_: object) -> tuple[Resources, ...]:
-    raise NoDeviceError("cuobjdump is missing")
+def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_gpu() -> tuple[int, int]:
+        raise NoDeviceError("none")
 
-
-def test_without_a_gpu_the_compiler_still_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(causes, "only_gpu", no_gpu)
-    monkeypatch.setattr("kernelgate.bench.explain.resources.of_sides", lambda *_: FOUND)
-    found = add(tmp_path)
-    assert (found.resources, found.profile, found.notes) == (FOUND, (), ("before",))
+    assert causes.profiling(tmp_path, "none", 10.0) is None
+    assert causes.add(RECORD, KNOWN, ["case"], None) == RECORD
+
+
+def test_how_to_profile_on_this_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes, "only_gpu", lambda: (8, 9))
+    assert causes.profiling(tmp_path, "base", 10.0) == Options(tmp_path, (8, 9), clock_control="base", timeout_s=10.0)
 
 
 def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Profile(case="case", side="head", metrics={"duration_us": 1.0})
-    monkeypatch.setattr(causes, "only_gpu", lambda: (8, 9))
-    monkeypatch.setattr("kernelgate.bench.explain.resources.of_sides", missing)
     monkeypatch.setattr(
         "kernelgate.bench.explain.nsight.profile",
         lambda *_: ProfilingResult((one,), ("no profile of base at case: why",)),
     )
-    found = add(tmp_path)
-    assert found.resources == ()
+    sides = Sides(library("cuobjdump is missing"), library(None))
+    found = causes.add(RECORD, sides, ["case"], Options(tmp_path, (8, 9)))
     assert found.profile == (one,)
     assert found.notes == (
-        "before",
-        "no static analysis: cuobjdump is missing",
-        "no profile of base at case: why",
+        BEFORE,
+        Note(code="no_static_analysis", text="no static analysis of base: cuobjdump is missing"),
+        Note(code="no_profile", text="no profile of base at case: why"),
     )
+
+
+def test_a_library_for_the_cpu_alone_misses_nothing() -> None:
+    sides = Sides(None, library("it was compiled for the CPU alone", targets=()))
+    assert causes.add(RECORD, sides, [], None) == RECORD

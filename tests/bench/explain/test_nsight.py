@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.errors import NoDeviceError
 from kernelgate.bench.explain import metrics, nsight
 from kernelgate.bench.explain.nsight import Options
+from kernelgate.bench.system import cuda_tools
 
 REPORTS = Path(__file__).parents[2] / "data" / "nsight"
 CASE = "s512_b32_h8_d64_fp16"
@@ -20,7 +20,7 @@ WORKS = f'cp {REPORTS / "dram.ncu-rep"} "$report"; echo "$@" > "$report.words"'
 
 
 def library(folder: Path) -> Library:
-    manifest = Manifest(namespace="n", sha=None, targets=("sm_90",), key="k", seconds=1.0, sha256="0")
+    manifest = Manifest(namespace="n", sha=None, targets=("sm_90",), key="k", seconds=1.0, sha256="0", kernels=())
     return Library(folder, manifest, cached=True)
 
 
@@ -112,22 +112,10 @@ def test_each_failure_is_one_sentence_and_the_rest_goes_on(
 
 def test_without_ncu_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(nsight, "INSTALLED", ())
+    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
     done = nsight.profile(sides, [CASE], options)
     assert done.profiles == ()
-    assert "Nsight Compute is not installed" in done.failures[0]
-
-
-def test_ncu_is_found_where_installers_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    for version in ("2024.3.2", "2025.3.1"):
-        (tmp_path / version).mkdir()
-        (tmp_path / version / "ncu").touch()
-    monkeypatch.setattr(nsight, "INSTALLED", ((tmp_path, "*/ncu"),))
-    assert nsight.find_ncu() == tmp_path / "2025.3.1" / "ncu"
-    monkeypatch.setattr(nsight, "INSTALLED", ())
-    with pytest.raises(NoDeviceError):
-        nsight.find_ncu()
+    assert "ncu, which profiles kernels (Nsight Compute), is neither on PATH" in done.failures[0]
 
 
 def test_counters_are_those_of_the_gpu() -> None:

@@ -1,4 +1,4 @@
-"""The reference, and what is near enough to it."""
+"""The oracle, and what is near enough to it."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causa
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", list(oracle.TORCH_DTYPES.values()))
-def test_the_reference_is_attention(causal: bool, dtype: torch.dtype) -> None:
+def test_the_oracle_is_attention(causal: bool, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(1)
     q, k, v = (torch.randn(2, 3, 9, 64, generator=generator).to(dtype) for _ in range(3))
-    found = oracle.reference(q, k, v, 0.2, causal)
+    found = oracle.expected(q, k, v, 0.2, causal)
     assert found.dtype == torch.float64
     torch.testing.assert_close(found, plain(q, k, v, 0.2, causal), rtol=1e-12, atol=1e-12)
 
 
-def test_the_reference_is_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oracle_is_the_same_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(2)
     q, k, v = (torch.randn(3, 2, 8, 64, generator=generator) for _ in range(3))
-    whole = oracle.reference(q, k, v, 0.1, True)
-    monkeypatch.setattr(oracle, "_MOST_SCORES", 4 * 8 * 8)
-    assert torch.equal(oracle.reference(q, k, v, 0.1, True), whole)
+    whole = oracle.expected(q, k, v, 0.1, True)
+    monkeypatch.setattr(oracle, "_MAX_SCORES", 4 * 8 * 8)
+    assert torch.equal(oracle.expected(q, k, v, 0.1, True), whole)
 
 
-def test_the_limit_is_atol_plus_rtol_of_the_reference() -> None:
+def test_the_limit_is_atol_plus_rtol_of_what_is_right() -> None:
     expected = torch.full((1, 1, 2, 2), 2.0, dtype=torch.float64)
     output = expected.clone()
     output[0, 0, 1, 0] += 1.0

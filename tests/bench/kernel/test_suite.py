@@ -55,8 +55,8 @@ def test_the_work_of_a_case() -> None:
     assert SuiteCase(1, 1, 1, "fp32", causal=True).work == SuiteCase(1, 1, 1, "fp32").work
 
 
-def test_the_parameters_name_the_case_for_people() -> None:
-    assert SuiteCase(512, 32, 8, "bf16", causal=True).params == {
+def test_the_axes_name_the_case_for_people() -> None:
+    assert SuiteCase(512, 32, 8, "bf16", causal=True).axes == {
         "S": 512, "B": 32, "H": 8, "D": 64, "dtype": "bf16", "causal": 1
     }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,17 @@ import torch
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.system import environment
+from tests.bench import driver
+
+PROPERTIES = SimpleNamespace(
+    name="NVIDIA L4",
+    major=8,
+    minor=9,
+    uuid="0",
+    total_memory=24 << 30,
+    multi_processor_count=58,
+    L2_cache_size=48 << 20,
+)
 
 
 def machine(root: Path) -> None:
@@ -56,6 +68,36 @@ def test_a_torch_that_does_not_start_is_one_sentence(tmp_path: Path, monkeypatch
 def test_a_gpu_is_known_by_its_compute_capability() -> None:
     gpu = record.Environment(device=record.Device(name="NVIDIA L4", compute_capability="8.9"))
     assert environment.kind(gpu) == "cuda"
+
+
+def test_the_driver_adds_what_torch_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.install(
+        monkeypatch,
+        nvmlDeviceGetEnforcedPowerLimit=lambda _: 72_500,
+        nvmlDeviceGetEccMode=lambda _: [1, 0],
+        nvmlDeviceGetMigMode=lambda _: [0, 1],
+        nvmlDeviceGetMaxPcieLinkGeneration=lambda _: 4,
+        nvmlDeviceGetMaxPcieLinkWidth=lambda _: 16,
+    )
+    found = environment._gpu(PROPERTIES)
+    assert (found.name, found.compute_capability, found.uuid, found.sm_count) == ("NVIDIA L4", "8.9", "GPU-0", 58)
+    assert (found.driver, found.power_limit_w, found.max_sm_mhz, found.max_memory_mhz) == ("580.1", 72.5, 1980, 3201)
+    assert (found.ecc, found.mig, found.pcie) == (True, False, "gen4 x16")
+
+
+def test_what_the_driver_does_not_offer_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("EnforcedPowerLimit", "EccMode", "MigMode", "MaxPcieLinkGeneration")
+    driver.install(monkeypatch, **{f"nvmlDeviceGet{name}": driver.refused for name in names})
+    found = environment._gpu(PROPERTIES)
+    assert found.driver == "580.1"
+    assert found.power_limit_w is found.ecc is found.mig is found.pcie is None
+    driver.install(monkeypatch, nvmlInit=driver.refused)
+    assert environment._gpu(PROPERTIES).driver is None
+
+
+def test_a_package_that_is_not_installed_has_no_version() -> None:
+    assert environment.package_version("pydantic")
+    assert environment.package_version("no-such-package") is None
 
 
 def test_differences_are_named() -> None:

@@ -16,7 +16,7 @@ from kernelgate.bench.system import lock
 from kernelgate.bench.system.worker_process import ROOT
 
 UUID = "GPU-0123"
-HOLD = f"from bench import lock\nwith lock.device({UUID!r}):\n    print('held', flush=True); input()"
+HOLD = f"from kernelgate.bench.system import lock\nwith lock.device({UUID!r}):\n    print('held', flush=True); input()"
 
 
 @pytest.fixture(autouse=True)

@@ -49,13 +49,16 @@ def test_lines_go_both_ways_and_prints_do_not_mix_in(child: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("import sys; sys.exit(7)", "ended early with exit code 7"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "was ended by SIGSEGV"),
-        ("raise ValueError('the reason')", "exit code 1; its last words: .*ValueError: the reason"),
-        ("import os; os.write(2, b'said\\nbefore'); os.abort()", "was ended by SIGABRT; its last words: said / before"),
-        ("print('{\"text\": 5}')", "sent b'{\"text\": 5}', which is no message"),
-        ("print('garbage', flush=True); import time; time.sleep(99)", "sent b'garbage', which is no message"),
-        ('import sys; sys.stdout.write(\'{"text": "half\')', "ended early with exit code 0"),
+        ("import sys; sys.exit(7)", "exited early with code 7"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+        ("raise ValueError('the reason')", "code 1; last lines of stderr: .*ValueError: the reason"),
+        (
+            "import os; os.write(2, b'said\\nbefore'); os.abort()",
+            "was killed by SIGABRT; last lines of stderr: said / before",
+        ),
+        ("print('{\"text\": 5}')", "sent b'{\"text\": 5}', which is not a valid message"),
+        ("print('garbage', flush=True); import time; time.sleep(99)", "sent b'garbage', which is not a valid message"),
+        ('import sys; sys.stdout.write(\'{"text": "half\')', "exited early with code 0"),
     ],
 )
 def test_a_child_that_does_not_answer(child: Path, code: str, says: str) -> None:
@@ -69,7 +72,10 @@ def test_a_child_that_hangs_is_ended(child: Path, tmp_path: Path) -> None:
         f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
         "os.write(2, b'waiting for ever'); time.sleep(9999)"
     )
-    with Child("script") as script, pytest.raises(ChildError, match=r"nothing for 2 s .* last words: waiting for ever"):
+    with (
+        Child("script") as script,
+        pytest.raises(ChildError, match=r"for 2 s .* last lines of stderr: waiting for ever"),
+    ):
         script.receive(WORD, 2)
     assert not running(int((tmp_path / "pid").read_text()))
 
@@ -77,9 +83,9 @@ def test_a_child_that_hangs_is_ended(child: Path, tmp_path: Path) -> None:
 def test_writing_to_a_child_that_is_gone(child: Path) -> None:
     child.write_text("raise SystemExit(3)")
     with Child("script") as script:
-        with pytest.raises(ChildError, match="exit code 3"):
+        with pytest.raises(ChildError, match="exited early with code 3"):
             script.receive(WORD, PATIENCE_S)
-        with pytest.raises(ChildError, match="exit code 3"):
+        with pytest.raises(ChildError, match="exited early with code 3"):
             script.send(Word(text="x" * 100_000))
 
 

@@ -20,7 +20,7 @@ PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     [
         "4.9% slower, between 4.8% and 5.0%; a change of 0.3% would have been seen",
         "S=512 B=32 H=8 fp16 causal",
-        "the GPU was throttled in 4 of 5 launches, which are left out",
+        "the GPU was throttled in 4 of 5 processes, which are left out",
         "[+4.8, +5.0]",
         "1.00 → 0.95",
         "128 KiB, 53.5 TFLOP/s and 61.0 °C",

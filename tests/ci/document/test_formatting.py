@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.record import Case, Device, Params
+from kernelgate.bench.record import Axes, Case, Device
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code
 
@@ -49,7 +49,7 @@ def test_a_change_never_stands_without_its_interval(
 
 
 @pytest.mark.parametrize(
-    ("params", "label"),
+    ("axes", "label"),
     [
         ({"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0}, "S=512 B=32 H=8 fp16"),
         (
@@ -64,13 +64,13 @@ def test_a_change_never_stands_without_its_interval(
         ({}, None),
     ],
 )
-def test_a_label_is_made_of_parameters_of_the_known_kind_only(params: Params, label: str | None) -> None:
-    assert formatting.label(params) == label
+def test_a_label_is_made_of_parameters_of_the_known_kind_only(axes: Axes, label: str | None) -> None:
+    assert formatting.label(axes) == label
 
 
 def test_two_cases_with_one_label_keep_their_ids() -> None:
-    params: Params = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
-    cases = [Case(id="a", params=params), Case(id="b", params=params), Case(id="c", params=params | {"S": 64})]
+    axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
+    cases = [Case(id="a", axes=axes), Case(id="b", axes=axes), Case(id="c", axes=axes | {"S": 64})]
     assert formatting.names(cases) == {"a": Code("a"), "b": Code("b"), "c": "S=64 B=32 H=8 fp16"}
 
 

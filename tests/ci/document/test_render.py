@@ -20,24 +20,28 @@ from rich.console import Console
 
 from kernelgate.bench.record import (
     Build,
-    Case,
+    Check,
     Device,
     Environment,
-    Fuzz,
     FuzzResult,
-    Launch,
+    KernelFacts,
+    Note,
     Profile,
-    Resources,
+    Run,
     RunRecord,
-    Subject,
     Telemetry,
+    timed_cases,
 )
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Link, Mark, Report
+from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.policy import Gates
 from kernelgate.ci.judge.verdict import Finding, Outcome, RecordVerdict
-from kernelgate.ci.report.build import Failure, Fault, failure_report, report
+from kernelgate.ci.report.build import failure_report, report
+from kernelgate.ci.report.gpu import Failure
+from tests import runs
 from tests.ci.report_examples import NINE, case, judge, noisy, record, reports, same, slower
+from tests.runs import process, run_record
 
 # ---- hostile records: one text in every field that holds text --------------------------------------------------------
 
@@ -55,29 +59,32 @@ HOSTILE = st.lists(st.sampled_from(NASTY) | st.text(max_size=8), min_size=1, max
 
 
 def hostile_record(text: str) -> RunRecord:
-    launch = Launch(
-        samples_us={"base": (1.0,) * 3, "head": (1.1,) * 3},
+    timed = process(
+        {"base": (1.0,) * 3, "head": (1.1,) * 3},
         telemetry=Telemetry(sm_mhz=1.0, throttle_reasons=(text,)),
         graph_us={"head": 1.0},
     )
-    named = Case(id=text, params={"S": 1, "B": 1, "H": 1, "dtype": text, text: text}, launches=(launch,))
+    named = runs.case(text, [timed], axes={"S": 1, "B": 1, "H": 1, "dtype": text, text: text})
     device = Device(name=text, compute_capability=text, uuid=text, driver=text, sm_count=12345678)
-    return RunRecord(
-        subject=Subject(repository=text, base_sha=text, head_sha=text, run_id=12345678, created_at=text),
-        environment=Environment(device=device, torch=text, cuda=text, python=text, os=text, host=text),
-        build=(Build(side="base", sha=text, seconds=1.0, targets=(text,), library_sha256=text),),
-        fuzz=Fuzz(status="skipped", reason=text, seed=12345678),
-        cases=(named, case(512, 32, 321.4, 4.9)),
+    facts = KernelFacts(target=text, name=text, registers=1, instructions={text: 1})
+    return run_record(
+        (named, case(512, 32, 321.4, 4.9)),
+        Environment(device=device, torch=text, cuda=text, python=text, os=text, host=text),
+        run=Run(repository=text, base_sha=text, head_sha=text, run_id=12345678, created_at=text),
+        builds=(
+            Build(side="base", sha=text, seconds=1.0, targets=(text,), library_sha256=text),
+            Build(side="head", kernels=(facts,)),
+        ),
+        checks=(Check(kind="fuzz", status="skipped", reason=text, seed=12345678),),
         profile=(Profile(case=text, side="head", metrics={text: text}, report=text),),
-        resources=(Resources(side="head", target=text, kernel=text, registers=1, instructions={text: 1}),),
-        notes=(text,),
+        notes=(Note(text=text),),
     )
 
 
 def hostile_reports(text: str) -> dict[str, Report]:
     """Every kind of report, with `text` wherever a record, a verdict or a failure holds text."""
     run = hostile_record(text)
-    here, there = run.cases
+    here, there = timed_cases(run)
     found = (Finding(text, text, True), Finding(text, text, False))
 
     def renamed(verdict: object, **changes: object) -> object:
@@ -86,19 +93,21 @@ def hostile_reports(text: str) -> dict[str, Report]:
     blocked = (renamed(slower(there, 5.0)), same(there, 0.0))
     unclear = (renamed(noisy(there, 0.0, 2.0), findings=found), same(there, 0.0))
     stored = judge(Outcome.REGRESSED, *blocked, against=text)
-    wrong = Fuzz(
-        status="failed", results=(FuzzResult(id=text, seed=12345678, passed=False, message=text, repeat=text),)
+    wrong = Check(
+        kind="fuzz",
+        status="failed",
+        results=(FuzzResult(id=text, seed=12345678, passed=False, message=text, repeat=text),),
     )
-    unnamed = FuzzResult(id=text, seed=1, params={text: text}, passed=False, max_abs_error=1.0)
-    failure = Failure(Fault.BUILD, text, target=text, log=(text, text), subject=run.subject)
+    unnamed = FuzzResult(id=text, seed=1, axes={text: text}, passed=False, max_abs_error=1.0)
+    failure = Failure(Fault.BUILD, text, target=text, log=(text, text), run=run.run)
     gates = Gates()
     return {
         "slower": report(run, judge(Outcome.REGRESSED, *blocked), gates, stored),
         "cannot tell": report(run, judge(Outcome.INCONCLUSIVE, *unclear), gates),
         "refused": report(run, RecordVerdict(text, Outcome.INCONCLUSIVE, text, (), text, text), gates),
-        "wrong": report(run.model_copy(update={"fuzz": wrong}), judge(Outcome.INCONCLUSIVE), gates),
+        "wrong": report(run.model_copy(update={"checks": (wrong,)}), judge(Outcome.INCONCLUSIVE), gates),
         "unnamed": report(
-            run.model_copy(update={"fuzz": wrong.model_copy(update={"results": (unnamed,)})}),
+            run.model_copy(update={"checks": (wrong.model_copy(update={"results": (unnamed,)}),)}),
             judge(Outcome.INCONCLUSIVE),
             gates,
         ),
@@ -136,7 +145,7 @@ def harmless_skeleton(kind: str) -> list[str]:
 
 
 @given(HOSTILE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
     for kind, said in hostile_reports(text).items():
         tokens = PARSER.parse(render.comment(said))
@@ -151,7 +160,7 @@ def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
 
 
 @given(HOSTILE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_nothing_hidden_reaches_a_comment_or_a_page(text: str) -> None:
     for said in hostile_reports(text).values():
         for written in (render.comment(said), render.page(said)):
@@ -164,7 +173,7 @@ def test_nothing_hidden_reaches_a_comment_or_a_page(text: str) -> None:
 
 
 @given(HOSTILE)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_marker_stands_once_and_last(text: str) -> None:
     for said in hostile_reports(text).values():
         written = render.comment(said)
@@ -212,7 +221,7 @@ def without_code(elements: list[str]) -> list[str]:
 
 
 @given(HOSTILE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_text_of_a_record_becomes_an_element_of_the_page(text: str) -> None:
     for kind, said in hostile_reports(text).items():
         page = Skeleton(render.page(said))
@@ -297,7 +306,7 @@ def test_long_strings_are_cut_before_they_fill_the_comment(text: str) -> None:
 def test_many_long_strings_leave_the_verdict_standing() -> None:
     finding = Finding("odd", "@odd " * 200, False)
     verdicts = [replace(slower(one, 5.0), sentence="`s" * 300, findings=(finding,) * 20) for one in NINE]
-    run = record(NINE, notes=("`n " * 300,) * 300)
+    run = record(NINE, notes=(Note(text="`n " * 300),) * 300)
     text = render.comment(report(run, judge(Outcome.REGRESSED, *verdicts), Gates()))
     assert len(text) < render.COMMENT_LIMIT
     assert text.startswith("### ❌ Slower: 9 of 9 cases")
@@ -331,7 +340,7 @@ def test_a_log_gets_the_markdown_itself() -> None:
 
 
 @given(HOSTILE)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_no_text_of_a_record_steers_the_terminal(text: str) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
     for said in hostile_reports(text).values():

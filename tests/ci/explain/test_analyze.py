@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelgate.bench.explain import ncu_reader
@@ -169,7 +169,7 @@ def test_a_kernel_of_another_gpu_is_judged_without_its_peaks() -> None:
 FIGURES = [*BY_KEY, *(f"stall_{reason}" for reason in STALLS), "bank_conflicts", "local_instructions", "shared_bytes"]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(
     st.dictionaries(st.sampled_from(FIGURES), st.floats(0, 1e12) | st.just(0.0)),
     st.sampled_from([None, (8, 0), (8, 9), (9, 0), (12, 1)]),
@@ -206,7 +206,7 @@ def test_width_of_accesses_is_read_from_the_code() -> None:
     assert kernel.figures["code_load_bytes"] == 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(FAULTS)), st.integers(0, 2**32))
 def test_missing_counters_lower_confidence_rather_than_raise(report: str, seed: int) -> None:
     kernel = ncu_reader.read(DATA / f"{report}.ncu-rep")[0]

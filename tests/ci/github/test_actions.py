@@ -44,7 +44,7 @@ def test_the_log_gives_no_commands(text: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_summary_is_cut_where_github_would_refuse_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actions, "MOST_SUMMARY", 10)
+    monkeypatch.setattr(actions, "MAX_SUMMARY", 10)
     path = tmp_path / "summary.md"
     step = Step({"GITHUB_STEP_SUMMARY": str(path)})
     for _ in range(3):

@@ -7,22 +7,23 @@ import json
 import stat
 import struct
 import zipfile
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci.github import artifact
-from kernelgate.ci.github.artifact import Expected, RefusedError, checked_failure, checked_record, members
+from kernelgate.ci.github.artifact import RefusedError, checked_failure, checked_record, members
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import zipped
 
-EXPECTED = Expected("octo-org/kernels", 7, HEAD_SHA, BASE_SHA, 77, 1)
+KNOWN = record.Run(
+    repository="octo-org/kernels", pull_request=7, head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=77, run_attempt=1
+)
 HONEST = record.to_json(
     EXAMPLES["slower"]().record.model_copy(
         update={
-            "subject": record.Subject(
+            "run": record.Run(
                 repository="octo-org/kernels",
                 pull_request=7,
                 head_sha=HEAD_SHA,
@@ -50,20 +51,20 @@ def entry(name: str, data: bytes = b"{}", mode: int = stat.S_IFREG | 0o644, **fa
 
 def changed(**subject: Any) -> bytes:
     content = json.loads(HONEST)
-    content["subject"] |= subject
+    content["run"] |= subject
     return json.dumps(content).encode()
 
 
 def with_value(text: str) -> bytes:
     """The honest record with one sample written differently."""
     content = json.loads(HONEST)
-    content["cases"][0]["launches"][0]["samples_us"]["head"][0] = 12345.678
+    content["processes"][0]["timings"][0]["samples_us"]["head"][0] = 12345.678
     return json.dumps(content).encode().replace(b"12345.678", text.encode())
 
 
 def test_an_honest_artifact_is_taken() -> None:
     found = members(zipped({"run.json": HONEST, "failure.json": json.dumps(NOTE).encode()}))
-    assert checked_record(found["run.json"], EXPECTED).subject.head_sha == HEAD_SHA
+    assert checked_record(found["run.json"], KNOWN).run.head_sha == HEAD_SHA
     assert checked_failure(found["failure.json"]).fault == "build"
 
 
@@ -174,7 +175,7 @@ def test_damaged_content_is_refused() -> None:
 
 def test_a_large_archive_is_refused_unread() -> None:
     with pytest.raises(RefusedError, match="bytes, more than"):
-        members(b"\0" * (artifact.MOST_ARCHIVE + 1))
+        members(b"\0" * (artifact.MAX_ARCHIVE + 1))
 
 
 # The record ----------------------------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ def test_a_large_archive_is_refused_unread() -> None:
 )
 def test_numbers_that_are_none_are_refused(text: str, said: str) -> None:
     with pytest.raises(RefusedError, match=said):
-        checked_record(with_value(text), EXPECTED)
+        checked_record(with_value(text), KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -209,21 +210,22 @@ def test_numbers_that_are_none_are_refused(text: str, said: str) -> None:
         (b"\xff\xfe{}", "not JSON in UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"schema": "kernelgate.run/1", "schema": "kernelgate.run/1"}', "stands twice"),
-        (b'{"schema": "kernelgate.run/2"}', "kernelgate.run/1"),
+        (b'{"schema": "kernelgate.run/3"}', "kernelgate.run/2"),
         (b"[]", "refused"),
         (b'{"schema": "kernelgate.run/1", "::error::x": 1}', "refused"),
         (b'{"schema": "kernelgate.run/1"}', "does not say which commit"),
+        (b'{"schema": "kernelgate.run/2"}', "does not say which commit"),
     ],
 )
 def test_a_wrong_schema_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(RefusedError, match=said):
-        checked_record(data, EXPECTED)
+        checked_record(data, KNOWN)
 
 
 def test_unknown_keys_are_refused_in_a_line_of_their_own() -> None:
     content = json.loads(HONEST) | {"x\n::stop-commands::y": 1}
     with pytest.raises(RefusedError) as caught:
-        checked_record(json.dumps(content).encode(), EXPECTED)
+        checked_record(json.dumps(content).encode(), KNOWN)
     assert "\n" not in str(caught.value)
 
 
@@ -243,67 +245,67 @@ def test_unknown_keys_are_refused_in_a_line_of_their_own() -> None:
 )
 def test_a_record_of_something_else_is_refused(subject: dict[str, Any], what: str) -> None:
     with pytest.raises(RefusedError, match=what):
-        checked_record(changed(**subject), EXPECTED)
+        checked_record(changed(**subject), KNOWN)
 
 
 def test_a_record_of_an_earlier_attempt_is_taken() -> None:
     """Whoever runs failed jobs again keeps what the others left."""
-    assert checked_record(changed(run_attempt=1), replace(EXPECTED, run_attempt=3)).subject.run_attempt == 1
+    assert checked_record(changed(run_attempt=1), KNOWN.model_copy(update={"run_attempt": 3})).run.run_attempt == 1
 
 
 def test_builds_of_other_commits_are_refused() -> None:
     content = json.loads(HONEST)
-    content["build"] = [{"side": "head", "sha": "e" * 40}]
+    content["builds"] = [{"side": "head", "sha": "e" * 40}]
     with pytest.raises(RefusedError, match="another commit of the head's build"):
-        checked_record(json.dumps(content).encode(), EXPECTED)
+        checked_record(json.dumps(content).encode(), KNOWN)
 
 
 def test_a_pull_request_that_github_does_not_know_is_refused() -> None:
     with pytest.raises(RefusedError, match="the record names pull request 7, GitHub knows none"):
-        checked_record(HONEST, replace(EXPECTED, pull_request=None))
+        checked_record(HONEST, KNOWN.model_copy(update={"pull_request": None}))
 
 
 def test_many_keys_and_many_cases_are_refused_at_once() -> None:
     """Each of the two would take hours where every one is compared with every other."""
     keys = ",".join(f'"{number}":0' for number in range(200_000))
     with pytest.raises(RefusedError, match="the key '199999' stands twice"):
-        checked_record(f'{{{keys},"199999":0}}'.encode(), EXPECTED)
+        checked_record(f'{{{keys},"199999":0}}'.encode(), KNOWN)
     cases = [{"id": str(number)} for number in range(400_000)]
     with pytest.raises(RefusedError, match="it has 400000 cases"):
-        checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), EXPECTED)
+        checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), KNOWN)
 
 
 @pytest.mark.parametrize(
     ("key", "entry"),
     [
         ("profile", {"case": "x", "side": "head"}),
-        ("resources", {"side": "head", "target": "sm_89", "kernel": "k"}),
-        ("build", {"side": "head"}),
-        ("notes", "x"),
+        ("builds", {"side": "head"}),
+        ("notes", {"text": "x"}),
     ],
 )
 def test_lists_without_an_end_are_refused(key: str, entry: Any) -> None:
     content = json.loads(HONEST) | {key: [entry] * 4097}
     with pytest.raises(RefusedError, match=r"it has 4097 .*, more than 4096"):
-        checked_record(json.dumps(content).encode(), EXPECTED)
+        checked_record(json.dumps(content).encode(), KNOWN)
 
 
-def test_launches_and_fuzz_results_without_an_end_are_refused() -> None:
+def test_processes_and_fuzz_results_without_an_end_are_refused() -> None:
     content = json.loads(HONEST)
-    content["cases"][0]["launches"] *= 40
-    with pytest.raises(RefusedError, match="launches of 's512_b32_h8_d64_fp16', more than 32"):
-        checked_record(json.dumps(content).encode(), EXPECTED)
+    first = content["processes"][0]
+    content["processes"] = [first | {"id": str(number)} for number in range(40)]
+    with pytest.raises(RefusedError, match="processes of 's512_b32_h8_d64_fp16', more than 32"):
+        checked_record(json.dumps(content).encode(), KNOWN)
     content = json.loads(HONEST)
-    content["fuzz"]["results"] = content["fuzz"]["results"][:1] * 4097
+    content["checks"][0]["results"] = content["checks"][0]["results"][:1] * 4097
     with pytest.raises(RefusedError, match="it has 4097 fuzz results"):
-        checked_record(json.dumps(content).encode(), EXPECTED)
+        checked_record(json.dumps(content).encode(), KNOWN)
 
 
-@pytest.mark.parametrize("limit", ["MOST_CASES", "MOST_LAUNCHES", "MOST_ENTRIES", "MOST_SAMPLES"])
+@pytest.mark.parametrize("limit", ["MAX_CASES", "MAX_PROCESSES", "MAX_ENTRIES", "MAX_SAMPLES"])
 def test_more_than_can_be_judged_is_refused(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifact, limit, 1)
     with pytest.raises(RefusedError, match="more than 1"):
-        checked_record(HONEST, EXPECTED)
+        checked_record(HONEST, KNOWN)
 
 
 # The failure note ----------------------------------------------------------------------------------------------------

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, UsageError
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import RunRecord, timed_cases
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github.baseline_pr import as_baseline, offer, refresh
 from kernelgate.ci.judge.policy import Policy, RunnerGpu
 from kernelgate.ci.judge.verdict import judge
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA
+from tests.runs import process, run_record
 
 BRANCH = "kernelgate/baseline-l4"
 
 
 def measured(example: str = "faster") -> RunRecord:
     found = EXAMPLES[example]().record
-    return found.model_copy(update={"subject": record.Subject(head_sha=HEAD_SHA, created_at="2026-11-20T10:00:00Z")})
+    return found.model_copy(update={"run": record.Run(head_sha=HEAD_SHA, created_at="2026-11-20T10:00:00Z")})
 
 
 @pytest.fixture
@@ -45,7 +47,9 @@ def test_the_first_baseline_is_offered(desk: Desk, run_json: Path, rules: Policy
     assert (pull.head_ref, pull.base_ref, pull.title) == (BRANCH, "main", "Refresh the baseline of l4")
     assert f"The default branch at {HEAD_SHA} was measured on `l4`" in (pull.body or "")
     stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
-    assert {side for case in stored.cases for launch in case.launches for side in launch.samples_us} == {"head"}
+    assert {side for case in timed_cases(stored) for process in case.processes for side in process.samples_us} == {
+        "head"
+    }
     assert desk.outputs == {"pull_request": str(number)}
 
 
@@ -69,7 +73,8 @@ def test_a_newer_record_refreshes_the_same_pull_request(desk: Desk, run_json: Pa
     assert refresh(desk.bot, run_json, "l4", rules, force=True) == first
     assert len(desk.github.pulls) == 1
     stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
-    assert stored.cases[0].launches[0].samples_us["head"] == measured("slower").cases[0].launches[0].samples_us["head"]
+    now, then = (timed_cases(one)[0].processes[0].samples_us["head"] for one in (stored, measured("slower")))
+    assert now == then
 
 
 def test_a_measurement_that_was_cut_short_is_no_baseline(desk: Desk, run_json: Path, rules: Policy) -> None:
@@ -108,18 +113,18 @@ def test_it_is_offered_where_the_verdict_says_improved(
     desk: Desk, run_json: Path, rules: Policy, stored: str, force: bool, offered: bool
 ) -> None:
     scale = {"same": 1.0, "slower by 20%": 1.2, "faster by 20%": 0.8}[stored]
-    cases = tuple(
-        case.model_copy(
-            update={
-                "launches": tuple(
-                    record.Launch(order="block", samples_us={"head": tuple(s * scale for s in one.samples_us["head"])})
-                    for one in case.launches
-                )
-            }
+    cases = [
+        replace(
+            timed,
+            processes=tuple(
+                process({"head": [sample * scale for sample in one.samples_us["head"]]}, "block")
+                for one in timed.processes
+            ),
         )
-        for case in measured().cases
-    )
-    record.write(measured().model_copy(update={"cases": cases}), Path("stored.json"))
+        for timed in timed_cases(measured())
+    ]
+    stored_record = measured().model_copy(update={"processes": run_record(cases).processes})
+    record.write(stored_record, Path("stored.json"))
     assert (refresh(desk.bot, run_json, "l4", rules, force) is not None) == offered
     assert bool(desk.github.writes()) == offered
 
@@ -158,11 +163,11 @@ def test_the_evidence_stands_in_the_body(rules: Policy) -> None:
 def test_the_numbers_in_short_are_those_of_the_samples(rules: Policy) -> None:
     made = as_baseline(measured(), rules)
     assert made.summary is not None
-    for case in made.cases:
+    for case in timed_cases(made):
         short = made.summary.cases[case.id]
-        samples = sorted(sample for launch in case.launches for sample in launch.samples_us["head"])
+        samples = sorted(sample for process in case.processes for sample in process.samples_us["head"])
         assert short.samples == len(samples) == 500
-        assert short.launches == 5
+        assert short.processes == 5
         assert short.interval_us[0] <= short.median_us <= short.interval_us[1]
         assert samples[0] <= short.interval_us[0]
     assert made.summary.source == f"commit {HEAD_SHA}, measured 2026-11-20"
@@ -171,9 +176,9 @@ def test_the_numbers_in_short_are_those_of_the_samples(rules: Policy) -> None:
 def test_what_cannot_be_a_baseline_is_refused(rules: Policy) -> None:
     new, gpu = measured(), rules.measure.gpus[0]
     with pytest.raises(UsageError, match="names none"):
-        offer(new.model_copy(update={"subject": record.Subject()}), gpu, None, rules, None)
+        offer(new.model_copy(update={"run": record.Run()}), gpu, None, rules, None)
     with pytest.raises(UsageError, match="no samples of a head"):
-        offer(new.model_copy(update={"cases": ()}), gpu, None, rules, None)
+        offer(new.model_copy(update={"cases": (), "processes": ()}), gpu, None, rules, None)
     for path in ("../x.json", "/etc/passwd"):
         with pytest.raises(UsageError, match="inside the repository"):
             offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, rules, None)

@@ -12,18 +12,12 @@ import requests
 from kernelgate.bench.errors import UsageError
 from kernelgate.ci.github import client as bot_module
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import (
-    DeniedError,
-    GitHubError,
-    Stamp,
-    connect,
-    put_check,
-    put_comment,
-    put_label,
-    state_line,
-    stated,
-)
-from kernelgate.ci.github.shown import LABELS, Annotation, CheckRun, Label
+from kernelgate.ci.github.check_run import Annotation, CheckRun, put_check
+from kernelgate.ci.github.client import DeniedError, GitHubError, connect
+from kernelgate.ci.github.comment import put_comment, state_line, stated
+from kernelgate.ci.github.label import LABELS, put_label
+from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.judge.gate import Label
 from tests.ci.desk import Desk
 from tests.fakes.github_server import FakeGitHub
 
@@ -80,7 +74,7 @@ def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
     put_comment(desk.bot, 1, ["One.\nTwo."], STAMP)
     [kept] = desk.github.comments.values()
     kept["body"] = "\r\n" + kept["body"].replace("\n", "\r\n") + "\r\n"
-    assert put_comment(desk.bot, 1, ["One.\nTwo."], STAMP).said == "unchanged"
+    assert put_comment(desk.bot, 1, ["One.\nTwo."], STAMP).outcome == "unchanged"
 
 
 def test_the_newest_label_is_the_only_one_of_ours(desk: Desk) -> None:
@@ -110,7 +104,7 @@ def test_a_long_summary_is_cut_to_what_github_takes(desk: Desk) -> None:
     put_check(desk.bot, CheckRun("neutral", "t" * 500, "s" * 70_000), STAMP)
     [shown] = desk.github.checks.values()
     assert len(shown["output"]["summary"]) == 65_535
-    assert put_check(desk.bot, CheckRun("neutral", "t" * 500, "s" * 70_000), STAMP).said == "unchanged"
+    assert put_check(desk.bot, CheckRun("neutral", "t" * 500, "s" * 70_000), STAMP).outcome == "unchanged"
 
 
 # Bad days ------------------------------------------------------------------------------------------------------------
@@ -200,13 +194,13 @@ def test_it_gives_up_in_the_end(desk: Desk) -> None:
     desk.github.fault("GET", "/pulls/1", status=503, times=100)
     with pytest.raises(GitHubError, match="comment: gave up after 8 tries: HTTP 503"):
         put_comment(desk.bot, 1, ["Slower."], STAMP)
-    assert sum(desk.slept) < bot_module.MOST_WAIT_S
+    assert sum(desk.slept) < bot_module.MAX_WAIT_S
 
 
 def test_a_comment_that_is_deleted_in_between_is_made_again(desk: Desk) -> None:
     everything(desk)
     desk.github.fault("PATCH", "/issues/comments/.*", before=desk.github.comments.clear)
-    assert put_comment(desk.bot, 1, ["Faster."], Stamp(HEAD, 6, 1)).said == "created"
+    assert put_comment(desk.bot, 1, ["Faster."], Stamp(HEAD, 6, 1)).outcome == "created"
     assert len(desk.github.comments) == 1
 
 
@@ -289,7 +283,7 @@ def test_a_result_for_an_older_commit_changes_nothing(desk: Desk, put: Callable[
     before = len(desk.github.writes())
     said = put(desk.bot, 1, ["Older."] if put is put_comment else Label.IMPROVED, Stamp(OLD, 9, 1))
     assert said.left
-    assert said.said == "left alone: the result is for 0000000, and the head is aaaaaaa by now"
+    assert said.outcome == "left alone: the result is for 0000000, and the head is aaaaaaa by now"
     assert desk.github.writes()[before:] == []
 
 
@@ -322,14 +316,14 @@ def test_the_head_that_moves_while_we_look_is_noticed(desk: Desk) -> None:
 
 def test_a_closed_pull_request_is_left_alone(desk: Desk) -> None:
     desk.github.pulls[1].state = "closed"
-    assert put_comment(desk.bot, 1, ["x"], STAMP).said == "left alone: the pull request is closed"
+    assert put_comment(desk.bot, 1, ["x"], STAMP).outcome == "left alone: the pull request is closed"
     assert put_label(desk.bot, 1, Label.IMPROVED, STAMP).left
     assert desk.github.writes() == []
 
 
 def test_a_draft_is_a_pull_request(desk: Desk) -> None:
     desk.github.pulls[1].draft = True
-    assert put_comment(desk.bot, 1, ["x"], STAMP).said == "created"
+    assert put_comment(desk.bot, 1, ["x"], STAMP).outcome == "created"
 
 
 # Attacks -------------------------------------------------------------------------------------------------------------
@@ -376,8 +370,8 @@ def test_a_bot_of_another_name_does_not_pile_up_comments(desk: Desk) -> None:
     assert desk.github.comments == {}
     step = Step(desk.github.environment | {"KERNELGATE_BOT": "kernel-bot[bot]"})
     named = connect(step, pause_s=0)
-    assert put_comment(named, 1, ["x"], STAMP).said == "created"
-    assert put_comment(named, 1, ["x"], STAMP).said == "unchanged"
+    assert put_comment(named, 1, ["x"], STAMP).outcome == "created"
+    assert put_comment(named, 1, ["x"], STAMP).outcome == "unchanged"
     named.repository.requester.close()
 
 

@@ -11,9 +11,11 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github import artifact
-from kernelgate.ci.github.client import GitHubError, Stamp, state_line
-from kernelgate.ci.github.fetch import Requested, fetch
-from kernelgate.ci.github.run_info import Target, read_target
+from kernelgate.ci.github.client import GitHubError
+from kernelgate.ci.github.comment import state_line
+from kernelgate.ci.github.fetch import fetch
+from kernelgate.ci.github.run_info import RunInfo, read_run_info
+from kernelgate.ci.github.stamp import Stamp
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import Json, Pull
@@ -22,10 +24,15 @@ SLOWER = record.to_json(EXAMPLES["slower"]().record).encode()
 RECORD = {"run.json": SLOWER}
 
 
-def taken(desk: Desk, tmp_path: Path, run_id: int, asked: Requested | None = None) -> tuple[Target, list[str]]:
-    target = fetch(desk.bot, run_id, tmp_path / "in", asked)
-    assert read_target(tmp_path / "in") == target
-    return target, sorted(path.name for path in (tmp_path / "in").iterdir() if path.name != "target.json")
+def asked(base_sha: str, pull_request: int | None = None) -> record.Run:
+    """What somebody asked a command's run to measure."""
+    return record.Run(head_sha=HEAD_SHA, base_sha=base_sha, pull_request=pull_request)
+
+
+def taken(desk: Desk, tmp_path: Path, run_id: int, wanted: record.Run | None = None) -> tuple[RunInfo, list[str]]:
+    info = fetch(desk.bot, run_id, tmp_path / "in", wanted)
+    assert read_run_info(tmp_path / "in") == info
+    return info, sorted(path.name for path in (tmp_path / "in").iterdir() if path.name != "run-info.json")
 
 
 @pytest.fixture
@@ -38,9 +45,9 @@ def test_a_run_of_a_pull_request_is_taken_in(desk: Desk, folder: Path) -> None:
     run = desk.github.add_run(pull)
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
     desk.github.add_artifact(run, "kernelgate-files-l4", {"page.html": b"<script>"})
-    target, files = taken(desk, folder, run["id"])
-    assert (target.pull_request, target.head_sha, target.base_sha) == (7, HEAD_SHA, BASE_SHA)
-    assert (target.refused, files) == ((), ["l4.run.json"])
+    info, files = taken(desk, folder, run["id"])
+    assert (info.pull_request, info.head_sha, info.run.base_sha) == (7, HEAD_SHA, BASE_SHA)
+    assert (info.refused, files) == ((), ["l4.run.json"])
     assert record.read(folder / "in" / "l4.run.json") == EXAMPLES["slower"]().record
 
 
@@ -72,16 +79,16 @@ def test_another_branch_of_the_same_name_is_not_meant(desk: Desk, folder: Path) 
     pull = desk.github.open_pull(head_sha=HEAD_SHA, head_repository="fork/kernels")
     run = desk.github.add_run(pull)
     pull.head_repository = "fork/other-kernels"
-    target, _ = taken(desk, folder, run["id"])
-    assert (target.pull_request, target.no_pull_request) == (None, "no pull request has the commit of this run")
+    info, _ = taken(desk, folder, run["id"])
+    assert (info.pull_request, info.no_pull_request) == (None, "no pull request has the commit of this run")
 
 
 def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, folder: Path) -> None:
     pull = desk.github.open_pull(head_sha=HEAD_SHA)
     run = desk.github.add_run(pull)
     pull.head_sha = "e" * 40
-    target, _ = taken(desk, folder, run["id"])
-    assert (target.pull_request, target.head_sha) == (1, HEAD_SHA)
+    info, _ = taken(desk, folder, run["id"])
+    assert (info.pull_request, info.head_sha) == (1, HEAD_SHA)
 
 
 def test_a_closed_one_is_found_and_an_open_one_preferred(desk: Desk, folder: Path) -> None:
@@ -95,9 +102,9 @@ def test_a_closed_one_is_found_and_an_open_one_preferred(desk: Desk, folder: Pat
 def test_two_pull_requests_with_one_head_are_told_from_neither(desk: Desk, folder: Path) -> None:
     pull = desk.github.open_pull(head_sha=HEAD_SHA)
     desk.github.open_pull(head_sha=HEAD_SHA, base_ref="release")
-    target, _ = taken(desk, folder, desk.github.add_run(pull)["id"])
-    assert target.pull_request is None
-    assert target.no_pull_request == "pull requests 2, 1 have the same head, so which one was measured is not known"
+    info, _ = taken(desk, folder, desk.github.add_run(pull)["id"])
+    assert info.pull_request is None
+    assert info.no_pull_request == "pull requests 2, 1 have the same head, so which one was measured is not known"
 
 
 def test_a_fork_that_is_gone(desk: Desk, folder: Path) -> None:
@@ -116,8 +123,8 @@ def test_who_authorised_a_run_says_which_commit(desk: Desk, folder: Path) -> Non
     desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA)
     run = desk.github.add_run(event="issue_comment", head_sha="c" * 40)
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    target, files = taken(desk, folder, run["id"], Requested(HEAD_SHA, BASE_SHA, 1))
-    assert (target.pull_request, target.head_sha, files) == (1, HEAD_SHA, ["l4.run.json"])
+    info, files = taken(desk, folder, run["id"], asked(BASE_SHA, 1))
+    assert (info.pull_request, info.head_sha, files) == (1, HEAD_SHA, ["l4.run.json"])
 
 
 def test_who_authorised_a_run_says_which_base(desk: Desk, folder: Path) -> None:
@@ -125,17 +132,17 @@ def test_who_authorised_a_run_says_which_base(desk: Desk, folder: Path) -> None:
     desk.github.open_pull(head_sha=HEAD_SHA, base_sha="d" * 40)
     run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    target, files = taken(desk, folder, run["id"], Requested(HEAD_SHA, BASE_SHA, 1))
-    assert (target.base_sha, target.refused, files) == (BASE_SHA, (), ["l4.run.json"])
-    target, _ = taken(desk, folder, run["id"], Requested(HEAD_SHA, "d" * 40, 1))
-    assert "another base commit" in target.refused[0]
+    info, files = taken(desk, folder, run["id"], asked(BASE_SHA, 1))
+    assert (info.run.base_sha, info.refused, files) == (BASE_SHA, (), ["l4.run.json"])
+    info, _ = taken(desk, folder, run["id"], asked("d" * 40, 1))
+    assert "another base commit" in info.refused[0]
 
 
 def test_a_run_that_was_asked_for_may_have_no_pull_request(desk: Desk, folder: Path) -> None:
     run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    target, files = taken(desk, folder, run["id"], Requested(HEAD_SHA, BASE_SHA))
-    assert (target.pull_request, target.no_pull_request, files) == (None, None, ["l4.run.json"])
+    info, files = taken(desk, folder, run["id"], asked(BASE_SHA))
+    assert (info.pull_request, info.no_pull_request, files) == (None, None, ["l4.run.json"])
 
 
 def test_the_verb_asks_for_the_commit_beside_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,15 +179,15 @@ def pull(desk: Desk) -> Pull:
 def test_an_edited_description_meets_what_was_measured_before(desk: Desk, folder: Path, pull: Pull) -> None:
     measured = measured_run(desk, pull)
     edited_run(desk, pull)
-    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
-    assert (target.run_id, files, target.under_way) == (measured["id"], ["l4.run.json"], False)
+    info, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (info.run.run_id, files, info.under_way) == (measured["id"], ["l4.run.json"], False)
 
 
 def test_a_measurement_under_way_is_waited_for(desk: Desk, folder: Path, pull: Pull) -> None:
     measured_run(desk, pull)
     under_way = desk.github.add_run(pull, status="in_progress", conclusion=None)
-    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
-    assert (target.run_id, files, target.under_way) == (under_way["id"], [], True)
+    info, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (info.run.run_id, files, info.under_way) == (under_way["id"], [], True)
 
 
 @pytest.mark.parametrize("newer", ["in_progress", "completed"])
@@ -201,8 +208,8 @@ def test_a_run_that_somebody_cancelled_is_reported(desk: Desk, folder: Path, pul
 def test_a_build_that_failed_is_not_forgotten(desk: Desk, folder: Path, pull: Pull) -> None:
     failed = desk.github.add_run(pull, conclusion="failure")
     desk.github.add_job(failed, "build / build", "failure", ("build head", "failure"))
-    target, _ = taken(desk, folder, edited_run(desk, pull)["id"])
-    assert (target.run_id, [job.step for job in target.failed]) == (failed["id"], ["build head"])
+    info, _ = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (info.run.run_id, [job.step for job in info.failed]) == (failed["id"], ["build head"])
 
 
 def test_the_run_of_a_command_is_found_by_the_bots_comment(desk: Desk, folder: Path, pull: Pull) -> None:
@@ -211,8 +218,8 @@ def test_the_run_of_a_command_is_found_by_the_bots_comment(desk: Desk, folder: P
     ordered = measured_run(desk, pull, event="issue_comment", head_sha="c" * 40)
     desk.github.comment(1, "### Slower\n" + state_line("verdict", Stamp(HEAD_SHA, ordered["id"], 1)))
     desk.github.comment(1, state_line("verdict", Stamp(HEAD_SHA, ordered["id"] + 9, 1)), author="mallory")
-    target, files = taken(desk, folder, edited_run(desk, pull)["id"])
-    assert (target.run_id, files, target.changes_judges) == (ordered["id"], ["l4.run.json"], False)
+    info, files = taken(desk, folder, edited_run(desk, pull)["id"])
+    assert (info.run.run_id, files, info.changes_judges) == (ordered["id"], ["l4.run.json"], False)
 
 
 def test_runs_of_other_branches_and_workflows_are_not_meant(desk: Desk, folder: Path, pull: Pull) -> None:
@@ -221,8 +228,8 @@ def test_runs_of_other_branches_and_workflows_are_not_meant(desk: Desk, folder: 
     measured_run(desk, pull, head_sha="e" * 40)
     run = edited_run(desk, pull)
     measured_run(desk, pull)
-    target, files = taken(desk, folder, run["id"])
-    assert (target.run_id, files, target.measured) == (run["id"], [], False)
+    info, files = taken(desk, folder, run["id"])
+    assert (info.run.run_id, files, info.measured) == (run["id"], [], False)
 
 
 # Attacks -------------------------------------------------------------------------------------------------------------
@@ -232,12 +239,12 @@ def test_a_record_for_another_pull_request_never_gets_there(desk: Desk, folder: 
     victim = desk.github.open_pull(head_sha="e" * 40, head_ref="victim")
     pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="mallory/kernels")
     content = json.loads(SLOWER)
-    content["subject"] |= {"pull_request": victim.number, "head_sha": victim.head_sha}
+    content["run"] |= {"pull_request": victim.number, "head_sha": victim.head_sha}
     run = desk.github.add_run(pull)
     desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": json.dumps(content).encode()})
-    target, files = taken(desk, folder, run["id"])
-    assert (target.pull_request, files) == (pull.number, [])
-    assert "the record is of another commit" in target.refused[0]
+    info, files = taken(desk, folder, run["id"])
+    assert (info.pull_request, files) == (pull.number, [])
+    assert "the record is of another commit" in info.refused[0]
 
 
 def test_a_base_of_the_authors_choice_is_refused(desk: Desk, folder: Path) -> None:
@@ -245,9 +252,9 @@ def test_a_base_of_the_authors_choice_is_refused(desk: Desk, folder: Path) -> No
     desk.github.merge_bases["d" * 40, HEAD_SHA] = "c" * 40
     run = desk.github.add_run(pull)
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    target, files = taken(desk, folder, run["id"])
-    assert (files, target.base_sha) == ([], "c" * 40)
-    assert "another base commit" in target.refused[0]
+    info, files = taken(desk, folder, run["id"])
+    assert (files, info.run.base_sha) == ([], "c" * 40)
+    assert "another base commit" in info.refused[0]
 
 
 @pytest.mark.parametrize(
@@ -256,17 +263,17 @@ def test_a_base_of_the_authors_choice_is_refused(desk: Desk, folder: Path) -> No
 def test_a_label_that_is_none_is_refused(desk: Desk, folder: Path, name: str) -> None:
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     desk.github.add_artifact(run, name, RECORD)
-    target, files = taken(desk, folder, run["id"])
+    info, files = taken(desk, folder, run["id"])
     assert files == []
-    assert "no GPU label looks like that" in target.refused[0]
+    assert "no GPU label looks like that" in info.refused[0]
 
 
 def test_a_path_in_the_archive_leaves_the_folder_alone(desk: Desk, folder: Path) -> None:
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     desk.github.add_artifact(run, "kernelgate-record-l4", {"../../evil.json": b"{}"})
-    target, files = taken(desk, folder, run["id"])
+    info, files = taken(desk, folder, run["id"])
     assert files == []
-    assert "'../../evil.json'" in target.refused[0]
+    assert "'../../evil.json'" in info.refused[0]
     assert [path.name for path in folder.iterdir()] == ["in"] or {path.name for path in folder.iterdir()} == {
         "in",
         "outputs",
@@ -277,24 +284,24 @@ def test_a_path_in_the_archive_leaves_the_folder_alone(desk: Desk, folder: Path)
 def test_sizes_are_limited_whatever_github_says_of_them(
     desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artifact, "MOST_ARCHIVE", 1000)
+    monkeypatch.setattr(artifact, "MAX_ARCHIVE", 1000)
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     desk.github.add_artifact(run, "kernelgate-record-a", RECORD)
     desk.github.add_artifact(run, "kernelgate-record-b", RECORD, size_in_bytes=10)
-    target, files = taken(desk, folder, run["id"])
+    info, files = taken(desk, folder, run["id"])
     assert files == []
-    assert "bytes, more than 1000" in target.refused[0]
-    assert "more than 1000 bytes came" in target.refused[1]
+    assert "bytes, more than 1000" in info.refused[0]
+    assert "more than 1000 bytes came" in info.refused[1]
 
 
 def test_many_artifacts_are_not_all_downloaded(desk: Desk, folder: Path) -> None:
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     for number in range(150):
         desk.github.add_artifact(run, f"kernelgate-record-x{number}", b"no zip")
-    target, _ = taken(desk, folder, run["id"])
+    info, _ = taken(desk, folder, run["id"])
     downloads = [said for said in desk.github.requests if said.path.startswith("/blob/")]
     assert len(downloads) == 16
-    assert len(target.refused) == 150
+    assert len(info.refused) == 150
 
 
 def test_of_two_attempts_the_newer_artifact_counts(desk: Desk, folder: Path) -> None:
@@ -304,16 +311,16 @@ def test_of_two_attempts_the_newer_artifact_counts(desk: Desk, folder: Path) -> 
         content = {"run.json": record.to_json(EXAMPLES[example]().record).encode()}
         desk.github._last_id = 5000 + number
         desk.github.add_artifact(run, "kernelgate-record-l4", content)
-    target, files = taken(desk, folder, run["id"])
-    assert (files, target.refused) == (["l4.run.json"], ())
+    info, files = taken(desk, folder, run["id"])
+    assert (files, info.refused) == (["l4.run.json"], ())
     assert record.read(folder / "in" / "l4.run.json") == EXAMPLES["slower"]().record
 
 
 def test_expired_artifacts_are_refused(desk: Desk, folder: Path) -> None:
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD, expired=True)
-    target, files = taken(desk, folder, run["id"])
-    assert (files, target.refused) == ([], ("artifact kernelgate-record-l4 has expired",))
+    info, files = taken(desk, folder, run["id"])
+    assert (files, info.refused) == ([], ("artifact kernelgate-record-l4 has expired",))
 
 
 def test_other_bytes_than_were_uploaded_are_not_taken(desk: Desk, folder: Path) -> None:
@@ -364,8 +371,8 @@ def test_jobs_that_failed_are_named_with_their_step(desk: Desk, folder: Path) ->
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), conclusion="failure")
     desk.github.add_job(run, "plan", "success", ("plan", "success"))
     desk.github.add_job(run, "measure (l4) / measure", "failure", ("admit", "success"), ("doctor", "failure"))
-    target, _ = taken(desk, folder, run["id"])
-    assert [(job.name, job.conclusion, job.step) for job in target.failed] == [
+    info, _ = taken(desk, folder, run["id"])
+    assert [(job.name, job.conclusion, job.step) for job in info.failed] == [
         ("measure (l4) / measure", "failure", "doctor")
     ]
 

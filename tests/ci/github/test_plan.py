@@ -110,7 +110,7 @@ def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
 def test_the_commit_is_the_events_and_not_a_later_one(desk: Desk, tmp_path: Path) -> None:
     payload = opened(desk, "csrc/k.cu")
     desk.github.pulls[1].head_sha = "f" * 40
-    assert planned(desk, tmp_path, payload).head_sha == HEAD
+    assert planned(desk, tmp_path, payload).run.head_sha == HEAD
 
 
 # Push and schedule ---------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_the_commit_is_the_events_and_not_a_later_one(desk: Desk, tmp_path: Path
 def test_a_push_is_measured_on_every_gpu(desk: Desk, tmp_path: Path) -> None:
     desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
     found = planned(desk, tmp_path, event("push"), TWO)
-    assert (found.measure, found.head_sha, found.base_sha, len(found.gpus)) == (True, HEAD, "", 2)
+    assert (found.measure, found.run.head_sha, found.run.base_sha, len(found.gpus)) == (True, HEAD, None, 2)
 
 
 def test_a_dispatched_baseline_names_its_gpu(desk: Desk, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_without_a_commit_there_is_nothing_to_measure(desk: Desk, tmp_path: Path
 def test_a_pull_request_is_profiled_at_its_head(desk: Desk, tmp_path: Path) -> None:
     desk.github.open_pull(head_sha=HEAD, base_sha=BASE)
     found = planned(desk, tmp_path, dispatched(pull_request="#1", s="512", dtype="bf16", causal="true", set="full"))
-    assert (found.head_sha, found.base_sha, found.pull_request, found.set) == (HEAD, BASE, 1, "full")
+    assert (found.run.head_sha, found.run.base_sha, found.run.pull_request, found.set) == (HEAD, BASE, 1, "full")
     assert found.cases == ("s512_b32_h8_d64_bf16_causal",)
 
 
@@ -147,20 +147,20 @@ def test_a_branch_is_profiled_against_where_it_left_the_default_one(desk: Desk, 
     desk.github.refs["heads/faster"] = HEAD
     desk.github.merge_bases["main", HEAD] = "c" * 40
     found = planned(desk, tmp_path, dispatched(ref="faster"))
-    assert (found.head_sha, found.base_sha, found.cases, found.pull_request) == (HEAD, "c" * 40, (), None)
+    assert (found.run.head_sha, found.run.base_sha, found.cases, found.run.pull_request) == (HEAD, "c" * 40, (), None)
 
 
 def test_the_default_branch_is_profiled_alone(desk: Desk, tmp_path: Path) -> None:
     desk.github.refs["heads/main"] = HEAD
     desk.github.merge_bases["main", HEAD] = HEAD
     found = planned(desk, tmp_path, dispatched(s="512"))
-    assert (found.head_sha, found.base_sha) == (HEAD, "")
-    assert planned(desk, tmp_path, dispatched(s="512", base="main")).base_sha == HEAD, "as was asked for"
+    assert (found.run.head_sha, found.run.base_sha) == (HEAD, None)
+    assert planned(desk, tmp_path, dispatched(s="512", base="main")).run.base_sha == HEAD, "as was asked for"
 
 
 def test_a_base_of_ones_own(desk: Desk, tmp_path: Path) -> None:
     desk.github.refs |= {"heads/faster": HEAD, "tags/v1": "d" * 40}
-    assert planned(desk, tmp_path, dispatched(ref="faster", base="v1")).base_sha == "d" * 40
+    assert planned(desk, tmp_path, dispatched(ref="faster", base="v1")).run.base_sha == "d" * 40
 
 
 SHELL = [

@@ -11,17 +11,17 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github.annotations import line_notes
-from kernelgate.ci.github.client import stated
-from kernelgate.ci.github.fetch import Requested, fetch
+from kernelgate.ci.github.assemble import assemble
+from kernelgate.ci.github.comment import stated
+from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post, prepare
-from kernelgate.ci.github.run_info import read_target
-from kernelgate.ci.github.say import say
+from kernelgate.ci.github.run_info import read_run_info
 from kernelgate.ci.judge.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 POLICY = Policy()
-DUELS = Path(__file__).parents[2] / "data/duels"
+KEPT = Path(__file__).parents[2] / "data/duels"
 PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
  a
 -b
@@ -51,7 +51,7 @@ on an L4
 def named(example: str, **subject: Any) -> bytes:
     """An example's record, as the runner would have written it for HEAD_SHA."""
     content = json.loads(record.to_json(EXAMPLES[example]().record))
-    content["subject"] |= {"head_sha": HEAD_SHA, "base_sha": BASE_SHA} | subject
+    content["run"] |= {"head_sha": HEAD_SHA, "base_sha": BASE_SHA} | subject
     return json.dumps(content).encode()
 
 
@@ -100,8 +100,8 @@ def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     assert (shown["conclusion"], shown["head_sha"]) == ("failure", HEAD_SHA)
     assert shown["output"]["title"].startswith("❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
     assert [(n["path"], n["start_line"], n["end_line"], n["annotation_level"]) for n in shown["annotations"]] == [
-        ("csrc/k.cuh", 11, 12, "warning"),
-        ("csrc/k.cuh", 42, 42, "warning"),
+        ("csrc/k.cuh", 11, 12, "failure"),
+        ("csrc/k.cuh", 42, 42, "failure"),
     ]
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
@@ -126,10 +126,10 @@ def test_each_verdict_has_its_conclusion_and_label(
 
 def test_new_spills_fail_the_check_of_an_unchanged_time(desk: Desk, tmp_path: Path) -> None:
     content = json.loads(named("equivalent"))
-    kernel = {"target": "sm_89", "kernel": "attention", "registers": 255}
-    content["resources"] = [
-        {"side": "base", "spill_bytes": 0} | kernel,
-        {"side": "head", "spill_bytes": 64} | kernel,
+    kernel = {"target": "sm_89", "name": "attention", "registers": 255}
+    content["builds"] = [
+        {"side": "base", "kernels": [kernel | {"spill_bytes": 0}]},
+        {"side": "head", "kernels": [kernel | {"spill_bytes": 64}]},
     ]
     spilling = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
     post(desk.bot, measured(desk, tmp_path, spilling), POLICY)
@@ -159,7 +159,7 @@ def test_the_comment_leads_to_the_page_and_the_files(desk: Desk, tmp_path: Path)
     page = PAGE.format(run=7, artifact=70)
     post(desk.bot, folder, POLICY, page=page)
     assert f"[The page]({page}) has all of this with plots." in the_comment(desk)
-    assert f"[The run]({read_target(folder).run_url}#artifacts)" in the_comment(desk)
+    assert f"[The run]({read_run_info(folder).run_url}#artifacts)" in the_comment(desk)
 
 
 def test_the_page_of_another_attempt_changes_nothing(desk: Desk, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str,
 def test_without_a_note_the_job_tells(
     desk: Desk, tmp_path: Path, job: str, ended: str, steps: list[tuple[str, str]], said: str
 ) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES)
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY)
     run = desk.github.add_run(pull, conclusion="failure")
     desk.github.add_job(run, job, ended, *steps)
     fetch(desk.bot, run["id"], tmp_path / "in")
@@ -326,7 +326,7 @@ def test_a_verdict_on_an_older_commit_does_not_outlive_it(desk: Desk, tmp_path: 
 
 def test_an_edited_description_is_judged_again(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("equivalent"), "all cases: 20% faster")
-    desk.github.add_job(desk.github.runs[read_target(folder).run_id], "measure (l4) / measure", "success")
+    desk.github.add_job(desk.github.runs[read_run_info(folder).run.run_id], "measure (l4) / measure", "success")
     post(desk.bot, folder, POLICY)
     assert the_check(desk)["conclusion"] == "failure"
     desk.github.pulls[1].body = BODY.format(claim="all cases: no change")
@@ -506,7 +506,7 @@ def test_one_thing_that_fails_does_not_keep_the_others(desk: Desk, tmp_path: Pat
 
 def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> None:
     content = json.loads(named("slower"))
-    content["notes"] = [f"Remark {number} of the producer, {'at length ' * 40}" for number in range(1000)]
+    content["notes"] = [{"text": f"Remark {number} of the producer, {'at length ' * 40}"} for number in range(1000)]
     folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}})
     assert post(desk.bot, folder, POLICY) == 0
     assert len(the_comment(desk)) <= 65_536
@@ -569,12 +569,124 @@ def test_bots_and_other_changes_are_not_bothered(desk: Desk, tmp_path: Path, pul
 
 
 @pytest.mark.parametrize(
-    ("file", "said"), [("bench/timing/timer.py", True), ("ci/github/say.py", True), ("docs/a.md", False)]
+    ("file", "said"), [("bench/timing/timer.py", True), ("ci/github/assemble.py", True), ("docs/a.md", False)]
 )
 def test_a_change_to_kernelgate_itself_is_remarked(desk: Desk, tmp_path: Path, file: str, said: bool) -> None:
     post(desk.bot, measured(desk, tmp_path, l4("equivalent"), files=[*FILES, {"filename": file}]), POLICY)
     assert ("takes effect after the merge" in the_comment(desk)) == said
     assert the_check(desk)["conclusion"] == "success"
+
+
+# One decision --------------------------------------------------------------------------------------------------------
+
+
+def spilling(example: str) -> dict[str, dict[str, bytes]]:
+    """The example's record with a kernel that spills where the base's does not."""
+    content = json.loads(named(example))
+    kernel = {"target": "sm_89", "name": "attention", "registers": 255}
+    for build in content["builds"]:
+        build["kernels"] = [kernel | {"spill_bytes": 64 if build["side"] == "head" else 0}]
+    return {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+
+
+@pytest.mark.parametrize(
+    ("example", "passing"),
+    [("faster", "faster, S=512 B=32 H=8 fp16 by 12.8"), ("equivalent", "no change, all 9 cases")],
+)
+@pytest.mark.parametrize(
+    ("cause", "first"),
+    [
+        ("description", "### ❌ Blocked by the description, which lacks `## Intent and hypothesis`; "),
+        ("claim", "### ❌ Blocked by a claim that the measurement contradicts, `all cases: 30% slower`; "),
+        ("spills", "### ❌ Blocked by new register spills in `attention`; "),
+    ],
+)
+def test_what_blocks_besides_speed_is_the_first_thing_said(
+    desk: Desk, tmp_path: Path, example: str, passing: str, cause: str, first: str
+) -> None:
+    claim = "- all cases: 30% slower" if cause == "claim" else "none"
+    facts = {"body": "thanks"} if cause == "description" else {}
+    members = spilling(example) if cause == "spills" else l4(example)
+    post(desk.bot, measured(desk, tmp_path, members, claim, **facts), POLICY)
+    body = the_comment(desk)
+    assert body.startswith(first + passing)
+    assert "This change blocks the merge. " in body.splitlines()[2]
+    assert "Nothing is blocked" not in body
+    assert the_check(desk)["conclusion"] == "failure"
+    assert the_check(desk)["output"]["title"].startswith("❌ Blocked by ")
+
+
+def test_an_uncertain_time_with_spills_does_not_say_that_nothing_is_blocked(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, spilling("cannot_tell_throttled")), POLICY)
+    assert the_comment(desk).startswith(
+        "### ❌ Blocked by new register spills in `attention`; cannot tell, the GPU was"
+    )
+    assert "❌ Blocks: `attention`" in the_comment(desk)
+    assert "Nothing is blocked" not in the_comment(desk)
+
+
+def test_every_reason_that_blocks_is_named(desk: Desk, tmp_path: Path) -> None:
+    post(desk.bot, measured(desk, tmp_path, spilling("slower"), body="thanks"), POLICY)
+    assert the_comment(desk).startswith("### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
+    assert (
+        "It is blocked by a regression; new register spills in `attention`; the description, which lacks "
+        "`## Intent and hypothesis`."
+    ) in the_comment(desk)
+
+
+def test_a_lost_runner_and_an_empty_description_are_both_said(desk: Desk, tmp_path: Path) -> None:
+    lost = {"kernelgate-record-l4": note(fault="runner", message="the GPU is gone")}
+    post(desk.bot, measured(desk, tmp_path, lost, body="thanks"), POLICY)
+    assert the_comment(desk).splitlines()[0] == (
+        "### ❌ Blocked by the description, which lacks `## Intent and hypothesis`; "
+        "not measured, which is not your fault: the GPU is gone"
+    )
+    assert the_check(desk)["conclusion"] == "failure"
+
+
+def test_a_gpu_whose_job_ended_well_and_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, files=FILES, body=BODY))
+    for label in ("l4", "h100"):
+        desk.github.add_job(run, f"measure ({label}) / measure", "success")
+    desk.github.add_artifact(run, "kernelgate-record-l4", l4("faster")["kernelgate-record-l4"])
+    fetch(desk.bot, run["id"], tmp_path / "in")
+    post(desk.bot, tmp_path / "in", POLICY)
+    assert the_comment(desk).startswith(
+        "### 🛠️ `h100`: Not your fault: kernelgate itself failed: the job that measures on"
+    )
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+def expecting(example: str, **changes: Any) -> dict[str, dict[str, bytes]]:
+    """The example's record with what the plan asked for: its own cases, fuzzing, and these changes."""
+    content = json.loads(named(example))
+    planned = {"cases": content["cases"], "checks": ["fuzz"], "processes": 5, "label": "l4", "target": "8.9"}
+    content["expected"] = planned | changes
+    return {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        ({}, "### ✅ Faster: "),
+        ({"processes": 6}, "### ❔ Incomplete: 4 cases were timed in 5 of 6 processes; so far faster, "),
+        ({"checks": ["fuzz", "sanitizer"]}, "### ❔ Incomplete: the sanitizer check did not run; so far faster, "),
+        (
+            {"label": "h100"},
+            "### 🛠️ Not your fault: kernelgate itself failed: the record cannot be used: it was planned",
+        ),
+        (
+            {"target": "9.0"},
+            "### 🛠️ Not your fault: kernelgate itself failed: the record cannot be used: it was measured",
+        ),
+    ],
+)
+def test_a_record_is_held_against_its_plan(desk: Desk, tmp_path: Path, changes: dict[str, Any], first: str) -> None:
+    post(desk.bot, measured(desk, tmp_path, expecting("faster", **changes)), POLICY)
+    assert the_comment(desk).startswith(first)
+    whole = not changes
+    assert the_check(desk)["conclusion"] == ("success" if whole else "neutral")
+    assert desk.github.pulls[1].labels == (["performance: improved"] if whole else [])
 
 
 # Several GPUs --------------------------------------------------------------------------------------------------------
@@ -586,7 +698,7 @@ def test_one_comment_with_a_column_for_each_gpu(desk: Desk, tmp_path: Path) -> N
     body = the_comment(desk)
     assert body.startswith("### ❌ `h100`: Slower: S=512 B=32 H=8 fp16 by 4.90% ")
     assert "| case | h100 | l4 |" in body
-    assert "| S=512 B=32 H=8 fp16 | ❌ **+4.90%** " in body
+    assert "| **S=512 B=32 H=8 fp16** | ❌ **+4.90%** " in body
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
@@ -622,7 +734,9 @@ def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Pa
 def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path: Path, example: str) -> None:
     """What came after may be what is slower."""
     said = stopped(desk, tmp_path, l4(example), "measure (l4) / measure", ("bench", "failure"))
-    assert "⚠️ not everything was measured: the job `measure (l4) / measure` stopped at bench" in said
+    first, _ = said.split("; so far ", 1)
+    job = "`measure (l4) / measure`"
+    assert first == f"### ❔ Incomplete: not everything was measured, since the job {job} stopped at bench"
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
@@ -634,6 +748,9 @@ def test_a_record_that_was_cut_short_is_slower_all_the_same(desk: Desk, tmp_path
 def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     nan = {"kernelgate-record-h100": {"run.json": b'{"schema": NaN}'}}
     post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
+    first = "### ❔ Incomplete: artifact `kernelgate-record-h100, run.json` is refused: NaN is no number"
+    assert the_comment(desk).startswith(first)
+    assert "; so far faster, S=512 B=32 H=8 fp16 by 12.8" in the_comment(desk).splitlines()[0]
     assert "NaN is no number" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
@@ -667,9 +784,9 @@ EVIL = (
 
 def test_text_of_a_stranger_is_inert_wherever_it_comes_from(desk: Desk, tmp_path: Path) -> None:
     content = json.loads(named("slower"))
-    content["notes"] = [EVIL, "\n### forged\n" + EVIL]
-    content["environment"]["host"] = EVIL
-    content["environment"]["device"]["name"] = EVIL
+    content["notes"] = [{"text": EVIL}, {"text": "\n### forged\n" + EVIL}]
+    content["environments"][0]["host"] = EVIL
+    content["environments"][0]["device"]["name"] = EVIL
     folder = measured(
         desk,
         tmp_path,
@@ -725,8 +842,8 @@ def inert(markdown: str) -> bool:
 
 def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("equivalent"))
-    target = read_target(folder)
-    said = say(folder, target, POLICY, None)
+    target = read_run_info(folder)
+    said = assemble(folder, target, POLICY, None)
     assert line_notes(said, [("csrc/k.cuh", PATCH)], ("csrc/",)) == ()
 
 
@@ -736,8 +853,8 @@ def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("task", "content", "first"),
     [
-        ("fuzz", {"cases": [], "profile": []}, "### ✅ correct: 38 of 38 fuzz cases"),
-        ("profile", {"cases": []}, "### ✅ Profiled: `one` on the L4"),
+        ("fuzz", {"cases": [], "processes": [], "profile": []}, "### ✅ correct: 38 of 38 fuzz cases"),
+        ("profile", {"cases": [], "processes": []}, "### ✅ Profiled: `one` on the L4"),
     ],
 )
 def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
@@ -745,7 +862,7 @@ def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
 ) -> None:
     post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
     verdict, check = the_comment(desk), the_check(desk).copy()
-    record_ = json.loads(named("profile_and_resources")) | {"fuzz": json.loads(named("slower"))["fuzz"]} | content
+    record_ = json.loads(named("profile_and_resources")) | {"checks": json.loads(named("slower"))["checks"]} | content
     record_["profile"] = [one | {"case": "one"} for one in record_["profile"]]
     folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(record_).encode()}})
     assert post(desk.bot, folder, POLICY, task) == 0
@@ -757,9 +874,13 @@ def test_a_fuzz_run_or_a_profile_never_takes_the_verdicts_place(
 
 
 def test_a_profile_says_what_limits_the_kernel_and_what_to_try(desk: Desk, tmp_path: Path) -> None:
-    content = json.loads(record.to_json(record.read(DUELS / "slower_5pct.json"))) | {"cases": [], "fuzz": None}
-    content["subject"] |= {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "run_id": None, "run_attempt": None}
-    content["build"] = []
+    content = json.loads(record.to_json(record.read(KEPT / "slower_5pct.json"))) | {
+        "cases": [],
+        "processes": [],
+        "checks": [],
+    }
+    content["run"] |= {"head_sha": HEAD_SHA, "base_sha": BASE_SHA, "run_id": None, "run_attempt": None}
+    content["builds"] = []
     profiled = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
     post(desk.bot, measured(desk, tmp_path, profiled), POLICY, "profile")
     for shown in (the_comment(desk), desk.summary):
@@ -770,7 +891,7 @@ def test_a_profile_says_what_limits_the_kernel_and_what_to_try(desk: Desk, tmp_p
 
 
 def test_what_was_measured_alone_is_compared_with_nothing(desk: Desk, tmp_path: Path) -> None:
-    content = json.loads(named("slower", base_sha=None)) | {"cases": []}
+    content = json.loads(named("slower", base_sha=None)) | {"cases": [], "processes": []}
     fuzzed = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
     post(desk.bot, measured(desk, tmp_path, fuzzed), POLICY, "fuzz")
     assert f"Of `{HEAD_SHA[:7]}` alone." in the_comment(desk)
@@ -779,7 +900,7 @@ def test_what_was_measured_alone_is_compared_with_nothing(desk: Desk, tmp_path: 
 def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk, tmp_path: Path) -> None:
     run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
     desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named("slower")})
-    fetch(desk.bot, run["id"], tmp_path / "in", Requested(HEAD_SHA, BASE_SHA))
+    fetch(desk.bot, run["id"], tmp_path / "in", record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     assert post(desk.bot, tmp_path / "in", POLICY, "profile") == 0
     assert "Slower: S=512" in desk.summary
     assert "nothing posted" not in desk.summary

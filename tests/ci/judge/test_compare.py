@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import TimedCase, timed_cases
 from kernelgate.ci.cli import run
-from tests.ci.duels import DATA, duel, heads, noise
+from tests.ci.records import DATA, heads, noise, paired_record
+from tests.runs import run_record
 
 ROOT = Path(__file__).parents[3]
 L4_CASE = "s512_b32_h8_d64_fp16"
@@ -26,11 +28,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a record of each kind, and a broken one; the tests run in it, without a policy file."""
     rng = np.random.default_rng(1)
     made = {
-        "same": duel(*noise(rng)),
-        "slower": duel(*noise(rng, 0.05)),
-        "slight": duel(*noise(rng, 0.02)),
-        "faster": duel(*noise(rng, -0.2)),
-        "short": duel(*noise(rng, rounds=3)),
+        "same": paired_record(*noise(rng)),
+        "slower": paired_record(*noise(rng, 0.05)),
+        "slight": paired_record(*noise(rng, 0.02)),
+        "faster": paired_record(*noise(rng, -0.2)),
+        "short": paired_record(*noise(rng, rounds=3)),
     }
     for name, content in made.items():
         record.write(content, tmp_path / f"{name}.json")
@@ -81,7 +83,7 @@ def test_json_is_one_object_a_line_with_everything_in_it(files: Path, capsys: py
     assert 0.9 < case["cliffs_delta"] <= 1
     assert 0 < case["minimum_detectable_pct"] < 1
     assert (broken["verdict"], broken["cases"]) == ("inconclusive", [])
-    assert broken["reason"].startswith("cannot be judged: broken.json is not a kernelgate.run/1 record")
+    assert broken["reason"].startswith("cannot be judged: broken.json is not a kernelgate.run/2 record")
 
 
 def test_people_read_the_sentence_and_what_was_noticed(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,27 +94,30 @@ def test_people_read_the_sentence_and_what_was_noticed(files: Path, capsys: pyte
         "  5.1% slower, between 4.9% and 5.2%; a change of 0.5% would have been seen\n"
         "short.json: inconclusive\n"
         "  cannot be judged: too few samples: "
-        "one has launches of base and head with at least 20 rounds: 0; it takes 2\n"
+        "one has processes of base and head with at least 20 rounds: 0; it takes 2\n"
     )
 
 
+def called(timed: TimedCase, id_: str) -> TimedCase:
+    return replace(timed, case=timed.case.model_copy(update={"id": id_}))
+
+
 def test_people_read_the_worst_case_first(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    same, slower = (record.read(files / f"{name}.json").cases[0] for name in ("same", "slower"))
-    both = (same.model_copy(update={"id": "first"}), slower.model_copy(update={"id": "second"}))
-    record.write(RunRecord(cases=both), files / "both.json")
+    same, slower = (timed_cases(record.read(files / f"{name}.json"))[0] for name in ("same", "slower"))
+    record.write(run_record((called(same, "first"), called(slower, "second"))), files / "both.json")
     run(["compare", "both.json"])
     head, reason, worst, best = capsys.readouterr().out.splitlines()
     assert head == "both.json: regressed"
     assert reason.startswith("  second: 5.1% slower")
-    assert worst.startswith("  ✗ second: 5.1% slower")
-    assert best.startswith("  ✓ first: no change: within ±1%")
+    assert worst.startswith("  ▲ second: 5.1% slower")
+    assert best.startswith("  = first: no change: within ±1%")
 
 
 def test_what_a_record_holds_cannot_act_on_a_terminal(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "one\n::error::x\x1b[31m\u009b31m\u202e"
-    cases = [record.read(files / f"{name}.json").cases[0] for name in ("same", "slower")]
-    both = tuple(case.model_copy(update={"id": f"{hostile}{index}"}) for index, case in enumerate(cases))
-    record.write(RunRecord(cases=both), files / "hostile.json")
+    cases = [timed_cases(record.read(files / f"{name}.json"))[0] for name in ("same", "slower")]
+    both = [called(case, f"{hostile}{index}") for index, case in enumerate(cases)]
+    record.write(run_record(both), files / "hostile.json")
     run(["compare", "hostile.json"])
     run(["compare", "--json", "hostile.json"])
     printed = capsys.readouterr().out
@@ -120,9 +125,9 @@ def test_what_a_record_holds_cannot_act_on_a_terminal(files: Path, capsys: pytes
     assert all(character.isprintable() for line in printed.splitlines() for character in line)
 
 
-def test_a_profile_and_a_policy_of_ones_own(files: Path) -> None:
+def test_a_preset_and_a_policy_of_ones_own(files: Path) -> None:
     slight = str(files / "slight.json")
-    assert run(["compare", slight, "--profile", "strict"]) == 1
+    assert run(["compare", slight, "--preset", "strict"]) == 1
     (files / "mine.toml").write_text("[gates]\nregression_pct = 1.5\n", encoding="utf-8")
     assert run(["compare", slight, "--policy", "mine.toml"]) == 1
 
@@ -131,7 +136,7 @@ def test_a_profile_and_a_policy_of_ones_own(files: Path) -> None:
     ("words", "code", "said"),
     [
         ([], 64, "Missing argument"),
-        (["same.json", "--profile", "lax"], 64, "no profile 'lax'"),
+        (["same.json", "--preset", "lax"], 64, "no preset 'lax'"),
         (["same.json", "--nonsense"], 64, "No such option"),
         (["same.json", "--policy", "missing.toml"], 3, "missing.toml: the policy cannot be read"),
         (["same.json", "--baseline", "missing.json"], 3, "missing.json: cannot be read"),
@@ -152,7 +157,7 @@ def test_a_baseline_takes_the_place_of_the_base(files: Path, capsys: pytest.Capt
     rng = np.random.default_rng(2)
     base, head = noise(rng, 0.08, spread=0.002)
     record.write(heads(base), files / "stored.json")
-    record.write(duel(head, head), files / "run.json")
+    record.write(paired_record(head, head), files / "run.json")
     assert run(["compare", "run.json", "--baseline", "stored.json", "--json"]) == 1
     (found,) = lines(capsys.readouterr().out)
     assert found["against"] == "stored.json"
@@ -181,7 +186,7 @@ def test_the_l4_reference_is_what_its_samples_give(tmp_path: Path) -> None:
     ("device", "factor", "code", "said"),
     [
         ("NVIDIA H200", 1.0, 3, "measured on NVIDIA L4, this record on NVIDIA H200"),
-        ("NVIDIA L4", 1.0, 2, "the baseline drifted by +7.7% within launch 1"),
+        ("NVIDIA L4", 1.0, 2, "the baseline drifted by +7.7% within process 1"),
         ("NVIDIA L4", 1.4, 1, "slower"),
         ("NVIDIA L4", 0.6, 0, "faster"),
     ],
@@ -190,7 +195,7 @@ def test_the_l4_reference_judges_an_l4_and_refuses_others(
     files: Path, capsys: pytest.CaptureFixture[str], device: str, factor: float, code: int, said: str
 ) -> None:
     rng = np.random.default_rng(3)
-    steady = np.array(record.read(ROOT / ".ci" / "baseline_s512.json").cases[0].launches[0].samples_us["head"][2:60])
+    steady = np.array(record.read(ROOT / ".ci" / "baseline_s512.json").processes[0].timings[0].samples_us["head"][2:60])
     run_ = heads([factor * rng.choice(steady, 100) for _ in range(5)], L4_CASE, device)
     record.write(run_, files / "run.json")
     assert run(["compare", "run.json", "--baseline", str(ROOT / ".ci" / "baseline_s512.json")]) == code
@@ -201,10 +206,10 @@ def test_the_l4_reference_judges_an_l4_and_refuses_others(
 
 
 def test_judging_holds_no_more_than_a_few_copies_of_the_record(tmp_path: Path) -> None:
-    """27 cases × 5 launches × 100 rounds, in a fresh process: the peak stays far below the 500 MB that are allowed."""
+    """27 cases × 5 processes × 100 rounds, in a fresh process: the peak stays far below the 500 MB that are allowed."""
     rng = np.random.default_rng(4)
-    cases = [duel(*noise(rng)).cases[0].model_copy(update={"id": f"case {i}"}) for i in range(27)]
-    record.write(RunRecord(cases=tuple(cases)), tmp_path / "run.json")
+    cases = [called(timed_cases(paired_record(*noise(rng)))[0], f"case {i}") for i in range(27)]
+    record.write(run_record(cases), tmp_path / "run.json")
     code = (
         # Not ru_maxrss: a child's begins with what its parent held when it was started.
         "import re, sys; from pathlib import Path; from kernelgate.ci.cli import run; run(['compare', sys.argv[1]]); "

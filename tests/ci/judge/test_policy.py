@@ -32,7 +32,7 @@ def test_the_file_says_what_the_defaults_say() -> None:
 
 def test_the_file_names_every_number_that_decides() -> None:
     written = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    del written["profiles"]
+    del written["presets"]
     assert keys(written) == keys(Policy().model_dump())
 
 
@@ -53,7 +53,7 @@ def test_strict_blocks_at_one_percent_and_changes_nothing_else(tmp_path: Path, m
     assert strict == default.model_copy(update={"gates": default.gates.model_copy(update={"regression_pct": 1.0})})
     monkeypatch.chdir(tmp_path)
     assert policy.load() == default
-    assert policy.load(profile="strict") == strict
+    assert policy.load(preset="strict") == strict
 
 
 def test_the_policy_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,11 +63,11 @@ def test_the_policy_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: 
     assert policy.load().gates.regression_pct == 5.0
 
 
-def test_a_profile_changes_single_keys() -> None:
-    text = "[gates]\np = 0.01\n[profiles.nightly.gates]\nmargin_pct = 0.5\n[profiles.nightly.launches]\nlimit = 9\n"
-    nightly = policy.parse(text, profile="nightly")
-    assert (nightly.gates.p, nightly.gates.margin_pct, nightly.launches.limit) == (0.01, 0.5, 9)
-    assert policy.parse(text).launches.limit == Policy().launches.limit
+def test_a_preset_changes_single_keys() -> None:
+    text = "[gates]\np = 0.01\n[presets.nightly.gates]\nmargin_pct = 0.5\n[presets.nightly.processes]\nlimit = 9\n"
+    nightly = policy.parse(text, preset="nightly")
+    assert (nightly.gates.p, nightly.gates.margin_pct, nightly.processes.limit) == (0.01, 0.5, 9)
+    assert policy.parse(text).processes.limit == Policy().processes.limit
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,17 @@ def test_a_profile_changes_single_keys() -> None:
         ("[gates]\nregression_pct = nan", r"gates\.regression_pct"),
         ("[gates]\nimprovement_pct = 100", r"gates\.improvement_pct"),
         ("[certainty]\nalpha = 0", r"certainty\.alpha"),
-        ("[launches]\nminimum = 1", r"launches\.minimum"),
-        ("[launches]\nto_block = 6", "minimum, to_block and limit"),
-        ("[launches]\nlimit = 2", "minimum, to_block and limit"),
+        ("[processes]\nminimum = 1", r"processes\.minimum"),
+        ("[processes]\nto_block = 6", "minimum, to_block and limit"),
+        ("[processes]\nlimit = 2", "minimum, to_block and limit"),
         ("gates = 3", "gates"),
-        ("profiles = 3", "profiles must be tables"),
-        ("[profiles.strict.gates]\nregresion_pct = 1", r"profile strict.*gates\.regresion_pct"),
+        ("presets = 3", "presets must be tables"),
+        ("[presets.strict]\ngates = 3", "preset strict.*gates"),
+        ("gates = 3\n[presets.strict.gates]\np = 0.01", "gates"),
+        ("[template]\nkernel_paths = []", r"template\.kernel_paths"),
+        ("[measure]\npaths = []", r"measure\.paths"),
+        ("[presets]\nodd = 3\n[presets.strict.gates]\np = 0.01", "presets must be tables"),
+        ("[presets.strict.gates]\nregresion_pct = 1", r"preset strict.*gates\.regresion_pct"),
         ("[gates", "not TOML"),
     ],
 )
@@ -93,8 +98,107 @@ def test_what_does_not_fit_is_refused_by_name(text: str, named: str) -> None:
         policy.parse(text)
 
 
-def test_an_unknown_profile_is_a_usage_error_that_names_the_others() -> None:
-    with pytest.raises(UsageError, match="no profile 'lax'; it has: default, strict"):
+RANGES: dict[str, tuple[list[object], list[object]]] = {
+    "gates.regression_pct": ([1e-9, 1e9], [0, -1, "inf"]),
+    "gates.improvement_pct": ([1e-9, 99.9], [0, 100]),
+    "gates.p": ([1e-9, 0.999], [0, 1]),
+    "gates.cliffs_delta": ([0, 1], [-1e-9, 1.001]),
+    "gates.margin_pct": ([1e-9], [0, "inf"]),
+    "certainty.alpha": ([1e-9, 0.999], [0, 1]),
+    "certainty.baseline_alpha": ([1e-9, 0.999], [0, 1]),
+    "certainty.equivalence_alpha": ([1e-9, 0.999], [0, 1]),
+    "certainty.interval_level": ([1e-9, 0.999], [0, 1]),
+    "certainty.power": ([1e-9, 0.999], [0, 1]),
+    "certainty.resolution_pct": ([1e-9], [0, "inf"]),
+    "certainty.miss": ([1e-9, 0.999], [0, 1]),
+    "certainty.spending_shape": ([0, 0.5], [-1e-9, 0.501]),
+    "processes.minimum": ([2, 3], [1]),
+    "processes.to_block": ([2, 5], [1, 6]),
+    "processes.limit": ([3, 100], [2]),
+    "processes.minimum_rounds": ([8], [7]),
+    "spread.change_pct": ([1e-9], [0, "inf"]),
+    "spread.prior_processes": ([1], [0]),
+    "spread.level_pct": ([1e-9], [0, "inf"]),
+    "spread.level_prior_processes": ([1], [0]),
+    "spread.baseline_drift_pct": ([0], [-1e-9, "inf"]),
+    "spread.block_change_pct": ([1e-9], [0, "inf"]),
+    "spread.block_bias_pct": ([0], [-1e-9, "inf"]),
+    "spread.alternating_bias_pct": ([0], [-1e-9, "inf"]),
+    "bootstrap.resamples": ([100], [99]),
+    "bootstrap.seed": ([0, -1], [0.5]),
+    "limits.warn_cv_pct": ([1e-9], [0, "inf"]),
+    "limits.throttled_share": ([0, 1], [-1e-9, 1.001]),
+    "limits.clock_change_pct": ([1e-9], [0, "inf"]),
+    "limits.distinct_values": ([1], [0]),
+    "limits.mode_distance_pct": ([1e-9], [0, "inf"]),
+    "limits.mode_share": ([0, 1], [-1e-9, 1.001]),
+    "limits.mode_overlap": ([0, 1], [-1e-9, 1.001]),
+    "limits.mode_together": ([0, 1], [-1e-9, 1.001]),
+    "limits.drift_pct": ([1e-9], [0, "inf"]),
+    "limits.drift_p": ([1e-9, 0.999], [0, 1]),
+    "limits.disagree_p": ([1e-9, 0.999], [0, 1]),
+    "limits.disagree_pct": ([1e-9], [0, "inf"]),
+    "limits.lone_share": ([0, 1], [-1e-9, 1.001]),
+    "limits.floor_tolerance": ([0, 1], [-1e-9, 1.001]),
+    "limits.shortest_us": ([1e-12], [0]),
+    "limits.longest_us": ([1e12], [0]),
+    "profiling.timeout_s": ([1e-9], [0, "inf"]),
+    "template.claim_tolerance_pct": ([0], [-1e-9, "inf"]),
+}
+"""What each number may be, at the ends of its range, and what it may not."""
+
+
+@pytest.mark.parametrize("key", RANGES)
+def test_each_number_has_its_range(key: str) -> None:
+    section, name = key.split(".")
+    legal, illegal = RANGES[key]
+    for value in legal:
+        assert getattr(getattr(policy.parse(f"[{section}]\n{name} = {value}"), section), name) == value
+    for value in illegal:
+        with pytest.raises(PolicyError, match=section):
+            policy.parse(f"[{section}]\n{name} = {value}")
+
+
+def test_every_number_that_decides_has_a_range_here() -> None:
+    numbers = {
+        f"{section}.{key}"
+        for section, values in Policy().model_dump().items()
+        for key, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    assert numbers - set(RANGES) == {"limits.warn_temperature_c"}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "named"),
+    [
+        ([("l4", "8.9"), ("l4", "8.9")], "each GPU label stands once; got l4, l4"),
+        ([], "gpus"),
+        ([("L4", "8.9")], "label"),
+        ([("-l4", "8.9")], "label"),
+        ([("l" * 32, "8.9")], "label"),
+        ([("l4", "89")], "target"),
+        ([(f"gpu{number}", "8.9") for number in range(16)], "gpus"),
+    ],
+)
+def test_gpus_that_do_not_fit_are_refused(gpus: list[tuple[str, str]], named: str) -> None:
+    tables = ", ".join(f'{{ label = "{label}", target = "{target}" }}' for label, target in gpus)
+    with pytest.raises(PolicyError, match=named):
+        policy.parse(f"[measure]\ngpus = [{tables}]")
+
+
+def test_one_path_is_enough() -> None:
+    found = policy.parse('[template]\nkernel_paths = ["k/"]\n[measure]\npaths = ["k/"]')
+    assert (found.template.kernel_paths, found.measure.paths) == (("k/",), ("k/",))
+
+
+def test_as_many_gpus_as_may_be() -> None:
+    tables = ", ".join(f'{{ label = "{"l" * 29}{number:02}", target = "10.0" }}' for number in range(15))
+    assert len(policy.parse(f"[measure]\ngpus = [{tables}]").measure.gpus) == 15
+
+
+def test_an_unknown_preset_is_a_usage_error_that_names_the_others() -> None:
+    with pytest.raises(UsageError, match="no preset 'lax'; it has: default, strict"):
         policy.load(FILE, "lax")
 
 

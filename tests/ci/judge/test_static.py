@@ -2,22 +2,24 @@ from __future__ import annotations
 
 import json
 
-from kernelgate.bench.record import Resources, Side
+import pytest
+
+from kernelgate.bench.record import Build, KernelFacts, Side
 from kernelgate.ci.judge import static
 from kernelgate.ci.judge.policy import Static, parse
 
 
-def one(side: Side, registers: int, spill: int = 0, occupancy: float = 25.0, kernel: str = "attention") -> Resources:
-    return Resources(
-        side=side,
+def one(side: Side, registers: int, spill: int = 0, occupancy: float = 25.0, kernel: str = "attention") -> Build:
+    facts = KernelFacts(
         target="sm_89",
-        kernel=kernel,
+        name=kernel,
         registers=registers,
         spill_bytes=spill,
         occupancy_pct={"L4": occupancy},
         occupancy_limits={"L4": "registers"},
         instructions={"total": 100, "STL": spill // 4},
     )
+    return Build(side=side, kernels=(facts,))
 
 
 def test_new_spills_fail_and_lost_occupancy_warns() -> None:
@@ -36,8 +38,42 @@ def test_what_was_there_before_is_not_new() -> None:
     assert static.judge([one("base", 128, spill=64), one("head", 128, spill=32)], Static()) == ()
 
 
+@pytest.mark.parametrize(("before", "after", "new"), [(64, 63, False), (64, 64, False), (64, 65, True), (0, 1, True)])
+def test_one_byte_more_is_a_new_spill(before: int, after: int, new: bool) -> None:
+    found = static.judge([one("base", 128, spill=before), one("head", 128, spill=after)], Static())
+    assert [finding.code for finding in found] == (["new_spills"] if new else [])
+
+
+@pytest.mark.parametrize(
+    ("after", "lost"), [(25.0, False), (24.9905, False), (25.0 - 0.01, False), (24.9895, True), (26.0, False)]
+)
+def test_occupancy_is_lost_beyond_what_rounding_explains(after: float, lost: bool) -> None:
+    found = static.judge([one("base", 128), one("head", 128, occupancy=after)], Static())
+    assert [finding.code for finding in found] == (["occupancy_loss"] if lost else [])
+
+
+def test_what_is_not_known_is_no_loss() -> None:
+    known, unknown = (
+        one("base", 128, spill=4),
+        Build(side="head", kernels=(KernelFacts(target="sm_89", name="attention"),)),
+    )
+    assert static.judge([known, unknown], Static()) == ()
+    other = one("head", 128, occupancy=1.0).kernels[0].model_copy(update={"occupancy_pct": {"H100": 1.0}})
+    assert static.judge([one("base", 128), Build(side="head", kernels=(other,))], Static()) == ()
+    nothing = Build(side="base", kernels=(KernelFacts(target="sm_89", name="attention"),))
+    (found,) = static.judge([nothing, one("head", 128, spill=4)], Static())
+    assert found.message == "4 bytes of registers are spilled to local memory, where it was 0"
+
+
+def test_kernels_are_compared_with_their_own_card_target_and_name() -> None:
+    base, head = one("base", 128, spill=64), one("head", 128, spill=64)
+    for change in ({"card": "other"}, {"kernels": (head.kernels[0].model_copy(update={"target": "sm_90"}),)}):
+        assert static.exit_code(static.judge([base, head.model_copy(update=change)], Static())) == 1
+    assert static.exit_code(static.judge([base, one("head", 128, spill=64, kernel="other")], Static())) == 1
+
+
 def test_a_kernel_without_base_may_not_spill_either() -> None:
-    assert static.exit_code(static.judge([one("head", 128, spill=4)], Static())) == 1
+    assert static.exit_code(static.judge([one("head", 128, spill=1)], Static())) == 1
     assert static.judge([one("head", 128)], Static()) == ()
 
 
@@ -62,6 +98,28 @@ def test_text_shows_what_changed() -> None:
         "  instructions: total 100, STL 0 → 16",
     ]
     assert static.to_text([]) == "no device code"
+
+
+def test_why_there_is_no_occupancy_is_said() -> None:
+    facts = KernelFacts(target="sm_89", name="k", registers=32)
+    text = static.to_text([Build(side="head", kernels=(facts,))])
+    assert "  occupancy: unknown, for the library does not record its launches" in text
+    known = facts.model_copy(update={"dynamic_shared_bytes": 0})
+    assert "occupancy" not in static.to_text([Build(side="head", kernels=(known,))])
+
+
+def test_shared_memory_is_compared_where_the_same_is_known_of_both() -> None:
+    def pair(base: int | None, head: int | None) -> static.Pair:
+        sides = [
+            KernelFacts(target="sm_89", name="k", static_shared_bytes=16, dynamic_shared_bytes=known)
+            for known in (base, head)
+        ]
+        return static.Pair(*sides)
+
+    assert static.shared_before(pair(48, 96)) == 64
+    assert static.shared_before(pair(None, None)) == 16
+    assert static.shared_before(pair(None, 48)) is static.shared_before(pair(48, None)) is None
+    assert static.shared_before(static.Pair(None, pair(48, 48).head)) is None
 
 
 def test_json_holds_resources_and_findings() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as textbook
 
-from kernelgate.ci.judge import stats
-from tests.ci.duels import DATA, draw, traces
+from kernelgate.ci.judge import location, stats
+from kernelgate.ci.judge.bootstrap import bootstrap
+from tests.ci.records import DATA, draw, traces
 
 Array = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -
         assert raw <= adjusted <= min(1.0, len(p_values) * raw) or adjusted == max(stats.holm(p_values))
 
 
-def test_launches_without_a_prior_are_a_t_test() -> None:
+def test_processes_without_a_prior_are_a_t_test() -> None:
     changes = np.array([0.3, -0.1, 0.4, 0.2, 0.5])
     pooled = stats.pool(changes, np.full(5, 0.01), 1e-9, prior_df=0)
     expected = textbook.ttest_1samp(changes, 0)
@@ -75,7 +76,7 @@ def test_launches_without_a_prior_are_a_t_test() -> None:
     assert pooled.change - pooled.half_width(0.05) == pytest.approx(interval.low)
 
 
-def test_a_prior_of_many_launches_is_a_normal_test() -> None:
+def test_a_prior_of_many_processes_is_a_normal_test() -> None:
     pooled = stats.pool(np.array([0.3, 0.1]), np.array([0.02, 0.02]), 0.1, prior_df=10_000_000)
     error = math.sqrt((0.02 + 0.1**2) / 2)
     assert pooled.error == pytest.approx(error, rel=1e-4)
@@ -93,11 +94,11 @@ def test_a_bias_is_taken_off_before_anything_is_claimed() -> None:
 
 def test_a_detectable_change_is_detected_as_often_as_it_says() -> None:
     rng = np.random.default_rng(11)
-    prior, rounds_error, launches, alpha = 0.05, 0.1, 5, 0.01
+    prior, rounds_error, processes, alpha = 0.05, 0.1, 5, 0.01
     spread = math.hypot(prior, rounds_error)
-    true = stats.Pooled(0.0, spread / math.sqrt(launches), df=10 + launches - 1).detectable(alpha, 0.95)
-    runs = rng.normal(true, spread, (2000, launches))
-    seen = [stats.pool(run, np.full(launches, rounds_error**2), prior, 10).p() <= alpha for run in runs]
+    true = stats.Pooled(0.0, spread / math.sqrt(processes), df=10 + processes - 1).detectable(alpha, 0.95)
+    runs = rng.normal(true, spread, (2000, processes))
+    seen = [stats.pool(run, np.full(processes, rounds_error**2), prior, 10).p() <= alpha for run in runs]
     assert np.mean(seen) == pytest.approx(0.95, abs=0.02)
 
 
@@ -106,19 +107,19 @@ def test_a_detectable_change_is_detected_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize("shape", [0.0, 0.25, 0.5])
 def test_the_levels_of_all_looks_add_up_to_alpha(shape: float) -> None:
-    spent = [stats.look_alpha(0.001, launches, 2, 5, shape) for launches in range(2, 6)]
+    spent = [stats.look_alpha(0.001, processes, 2, 5, shape) for processes in range(2, 6)]
     assert sum(spent) == pytest.approx(0.001)
     assert spent == sorted(spent)
     assert stats.look_alpha(0.001, 20, 2, 5, shape) == spent[-1]
     assert stats.look_alpha(0.001, 5, 5, 5, shape) == pytest.approx(0.001)
 
 
-def test_looking_after_each_launch_claims_no_more_often_than_alpha() -> None:
+def test_looking_after_each_process_claims_no_more_often_than_alpha() -> None:
     rng = np.random.default_rng(5)
-    alpha, launches = 0.05, 5
-    sums = np.cumsum(rng.normal(size=(40_000, launches)), axis=1)
-    z = np.abs(sums) / np.sqrt(np.arange(1, launches + 1))
-    bounds = [textbook.norm.isf(stats.look_alpha(alpha, n, 2, launches, 0.4) / 2) for n in range(2, launches + 1)]
+    alpha, processes = 0.05, 5
+    sums = np.cumsum(rng.normal(size=(40_000, processes)), axis=1)
+    z = np.abs(sums) / np.sqrt(np.arange(1, processes + 1))
+    bounds = [textbook.norm.isf(stats.look_alpha(alpha, n, 2, processes, 0.4) / 2) for n in range(2, processes + 1)]
     claimed = (z[:, 1:] >= np.array(bounds)).any(axis=1).mean()
     assert 0.5 * alpha < claimed <= alpha
 
@@ -131,7 +132,7 @@ def test_outliers_hardly_move_a_location() -> None:
     values = rng.normal(0, 1, 200)
     spoilt = values.copy()
     spoilt[rng.choice(200, 2, replace=False)] = 1000.0
-    (clean,), (dirty,) = stats.levels([values], 0.0), stats.levels([spoilt], 0.0)
+    (clean,), (dirty,) = location.levels([values], 0.0), location.levels([spoilt], 0.0)
     assert abs(dirty.value - clean.value) < 0.05
     assert dirty.variance < 1.2 * clean.variance
 
@@ -144,7 +145,7 @@ def test_a_locations_variance_is_what_repetition_shows(shape: str) -> None:
         "laplace": lambda: rng.laplace(0, 1, 100),
         "lognormal": lambda: rng.lognormal(0, 0.5, 100),
     }[shape]
-    found = [stats.levels([make()], 0.0)[0] for _ in range(1500)]
+    found = [location.levels([make()], 0.0)[0] for _ in range(1500)]
     assert math.sqrt(np.mean([one.variance for one in found])) == pytest.approx(
         np.std([one.value for one in found]), rel=0.1
     )
@@ -152,26 +153,26 @@ def test_a_locations_variance_is_what_repetition_shows(shape: str) -> None:
 
 def test_rounds_that_are_alike_count_for_less() -> None:
     rng = np.random.default_rng(3)
-    independent = [stats.autocorrelation_inflation([rng.normal(size=100) for _ in range(5)]) for _ in range(200)]
+    independent = [location.autocorrelation_inflation([rng.normal(size=100) for _ in range(5)]) for _ in range(200)]
     assert min(independent) == 1.0
     assert np.mean(independent) < 1.05
-    alike = [stats.autocorrelation_inflation([autoregressive(rng, 0.6, 100) for _ in range(5)]) for _ in range(200)]
+    alike = [location.autocorrelation_inflation([autoregressive(rng, 0.6, 100) for _ in range(5)]) for _ in range(200)]
     assert np.mean(alike) == pytest.approx((1 + 0.6) / (1 - 0.6), rel=0.2)
-    (one,) = stats.levels([autoregressive(rng, 0.9, 100)], 0.0)
+    (one,) = location.levels([autoregressive(rng, 0.9, 100)], 0.0)
     assert one.rounds < 30
 
 
 def test_the_clocks_step_is_found_under_jitter_modes_and_outliers() -> None:
     rng = np.random.default_rng(4)
-    assert stats.clock_step(l4_samples(batch=32, heads=8, seq=512)) == pytest.approx(1.024, rel=0.05)
-    assert stats.clock_step(traces("quiet_copy_inter")[0, 0]) == pytest.approx(0.032, rel=0.05)
+    assert location.clock_step(l4_samples(batch=32, heads=8, seq=512)) == pytest.approx(1.024, rel=0.05)
+    assert location.clock_step(traces("quiet_copy_inter")[0, 0]) == pytest.approx(0.032, rel=0.05)
     ticks = np.round(rng.normal(70, 3, 300))
-    assert stats.clock_step(ticks) == 1.0
-    assert stats.clock_step(np.concatenate((ticks, ticks + 40))) == 1.0
-    assert stats.clock_step(np.concatenate((ticks, [5000.0, 9000.0]))) == 1.0
-    assert stats.clock_step(np.array([148.0] * 95 + [149.0, 2000.0])) == 1.0
-    assert stats.clock_step(rng.normal(70, 3, 300)) < 0.05
-    assert stats.clock_step(np.full(50, 7.0)) == 0.0
+    assert location.clock_step(ticks) == 1.0
+    assert location.clock_step(np.concatenate((ticks, ticks + 40))) == 1.0
+    assert location.clock_step(np.concatenate((ticks, [5000.0, 9000.0]))) == 1.0
+    assert location.clock_step(np.array([148.0] * 95 + [149.0, 2000.0])) == 1.0
+    assert location.clock_step(rng.normal(70, 3, 300)) < 0.05
+    assert location.clock_step(np.full(50, 7.0)) == 0.0
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.1, 0.2, 0.3, 0.5, 1.0])
@@ -182,16 +183,16 @@ def test_rounding_never_errs_by_more_than_its_bound(spread: float) -> None:
         exact = position + spread * quantiles
         rounded = np.round(exact)
         error = abs(float(rounded.mean() - exact.mean()))
-        assert error <= stats.rounding_bias(rounded, 1.0) + 0.03
-    assert stats.rounding_bias(np.full(10, 3.0), 0.0) == 0.0
+        assert error <= location.rounding_bias(rounded, 1.0) + 0.03
+    assert location.rounding_bias(np.full(10, 3.0), 0.0) == 0.0
 
 
 def test_fine_steps_cost_nothing() -> None:
     samples = traces("quiet_copy_inter")[0, 0]
-    assert stats.rounding_bias(samples, stats.clock_step(samples)) < 1e-6
+    assert location.rounding_bias(samples, location.clock_step(samples)) < 1e-6
 
 
-# ---- the change within launches --------------------------------------------------------------------------------------
+# ---- the change within processes -------------------------------------------------------------------------------------
 
 
 def two_peaks(rng: np.random.Generator, share: float, rounds: int = 100) -> Array:
@@ -204,8 +205,8 @@ def test_aligning_the_shapes_needs_far_fewer_rounds() -> None:
     plain, aligned = [], []
     for _ in range(150):
         base, head = ([two_peaks(rng, 0.6) for _ in range(5)] for _ in range(2))
-        aligned.append(np.mean([found.value for found in stats.changes(base, head, True, 0.0)]))
-        plain.append(np.mean([stats.levels([h - b], 0.0)[0].value for b, h in zip(base, head, strict=True)]))
+        aligned.append(np.mean([found.value for found in location.changes(base, head, True, 0.0)]))
+        plain.append(np.mean([location.levels([h - b], 0.0)[0].value for b, h in zip(base, head, strict=True)]))
     assert np.std(aligned) < 0.6 * np.std(plain)
     assert abs(np.mean(aligned)) < 3 * np.std(aligned) / math.sqrt(len(aligned))
 
@@ -215,7 +216,7 @@ def test_a_change_of_shape_is_not_taken_for_no_change() -> None:
     rng = np.random.default_rng(7)
     base = [two_peaks(rng, 0.3) for _ in range(5)]
     head = [two_peaks(rng, 0.7) for _ in range(5)]
-    found = np.mean([one.value for one in stats.changes(base, head, True, 0.0)])
+    found = np.mean([one.value for one in location.changes(base, head, True, 0.0)])
     assert found == pytest.approx(0.4 * 0.02, rel=0.25)
 
 
@@ -225,7 +226,7 @@ def test_the_errors_of_changes_are_what_redrawing_shows(name: str) -> None:
     values, variances = [], []
     for _ in range(120):
         base, head = draw(rng, f"{name}_inter", 1)
-        found = stats.changes([np.log(b) for b in base], [np.log(h) for h in head], True, 0.0)
+        found = location.changes([np.log(b) for b in base], [np.log(h) for h in head], True, 0.0)
         values.append(np.mean([one.value for one in found]))
         variances.append(np.mean([one.variance for one in found]) / len(found))
     assert np.std(values) < 1.25 * math.sqrt(np.mean(variances))
@@ -235,13 +236,13 @@ def test_the_errors_of_changes_are_what_redrawing_shows(name: str) -> None:
 
 
 def brute_force(rng: np.random.Generator, base: list[Array], head: list[Array], resamples: int) -> Array:
-    """Log ratios of medians, with launches and then rounds drawn in plain sight."""
+    """Log ratios of medians, with processes and then rounds drawn in plain sight."""
     changes = []
     for _ in range(resamples):
-        launches = rng.integers(0, len(base), len(base))
-        rounds = [rng.integers(0, len(base[launch]), len(base[launch])) for launch in launches]
-        b = np.concatenate([base[launch][index] for launch, index in zip(launches, rounds, strict=True)])
-        h = np.concatenate([head[launch][index] for launch, index in zip(launches, rounds, strict=True)])
+        processes = rng.integers(0, len(base), len(base))
+        rounds = [rng.integers(0, len(base[process]), len(base[process])) for process in processes]
+        b = np.concatenate([base[process][index] for process, index in zip(processes, rounds, strict=True)])
+        h = np.concatenate([head[process][index] for process, index in zip(processes, rounds, strict=True)])
         changes.append(math.log(np.median(h) / np.median(b)))
     return np.array(changes)
 
@@ -254,35 +255,35 @@ def test_the_bootstrap_agrees_with_drawing_every_round(correlation: float) -> No
         noise, own, level = rng.normal(size=100), rng.normal(size=100), rng.normal(0, 0.002)
         base.append(100 * np.exp(level + 0.01 * noise))
         head.append(101 * np.exp(level + 0.01 * (correlation * noise + math.sqrt(1 - correlation**2) * own)))
-    drawn = stats.bootstrap(base, head, True, 0.95, 10_000, 1)
+    drawn = bootstrap(base, head, True, 0.95, 10_000, 1)
     expected = np.quantile(brute_force(rng, base, head, 4000), (0.025, 0.975))
     width = expected[1] - expected[0]
     assert drawn.change == pytest.approx(expected, abs=0.15 * width)
     assert drawn.base[0] < np.median(np.concatenate(base)) < drawn.base[1]
 
 
-@pytest.mark.parametrize(("launch_spread", "expected"), [(0.0, 0.98), (0.01, 0.96)])
-def test_the_bootstraps_intervals_hold_the_truth_as_often_as_they_say(launch_spread: float, expected: float) -> None:
-    """Resampling launches, then rounds, counts the rounds' noise twice: where launches are alike it is too wide."""
+@pytest.mark.parametrize(("process_spread", "expected"), [(0.0, 0.98), (0.01, 0.96)])
+def test_the_bootstraps_intervals_hold_the_truth_as_often_as_they_say(process_spread: float, expected: float) -> None:
+    """Resampling processes, then rounds, counts the rounds' noise twice: where processes are alike it is too wide."""
     rng = np.random.default_rng(10)
     held = []
     for _ in range(300):
         base = [100 * np.exp(rng.normal(0, 0.01, 60)) for _ in range(20)]
-        head = [103 * np.exp(rng.normal(rng.normal(0, launch_spread), 0.01, 60)) for _ in range(20)]
-        low, high = stats.bootstrap(base, head, True, 0.95, 1000, 1).change
+        head = [103 * np.exp(rng.normal(rng.normal(0, process_spread), 0.01, 60)) for _ in range(20)]
+        low, high = bootstrap(base, head, True, 0.95, 1000, 1).change
         held.append(low <= math.log(1.03) <= high)
     assert np.mean(held) == pytest.approx(expected, abs=0.02)
 
 
-def test_the_bootstrap_mirrors_and_ignores_the_order_of_launches() -> None:
+def test_the_bootstrap_mirrors_and_ignores_the_order_of_processes() -> None:
     rng = np.random.default_rng(12)
     base = [rng.normal(100, 1, 50) for _ in range(4)]
     head = [rng.normal(102, 1, 50) for _ in range(4)]
-    one = stats.bootstrap(base, head, True, 0.95, 2000, 1)
-    swapped = stats.bootstrap(head, base, True, 0.95, 2000, 1)
+    one = bootstrap(base, head, True, 0.95, 2000, 1)
+    swapped = bootstrap(head, base, True, 0.95, 2000, 1)
     assert swapped.change == pytest.approx((-one.change[1], -one.change[0]))
     assert (swapped.base, swapped.head) == (one.head, one.base)
-    turned = stats.bootstrap(base[::-1], head[::-1], True, 0.95, 2000, 1)
+    turned = bootstrap(base[::-1], head[::-1], True, 0.95, 2000, 1)
     assert turned == one
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Environment, Fuzz, FuzzResult, OutputCheck, RunRecord, Telemetry, Work
+from kernelgate.bench.record import (
+    Calls,
+    Check,
+    Environment,
+    FuzzResult,
+    Note,
+    OutputErrors,
+    RunRecord,
+    Telemetry,
+    Work,
+    timed_cases,
+)
 from kernelgate.ci.judge.policy import Bootstrap, Policy
 from kernelgate.ci.judge.verdict import (
     CaseVerdict,
@@ -26,7 +38,8 @@ from kernelgate.ci.judge.verdict import (
     judge,
     worst_first,
 )
-from tests.ci.duels import Samples, case, draw, duel, factors, heads, noise, with_telemetry
+from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
+from tests.runs import changed, run_record, with_telemetry
 
 POLICY = Policy()
 FAST = POLICY.model_copy(update={"bootstrap": Bootstrap(resamples=200)})
@@ -42,7 +55,7 @@ def only(verdict: RecordVerdict) -> CaseVerdict:
 
 
 def judged(base: Samples, head: Samples, policy: Policy = FAST, **options: Any) -> CaseVerdict:
-    return only(judge(duel(base, head, **options), policy))
+    return only(judge(paired_record(base, head, **options), policy))
 
 
 def codes(verdict: CaseVerdict) -> set[str]:
@@ -89,7 +102,7 @@ def test_twenty_seven_identical_cases_raise_no_alarm() -> None:
     rng = np.random.default_rng(4)
     for _ in range(8):
         cases = [case(*draw(rng, f"{SETS[i % 4]}_inter", 1), id_=f"case {i}") for i in range(27)]
-        verdict = judge(RunRecord(cases=tuple(cases)), FAST)
+        verdict = judge(run_record(cases), FAST)
         assert verdict.verdict is Outcome.EQUIVALENT
         assert {one.direction for one in verdict.cases} == {Direction.NONE}
 
@@ -97,7 +110,7 @@ def test_twenty_seven_identical_cases_raise_no_alarm() -> None:
 def test_one_slower_case_among_twenty_seven_is_found() -> None:
     rng = np.random.default_rng(5)
     cases = [case(*draw(rng, f"{SETS[i % 4]}_inter", 6 if i == 13 else 1), id_=f"case {i}") for i in range(27)]
-    verdict = judge(RunRecord(cases=tuple(cases)), FAST)
+    verdict = judge(run_record(cases), FAST)
     assert verdict.verdict is Outcome.REGRESSED
     assert verdict.reason.startswith("case 13: 4.")
     assert verdict.reason.endswith("of 27 cases 1 regressed, 26 equivalent")
@@ -108,9 +121,9 @@ def test_one_slower_case_among_twenty_seven_is_found() -> None:
 def test_blocks_are_judged_with_less_precision_and_no_false_alarm(name: str) -> None:
     rng = np.random.default_rng(6)
     for _ in range(25):
-        same = judged(*draw(rng, f"{name}_block", 1), order="block")
+        same = judged(*draw(rng, f"{name}_block", 1), role="block")
         assert (same.direction, same.verdict) == (Direction.NONE, Outcome.EQUIVALENT)
-        slower = judged(*draw(rng, f"{name}_block", 6), order="block")
+        slower = judged(*draw(rng, f"{name}_block", 6), role="block")
         assert slower.verdict is Outcome.REGRESSED
         paired = judged(*draw(rng, f"{name}_inter", 1))
         assert same.minimum_detectable_pct is not None
@@ -121,8 +134,8 @@ def test_blocks_are_judged_with_less_precision_and_no_false_alarm(name: str) -> 
 def test_processes_that_take_turns_are_trusted_least() -> None:
     base, head = draw(np.random.default_rng(7), "quiet_fma_block", 2)
     widths = []
-    for order in ("interleaved", "block", "alternating"):
-        one = judged(base, head, order=order)
+    for role in ("paired", "block", "alternating"):
+        one = judged(base, head, role=role)
         assert one.interval_pct is not None
         widths.append(one.interval_pct[1] - one.interval_pct[0])
     assert widths == sorted(widths)
@@ -133,21 +146,23 @@ def test_processes_that_take_turns_are_trusted_least() -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_a_baseline_of_other_launches(name: str) -> None:
+def test_a_baseline_of_other_processes(name: str) -> None:
     rng = np.random.default_rng(8)
-    stored_launches = 3
+    stored_processes = 3
     for _ in range(25):
         for variant, direction in ((0, Direction.NONE), (1, Direction.NONE), (4, Direction.SLOWER)):
-            base, head = draw(rng, f"{name}_inter", variant, launches=8)
-            verdict = judge(duel(head[3:], head[3:]), FAST, heads(base[:stored_launches]), "run", "stored.json")
+            base, head = draw(rng, f"{name}_inter", variant, processes=8)
+            verdict = judge(
+                paired_record(head[3:], head[3:]), FAST, heads(base[:stored_processes]), "run", "stored.json"
+            )
             assert (verdict.against, only(verdict).direction) == ("stored.json", direction)
 
 
-def test_a_baseline_of_one_launch_gets_its_spread_from_the_policy() -> None:
-    base, head = draw(np.random.default_rng(9), "quiet_fma_inter", 0, launches=6)
+def test_a_baseline_of_one_process_gets_its_spread_from_the_policy() -> None:
+    base, head = draw(np.random.default_rng(9), "quiet_fma_inter", 0, processes=6)
     one = only(judge(heads(head[1:]), FAST, heads(base[:1])))
     assert one.interval_pct is not None
-    assert one.interval_pct[1] - one.interval_pct[0] > 2 * POLICY.spread.process_pct
+    assert one.interval_pct[1] - one.interval_pct[0] > 2 * POLICY.spread.level_pct
 
 
 def test_a_baseline_from_another_device_is_refused_by_name() -> None:
@@ -168,7 +183,7 @@ def test_a_baseline_without_the_case_is_refused_and_one_without_some_is_named() 
     assert verdict.refused is not None
     assert "old" in verdict.refused
     assert "new" in verdict.refused
-    both = RunRecord(cases=(*heads(head, id_="new").cases, *heads(head, id_="old").cases))
+    both = run_record([one for id_ in ("new", "old") for one in timed_cases(heads(head, id_=id_))])
     partly = judge(both, FAST, heads(base, id_="old"))
     assert [one.id for one in partly.cases] == ["old"]
     assert "not in the baseline: new" in partly.reason
@@ -187,7 +202,7 @@ def test_a_baseline_at_another_clock_gives_no_verdict() -> None:
 Spoiler = Callable[[np.random.Generator, Samples, Samples], tuple[Samples, Samples]]
 
 
-def launches_in_two_modes(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
+def processes_in_two_modes(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
     modes = rng.choice([1.0, 1.13], len(base))
     return [b * mode for b, mode in zip(base, modes, strict=True)], [h * m for h, m in zip(head, modes, strict=True)]
 
@@ -206,9 +221,9 @@ def own_trend(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[S
     return base, [h * trend for h in head]
 
 
-def one_launch_off(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
+def one_process_off(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
     odd = rng.integers(len(base))
-    return base, [h * 1.03 if launch == odd else h for launch, h in enumerate(head)]
+    return base, [h * 1.03 if process == odd else h for process, h in enumerate(head)]
 
 
 def coarse_clock(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Samples, Samples]:
@@ -221,11 +236,11 @@ def outliers(rng: np.random.Generator, base: Samples, head: Samples) -> tuple[Sa
 
 
 HARD: dict[Spoiler, str | None] = {
-    launches_in_two_modes: None,
+    processes_in_two_modes: None,
     rounds_in_two_modes: "bimodal",
     common_trend: None,
     own_trend: "drift",
-    one_launch_off: "lone_launch",
+    one_process_off: "lone_process",
     coarse_clock: None,
     outliers: None,
 }
@@ -244,7 +259,7 @@ def test_what_is_not_a_difference_never_becomes_one(spoil: Spoiler, name: str) -
             assert code in {finding.code for finding in one.findings if finding.disqualifies}
 
 
-@pytest.mark.parametrize("spoil", [launches_in_two_modes, common_trend, coarse_clock, outliers])
+@pytest.mark.parametrize("spoil", [processes_in_two_modes, common_trend, coarse_clock, outliers])
 @pytest.mark.parametrize("name", SETS)
 def test_what_hits_both_sides_alike_hides_no_regression(spoil: Spoiler, name: str) -> None:
     rng = np.random.default_rng(14)
@@ -286,38 +301,38 @@ def test_a_difference_counts_only_beyond_the_clocks_steps(time: float, direction
     assert "few_values" in codes(one)
 
 
-def test_a_lone_launch_that_would_change_nothing_is_left_out() -> None:
+def test_a_lone_process_that_would_change_nothing_is_left_out() -> None:
     base, head = draw(np.random.default_rng(41), "quiet_fma_inter", 6)
     head[3] = head[3] * 1.03
     one = judged(base, head)
-    assert (one.verdict, one.launches, len(one.per_launch)) == (Outcome.REGRESSED, 5, 5)
+    assert (one.verdict, one.processes, len(one.per_process)) == (Outcome.REGRESSED, 5, 5)
     assert [finding.message for finding in one.findings] == [
-        "launch 4 stands alone, +3.0% off the 4 others, and is left out: it would change nothing"
+        "process 4 stands alone, +3.0% off the 4 others, and is left out: it would change nothing"
     ]
     head[3] = head[3] / 1.03 / 1.025
-    assert judged(base, head).sentence == "cannot tell: launch 4 stands alone, -2.4% off the 4 others"
+    assert judged(base, head).sentence == "cannot tell: process 4 stands alone, -2.4% off the 4 others"
 
 
-def test_launches_that_each_keep_to_a_mode_are_said_to() -> None:
+def test_processes_that_each_keep_to_a_mode_are_said_to() -> None:
     base, head = draw(np.random.default_rng(44), "quiet_fma_inter", 1)
     modes = (1.0, 1.13, 1.0, 1.13, 1.13)
     slow = [[s * mode for s, mode in zip(side, modes, strict=True)] for side in (base, head)]
     one = judged(*slow)
     assert one.verdict is Outcome.EQUIVALENT
-    assert re.fullmatch(r"the base sits at 14\d\.\d or 16\d\.\d µs from launch to launch", one.findings[0].message)
+    assert re.fullmatch(r"the base sits at 14\d\.\d or 16\d\.\d µs from process to process", one.findings[0].message)
 
 
-def test_launches_that_disagree_are_judged_by_their_own_scatter() -> None:
+def test_processes_that_disagree_are_judged_by_their_own_scatter() -> None:
     base, head = noise(np.random.default_rng(16), spread=0.001)
     scattered = [h * factor for h, factor in zip(head, (1.001, 1.004, 1.007, 0.998, 1.0), strict=True)]
     one = judged(base, scattered)
-    assert "launches_disagree" in codes(one)
+    assert "processes_disagree" in codes(one)
     assert one.direction is Direction.NONE
     assert one.minimum_detectable_pct is not None
     assert one.minimum_detectable_pct > 1
 
 
-def test_the_other_cases_of_a_record_tell_how_far_launches_scatter() -> None:
+def test_the_other_cases_of_a_record_tell_how_far_processes_scatter() -> None:
     rng = np.random.default_rng(17)
 
     def scattered(id_: str) -> Any:
@@ -325,8 +340,8 @@ def test_the_other_cases_of_a_record_tell_how_far_launches_scatter() -> None:
         return case(base, [h * np.exp(rng.normal(0, 0.001)) for h in head], id_)
 
     first = scattered("first")
-    alone = judge(RunRecord(cases=(first,)), FAST).cases[0]
-    among = judge(RunRecord(cases=(first, *(scattered(str(i)) for i in range(10)))), FAST).cases[0]
+    alone = judge(run_record((first,)), FAST).cases[0]
+    among = judge(run_record((first, *(scattered(str(i)) for i in range(10)))), FAST).cases[0]
     assert alone.interval_pct is not None
     assert among.interval_pct is not None
     assert among.interval_pct[1] - among.interval_pct[0] > 1.2 * (alone.interval_pct[1] - alone.interval_pct[0])
@@ -335,60 +350,60 @@ def test_the_other_cases_of_a_record_tell_how_far_launches_scatter() -> None:
 # ---- what the device says --------------------------------------------------------------------------------------------
 
 
-def test_throttled_launches_are_left_out() -> None:
+def test_throttled_processes_are_left_out() -> None:
     base, head = noise(np.random.default_rng(18))
     slowed = Telemetry(throttle_reasons=("sw_power_cap",))
     idle = Telemetry(throttle_reasons=("gpu_idle",))
     head[0] = head[0] * 1.4
-    one = only(judge(with_telemetry(duel(base, head), slowed, idle, idle, idle, idle), FAST))
-    assert (one.verdict, one.launches) == (Outcome.EQUIVALENT, 4)
-    assert one.findings[0].message == ("the GPU was throttled (sw_power_cap) in 1 of 5 launches, which are left out")
+    one = only(judge(with_telemetry(paired_record(base, head), slowed, idle, idle, idle, idle), FAST))
+    assert (one.verdict, one.processes) == (Outcome.EQUIVALENT, 4)
+    assert one.findings[0].message == ("the GPU was throttled (sw_power_cap) in 1 of 5 processes, which are left out")
 
 
-def test_a_launch_throttled_for_a_moment_is_kept_and_named() -> None:
+def test_a_process_throttled_for_a_moment_is_kept_and_named() -> None:
     base, head = noise(np.random.default_rng(18))
     moment = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.1})
     most = Telemetry(throttle_reasons=("sw_power_cap",), throttle_shares={"sw_power_cap": 0.9})
-    one = only(judge(with_telemetry(duel(base, head), moment, moment, most, Telemetry(), Telemetry()), FAST))
-    assert one.launches == 4
+    one = only(judge(with_telemetry(paired_record(base, head), moment, moment, most, Telemetry(), Telemetry()), FAST))
+    assert one.processes == 4
     assert [finding.message for finding in one.findings] == [
-        "the GPU was throttled (sw_power_cap) in 1 of 5 launches, which are left out",
-        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 launches",
+        "the GPU was throttled (sw_power_cap) in 1 of 5 processes, which are left out",
+        "the GPU was throttled (sw_power_cap) for a moment or by a step of the clock in 2 of 5 processes",
     ]
 
 
-def test_a_power_limit_that_takes_a_step_of_the_clock_leaves_the_launch_in() -> None:
+def test_a_power_limit_that_takes_a_step_of_the_clock_leaves_the_process_in() -> None:
     """As on an H200 at 500 of its 700 W: the driver names its power limit throughout, at 1965 of 1980 MHz."""
     base, head = noise(np.random.default_rng(18))
     step = Telemetry(throttle_reasons=("sw_power_cap",), sm_mhz=1965, max_sm_mhz=1980)
     slow = Telemetry(throttle_reasons=("sw_power_cap",), sm_mhz=1700, max_sm_mhz=1980)
-    assert only(judge(with_telemetry(duel(base, head), step, step, step, step, step), FAST)).launches == 5
-    assert only(judge(with_telemetry(duel(base, head), slow, slow, step, step, step), FAST)).launches == 3
+    assert only(judge(with_telemetry(paired_record(base, head), step, step, step, step, step), FAST)).processes == 5
+    assert only(judge(with_telemetry(paired_record(base, head), slow, slow, step, step, step), FAST)).processes == 3
 
 
 def test_a_gpu_throttled_throughout_gives_no_verdict() -> None:
     base, head = noise(np.random.default_rng(19), change=0.05)
     slowed = Telemetry(throttle_reasons=("sw_power_cap",))
-    verdict = judge(with_telemetry(duel(base, head), slowed, slowed, slowed, slowed, Telemetry()), FAST)
-    assert only(verdict).sentence == "cannot tell: the GPU was throttled in 4 of 5 launches"
+    verdict = judge(with_telemetry(paired_record(base, head), slowed, slowed, slowed, slowed, Telemetry()), FAST)
+    assert only(verdict).sentence == "cannot tell: the GPU was throttled in 4 of 5 processes"
     assert exit_code(verdict) == 3
 
 
-def test_clocks_that_differ_between_launches_matter_where_rounds_are_not_paired() -> None:
+def test_clocks_that_differ_between_processes_matter_where_rounds_are_not_paired() -> None:
     base, head = noise(np.random.default_rng(20))
     readings = [Telemetry(sm_mhz=clock) for clock in (1980, 1980, 1755, 1980, 1980)]
-    paired = only(judge(with_telemetry(duel(base, head), *readings), FAST))
+    paired = only(judge(with_telemetry(paired_record(base, head), *readings), FAST))
     assert (paired.verdict, codes(paired)) == (Outcome.EQUIVALENT, {"clock_change"})
-    apart = only(judge(with_telemetry(duel(base, head, order="block"), *readings), FAST))
+    apart = only(judge(with_telemetry(paired_record(base, head, role="block"), *readings), FAST))
     assert apart.sentence == (
-        "cannot tell: the SM clock was between 1755 and 1980 MHz from launch to launch, "
+        "cannot tell: the SM clock was between 1755 and 1980 MHz from process to process, "
         "and base and head were not timed in the same rounds"
     )
 
 
 def test_heat_and_noise_are_said_and_no_more() -> None:
     base, head = draw(np.random.default_rng(21), "contended_copy_inter", 1)
-    one = only(judge(with_telemetry(duel(base, head), *5 * [Telemetry(temperature_c=84)]), FAST))
+    one = only(judge(with_telemetry(paired_record(base, head), *5 * [Telemetry(temperature_c=84)]), FAST))
     assert one.verdict is Outcome.EQUIVALENT
     assert codes(one) == {"hot", "noisy"}
 
@@ -407,7 +422,7 @@ def test_heat_and_noise_are_said_and_no_more() -> None:
 def test_a_time_that_the_device_does_not_allow_is_not_believed(
     device: str | None, work: Work | None, named: str | None
 ) -> None:
-    record = duel(*noise(np.random.default_rng(22)), device=device)
+    record = paired_record(*noise(np.random.default_rng(22)), device=device)
     record = record.model_copy(update={"cases": (record.cases[0].model_copy(update={"work": work}),)})
     one = only(judge(record, FAST))
     if named is None:
@@ -432,25 +447,25 @@ def test_a_record_without_cases_is_refused() -> None:
     assert refusal(RunRecord()) == "the record holds no cases"
 
 
-@pytest.mark.parametrize(("launches", "rounds"), [(1, 100), (0, 0), (5, 19)])
-def test_too_few_samples_are_refused(launches: int, rounds: int) -> None:
-    long = launches if rounds >= POLICY.launches.minimum_rounds else 0
-    assert refusal(duel(*noise(np.random.default_rng(23), launches=launches, rounds=rounds))) == (
-        f"too few samples: one has launches of base and head with at least 20 rounds: {long}; it takes 2"
+@pytest.mark.parametrize(("processes", "rounds"), [(1, 100), (0, 0), (5, 19)])
+def test_too_few_samples_are_refused(processes: int, rounds: int) -> None:
+    long = processes if rounds >= POLICY.processes.minimum_rounds else 0
+    assert refusal(paired_record(*noise(np.random.default_rng(23), processes=processes, rounds=rounds))) == (
+        f"too few samples: one has processes of base and head with at least 20 rounds: {long}; it takes 2"
     )
 
 
-def test_one_short_launch_is_left_out_and_named() -> None:
+def test_one_short_process_is_left_out_and_named() -> None:
     base, head = noise(np.random.default_rng(24))
     base[2], head[2] = base[2][:7], head[2][:7]
     one = judged(base, head)
-    assert (one.launches, codes(one)) == (4, {"short_launch"})
+    assert (one.processes, codes(one)) == (4, {"short_process"})
 
 
 def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
     rng = np.random.default_rng(25)
-    good, short = case(*noise(rng), id_="good"), case(*noise(rng, launches=1), id_="short")
-    verdict = judge(RunRecord(cases=(short, good)), FAST)
+    good, short = case(*noise(rng), id_="good"), case(*noise(rng, processes=1), id_="short")
+    verdict = judge(run_record((short, good)), FAST)
     assert [one.verdict for one in verdict.cases] == [Outcome.INCONCLUSIVE, Outcome.EQUIVALENT]
     assert verdict.cases[0].change_pct is None
     assert verdict.verdict is Outcome.INCONCLUSIVE
@@ -458,32 +473,34 @@ def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
 
 
 def test_a_record_without_base_samples_is_refused() -> None:
-    assert "launches of base and head" in refusal(heads(noise(np.random.default_rng(26))[1]))
+    assert "processes of base and head" in refusal(heads(noise(np.random.default_rng(26))[1]))
 
 
 @pytest.mark.parametrize(("factor", "named"), [(1e-300, "1e-298 µs"), (1e300, "e+302 µs")])
 def test_a_time_that_no_clock_gives_is_refused(factor: float, named: str) -> None:
     base, head = noise(np.random.default_rng(43), spread=1e-3)
     head[1][0] = 100 * factor
-    assert named in refusal(duel(base, head))
+    assert named in refusal(paired_record(base, head))
     verdict = judge(heads(base), FAST, heads(head))
     assert verdict.refused is not None
     assert verdict.refused.startswith("the baseline's one holds a time of")
 
 
 def test_a_wrong_result_is_not_judged_for_speed() -> None:
-    record = duel(*noise(np.random.default_rng(27), change=-0.2))
+    record = paired_record(*noise(np.random.default_rng(27), change=-0.2))
     results = (FuzzResult(id="a", seed=1, passed=False), FuzzResult(id="b", seed=1, passed=True))
-    failed = record.model_copy(update={"fuzz": Fuzz(status="failed", results=results)})
+    failed = record.model_copy(update={"checks": (Check(kind="fuzz", status="failed", results=results),)})
     assert refusal(failed) == "wrong result: 1 of 2 fuzz cases failed; speed was not judged"
-    assert refusal(record.model_copy(update={"fuzz": Fuzz(status="failed")})).startswith("wrong result: fuzzing failed")
-    skipped = record.model_copy(update={"fuzz": Fuzz(status="skipped")})
+    assert refusal(record.model_copy(update={"checks": (Check(kind="fuzz", status="failed"),)})).startswith(
+        "wrong result: fuzzing failed"
+    )
+    skipped = record.model_copy(update={"checks": (Check(kind="fuzz", status="skipped"),)})
     assert judge(skipped, POLICY).verdict is Outcome.IMPROVED
-    (one,) = record.cases
-    launch = one.launches[3].model_copy(update={"outputs": {"head": OutputCheck(passed=False, max_abs_error=0.5)}})
-    spoilt = one.model_copy(update={"launches": (*one.launches[:3], launch, *one.launches[4:])})
-    assert refusal(record.model_copy(update={"cases": (spoilt,)})) == (
-        "wrong result: one: the head's timed output is wrong in launch 4 (largest error 0.5); speed was not judged"
+    (one,) = timed_cases(record)
+    wrong = changed(one.processes[3], calls={"head": Calls(failed=1)}, errors={"head": OutputErrors(maximum=0.5)})
+    spoilt = replace(one, processes=(*one.processes[:3], wrong, *one.processes[4:]))
+    assert refusal(run_record((spoilt,))) == (
+        "wrong result: one: the head's timed output is wrong in process 4 (largest error 0.5); speed was not judged"
     )
 
 
@@ -516,11 +533,11 @@ def test_single_times_that_overlap_too_much_do_not_block() -> None:
     assert "single times of base and head overlap too much" in one.sentence
 
 
-def test_what_blocks_is_confirmed_by_another_launch() -> None:
+def test_what_blocks_is_confirmed_by_another_process() -> None:
     base, head = draw(np.random.default_rng(30), "quiet_fma_inter", 6)
     two = judged(base[:2], head[:2])
     assert (two.verdict, two.direction) == (Outcome.INCONCLUSIVE, Direction.SLOWER)
-    assert "but it takes 3 launches to block" in two.sentence
+    assert "(it takes 3 processes to block)" in two.sentence
     assert judged(base[:3], head[:3]).verdict is Outcome.REGRESSED
 
 
@@ -530,7 +547,7 @@ def test_a_record_is_improved_only_where_nothing_else_is_in_doubt() -> None:
     slower, little = case(*noise(rng, 0.02), id_="slower"), case(*noise(rng, -0.05), id_="little")
 
     def verdict(*cases: Any) -> Outcome:
-        return judge(RunRecord(cases=cases), FAST).verdict
+        return judge(run_record(cases), FAST).verdict
 
     assert verdict(faster, same, little) is Outcome.IMPROVED
     assert verdict(faster, slower) is Outcome.INCONCLUSIVE
@@ -548,14 +565,14 @@ SENTENCES = [
         0.02,
         0.005,
         5,
-        "1.9% slower, between 1.8% and 2.0%: certain, but not more than the 3% that blocks; "
+        "1.9% slower, between 1.8% and 2.0%: certain, but below the 3% that blocks; "
         "a change of 0.2% would have been seen",
     ),
     (
         -0.05,
         0.005,
         5,
-        "5.1% faster, between 5.0% and 5.1%: certain, but less than the 10% that counts as an improvement; "
+        "5.1% faster, between 5.0% and 5.1%: certain, but below the 10% that counts as an improvement; "
         "a change of 0.2% would have been seen",
     ),
     (
@@ -570,28 +587,29 @@ SENTENCES = [
         5,
         "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.2% would have been seen",
     ),
-    (0.0, 0.2, 2, "cannot tell: between 4.4% faster and 3.7% slower; a change below 15.4% could go unseen"),
+    (0.0, 0.2, 2, "cannot tell: between 4.4% faster and 3.7% slower; a change below 15.4% could not be seen"),
     (
         0.05,
         0.03,
         2,
-        "4.9% slower, between 4.3% and 5.6%: certain, but it takes 3 launches to block; "
+        "4.9% slower, between 4.3% and 5.6%: certain, but not confirmed as more than the 3% that blocks "
+        "(it takes 3 processes to block); "
         "a change of 2.2% would have been seen",
     ),
 ]
-"""True change, spread of single times, launches."""
+"""True change, spread of single times, processes."""
 
 
-@pytest.mark.parametrize(("change", "spread", "launches", "sentence"), SENTENCES)
-def test_an_engineer_reads_it_rightly(change: float, spread: float, launches: int, sentence: str) -> None:
-    base, head = noise(np.random.default_rng(32), change, launches=launches, spread=spread)
+@pytest.mark.parametrize(("change", "spread", "processes", "sentence"), SENTENCES)
+def test_an_engineer_reads_it_rightly(change: float, spread: float, processes: int, sentence: str) -> None:
+    base, head = noise(np.random.default_rng(32), change, processes=processes, spread=spread)
     assert judged(base, head).sentence == sentence
 
 
 def test_the_worst_comes_first() -> None:
     rng = np.random.default_rng(33)
     changes = {"same": 0.0, "worst": 0.08, "faster": -0.2, "bad": 0.05, "unsure": 0.02}
-    verdict = judge(RunRecord(cases=tuple(case(*noise(rng, c), id_=name) for name, c in changes.items())), FAST)
+    verdict = judge(run_record([case(*noise(rng, c), id_=name) for name, c in changes.items()]), FAST)
     assert [one.id for one in worst_first(verdict.cases)] == ["worst", "bad", "unsure", "faster", "same"]
 
 
@@ -601,7 +619,7 @@ def test_what_is_wild_is_still_a_number() -> None:
     one = judged(base, head)
     assert one.verdict is Outcome.INCONCLUSIVE
     json.dumps(
-        [one.change_pct, one.interval_pct, one.minimum_detectable_pct, one.per_launch[0].high_pct], allow_nan=False
+        [one.change_pct, one.interval_pct, one.minimum_detectable_pct, one.per_process[0].high_pct], allow_nan=False
     )
 
 
@@ -618,11 +636,11 @@ PLAN = st.tuples(
 
 
 def planned(plan: tuple[int, str, float, int, int]) -> tuple[Samples, Samples]:
-    seed, name, change, launches, rounds = plan
+    seed, name, change, processes, rounds = plan
     rng = np.random.default_rng(seed)
     if name == "noise":
-        return noise(rng, change, launches, rounds)
-    base, head = draw(rng, f"{name}_inter", 1, launches, rounds)
+        return noise(rng, change, processes, rounds)
+    base, head = draw(rng, f"{name}_inter", 1, processes, rounds)
     return base, [h * (1 + change) for h in head]
 
 
@@ -631,7 +649,7 @@ def numbers(one: CaseVerdict) -> list[float]:
     return [*(value for value in known if value is not None), *(one.interval_pct or ()), *(one.bootstrap_pct or ())]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PLAN, st.floats(1e-3, 1e3))
 def test_scaling_both_sides_changes_nothing(plan: Any, scale: float) -> None:
     base, head = planned(plan)
@@ -640,7 +658,7 @@ def test_scaling_both_sides_changes_nothing(plan: Any, scale: float) -> None:
     assert numbers(scaled) == pytest.approx(numbers(one), rel=1e-5, abs=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PLAN)
 def test_swapping_the_sides_mirrors_the_verdict(plan: Any) -> None:
     base, head = planned(plan)
@@ -657,9 +675,9 @@ def test_swapping_the_sides_mirrors_the_verdict(plan: Any) -> None:
         assert (1 + there[1] / 100) * (1 + back[0] / 100) == pytest.approx(1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PLAN, st.randoms(use_true_random=False))
-def test_the_order_of_launches_changes_nothing(plan: Any, random: Any) -> None:
+def test_the_order_of_processes_changes_nothing(plan: Any, random: Any) -> None:
     base, head = planned(plan)
     order = list(range(len(base)))
     random.shuffle(order)
@@ -668,40 +686,40 @@ def test_the_order_of_launches_changes_nothing(plan: Any, random: Any) -> None:
     assert numbers(turned) == pytest.approx(numbers(one), rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
-@given(PLAN, st.sampled_from(["launches", "rounds"]))
+@settings(max_examples=40)
+@given(PLAN, st.sampled_from(["processes", "rounds"]))
 def test_more_of_the_same_never_widens_the_interval_by_an_order_of_magnitude(plan: Any, more: str) -> None:
     base, head = planned(plan)
     one = judged(base, head)
-    if more == "launches":
+    if more == "processes":
         many = judged([*base, *base], [*head, *head])
     else:
         many = judged([np.tile(b, 2) for b in base], [np.tile(h, 2) for h in head])
     assert one.interval_pct is not None
     assert many.interval_pct is not None
-    # Copied rounds scatter less than they should, so launches may be found to disagree: that widens, within bounds.
+    # Copied rounds scatter less than they should, so processes may be found to disagree: that widens, within bounds.
     assert many.interval_pct[1] - many.interval_pct[0] < 10 * (one.interval_pct[1] - one.interval_pct[0])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SEEDS, st.integers(1, 8), st.integers(1, 120), st.floats(1e-3, 3.0), st.sampled_from([0.0, 0.1, 1.0]))
-def test_any_positive_times_get_a_verdict(seed: int, launches: int, rounds: int, spread: float, step: float) -> None:
+def test_any_positive_times_get_a_verdict(seed: int, processes: int, rounds: int, spread: float, step: float) -> None:
     rng = np.random.default_rng(seed)
-    base, head = noise(rng, 0.0, launches, rounds, spread)
+    base, head = noise(rng, 0.0, processes, rounds, spread)
     if step:
         base, head = ([np.maximum(step, np.round(s / step) * step) for s in side] for side in (base, head))
-    for order in ("interleaved", "block"):
-        verdict = judge(duel(base, head, order=order), FAST)
+    for role in ("paired", "block"):
+        verdict = judge(paired_record(base, head, role=role), FAST)
         assert exit_code(verdict) in (0, 1, 2, 3)
         assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(SEEDS, st.lists(st.tuples(st.sampled_from([1, 20, 21, 300]), st.floats(1e-6, 1.0)), min_size=1, max_size=5))
-def test_launches_of_any_length_and_noise_get_a_verdict(seed: int, launches: list[tuple[int, float]]) -> None:
+def test_processes_of_any_length_and_noise_get_a_verdict(seed: int, processes: list[tuple[int, float]]) -> None:
     rng = np.random.default_rng(seed)
-    base, head = ([100 * np.exp(rng.normal(0, spread, rounds)) for rounds, spread in launches] for _ in range(2))
-    for verdict in (judge(duel(base, head), FAST), judge(heads(head), FAST, heads(base))):
+    base, head = ([100 * np.exp(rng.normal(0, spread, rounds)) for rounds, spread in processes] for _ in range(2))
+    for verdict in (judge(paired_record(base, head), FAST), judge(heads(head), FAST, heads(base))):
         assert exit_code(verdict) in (0, 1, 2, 3)
         assert all(np.isfinite(number) for one in verdict.cases for number in numbers(one))
 
@@ -710,61 +728,61 @@ def test_launches_of_any_length_and_noise_get_a_verdict(seed: int, launches: lis
 
 
 def measured(base: Samples, head: Samples) -> RunRecord:
-    """Launches added one by one until the rule says that it is enough."""
-    for launches in itertools.count(1):
-        record = duel(base[:launches], head[:launches])
+    """Processes added one by one until the rule says that it is enough."""
+    for processes in itertools.count(1):
+        record = paired_record(base[:processes], head[:processes])
         if decided(record, POLICY):
             return record
     raise AssertionError
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_stopping_early_saves_half_the_launches_and_says_the_same(name: str) -> None:
+def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) -> None:
     rng = np.random.default_rng(35)
     spent = []
     for variant, _ in itertools.product(range(1, 8), range(12)):
         base, head = draw(rng, f"{name}_inter", variant)
         record = measured(base, head)
         early, late = only(judge(record, FAST)), judged(base, head)
-        spent.append(len(record.cases[0].launches))
+        spent.append(len(record.processes))
         assert early.direction is late.direction
         assert (early.verdict is Outcome.REGRESSED) == (late.verdict is Outcome.REGRESSED) or variant == 5
         assert early.verdict is not Outcome.IMPROVED
-    assert np.mean(spent) < 0.56 * POLICY.launches.limit
+    assert np.mean(spent) < 0.56 * POLICY.processes.limit
 
 
-def test_a_regression_is_never_settled_by_two_launches() -> None:
+def test_a_regression_is_never_settled_by_two_processes() -> None:
     base, head = draw(np.random.default_rng(36), "quiet_fma_inter", 7)
-    assert not decided(duel(base[:1], head[:1]), POLICY)
-    assert not decided(duel(base[:2], head[:2]), POLICY)
-    assert decided(duel(base[:3], head[:3]), POLICY)
+    assert not decided(paired_record(base[:1], head[:1]), POLICY)
+    assert not decided(paired_record(base[:2], head[:2]), POLICY)
+    assert decided(paired_record(base[:3], head[:3]), POLICY)
 
 
 def test_measuring_ends_at_the_limit_and_where_the_result_is_wrong() -> None:
     base, head = noise(np.random.default_rng(37), spread=0.3)
-    assert not decided(duel(base[:4], head[:4]), POLICY)
-    assert decided(duel(base, head), POLICY)
-    wrong = duel(base[:1], head[:1]).model_copy(update={"fuzz": Fuzz(status="failed")})
+    assert not decided(paired_record(base[:4], head[:4]), POLICY)
+    assert decided(paired_record(base, head), POLICY)
+    wrong = paired_record(base[:1], head[:1]).model_copy(update={"checks": (Check(kind="fuzz", status="failed"),)})
     assert decided(wrong, POLICY)
 
 
 def test_one_open_case_keeps_the_others_going() -> None:
     rng = np.random.default_rng(38)
-    clear = case(*draw(rng, "quiet_fma_inter", 1, launches=3), id_="clear")
-    open_ = case(*noise(rng, spread=0.3, launches=3), id_="open")
-    assert decided(RunRecord(cases=(clear,)), POLICY)
-    assert not decided(RunRecord(cases=(clear, open_)), POLICY)
+    clear = case(*draw(rng, "quiet_fma_inter", 1, processes=3), id_="clear")
+    open_ = case(*noise(rng, spread=0.3, processes=3), id_="open")
+    assert decided(run_record((clear,)), POLICY)
+    assert not decided(run_record((clear, open_)), POLICY)
 
 
 def test_a_disqualified_case_is_measured_again() -> None:
-    base, head = draw(np.random.default_rng(39), "quiet_fma_inter", 1, launches=4)
-    assert decided(duel(base, head), POLICY)
-    assert not decided(duel(base, [*head[:3], head[3] * 1.03]), POLICY)
+    base, head = draw(np.random.default_rng(39), "quiet_fma_inter", 1, processes=4)
+    assert decided(paired_record(base, head), POLICY)
+    assert not decided(paired_record(base, [*head[:3], head[3] * 1.03]), POLICY)
 
 
 def test_a_record_needs_nothing_but_samples() -> None:
     """Whatever else a producer leaves out, there is a verdict; and it is the same with all of it."""
     base, head = noise(np.random.default_rng(40))
-    bare = duel(base, head)
-    full = bare.model_copy(update={"environment": Environment(torch="2.13.0"), "notes": ("note",)})
+    bare = paired_record(base, head)
+    full = bare.model_copy(update={"environments": (Environment(torch="2.13.0"),), "notes": (Note(text="note"),)})
     assert judge(full, FAST) == judge(bare, FAST)

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.ci.document.model import Mark, Plot
+from kernelgate.ci.document.model import Plot
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.judge.verdict import CaseVerdict, LaunchChange
+from kernelgate.ci.judge.verdict import CaseVerdict, ProcessChange
 from kernelgate.ci.report.case_plot import LEFT, RIGHT, Scale, plot
-from kernelgate.ci.report.headline import Judged, standing
+from kernelgate.ci.report.gpu import JudgedCase
 from tests.ci.report_examples import NINE, faster, same, slower
 
 
 def drawn(case: CaseVerdict) -> Plot:
-    made = plot(Judged(case, "a case", standing(case)), Gates(), Mark.SLOWER)
+    made = plot(JudgedCase(case, "a case"), Gates())
     assert made is not None
     return made
 
 
-def test_launches_and_the_overall_estimate_stand_at_their_percent() -> None:
+def test_processes_and_the_overall_estimate_stand_at_their_percent() -> None:
     made = drawn(slower(NINE[0], 5.0, 0.5))
     zero, one = made.zero, made.margin[1]
     per_percent = one - zero
@@ -32,14 +32,14 @@ def test_launches_and_the_overall_estimate_stand_at_their_percent() -> None:
     assert made.overall.low == pytest.approx(zero + 4.5 * per_percent, abs=0.3)
     assert made.gate is not None
     assert made.gate.x == pytest.approx(zero + 3.0 * per_percent, abs=0.3)
-    assert [launch.label for launch in made.launches] == [f"launch {n}" for n in range(1, 6)]
-    assert made.launches[0].x < made.launches[4].x
+    assert [process.label for process in made.processes] == [f"process {n}" for n in range(1, 6)]
+    assert made.processes[0].x < made.processes[4].x
 
 
 def test_rows_do_not_meet_and_stay_in_the_frame() -> None:
     made = drawn(slower(NINE[0], 5.0))
     assert made.overall is not None
-    heights = [made.top, *(launch.y for launch in made.launches), made.overall.y, made.bottom]
+    heights = [made.top, *(process.y for process in made.processes), made.overall.y, made.bottom]
     assert all(below - above >= 7 for above, below in pairwise(heights))
 
 
@@ -49,26 +49,26 @@ def test_the_gate_leaves_the_picture_of_a_case_that_is_clearly_faster() -> None:
 
 
 def test_an_interval_beyond_the_frame_is_cut_and_marked() -> None:
-    wide = replace(slower(NINE[0], 5.0), per_launch=(LaunchChange(5.0, -80.0, 90.0), LaunchChange(5.1, 4.9, 5.3)))
-    first, second = drawn(wide).launches
+    wide = replace(slower(NINE[0], 5.0), per_process=(ProcessChange(5.0, -80.0, 90.0), ProcessChange(5.1, 4.9, 5.3)))
+    first, second = drawn(wide).processes
     assert (first.cut_low, first.cut_high, second.cut_low, second.cut_high) == (True, True, False, False)
     assert (first.low, first.high) == (LEFT, RIGHT)
 
 
 def test_a_case_without_estimates_has_no_picture() -> None:
-    case = replace(slower(NINE[0], 5.0), per_launch=())
-    assert plot(Judged(case, "a case", standing(case)), Gates(), Mark.SLOWER) is None
+    case = replace(slower(NINE[0], 5.0), per_process=())
+    assert plot(JudgedCase(case, "a case"), Gates()) is None
 
 
-def test_launches_alone_make_a_picture_too() -> None:
+def test_processes_alone_make_a_picture_too() -> None:
     made = drawn(replace(slower(NINE[0], 5.0), change_pct=None, interval_pct=None))
     assert made.overall is None
-    assert made.description.startswith("Change of each launch: +4.90%, +5.04%")
+    assert made.description.startswith("Change of each process: +4.90%, +5.04%")
 
 
 def test_the_description_says_what_the_picture_shows() -> None:
     assert drawn(slower(NINE[0], 5.0)).description == (
-        "Change of each launch: +4.90%, +5.04%, +5.00%, +4.97%, +5.08%. Overall +5.0% [+4.9, +5.1]. "
+        "Change of each process: +4.90%, +5.04%, +5.00%, +4.97%, +5.08%. Overall +5.0% [+4.9, +5.1]. "
         "Within ±1% counts as the same; above +3% blocks."
     )
 
@@ -85,7 +85,7 @@ def test_ticks_are_round_few_and_inside(low: float, width: float) -> None:
 
 @given(st.lists(st.floats(-99, 1e4), min_size=1, max_size=8))
 def test_everything_stays_between_the_edges(changes: list[float]) -> None:
-    launches = tuple(LaunchChange(change, change - 1e5, change + 1e5) for change in changes)
-    made = drawn(replace(slower(NINE[0], 5.0), per_launch=launches))
-    for whisker in made.launches:
+    processes = tuple(ProcessChange(change, change - 1e5, change + 1e5) for change in changes)
+    made = drawn(replace(slower(NINE[0], 5.0), per_process=processes))
+    for whisker in made.processes:
         assert LEFT <= whisker.low <= whisker.x <= whisker.high <= RIGHT

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.record import Device, Environment, Profile, Resources, RunRecord, Side
+from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, RunRecord, Side
 from kernelgate.ci.document.model import Table
 from kernelgate.ci.document.render import comment, page
 from kernelgate.ci.judge.policy import Gates, Static
@@ -19,8 +19,8 @@ from kernelgate.ci.judge.verdict import Outcome
 from kernelgate.ci.report import profile_plot
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.build import report
-from kernelgate.ci.report.headline import judged
-from tests.ci.report_examples import case, judge, record, same, slower
+from kernelgate.ci.report.gpu import judged
+from tests.ci.report_examples import case, judge, record, same, slower, with_kernels
 
 DATA = Path(__file__).parents[2] / "data"
 GOLDEN = DATA / "explained" / "comment.md"
@@ -33,14 +33,13 @@ def profiled(side: Side, name: str) -> Profile:
     return Profile(case=TIMED.id, side=side, metrics=dict(kernel.figures), report=f"{name}.ncu-repz")
 
 
-def built(side: Side, registers: int, spill: int, shared: int, occupancy: float) -> Resources:
-    return Resources(
-        side=side,
+def built(registers: int, spill: int, shared: int, occupancy: float) -> KernelFacts:
+    return KernelFacts(
         target="sm_90",
-        kernel="attention<Sm90, 1, false>",
+        name="attention<Sm90, 1, false>",
         registers=registers,
         spill_bytes=spill,
-        shared_bytes=shared,
+        static_shared_bytes=shared,
         occupancy_pct={"H100 and H200": occupancy},
         occupancy_limits={"H100 and H200": "shared memory"},
         instructions={"total": 1576, "HMMA": 128, "STL": spill // 4},
@@ -49,9 +48,8 @@ def built(side: Side, registers: int, spill: int, shared: int, occupancy: float)
 
 def with_profiles(head: str, base: str | None = "attention_before") -> RunRecord:
     profiles = (profiled("head", head),) if base is None else (profiled("base", base), profiled("head", head))
-    resources = (built("base", 242, 0, 49152, 12.5), built("head", 242, 0, 147456, 6.25))
-    made = record((TIMED,), profile=profiles, resources=resources)
-    return made.model_copy(update={"environment": H200})
+    made = record((TIMED,), profile=profiles, environment=H200)
+    return with_kernels(made, built(242, 0, 49152, 12.5), built(242, 0, 147456, 6.25))
 
 
 def why(head: str) -> list[str]:
@@ -115,8 +113,7 @@ def test_the_comment_is_the_golden_one() -> None:
 
 def test_new_spills_block_in_so_many_words() -> None:
     found = with_profiles("attention_spills")
-    spilled = (built("base", 242, 0, 49152, 12.5), built("head", 128, 944, 49152, 25.0))
-    spilling = found.model_copy(update={"resources": spilled})
+    spilling = with_kernels(found, built(242, 0, 49152, 12.5), built(128, 944, 49152, 25.0))
     said = report(spilling, judge(Outcome.EQUIVALENT, same(TIMED, 0.0)), Gates())
     (remark,) = ["".join(str(getattr(piece, "text", piece)) for piece in line[1:]) for line in said.remarks]
     assert remark.startswith(" Blocks: attention<Sm90, 1, false> for sm_90: 944 bytes of registers are spilled")
@@ -148,7 +145,7 @@ def test_pictures_need_figures() -> None:
 def test_any_device_will_do(capability: str | None) -> None:
     found = with_profiles("attention_spills")
     device = Device(name="another", compute_capability=capability)
-    other = found.model_copy(update={"environment": Environment(device=device)})
+    other = found.model_copy(update={"environments": (Environment(device=device),)})
     cases = judged(other, replace(judge(Outcome.REGRESSED, slower(TIMED, 22.9))))
     assert explaining.section(other, cases) is not None
     profile_plot.pictures(other)

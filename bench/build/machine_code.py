@@ -1,6 +1,6 @@
-"""What the compiler made of a kernel, read from the library with cuobjdump: no GPU, no driver.
+"""What the compiler made of each kernel, read from the library with cuobjdump: no GPU, no driver.
 
-The tools come from PATH, from NVIDIA's packages nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm, or /usr/local/cuda.
+What a launch asks for stands in no machine code; the library itself may say it (launches.py has the layout).
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import util
 from pathlib import Path
 
-from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.build.recipe import FOLDER
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.explain.occupancy import GPUS, Occupancy, occupancy
-from kernelgate.bench.record import Resources, Side
-from kernelgate.bench.system import git
+from kernelgate.bench.build import launches
+from kernelgate.bench.build.launches import LaunchFacts
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.system import cuda_tools
 
 TIMEOUT_S = 120.0
 
@@ -52,14 +50,20 @@ _TARGET = re.compile(r"^(?:\s*code for|arch =|\.target)\s+(sm_\d+)", re.MULTILIN
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)")
 _INFO = re.compile(r"^\.nv\.info\.(\S+)")
 _THREADS = re.compile(r"Value:\s+0x([0-9a-f]+) 0x([0-9a-f]+) 0x([0-9a-f]+)")
-_TILE = re.compile(r"using\s+DefaultTile\s*=\s*TileOf<(\d+),\s*(\d+),\s*(\d+),\s*(\d+)>")
 
 
 @dataclass(frozen=True)
-class Tools:
+class Disassembler:
     cuobjdump: Path
-    folders: str
+    search_path: str
     """PATH for it: it starts nvdisasm by itself."""
+
+
+@dataclass(frozen=True)
+class MachineCode:
+    kernels: tuple[KernelFacts, ...]
+    missing: str | None = None
+    """Why nothing is known of the kernels."""
 
 
 @dataclass
@@ -72,82 +76,48 @@ class _Kernel:
     mix: Counter[str] = field(default_factory=Counter)
 
 
-def find_tools() -> Tools:
+def facts(library: Path) -> MachineCode:
+    """What is known of a library's kernels. A missing tool or a damaged file costs the facts, not the library."""
+    try:
+        found = read(library, find_tools(), launches.read(library.read_bytes()))
+    except KernelgateError as error:
+        return MachineCode((), str(error))
+    return MachineCode(found, None if found else "the library holds no device code")
+
+
+def find_tools() -> Disassembler:
     """Raises NoDeviceError saying what to install."""
-    folders = [os.environ.get("PATH", "")]
-    packages = util.find_spec("nvidia")
-    for folder in (packages and packages.submodule_search_locations) or ():
-        folders += [str(path) for path in sorted(Path(folder).glob("cu*/bin"), reverse=True)]
-    folders += [str(path) for path in sorted(Path("/usr/local").glob("cuda*/bin"))]
-    path = os.pathsep.join(folders)
-    cuobjdump, nvdisasm = shutil.which("cuobjdump", path=path), shutil.which("nvdisasm", path=path)
-    if cuobjdump is None or nvdisasm is None:
-        lacking = "cuobjdump" if cuobjdump is None else "nvdisasm"
-        raise NoDeviceError(
-            f"{lacking} is neither on PATH nor among the Python packages; "
-            "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm"
-        )
-    return Tools(Path(cuobjdump), path)
+    cuda_tools.find("nvdisasm")
+    return Disassembler(cuda_tools.find("cuobjdump"), cuda_tools.search_path("cuobjdump"))
 
 
-def read(library: Path, side: Side, tools: Tools, source: Path | None = None) -> tuple[Resources, ...]:
-    """Every kernel for every target in a library, cubin or program; none where it holds no device code.
-
-    `source` is the csrc/ it was compiled from: dynamic shared memory, which the launch asks for, stands there alone.
-    """
-    found: list[Resources] = []
-    dynamic = dynamic_shared(source) if source is not None else None
+def read(library: Path, tools: Disassembler, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFacts, ...]:
+    """Every kernel for every target in a library, cubin or program; none where it holds no device code."""
+    found: list[KernelFacts] = []
     for target in _targets(library, tools):
         kernels = _parse(library, target, tools)
         names = demangled(list(kernels))
         for mangled, kernel in kernels.items():
-            found.append(_resources(side, target, names[mangled], kernel, dynamic))
-    return tuple(sorted(found, key=lambda one: (one.target, one.kernel)))
+            name = names[mangled]
+            found.append(_facts(target, name, kernel, launches.of_kernel(launched, name, target)))
+    return tuple(sorted(found, key=lambda one: (one.target, one.name)))
 
 
-def dynamic_shared(csrc: Path) -> int | None:
-    """What a launch of the attention kernel asks for: the queries, and K and V of each stage, 128 bytes a row.
-
-    None where the sources do not say it in the way that csrc/fa_s512_tile.h does.
-    """
-    try:
-        text = (csrc / "fa_s512_tile.h").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    match = _TILE.search(text)
-    if match is None:
-        return None
-    queries, keys, _, stages = map(int, match.groups())
-    return (queries + 2 * stages * keys) * 128
-
-
-def _resources(side: Side, target: str, name: str, kernel: _Kernel, dynamic: int | None) -> Resources:
-    fits = fitting(target, kernel.threads, kernel.registers, (kernel.static_shared or 0) + (dynamic or 0))
-    return Resources(
-        side=side,
+def _facts(target: str, name: str, kernel: _Kernel, launch: LaunchFacts | None) -> KernelFacts:
+    return KernelFacts(
         target=target,
-        kernel=name,
+        name=_short(name),
         registers=kernel.registers,
         spill_bytes=kernel.local_store_bytes,
-        shared_bytes=None if kernel.static_shared is None else kernel.static_shared + (dynamic or 0),
         static_shared_bytes=kernel.static_shared,
-        dynamic_shared_bytes=dynamic,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else None,
         stack_bytes=kernel.stack,
-        threads=kernel.threads,
-        occupancy_pct={gpu: round(one.percent, 2) for gpu, one in fits.items()},
-        occupancy_limits={gpu: " and ".join(one.limits) for gpu, one in fits.items()},
+        threads=(launch.threads if launch else 0) or kernel.threads,
         instructions=dict(kernel.mix),
     )
 
 
-def fitting(target: str, threads: int | None, registers: int | None, shared: int) -> dict[str, Occupancy]:
-    """Theoretical occupancy on each GPU that runs the target's code; none where the block's size is unknown."""
-    if threads is None or registers is None:
-        return {}
-    return {gpu.name: occupancy(gpu, threads, registers, shared) for gpu in GPUS.values() if gpu.target == target}
-
-
-def _targets(library: Path, tools: Tools) -> list[str]:
+def _targets(library: Path, tools: Disassembler) -> list[str]:
     listed = _run(tools, "--list-elf", library) if library.suffix != ".cubin" else ""
     targets = re.findall(r"\.(sm_\d+)a?\.cubin", listed)
     if library.suffix == ".cubin":
@@ -155,7 +125,7 @@ def _targets(library: Path, tools: Tools) -> list[str]:
     return sorted(set(targets))
 
 
-def _parse(library: Path, target: str, tools: Tools) -> dict[str, _Kernel]:
+def _parse(library: Path, target: str, tools: Disassembler) -> dict[str, _Kernel]:
     arch = () if library.suffix == ".cubin" else ("-arch", target)
     kernels: dict[str, _Kernel] = {}
     _usage(_run(tools, *arch, "--dump-resource-usage", library), target, kernels)
@@ -210,33 +180,36 @@ def _launch_bounds(text: str, kernels: dict[str, _Kernel]) -> None:
 
 
 def demangled(names: list[str]) -> dict[str, str]:
-    """Readable names, without parameters, from c++filt; the mangled ones where it is missing."""
-    if not names:
-        return {}
+    """Readable names, without return types and parameters, from c++filt; the mangled ones where it is missing."""
     filter_ = shutil.which("c++filt")
-    if filter_ is None:
+    if not names or filter_ is None:
         return {name: name for name in names}
     done = subprocess.run([filter_], input="\n".join(names), capture_output=True, text=True, check=False)
     readable = done.stdout.splitlines()
     if len(readable) != len(names):
         return {name: name for name in names}
-    return {name: _short(text) for name, text in zip(names, readable, strict=True)}
+    return {name: _without_parameters(text) for name, text in zip(names, readable, strict=True)}
 
 
-def _short(name: str) -> str:
-    """`void a::b<T>(int)` as `b<T>`: the return type, the parameters and the namespaces left out."""
+def _without_parameters(name: str) -> str:
+    """`void a::b<T>(int)` as `a::b<T>`."""
     depth, end = 0, len(name)
     for i, c in enumerate(name):
         depth += (c == "<") - (c == ">")
         if c == "(" and depth == 0 and not name.startswith("(anonymous", i):
             end = i
             break
-    bare = re.sub(r"\((?:[\w:]+)\)(?=\w)", "", name[:end].removeprefix("void "))
-    return re.sub(r"(?:\w+|\(anonymous namespace\))::", "", bare)
+    return name[:end].removeprefix("void ")
 
 
-def _run(tools: Tools, *words: str | Path) -> str:
-    environment = {**os.environ, "PATH": tools.folders}
+def _short(name: str) -> str:
+    """`a::b<a::T, (a::E)1>` as `b<T, 1>`: without namespaces and casts."""
+    bare = re.sub(r"(?:\w+|\(anonymous namespace\))::", "", name)
+    return re.sub(r"\(\w+\)(?=-?\w)", "", bare)
+
+
+def _run(tools: Disassembler, *words: str | Path) -> str:
+    environment = {**os.environ, "PATH": tools.search_path}
     try:
         done = subprocess.run(
             [tools.cuobjdump, *words], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
@@ -251,20 +224,3 @@ def _run(tools: Tools, *words: str | Path) -> str:
 
 def _lines(text: str) -> Iterator[str]:
     return (line.strip() for line in text.splitlines() if line.strip())
-
-
-def of_library(repo: Path, library: Library, side: Side, tools: Tools) -> tuple[Resources, ...]:
-    """A compiled side's kernels, with what its launch asks for where this repository has its sources."""
-    sha = library.manifest.sha
-    if sha is None or not git.has(repo, sha, FOLDER):
-        root = git.toplevel(repo) or repo
-        return read(library.path, side, tools, root / FOLDER if sha is None else None)
-    with git.worktree(repo, sha, FOLDER) as tree:
-        return read(library.path, side, tools, tree / FOLDER)
-
-
-def of_sides(repo: Path, sides: Sides) -> tuple[Resources, ...]:
-    """Base and head, each kernel for each target. Raises where the tools are missing or a library cannot be read."""
-    tools = find_tools()
-    base = of_library(repo, sides.base, "base", tools) if sides.base else ()
-    return (*base, *of_library(repo, sides.head, "head", tools))

@@ -1,0 +1,125 @@
+"""What a library itself says of its launches: dynamic shared memory and threads, which the compiler never learns.
+
+A translation unit may put records into the ELF section `kernelgate_launches`. They are constants, so that the library
+is read, never loaded. One record, 128 bytes, little-endian, without pointers:
+
+    struct alignas(32) KernelgateLaunch {
+      char kernel[112];                   // zero-terminated: a kernel's name, or part of its demangled name
+      std::int32_t version;               // 1
+      std::int32_t target;                // 90 for sm_90; 0 for every target
+      std::int32_t dynamic_shared_bytes;  // what a launch asks for; of several launches, the most
+      std::int32_t threads;               // of a block; 0 leaves it to __launch_bounds__
+    };
+
+A plain identifier is the kernel's own name and means every instance of the template: `attention`. Anything else counts
+where it stands in the demangled name, with or without namespaces, spaces aside: `attention<Sm90, 1, false>` is one
+instance. Of several records for a kernel, the longest text counts, then the one that names the target, then the most
+shared memory. In C++, at namespace scope (not inside a template):
+
+    #define KERNELGATE_JOIN_(a, b) a##b
+    #define KERNELGATE_JOIN(a, b) KERNELGATE_JOIN_(a, b)
+    #define KERNELGATE_LAUNCH(kernel, target, dynamic_shared_bytes, threads)                               \\
+      [[maybe_unused]] __attribute__((section("kernelgate_launches"), used, aligned(32))) static const     \\
+          KernelgateLaunch KERNELGATE_JOIN(kernelgate_launch_, __COUNTER__) = {                            \\
+              kernel, 1, target, dynamic_shared_bytes, threads}
+
+    KERNELGATE_LAUNCH("attention", 90, SharedStorage::kBytes, kThreads);
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelgate.bench.errors import KernelgateError
+
+SECTION = "kernelgate_launches"
+VERSION = 1
+RECORD = struct.Struct("<112s4i")
+
+_ELF64_LITTLE = b"\x7fELF\x02\x01"
+_SECTIONS = struct.Struct("<40xQ10xHHH")
+"""Of the file header: where the section headers begin, the size of one, how many, and which one holds the names."""
+_SECTION = struct.Struct("<II16xQQ24x")
+"""Of a section header: its name's place among the names, its type, its offset and size in the file."""
+_NAMESPACE = re.compile(r"(?:\w+|\(anonymousnamespace\))::")
+_CAST = re.compile(r"\((?:\w+|\(anonymousnamespace\)|::)+\)(?=-?\w)")
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """One record."""
+
+    kernel: str
+    target: int
+    dynamic_shared_bytes: int
+    threads: int
+
+
+def read(library: bytes) -> tuple[LaunchFacts, ...]:
+    """The records in an ELF file; none where it has no such section. Raises KernelgateError for what is malformed."""
+    content = section(library, SECTION)
+    if content is None:
+        return ()
+    if len(content) % RECORD.size:
+        raise KernelgateError(f"section {SECTION} holds {len(content)} bytes, which is no multiple of {RECORD.size}")
+    return tuple(_launch(*fields) for fields in RECORD.iter_unpack(content))
+
+
+def of_kernel(launches: Sequence[LaunchFacts], name: str, target: str) -> LaunchFacts | None:
+    """What is said of the kernel when it is compiled for `target`; None where nothing is.
+
+    `name` is demangled, without its return type and parameters.
+    """
+    number = int(target.removeprefix("sm_"))
+    fitting = [one for one in launches if one.target in (0, number) and _names(one.kernel, name)]
+    return max(fitting, key=lambda one: (len(one.kernel), one.target, one.dynamic_shared_bytes), default=None)
+
+
+def section(elf: bytes, name: str) -> bytes | None:
+    """A section's content. Raises KernelgateError where the file is no 64-bit little-endian ELF file, or is cut off."""
+    if not elf.startswith(_ELF64_LITTLE):
+        raise KernelgateError("this is no 64-bit ELF file")
+    try:
+        start, size, count, names_at = _SECTIONS.unpack_from(elf)
+        headers = [_SECTION.unpack_from(elf, start + size * index) for index in range(count)]
+        if not headers:
+            return None
+        _, _, names, _ = headers[names_at]
+        for label, _, offset, length in headers:
+            begin = names + label
+            if elf[begin : elf.index(b"\0", begin)] == name.encode():
+                if offset + length > len(elf):
+                    raise KernelgateError(f"section {name} lies beyond the end of the file")
+                return elf[offset : offset + length]
+    except (struct.error, IndexError, ValueError):
+        raise KernelgateError("the ELF file's table of sections is damaged") from None
+    return None
+
+
+def _launch(kernel: bytes, version: int, target: int, dynamic_shared_bytes: int, threads: int) -> LaunchFacts:
+    text = kernel.split(b"\0", 1)[0].decode("utf-8", errors="replace")
+    if version != VERSION:
+        raise KernelgateError(f"section {SECTION} holds a record of version {version}; version {VERSION} is known")
+    if not text or min(target, dynamic_shared_bytes, threads) < 0:
+        raise KernelgateError(
+            f"section {SECTION} holds a record without a kernel or with a negative number: "
+            f"{text!r}, {target}, {dynamic_shared_bytes}, {threads}"
+        )
+    return LaunchFacts(text, target, dynamic_shared_bytes, threads)
+
+
+def _names(text: str, demangled: str) -> bool:
+    wanted, whole = _plain(text), _plain(demangled)
+    short = _NAMESPACE.sub("", whole)
+    if re.fullmatch(r"\w+", wanted):
+        return wanted == short.split("<", 1)[0]
+    part = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+    return any(part.search(spelling) for spelling in (whole, short))
+
+
+def _plain(name: str) -> str:
+    """Without spaces and without the casts that stand before an enumerator's number: `f<(E)1, 2>` as `f<1,2>`."""
+    return _CAST.sub("", re.sub(r"\s", "", name))

@@ -1,0 +1,82 @@
+"""What a case's samples come to: percentiles and rates of each side. Pure, and for `bench` and `ci` alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, quantiles, stdev
+
+from kernelgate.bench.record import RunRecord, Side, TimedCase, timed_cases
+
+SIDES: tuple[Side, ...] = ("base", "head", "reference")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One side of one case over all processes; times in microseconds a call."""
+
+    case: str
+    side: Side
+    p50_us: float
+    p95_us: float
+    p99_us: float
+    cv_pct: float
+    """Standard deviation in percent of the mean, the median of the processes."""
+    graph_us: float | None
+    """Median of the processes; without launch overhead."""
+    tflops: float | None
+    """From the case's own work and the median time."""
+    gbps: float | None
+
+    @property
+    def overhead_us(self) -> float | None:
+        """What the median holds beyond the kernel itself."""
+        return None if self.graph_us is None else max(0.0, self.p50_us - self.graph_us)
+
+
+def rates(record: RunRecord) -> tuple[Rate, ...]:
+    """Every side that was timed, case by case."""
+    found = (rate(case, side) for case in timed_cases(record) for side in SIDES)
+    return tuple(one for one in found if one is not None)
+
+
+def rate(case: TimedCase, side: Side) -> Rate | None:
+    """None where the side was not timed."""
+    samples = [time_us for process in case.processes for time_us in process.samples_us.get(side, ())]
+    if not samples:
+        return None
+    p50_us = median(samples)
+    graphs = [one.timing.graph_us[side] for one in case.processes if side in one.timing.graph_us]
+    work = case.case.work
+    return Rate(
+        case=case.id,
+        side=side,
+        p50_us=p50_us,
+        p95_us=percentile(samples, 95),
+        p99_us=percentile(samples, 99),
+        cv_pct=median(
+            variation_pct(process.samples_us[side]) for process in case.processes if process.samples_us.get(side)
+        ),
+        graph_us=median(graphs) if graphs else None,
+        tflops=tflops(work.flops if work else None, p50_us),
+        gbps=gbps(work.bytes if work else None, p50_us),
+    )
+
+
+def percentile(samples: Sequence[float], percent: int) -> float:
+    """With linear interpolation between the two samples around it; `percent` from 1 to 99."""
+    return samples[0] if len(samples) == 1 else quantiles(samples, n=100, method="inclusive")[percent - 1]
+
+
+def variation_pct(samples: Sequence[float]) -> float:
+    return 100 * stdev(samples) / fmean(samples) if len(samples) > 1 else 0.0
+
+
+def tflops(flops: float | None, microseconds: float) -> float | None:
+    """1 TFLOP/s is 1e6 FLOP in a microsecond."""
+    return None if flops is None else flops / microseconds / 1e6
+
+
+def gbps(moved_bytes: float | None, microseconds: float) -> float | None:
+    """1 GB/s is 1e3 bytes in a microsecond."""
+    return None if moved_bytes is None else moved_bytes / microseconds / 1e3

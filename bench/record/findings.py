@@ -1,0 +1,95 @@
+"""Whether it is correct, why it takes so long, what it cost, and what the producer notes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kernelgate.bench.record.identity import Tolerance
+from kernelgate.bench.record.model import Axes, CheckKind, Count, Finite, Microseconds, Model, NonNegative, Side
+
+
+class FuzzResult(Model):
+    """One configuration of the fuzz list, run on the head."""
+
+    id: str
+    seed: int
+    axes: Axes = {}
+    passed: bool
+    max_abs_error: NonNegative | None = None
+    """Largest |output - oracle|; null where the output held NaN, Inf or an unwritten element."""
+    error_ratio: NonNegative | None = None
+    """Largest |output - oracle| / (atol + rtol * |oracle|): at most 1 in a pass; null as above."""
+    message: str | None = None
+    """Why it failed, and where."""
+    repeat: str | None = None
+    """The one command that runs this configuration again."""
+
+
+class CheckFinding(Model):
+    """What a check found wrong, and where."""
+
+    text: str
+    kernel: str | None = None
+    file: str | None = None
+    line: Count | None = None
+
+
+class Check(Model):
+    """Whether the head computes what it should, by one kind of check."""
+
+    kind: CheckKind
+    card: str = ""
+    status: Literal["passed", "failed", "skipped"]
+    reason: str | None = None
+    """Why it was skipped."""
+    asked: Count | None = None
+    """How much of it the plan asked for."""
+    run: Count | None = None
+    failed: Count | None = None
+    seed: int | None = None
+    tolerance: Tolerance | None = None
+    """The float16 tolerance; other dtypes' stand in docs/statistics.md and decide `error_ratio`."""
+    results: tuple[FuzzResult, ...] = ()
+    """Of fuzzing."""
+    findings: tuple[CheckFinding, ...] = ()
+
+
+class Profile(Model):
+    card: str = ""
+    case: str
+    side: Side
+    metrics: dict[str, Finite | str | None] = {}
+    report: str | None = None
+    report_sha256: str | None = None
+
+
+class Cost(Model):
+    """What one phase took of the GPU."""
+
+    phase: str
+    gpu_seconds: NonNegative
+    retried: bool = False
+
+
+class Note(Model):
+    """What the producer wants known of how it measured."""
+
+    code: str = "note"
+    text: str
+
+
+class BaselineSummary(Model):
+    """One case of a baseline, for people to read in a diff."""
+
+    median_us: Microseconds
+    interval_us: tuple[Microseconds, Microseconds]
+    """95% interval of the median."""
+    samples: Count
+    processes: Count
+
+
+class Summary(Model):
+    """What makes a record a baseline: where it came from, and its numbers in short."""
+
+    source: str
+    cases: dict[str, BaselineSummary]

@@ -1,0 +1,49 @@
+"""What every part of the record is made of: a strict model, and numbers with their bounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Side = Annotated[str, Field(pattern=r"^(?:base|head|reference|commit:[0-9a-f]{7,64})$")]
+"""Whose code ran: `reference` is what is timed beside, such as PyTorch's own operator."""
+Role = Literal["paired", "alternating", "block", "witness", "canary", "bisect"]
+"""Why a process was started. `paired`: all sides in it, rounds interleaved at random; `alternating`: base and head in
+processes that take turns; `block`: one side after the other, or one alone."""
+COMPARED: tuple[Role, ...] = ("paired", "alternating", "block")
+"""The roles whose times are compared; the others answer questions of their own."""
+CheckKind = Literal["fuzz", "sanitizer", "outputs", "witness"]
+
+Microseconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Axes = dict[str, Finite | str]
+
+
+def without_nulls(data: Any) -> Any:
+    return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_means_left_out(cls, data: Any) -> Any:
+        return without_nulls(data)
+
+
+def must_be_unique(names: Iterable[str], what: str) -> None:
+    twice = sorted(_repeated(names))
+    if twice:
+        raise ValueError(f"{what} must be unique; these stand twice: {', '.join(twice)}")
+
+
+def _repeated(names: Iterable[str]) -> Iterator[str]:
+    return (name.removeprefix("/") for name, count in Counter(names).items() if count > 1)

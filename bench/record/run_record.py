@@ -1,0 +1,107 @@
+"""The whole record, and its times case by case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from kernelgate.bench.record.builds import Build
+from kernelgate.bench.record.findings import Check, Cost, Note, Profile, Summary
+from kernelgate.bench.record.identity import Card, Case, CaseKey, Environment, Expected, Run
+from kernelgate.bench.record.model import COMPARED, Model, Role, must_be_unique
+from kernelgate.bench.record.times import Process, Telemetry, Timing
+
+SCHEMA: Literal["kernelgate.run/2"] = "kernelgate.run/2"
+
+
+class RunRecord(Model):
+    schema_: Annotated[Literal["kernelgate.run/2"], Field(alias="schema")] = SCHEMA
+    run: Run = Run()
+    expected: Expected | None = None
+    environments: tuple[Environment, ...] = ()
+    """The first is the one that the processes share where they name no other."""
+    cards: tuple[Card, ...] = ()
+    builds: tuple[Build, ...] = ()
+    cases: tuple[Case, ...] = ()
+    processes: tuple[Process, ...] = ()
+    checks: tuple[Check, ...] = ()
+    profile: tuple[Profile, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    notes: tuple[Note, ...] = ()
+    summary: Summary | None = None
+    """Baselines only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+    @model_validator(mode="after")
+    def _refers_to_what_is_there(self) -> Self:
+        must_be_unique((f"{case.card}/{case.id}" for case in self.cases), "case ids")
+        must_be_unique((process.id for process in self.processes), "process ids")
+        must_be_unique((one.id for one in self.environments), "environment ids")
+        known = {case.key for case in self.cases}
+        for process in self.processes:
+            strange = next((timing.case for timing in process.timings if timing.key not in known), None)
+            if strange is not None:
+                raise ValueError(f"process {process.id} timed {strange!r}, which is not among the cases")
+        return self
+
+    @property
+    def environment(self) -> Environment:
+        """Where the record was made, of several machines the first."""
+        return self.environments[0] if self.environments else Environment()
+
+    @property
+    def fuzz(self) -> Check | None:
+        return next((check for check in self.checks if check.kind == "fuzz"), None)
+
+
+@dataclass(frozen=True)
+class TimedProcess:
+    """One process's times of one case."""
+
+    process: Process
+    timing: Timing
+
+    @property
+    def role(self) -> Role:
+        return self.process.role
+
+    @property
+    def samples_us(self) -> dict[str, tuple[float, ...]]:
+        return self.timing.samples_us
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        return self.timing.telemetry
+
+    @property
+    def rounds(self) -> int:
+        return max(map(len, self.samples_us.values()), default=0)
+
+
+@dataclass(frozen=True)
+class TimedCase:
+    """A case with every process that timed it for the comparison, in the record's order."""
+
+    case: Case
+    processes: tuple[TimedProcess, ...]
+
+    @property
+    def key(self) -> CaseKey:
+        return self.case.key
+
+    @property
+    def id(self) -> str:
+        return self.case.id
+
+
+def timed_cases(record: RunRecord) -> tuple[TimedCase, ...]:
+    """Every case of the record, also one that no process holds."""
+    found: dict[CaseKey, list[TimedProcess]] = {case.key: [] for case in record.cases}
+    for process in record.processes:
+        if process.role in COMPARED:
+            for timing in process.timings:
+                found[timing.key].append(TimedProcess(process, timing))
+    return tuple(TimedCase(case, tuple(found[case.key])) for case in record.cases)

@@ -1,0 +1,97 @@
+"""Finds NVIDIA's command-line tools: on PATH, among the Python packages, or where NVIDIA's installers put them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import util
+from pathlib import Path
+
+from kernelgate.bench.errors import NoDeviceError
+
+ROOT = Path("/")
+"""Below it lies what installers put in place; tests have another."""
+
+
+@dataclass(frozen=True)
+class CudaTool:
+    purpose: str
+    install: str
+    """The command that installs it."""
+    installers: tuple[str, ...] = ("usr/local/cuda*/bin",)
+    """The folders below the root where NVIDIA's installers put it."""
+
+
+_COMPILER = "pip install nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl"
+_DISASSEMBLERS = "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm"
+
+TOOLS: dict[str, CudaTool] = {
+    "nvcc": CudaTool("compiles CUDA", _COMPILER),
+    "cuobjdump": CudaTool("reads registers and instructions from a library", _DISASSEMBLERS),
+    "nvdisasm": CudaTool("is needed by cuobjdump", _DISASSEMBLERS),
+    "ncu": CudaTool(
+        "profiles kernels (Nsight Compute)",
+        "apt-get install nsight-compute",
+        ("usr/local/cuda*/bin", "opt/nvidia/nsight-compute/*"),
+    ),
+    "compute-sanitizer": CudaTool("finds faulty memory accesses", "apt-get install cuda-sanitizer-13-0"),
+}
+
+
+def find(name: str, root: Path | None = None) -> Path:
+    """The first of `candidates`. Raises NoDeviceError saying where it was looked for and what to install."""
+    tool = next(candidates(name, root), None)
+    if tool is None:
+        raise NoDeviceError(missing(name))
+    return tool
+
+
+def candidates(name: str, root: Path | None = None) -> Iterator[Path]:
+    """Every tool of this name, the one to use first: PATH, Python packages, installers, of each the newest first."""
+    on_path = shutil.which(name)
+    if on_path:
+        yield Path(on_path)
+    for folder in folders(name, root):
+        if (folder / name).is_file():
+            yield folder / name
+
+
+def folders(name: str, root: Path | None = None) -> Iterator[Path]:
+    """Where the tool may lie beside PATH."""
+    packages = util.find_spec("nvidia")
+    for folder in (packages and packages.submodule_search_locations) or ():
+        yield from _newest_first(Path(folder), "cu*/bin")
+    for pattern in TOOLS[name].installers:
+        yield from _newest_first(ROOT if root is None else root, pattern)
+
+
+def search_path(name: str) -> str:
+    """PATH with those folders after it, for a tool that starts others by itself."""
+    return os.pathsep.join((os.environ.get("PATH", ""), *map(str, folders(name))))
+
+
+def missing(name: str) -> str:
+    """One sentence: what is missing, where it was looked for, what to install."""
+    return f"{absent(name)}; install it: {TOOLS[name].install}"
+
+
+def absent(name: str) -> str:
+    """The same without what to install."""
+    places = ", ".join(f"/{pattern}" for pattern in TOOLS[name].installers)
+    return (
+        f"{name}, which {TOOLS[name].purpose}, is neither on PATH nor among the Python packages (nvidia/cu*/bin) "
+        f"nor in {places}"
+    )
+
+
+def _newest_first(folder: Path, pattern: str) -> list[Path]:
+    """By version numbers; a folder without one, such as the link cuda/ that an administrator set, comes first."""
+
+    def version(path: Path) -> tuple[bool, tuple[int, ...]]:
+        numbers = tuple(map(int, re.findall(r"\d+", str(path.relative_to(folder)))))
+        return (not numbers, numbers)
+
+    return sorted(folder.glob(pattern), key=version, reverse=True)

@@ -1,0 +1,254 @@
+"""From a folder of `kernelgate fetch` to everything that is to be posted: evidence of each GPU, decision, report.
+
+Nothing here talks to GitHub; publish.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from kernelgate.bench import record
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Code, Line, Link, Mark, Report
+from kernelgate.ci.github import artifact, claims, job_faults
+from kernelgate.ci.github.description import Claim, Description
+from kernelgate.ci.github.run_info import Job, RunInfo
+from kernelgate.ci.judge import gate, outputs
+from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import RecordVerdict, judge
+from kernelgate.ci.report import gpu as parts
+from kernelgate.ci.report.build import build
+from kernelgate.ci.report.gpu import Failure, GpuReport
+
+Task = Literal["bench", "profile", "fuzz"]
+"""What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
+
+JUDGE_PATHS = ("bench/", "ci/", "kernelgate/", ".ci/", ".github/workflows/", ".github/actions/")
+"""A change to these takes effect after the merge: what measures and judges is the default branch's."""
+BUILD = "build"
+"""The label of the build job's failure note."""
+_LATER: Line = (
+    Mark.SLIGHT,
+    " This changes kernelgate itself: that takes effect after the merge, and not on this page.",
+)
+_UNREAD: Line = (Mark.SLIGHT, " Registers and spills were not read, so new spills would not have been seen.")
+
+
+@dataclass(frozen=True)
+class PullRequestChange:
+    """What the API says of the pull request."""
+
+    description: Description
+    names: tuple[str, ...] | None
+    """Every path that it touches; None where GitHub does not list them all."""
+    skipped: str | None = None
+    """Why it is not to be measured."""
+
+    def touches(self, paths: Sequence[str]) -> bool:
+        """Whether it changes one of these; what is not known counts as changed."""
+        return self.names is None or any(name.startswith(tuple(paths)) for name in self.names)
+
+
+@dataclass(frozen=True)
+class GpuResult:
+    """One GPU, for the gate and for the report."""
+
+    evidence: GpuEvidence
+    report: GpuReport
+
+
+@dataclass(frozen=True)
+class Posting:
+    """Everything that is to be posted, decided before anything is."""
+
+    report: Report
+    decision: Decision
+    gpus: tuple[GpuReport, ...] = ()
+    task: Task = "bench"
+    quiet: bool = False
+    """Nothing was to be measured: a check run says so, and no comment is made of it."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether anything was found out about the change itself."""
+        judged = any(gpu.verdict and not gpu.verdict.refused for gpu in self.gpus)
+        return judged or self.decision.conclusion != "neutral"
+
+    @property
+    def topic(self) -> str:
+        """Which of the bot's comments this is: a profile never takes the verdict's place."""
+        return "verdict" if self.task == "bench" else self.task
+
+    @property
+    def title(self) -> str:
+        return render.plain_line(self.report.headline)
+
+
+def assemble(
+    folder: Path, info: RunInfo, policy: Policy, change: PullRequestChange | None, task: Task = "bench"
+) -> Posting:
+    """Judges every record in the folder. `change`: None where there is no pull request, or nothing is known of it."""
+    if info.changes_judges:
+        return _untrusted(change is None or change.touches(policy.template.kernel_paths))
+    if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
+        return _not_measured(change.skipped if change else None)
+    merge = task == "bench"
+    description = change.description if change and merge else None
+    results = _results(folder, info, policy, description.claims if description else ())
+    gpus = tuple(result.report for result in results)
+    decision = gate.decide(
+        [result.evidence for result in results],
+        description.blocking if description else (),
+        [(why,) for why in info.refused],
+        policy.template.block_contradicted_claim,
+    )
+    report = build(gpus, decision, policy, merge)
+    later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()
+    report = replace(
+        report, remarks=(*report.remarks, *later), checks=(*report.checks, *_description_lines(description))
+    )
+    return Posting(report, decision, gpus, task)
+
+
+def with_addresses(posting: Posting, page: str | None, run: str) -> Posting:
+    """Says where the page is, and the files that the run left."""
+    where: Line = (Link("The run", f"{run}#artifacts"), " has its record and the profiler's files.")
+    if page:
+        where = (Link("The page", page), " has all of this with plots. ", *where)
+    return posting if posting.quiet else replace(posting, report=replace(posting.report, elsewhere=where))
+
+
+# The GPUs -------------------------------------------------------------------------------------------------------------
+
+
+def _labels(folder: Path) -> list[str]:
+    files = [*folder.glob("*.run.json"), *folder.glob("*.failure.json")]
+    return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
+
+
+def _results(folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim]) -> list[GpuResult]:
+    """Every GPU of which a record, a failure note or a job tells."""
+    stopped = {label: job for job in info.failed if (label := job_faults.gpu_of(job.name))}
+    found = [_of_folder(label, folder, info, policy, claimed) for label in _labels(folder)]
+    if any(one.report.record or one.evidence.label != BUILD for one in found):
+        # The note of a build that other records came out of is about another target.
+        found = [one for one in found if one.evidence.label != BUILD] or found
+    elif not found:
+        return [_failed(BUILD, Failure(*job_faults.blame_run(info), run=info.run))]
+    else:
+        return found
+    lost = sorted({*stopped, *info.gpus} - {one.evidence.label for one in found})
+    return [
+        *(_cut_short(one, stopped.get(one.evidence.label)) for one in found),
+        *(_failed(label, _silent(label, stopped.get(label), info)) for label in lost),
+    ]
+
+
+def _silent(label: str, job: Job | None, info: RunInfo) -> Failure:
+    """A GPU that was to be measured and left nothing which can be used; `job` where it did not end well."""
+    fault, message = Fault.OURS, f"the job that measures on {label} left no record that can be used"
+    if job is not None:
+        fault, message = job_faults.blame(job)
+    return Failure(fault, message, run=info.run)
+
+
+def _cut_short(one: GpuResult, job: Job | None) -> GpuResult:
+    """A record whose job did not come to its end may lack cases."""
+    if job is None or one.report.record is None or one.evidence.wrong:
+        return one
+    return replace(one, evidence=replace(one.evidence, missing=(job_faults.stopped(job), *one.evidence.missing)))
+
+
+def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim]) -> GpuResult:
+    note = folder / f"{label}.failure.json"
+    path = folder / f"{label}.run.json"
+    if path.exists():
+        measured = record.read(path)
+        if not measured.cases and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
+            return GpuResult(
+                gate.evidence(label, measured, None, policy.static), parts.of_record(label, measured, None)
+            )
+        if measured.cases or measured.fuzz or not note.exists():
+            return _judged(label, measured, policy, claimed)
+    failure = artifact.checked_failure(note.read_bytes(), note.name)
+    return _failed(label, Failure(Fault(failure.fault), failure.message, failure.target, failure.log, info.run))
+
+
+def _judged(label: str, measured: RunRecord, policy: Policy, claimed: Sequence[Claim]) -> GpuResult:
+    verdict = judge(measured, policy, name=label)
+    evidence = gate.evidence(label, measured, verdict, policy.static)
+    part = parts.of_record(label, measured, verdict, _against_baseline(label, measured, policy))
+    if part.record is None:
+        return GpuResult(evidence, part)
+    assessed = claims.assess(claimed, measured, verdict, policy.gates, policy.template)
+    contradicted = tuple(one.claim.text for one in assessed if one.finding is claims.Support.CONTRADICTED)
+    return GpuResult(
+        replace(evidence, contradicted=contradicted),
+        replace(part, claims=tuple(one.line for one in assessed), remarks=_unread(measured, policy)),
+    )
+
+
+def _unread(measured: RunRecord, policy: Policy) -> tuple[Line, ...]:
+    """A remark where the policy minds spills and nobody looked for them."""
+    read = any(build.kernels for build in measured.builds)
+    return () if read or policy.static.new_spills != "fail" or outputs.is_wrong(measured) else (_UNREAD,)
+
+
+def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> RecordVerdict | None:
+    """The record against the stored baseline of its GPU, where that has one and it was measured on such a device."""
+    path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
+    if path is None or not path.exists():
+        return None
+    verdict = judge(measured, policy, record.read(path), label, against=path.name)
+    return None if verdict.refused else verdict
+
+
+def _failed(label: str, failure: Failure) -> GpuResult:
+    return GpuResult(GpuEvidence(label, fault=failure.fault), GpuReport(label, failure=failure))
+
+
+# What is not judged ---------------------------------------------------------------------------------------------------
+
+
+def _untrusted(touches_kernel: bool) -> Posting:
+    """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
+    report = Report(
+        headline=(Mark.UNKNOWN, " Not judged: this pull request changes the workflows that measure it"),
+        summary=(
+            "Its records prove nothing, since its own workflow wrote them. Somebody with write access can have it "
+            "measured by the default branch's workflow: ",
+            Code("/kernelgate bench"),
+        ),
+    )
+    return Posting(report, UNTRUSTED if touches_kernel else NOT_MEASURED, quiet=not touches_kernel)
+
+
+def _not_measured(why: str | None) -> Posting:
+    report = Report(
+        headline=(Mark.UNKNOWN, f" Not measured: {why or 'nothing in this change asks for it'}"),
+        summary=("Somebody with write access can have it measured all the same: ", Code("/kernelgate bench")),
+    )
+    return Posting(report, NOT_MEASURED, quiet=True)
+
+
+# The description ------------------------------------------------------------------------------------------------------
+
+
+def _description_lines(description: Description | None) -> list[Line]:
+    """What the description lacks, and what in it was not understood."""
+    if description is None:
+        return []
+    blocking = [missing for missing in description.missing if missing.blocks]
+    lines: list[Line] = [
+        (Mark.SLIGHT, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
+        for one in blocking
+    ]
+    others = [missing.part.heading.lstrip("# ") for missing in description.missing if not missing.blocks]
+    if others:
+        lines.append((Mark.UNKNOWN, f" the description lacks: {', '.join(others)}"))
+    return lines + [(Mark.UNKNOWN, " claim not understood: ", Code(line, most=120)) for line in description.unread[:3]]

@@ -1,0 +1,259 @@
+"""One process's samples: where they lie, how far base and head are apart in them, and what the clock's step does.
+
+docs/statistics.md has the model and its sources. Changes are natural logarithms of time ratios, positive: slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelgate.ci.judge.stats import Array
+
+NORMAL_MAD = 1.4826
+"""Standard deviation of a normal distribution whose median absolute deviation is 1."""
+HUBER_K = 1.5
+"""Huber's usual tuning: 96% efficient where noise is normal, bounded influence where it is not (Huber 1964)."""
+SHARED_ROUNDS = 50
+"""How many rounds the other processes' noise counts as, in what is known of one process's noise."""
+STEPS = 30
+"""Iterations of an M-estimate; it converges in three to six."""
+SHAPE_SAMPLES = 170
+"""Fewer samples in the other processes do not show the shape of the noise."""
+SHAPE_BINS = 512
+SHAPE_REACH = 8.0
+"""The shape of the noise is learnt within so many robust standard deviations; beyond, a sample has no influence."""
+SHAPE_WIDENINGS = (3.0, 1.7, 1.0, 1.0)
+"""Bandwidths of the passes in which processes are aligned, in multiples of the last."""
+SHAPE_GAIN = 0.8
+"""The shape is used where the standard error falls below this part of Huber's …"""
+SHAPE_AGREES = 3.0
+"""… and its answer lies within so many standard errors of Huber's."""
+DENSEST = 0.4
+"""The share of samples whose shortest stretch shows the clock's step."""
+
+
+# ---- location of one process -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a process's values lie, and the variance of that number as an estimate."""
+
+    value: float
+    variance: float
+    rounds: float
+    """How many independent rounds would say as much."""
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """An M-estimate of one process, and the influence values of its rounds in order of time, around 0."""
+
+    value: float
+    influence: Array
+
+
+def levels(processes: Sequence[Array], step: float) -> list[Location]:
+    """Huber's location of each process's log times; `step` is the clock's, in log time."""
+    return _located([_huber(values, step) for values in processes])
+
+
+def _located(estimates: Sequence[_Estimate]) -> list[Location]:
+    """With the variances that the influence values show, inflated where neighbouring rounds are alike.
+
+    A process's own variance is known only as well as its rounds allow, so the middle one of all processes counts as
+    `SHARED_ROUNDS` further rounds.
+    """
+    inflation = autocorrelation_inflation([estimate.influence for estimate in estimates])
+    own = [float(found.influence @ found.influence) / (len(found.influence) - 1) for found in estimates]
+    shared = float(np.median(own))
+    found = []
+    for estimate, variance in zip(estimates, own, strict=True):
+        n = len(estimate.influence)
+        independent = (SHARED_ROUNDS * shared + n * variance) / (SHARED_ROUNDS + n) / n
+        found.append(Location(estimate.value, inflation * independent, n / inflation))
+    return found
+
+
+def _huber(values: Array, step: float) -> _Estimate:
+    """Huber's M-estimate of location.
+
+    Half of `step` is the smallest scale used, so that values on a few ticks are averaged over ticks, not voted on.
+    """
+    centre = float(np.median(values))
+    scale = max(NORMAL_MAD * float(np.median(np.abs(values - centre))), step / 2)
+    if scale == 0.0:
+        return _Estimate(centre, np.zeros(len(values)))
+    bound = HUBER_K * scale
+    for _ in range(STEPS):
+        shift = float(np.clip(values - centre, -bound, bound).mean())
+        inside = max(float(np.mean(np.abs(values - centre) <= bound)), 0.5)
+        centre += shift / inside
+        if abs(shift) < 1e-9 * scale:
+            break
+    return _Estimate(centre, np.clip(values - centre, -bound, bound) / inside)
+
+
+def autocorrelation_inflation(series: Sequence[Array]) -> float:
+    """How much more means of such series vary than if their values were independent; at least 1.
+
+    1 + 2 Σ ρ_k over the leading lags whose correlation, over all series, stands above two standard errors (the initial
+    positive sequence of Geyer 1992, cut where noise begins). Taking the mean out of n values lowers each ρ_k by
+    inflation / n, which is put back.
+    """
+    total = sum(float(values @ values) for values in series)
+    n = float(np.mean([len(values) for values in series]))
+    if total == 0.0:
+        return 1.0
+    correlations = []
+    for lag in range(1, int(n) // 4):
+        correlation = sum(float(values[lag:] @ values[:-lag]) for values in series) / total
+        if correlation < 2 / math.sqrt(n * len(series)):
+            break
+        correlations.append(correlation)
+    inflation = 1.0
+    for _ in range(len(correlations)):
+        lost = inflation / n
+        inflation = 1 + 2 * sum((correlation + lost) / (1 + lost) for correlation in correlations)
+    return inflation
+
+
+# ---- the change within processes -------------------------------------------------------------------------------------
+
+
+def changes(base: Sequence[Array], head: Sequence[Array], paired: bool, step: float) -> list[Location]:
+    """The log change of each process, from log times by process: the more precise of two M-estimates that must agree.
+
+    The first takes Huber's location of the rounds' differences (of the two sides' locations where rounds are not
+    `paired`). The second aligns the two sides by the shape of their noise, which the other processes show; where times
+    fall into two peaks, as on a bandwidth-bound kernel, its variance is half or a third. It is used only where it
+    agrees with the first, so that a change of shape is not mistaken for no change. `step`: the clock's, in log time.
+    """
+    plain = _located([_plain_change(b, h, paired, step) for b, h in zip(base, head, strict=True)])
+    aligned = _aligned_changes(base, head, step)
+    if aligned is None:
+        return plain
+    before, after = (math.sqrt(sum(found.variance for found in each)) for each in (plain, aligned))
+    apart = abs(sum(a.value - p.value for a, p in zip(aligned, plain, strict=True)))
+    return aligned if after < SHAPE_GAIN * before and apart <= SHAPE_AGREES * before else plain
+
+
+def _plain_change(base: Array, head: Array, paired: bool, step: float) -> _Estimate:
+    if paired:
+        return _huber(head - base, step)
+    was, now = _huber(base, step), _huber(head, step)
+    return _Estimate(now.value - was.value, now.influence - was.influence)
+
+
+def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) -> list[Location] | None:
+    """Each process's shift between the sides, by the score -f'/f of the noise's density f in the other processes.
+
+    An adaptive M-estimate (Stone 1975; Bickel 1982). Learning f from the other processes keeps it independent of the
+    process that it is used on, so the usual variance of an M-estimate holds. f starts wide and is sharpened as the
+    processes are aligned better. None where nothing can be learnt.
+    """
+    sides = [*base, *head]
+    centres = [_huber(values, step).value for values in sides]
+    low, middle, high = np.quantile(np.concatenate(_centred(sides, centres)), (0.1587, 0.5, 0.8413))
+    spread = float(high - low) / 2
+    if spread == 0.0:
+        return None
+    edges = np.linspace(middle - SHAPE_REACH * spread, middle + SHAPE_REACH * spread, SHAPE_BINS + 1)
+    for widening in SHAPE_WIDENINGS:
+        counts = np.stack([np.histogram(values, edges)[0] for values in _centred(sides, centres)]).astype(float)
+        by_process = counts[: len(base)] + counts[len(base) :]
+        others = by_process.sum(axis=0) - by_process
+        if others.sum(axis=1).min() < SHAPE_SAMPLES:
+            return None
+        scores = 2 * [_Score.of(each, edges, spread, step, widening) for each in others]
+        centres = [score.locate(v, centre) for score, v, centre in zip(scores, sides, centres, strict=True)]
+    noise = _centred(sides, centres)
+    slope = float(np.mean([score.mean_slope(values) for score, values in zip(scores, noise, strict=True)]))
+    if slope <= 0.0:
+        return None
+    influences = [score(values) / slope for score, values in zip(scores, noise, strict=True)]
+    pairs = zip(centres, centres[len(base) :], influences, influences[len(base) :], strict=False)
+    return _located([_Estimate(now - was, h - b - np.mean(h - b)) for was, now, b, h in pairs])
+
+
+def _centred(sides: Sequence[Array], centres: Sequence[float]) -> list[Array]:
+    return [values - centre for values, centre in zip(sides, centres, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Score:
+    """The score of a density on a grid; 0 outside."""
+
+    grid: Array
+    values: Array
+    slopes: Array
+    information: float
+    reach: float
+    """The longest step of one iteration."""
+
+    @classmethod
+    def of(cls, counts: Array, edges: Array, spread: float, step: float, widening: float) -> _Score:
+        """From a histogram, smoothed by `widening` times Silverman's (1986) bandwidth, at least by the clock's step."""
+        cell = float(edges[1] - edges[0])
+        bandwidth = max(widening * 0.9 * spread * counts.sum() ** -0.2, step)
+        reach = math.ceil(4 * bandwidth / cell)
+        kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * cell / bandwidth) ** 2)
+        density = np.convolve(counts, kernel / kernel.sum())[reach : reach + len(counts)]
+        values = -np.gradient(density, cell) / (density + 1e-3 * density.max())
+        information = float((values**2 * density).sum() / density.sum())
+        return cls((edges[1:] + edges[:-1]) / 2, values, np.gradient(values, cell), information, spread)
+
+    def __call__(self, values: Array) -> Array:
+        return np.interp(values, self.grid, self.values, left=0.0, right=0.0)
+
+    def mean_slope(self, values: Array) -> float:
+        return float(np.interp(values, self.grid, self.slopes, left=0.0, right=0.0).mean())
+
+    def locate(self, values: Array, start: float) -> float:
+        """Where `values` lie, by Fisher scoring from `start`."""
+        centre = start
+        for _ in range(STEPS):
+            move = float(self(values - centre).mean()) / self.information
+            centre += min(self.reach, max(-self.reach, move))
+            if abs(move) < 1e-4 * self.reach:
+                break
+        return centre
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------------
+
+
+def clock_step(samples: Array) -> float:
+    """The step in which these times come, in their unit; 0 where all are equal.
+
+    Half of the shortest stretch that holds `DENSEST` of the samples is crossed in gaps of at least this size: a jitter
+    around coarse ticks does not hide the ticks, and the way between two modes or to an outlier is not taken for one.
+    Where these samples are all equal, it is the smallest gap between any two.
+    """
+    values = np.sort(samples)
+    held = max(2, math.ceil(DENSEST * len(values)))
+    start = int(np.argmin(values[held - 1 :] - values[: len(values) - held + 1]))
+    gaps = np.sort(np.diff(values[start : start + held]))
+    if span := float(gaps.sum()):
+        return float(gaps[np.searchsorted(np.cumsum(gaps), span / 2)])
+    gaps = np.diff(np.unique(values))
+    return float(gaps.min()) if len(gaps) else 0.0
+
+
+def rounding_bias(samples: Array, step: float) -> float:
+    """Largest error of the mean of the bulk of `samples` through being rounded to `step`, in their unit.
+
+    Where the bulk falls on one tick or two, it may lie anywhere between them: half a step. Otherwise the first term of
+    the series of Widrow and Kollár (2008), with Sheppard's correction: a step averages out once it is below the spread.
+    """
+    if step == 0.0:
+        return 0.0
+    narrow_low, low, high, narrow_high = np.quantile(samples, (0.02, 0.1587, 0.8413, 0.98))
+    if narrow_high - narrow_low < 1.5 * step:
+        return step / 2
+    variance = max(0.0, ((high - low) / 2) ** 2 - step**2 / 12)
+    return step / math.pi * math.exp(-2 * math.pi**2 * variance / step**2)

@@ -1,0 +1,93 @@
+"""What one GPU has to say in a report: its record with the verdict, or why there is none. Typed data, no words yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kernelgate.bench.record import Run, RunRecord
+from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document.model import Code, Line, Piece
+from kernelgate.ci.judge import completeness, outputs
+from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status, worst_first
+from kernelgate.ci.judge.gate import Fault
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no record to judge."""
+
+    fault: Fault
+    message: str
+    """One line, such as the compiler's first error."""
+    target: str | None = None
+    """The architecture that was compiled for, such as "sm_89"."""
+    log: tuple[str, ...] = ()
+    """The lines around it, folded."""
+    run: Run = field(default_factory=Run)
+
+
+@dataclass(frozen=True)
+class JudgedCase:
+    """A case's verdict with the name that people know it by."""
+
+    case: CaseVerdict
+    name: Piece
+
+    @property
+    def status(self) -> Status:
+        return self.case.status
+
+
+def judged(record: RunRecord, verdict: RecordVerdict) -> tuple[JudgedCase, ...]:
+    """Every case of the verdict, the worst first."""
+    names = formatting.names(record.cases)
+    return tuple(JudgedCase(case, names.get(case.id, Code(case.id))) for case in worst_first(verdict.cases))
+
+
+@dataclass(frozen=True)
+class GpuReport:
+    """One GPU's part of a report."""
+
+    label: str = ""
+    """Names the GPU where there are several."""
+    record: RunRecord | None = None
+    verdict: RecordVerdict | None = None
+    """None where there is no record, or one without times: made to be profiled or fuzzed."""
+    baseline: RecordVerdict | None = None
+    """The same record against the stored baseline."""
+    failure: Failure | None = None
+    claims: tuple[Line, ...] = ()
+    """Each claim beside this GPU's measurement."""
+    remarks: tuple[Line, ...] = ()
+
+    @cached_property
+    def is_wrong(self) -> bool:
+        if self.record is not None:
+            return outputs.is_wrong(self.record)
+        return self.failure is not None and self.failure.fault is Fault.OUTPUT
+
+    @cached_property
+    def cases(self) -> tuple[JudgedCase, ...]:
+        """The worst first; none where a result is wrong, which leaves nothing to say of speed."""
+        if self.record is None or self.verdict is None or self.is_wrong:
+            return ()
+        return judged(self.record, self.verdict)
+
+    @property
+    def run(self) -> Run:
+        """Which commits this is about."""
+        if self.record is not None:
+            return self.record.run
+        return self.failure.run if self.failure else Run()
+
+
+def of_record(
+    label: str, record: RunRecord, verdict: RecordVerdict | None, baseline: RecordVerdict | None = None
+) -> GpuReport:
+    """The part of a record; of one that was made for something else than was planned, only why it is not used."""
+    contrary = completeness.against_plan(record, label).contrary
+    if not contrary:
+        return GpuReport(label, record, verdict, baseline)
+    why = "; ".join(map(render.plain_line, contrary))
+    return GpuReport(label, failure=Failure(Fault.OURS, f"the record cannot be used: {why}", run=record.run))

@@ -1,0 +1,117 @@
+"""The verbs that GitHub workflows call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernelgate.bench.errors import UsageError
+
+
+@click.command("fetch")
+@click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to fill.")
+@click.option("--head-sha", help="Where no pull request started the run: the commit that was measured, …")
+@click.option("--base-sha", help="… what it was compared with, …")
+@click.option("--pull-request", type=click.IntRange(min=1), help="… and the pull request that gets the report.")
+def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None, pull_request: int | None) -> None:
+    """Download what a workflow run left behind, as untrusted data.
+
+    The pull request is found from the run's head commit through GitHub's API. What does not fit is refused, and
+    `kernelgate report --from` says so. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """
+    from kernelgate.bench.record import Run
+    from kernelgate.ci.github import client, fetch
+    from kernelgate.ci.github.actions import Step
+
+    if head_sha is None and (base_sha or pull_request):
+        raise UsageError("--base-sha and --pull-request belong to --head-sha, the commit that was measured")
+    asked = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request) if head_sha else None
+    step = Step()
+    info = fetch.fetch(client.connect(step), run_id, output, asked)
+    records = len(list(output.glob("*.run.json")))
+    step.output(pull_request=str(info.pull_request or ""), head_sha=info.head_sha, records=str(records))
+
+
+@click.command()
+@click.argument("body", required=False, type=click.Path(path_type=Path))
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def template(body: Path | None, policy_file: Path | None) -> int:
+    """Is the pull request's description complete, and what does it claim?
+
+    Reads BODY.md, or in a workflow the pull request of its event; there, what is missing stands in the job summary.
+    Exit codes: 0 nothing blocks, 1 something is missing that policy says must be there.
+    """
+    from kernelgate.ci.github import review
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.judge import policy
+
+    return review.review(Step(), policy.load(policy_file).template, body)
+
+
+@click.command()
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def plan(policy_file: Path | None) -> None:
+    """In a workflow: what is this run to measure, and on which GPUs?
+
+    Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and hands
+    the answer on as outputs. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.ci.github import plan
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import policy
+
+    step = Step()
+    plan.announce(step, plan.plan(step, connect(step), policy.load(policy_file).measure))
+
+
+@click.command()
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def command(policy_file: Path | None) -> None:
+    """In a workflow: answer a comment such as `/kernelgate bench s512_b32_h8_d64_fp16`.
+
+    For people with write access only; what is measured is the commit that was head when they asked. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.ci.github import command
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import policy
+
+    step = Step()
+    command.answer(step, connect(step), policy.load(policy_file).measure)
+
+
+@click.command()
+@click.option("--record", "measured", required=True, type=click.Path(path_type=Path), help="Of the default branch.")
+@click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
+@click.option("--force/--no-force", help="Also where the verdict does not say improved.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) -> None:
+    """Offer a new baseline as a pull request, where a record improves on the stored one.
+
+    Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """
+    from kernelgate.ci.github import baseline_pr
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import policy
+
+    baseline_pr.refresh(connect(Step()), measured, label, policy.load(policy_file), force)
+
+
+@click.command()
+@click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
+def admit(head_sha: str) -> None:
+    """On the GPU runner: may this run measure this commit?
+
+    A pull request's head must not have moved on, and the run of a fork must have been approved. Needs GITHUB_TOKEN and
+    the variables of a workflow run. Exit codes: 0 yes, 3 no (why).
+    """
+    from kernelgate.ci.github import admit
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+
+    step = Step()
+    step.log(admit.admit(connect(step), step, head_sha))

@@ -1,0 +1,133 @@
+"""The verbs that judge and explain what was measured. They need no GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from kernelgate.bench.errors import UsageError
+
+
+@click.command()
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="An earlier report: say what changed since.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
+def analyze(report: Path, against: Path | None, as_json: bool) -> None:
+    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
+    from kernelgate.ci.explain import analyze
+
+    analyses = analyze.analyze(report)
+    before = analyze.analyze(against) if against else ()
+    click.echo((analyze.to_json if as_json else analyze.to_text)(analyses, before))
+
+
+@click.command()
+@click.argument("speedup", type=float)
+@click.argument("milliseconds", type=float)
+def decide(speedup: float, milliseconds: float) -> None:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
+    from kernelgate.ci.explain.next_step import decide as choose
+
+    decision = choose(speedup, milliseconds)
+    click.echo(decision.sentence)
+    click.echo(f"Next: {decision.command}")
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), help="Compare the heads with the ones in this baseline file."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each record.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
+def compare(
+    records: tuple[Path, ...], baseline: Path | None, as_json: bool, policy_file: Path | None, preset: str
+) -> int:
+    """Judge run records: improved, regressed, equivalent or inconclusive, and how sure that is.
+
+    Exit codes: 0 improved, 1 regressed, 2 no significant difference, 3 cannot be judged (why), 64 usage. With several
+    records the worst of them: 1, then 3, 2, 0.
+    """
+    from kernelgate.ci.judge import compare, policy
+
+    codes = []
+    for verdict in compare.compare(records, policy.load(policy_file, preset), baseline):
+        click.echo(compare.as_json(verdict) if as_json else compare.as_text(verdict))
+        codes.append(compare.exit_code(verdict))
+    return compare.worst_exit_code(codes)
+
+
+@click.command()
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--from", "folder", type=click.Path(path_type=Path), help="The folder that `kernelgate fetch` filled.")
+@click.option("--post", is_flag=True, help="With --from: post comment, check run, label and job summary.")
+@click.option(
+    "--task",
+    type=click.Choice(["bench", "profile", "fuzz"]),
+    default="bench",
+    show_default=True,
+    help="What the run was for; all but bench get a comment of their own, and no check run or label.",
+)
+@click.option("--page", help="With --post: the address of the page, which the comment links to.")
+@click.option("--baseline", type=click.Path(path_type=Path), help="Say as well how the head stands to this baseline.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the comment's Markdown instead of printing it."
+)
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
+def report(
+    run: Path | None,
+    folder: Path | None,
+    post: bool,
+    task: Literal["bench", "profile", "fuzz"],
+    page: str | None,
+    baseline: Path | None,
+    html: Path | None,
+    output: Path | None,
+    policy_file: Path | None,
+    preset: str,
+) -> int:
+    """Render the pull-request comment of a run record, and the HTML page with its plots.
+
+    With --from it is the comment on everything that a workflow run left behind, with the pull request's claims where
+    GITHUB_TOKEN and GITHUB_REPOSITORY are set; --post, which needs them, puts it on the pull request.
+
+    In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
+    says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
+    """
+    from rich.console import Console
+
+    from kernelgate.bench import record
+    from kernelgate.ci.document import render
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.report.build import judged_report
+
+    rules = policy.load(policy_file, preset)
+    if (run is None) == (folder is None) or (post and folder is None):
+        raise UsageError(
+            "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
+        )
+    if post and (html or output):
+        raise UsageError("--post writes no file: render the page by a call of its own, with --from and --html")
+    if folder is not None:
+        from kernelgate.ci.github import client, publish
+        from kernelgate.ci.github.actions import Step
+
+        step = Step()
+        if post:
+            return publish.post(client.connect(step), folder, rules, task, page)
+        built = publish.prepare(client.connect(step) if step.token else None, folder, rules, task).posting.report
+    elif run is not None:
+        stored = (baseline.name, record.read(baseline)) if baseline else None
+        built = judged_report(record.read(run), rules, str(run), stored)
+    if html:
+        render.write(render.page(built), html)
+    if output:
+        render.write(render.comment(built), output)
+    else:
+        render.show(render.comment(built), Console())
+    return 0

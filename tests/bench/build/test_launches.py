@@ -1,0 +1,136 @@
+"""What a library says of its launches, read from real ELF files without loading them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import launches
+from kernelgate.bench.build.launches import LaunchFacts
+from kernelgate.bench.errors import KernelgateError
+
+STRUCT = """\
+#include <cstdint>
+struct alignas(32) KernelgateLaunch {
+  char kernel[112];
+  std::int32_t version;
+  std::int32_t target;
+  std::int32_t dynamic_shared_bytes;
+  std::int32_t threads;
+};
+static_assert(sizeof(KernelgateLaunch) == 128);
+"""
+DOCUMENTED = "\n".join(
+    line.removeprefix("    ") for line in (launches.__doc__ or "").splitlines() if line.startswith("    ")
+)
+"""The struct and the macro as the module documents them."""
+
+
+def library(folder: Path, source: str) -> bytes:
+    words = ["g++", "-std=c++17", "-O3", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-x", "c++", "-"]
+    subprocess.run([*words, "-o", str(folder / "a.so")], input=source, text=True, check=True)
+    return (folder / "a.so").read_bytes()
+
+
+def test_the_documented_macro_is_what_is_read(tmp_path: Path) -> None:
+    source = "\n".join(
+        [
+            "#include <cstdint>",
+            "namespace SharedStorage { constexpr int kBytes = 48 * 1024; }",
+            "constexpr int kThreads = 128;",
+            DOCUMENTED,
+            'namespace { KERNELGATE_LAUNCH("softmax<1, true>", 0, 0, 0); }',
+            "int answer() { return 42; }",
+        ]
+    )
+    assert set(launches.read(library(tmp_path, source))) == {
+        LaunchFacts("attention", 90, 48 * 1024, 128),
+        LaunchFacts("softmax<1, true>", 0, 0, 0),
+    }
+
+
+def test_a_library_without_the_section_says_nothing(tmp_path: Path) -> None:
+    assert launches.read(library(tmp_path, "int answer() { return 42; }")) == ()
+
+
+def record(*fields: str) -> str:
+    attribute = '__attribute__((section("kernelgate_launches"), used, aligned(32)))'
+    return f"{STRUCT}{attribute} static const KernelgateLaunch one = {{{', '.join(fields)}}};"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (('"k"', "2", "0", "0", "0"), "a record of version 2; version 1 is known"),
+        (('"k"', "1", "-1", "0", "0"), "a negative number"),
+        (('"k"', "1", "0", "-1", "0"), "a negative number"),
+        (('"k"', "1", "0", "0", "-1"), "a negative number"),
+        (('""', "1", "0", "0", "0"), "without a kernel"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, fields: tuple[str, ...], says: str) -> None:
+    with pytest.raises(KernelgateError, match=says):
+        launches.read(library(tmp_path, record(*fields)))
+
+
+def test_records_of_another_size_are_refused(tmp_path: Path) -> None:
+    source = '__attribute__((section("kernelgate_launches"), used)) static const char one[130] = "k";'
+    with pytest.raises(KernelgateError, match="holds 130 bytes, which is no multiple of 128"):
+        launches.read(library(tmp_path, source))
+
+
+def test_a_file_that_is_cut_off_or_no_library_is_refused(tmp_path: Path) -> None:
+    whole = library(tmp_path, record('"k"', "1", "0", "0", "0"))
+    assert launches.read(whole) == (LaunchFacts("k", 0, 0, 0),)
+    for damaged in (whole[:40], whole[: len(whole) // 2], whole[:-1]):
+        with pytest.raises(KernelgateError, match="table of sections is damaged"):
+            launches.read(damaged)
+    with pytest.raises(KernelgateError, match="no 64-bit ELF file"):
+        launches.read(b"")
+    with pytest.raises(KernelgateError, match="no 64-bit ELF file"):
+        launches.read(b"\x7fELF\x01\x01" + whole[6:])  # 32 bits
+
+
+NAME = "fa_s512::cuda::attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("attention", True),
+        ("attention<Sm90, 1, false>", True),
+        ("attention<Sm90,1,false>", True),
+        ("fa_s512::cuda::attention", True),
+        ("attention<Sm90", True),
+        ("attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>", True),
+        ("attention<Sm89, 1, false>", False),
+        ("attention<Sm9", False),
+        ("tention", False),
+        ("Sm90", False),  # a plain word is the kernel's own name
+        ("fa_s512", False),
+    ],
+)
+def test_which_kernel_a_text_means(text: str, names: bool) -> None:
+    found = launches.of_kernel([LaunchFacts(text, 0, 7, 0)], NAME, "sm_90")
+    assert (found is not None) == names
+
+
+def test_a_name_that_begins_with_another_is_not_it() -> None:
+    assert launches.of_kernel([LaunchFacts("attention", 0, 7, 0)], "attention_backward<1>", "sm_90") is None
+    assert launches.of_kernel([LaunchFacts("attention", 0, 7, 0)], "(anonymous namespace)::attention", "sm_90")
+
+
+def test_of_several_records_the_closest_counts() -> None:
+    every, target, instance = (
+        LaunchFacts("attention", 0, 1, 0),
+        LaunchFacts("attention", 90, 2, 0),
+        LaunchFacts("attention<Sm90, 1, false>", 0, 3, 0),
+    )
+    assert launches.of_kernel([every, target, instance], NAME, "sm_90") == instance
+    assert launches.of_kernel([target, every], NAME, "sm_90") == target
+    assert launches.of_kernel([target, every], NAME, "sm_89") == every
+    assert launches.of_kernel([target], NAME, "sm_89") is None
+    more = LaunchFacts("attention", 90, 4, 0)
+    assert launches.of_kernel([more, target], NAME, "sm_90") == more

@@ -1,0 +1,112 @@
+"""What cuobjdump says of kernels compiled here: no GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import machine_code
+from kernelgate.bench.build.machine_code import Disassembler
+from kernelgate.bench.build.occupancy import with_occupancy
+from kernelgate.bench.build.toolchain import find as find_toolchain
+from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.system import cuda_tools
+
+KERNELS = Path(__file__).parents[2] / "gpu" / "kernels"
+
+
+@pytest.fixture(scope="module")
+def tools() -> Disassembler:
+    return machine_code.find_tools()
+
+
+def compiled(source: str, target: str, folder: Path) -> tuple[Path, str]:
+    """The cubin, and what ptxas said of it."""
+    cuda = find_toolchain().cuda
+    assert cuda is not None
+    cubin = folder / f"{source}.cubin"
+    words = [str(cuda.nvcc), "-arch", target, "-O3", "-std=c++17", "-cubin", "-Xptxas=-v", "-o", str(cubin)]
+    done = subprocess.run([*words, str(KERNELS / f"{source}.cu")], capture_output=True, text=True, check=True)
+    return cubin, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("target", ["sm_89", "sm_90"])
+def test_spills_are_what_ptxas_says(target: str, tmp_path: Path, tools: Disassembler) -> None:
+    cubin, said = compiled("spills", target, tmp_path)
+    (kernel,) = machine_code.read(cubin, tools)
+    assert kernel.name == "running_sums"
+    assert kernel.target == target
+    assert f"{kernel.spill_bytes} bytes spill stores" in said
+    assert f"Used {kernel.registers} registers" in said
+    assert f"{kernel.stack_bytes} bytes stack frame" in said
+    assert kernel.spill_bytes
+    assert kernel.instructions["STL"] > 0
+    assert kernel.threads == 256
+
+
+def test_static_shared_memory_and_barriers(tmp_path: Path, tools: Disassembler) -> None:
+    cubin, said = compiled("bank_conflicts", "sm_90", tmp_path)
+    (kernel,) = machine_code.read(cubin, tools)
+    assert "4096 bytes smem" in said
+    assert kernel.static_shared_bytes == kernel.shared_bytes == 4096
+    assert kernel.dynamic_shared_bytes is None
+    assert kernel.instructions["BAR"] == 1
+    assert kernel.spill_bytes == 0
+    assert kernel.threads is None  # the launch alone knows the block's size
+
+
+def test_tensor_instructions_are_counted(tmp_path: Path, tools: Disassembler) -> None:
+    cubin, _ = compiled("tensor", "sm_89", tmp_path)
+    (kernel,) = machine_code.read(cubin, tools)
+    assert kernel.instructions["HMMA"] >= 16
+    assert kernel.occupancy_pct == with_occupancy(kernel).occupancy_pct == {}  # who knows the dynamic shared memory?
+    known = with_occupancy(kernel.model_copy(update={"dynamic_shared_bytes": 0}))
+    assert known.occupancy_limits == {"L4 and L40S": "registers"}
+
+
+def test_what_is_no_library_is_said_in_a_sentence(tmp_path: Path, tools: Disassembler) -> None:
+    path = tmp_path / "kernel.so"
+    path.write_text("no library")
+    with pytest.raises(KernelgateError, match=r"kernel\.so: cuobjdump cannot read it: "):
+        machine_code.read(path, tools)
+
+
+def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = cuda_tools.candidates
+    monkeypatch.setattr(cuda_tools, "candidates", lambda name, *_: iter(()) if name == "cuobjdump" else find(name, *_))
+    with pytest.raises(
+        NoDeviceError, match=r"cuobjdump, .* is neither on PATH .*; install it: pip install nvidia-cuda"
+    ):
+        machine_code.find_tools()
+    code = machine_code.facts(tmp_path / "kernel.so")
+    assert code.kernels == ()
+    assert code.missing
+    assert code.missing.startswith("cuobjdump, ")
+
+
+def test_a_damaged_record_of_launches_costs_the_facts_alone(tmp_path: Path) -> None:
+    (tmp_path / "kernel.so").write_text("no library")
+    assert machine_code.facts(tmp_path / "kernel.so").missing == "this is no 64-bit ELF file"
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("void fa_s512::cuda::attention<fa_s512::cuda::Sm90, (fa_s512::Dtype)1, false>(fa_s512::Arguments, float)",
+         "attention<Sm90, 1, false>"),
+        ("void a::(anonymous namespace)::f<(a::(anonymous namespace)::E)1, (a::E)-2>(int)", "f<1, -2>"),
+        ("running_sums(float const*, float*, int)", "running_sums"),
+        ("_Z3foo", "_Z3foo"),
+    ],
+)  # fmt: skip
+def test_short_names(name: str, short: str) -> None:
+    assert machine_code._short(machine_code._without_parameters(name)) == short
+
+
+def test_facts_survive_the_record() -> None:
+    one = KernelFacts(target="sm_89", name="k", occupancy_pct={"L4": 25.0}, stack_bytes=8)
+    assert KernelFacts.model_validate(json.loads(one.model_dump_json())) == one

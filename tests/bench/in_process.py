@@ -1,0 +1,73 @@
+"""A worker of bench in a thread of the test, in place of a process that would first import torch for two seconds.
+
+The messages are the real ones and travel as JSON. What only a process can do (crash, hang, refuse another library)
+is tested with processes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import threading
+from typing import Any, Self
+
+from pydantic import BaseModel, TypeAdapter
+
+from kernelgate.bench.system.worker_process import ChildError
+
+Line = str | None
+"""JSON, or None where the other end is gone."""
+
+
+class ThreadChild(threading.Thread):
+    """`worker_process.Child`, whose module runs in this thread."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(daemon=True)
+        self.worker = importlib.import_module(module)
+        self.to: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        self.out: queue.SimpleQueue[Line] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        try:
+            self.worker.main()
+        except SystemExit:
+            pass
+        finally:
+            self.out.put(None)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.to.put(None)
+        self.join(60)
+        assert not self.is_alive()
+
+    def send(self, message: BaseModel) -> None:
+        self.to.put(message.model_dump_json())
+
+    def receive(self, kind: TypeAdapter[Any], patience_s: float) -> Any:
+        line = self.out.get(timeout=patience_s)
+        if line is None:
+            raise ChildError("ended early")
+        return kind.validate_json(line)
+
+
+class ThreadParent:
+    """`worker_process.Parent`, as a worker in a ThreadChild sees it."""
+
+    def __init__(self) -> None:
+        thread = threading.current_thread()
+        assert isinstance(thread, ThreadChild)
+        self.child = thread
+
+    def send(self, message: BaseModel) -> None:
+        self.child.out.put(message.model_dump_json(by_alias=True))
+
+    def receive(self, kind: type[BaseModel]) -> BaseModel:
+        line = self.child.to.get()
+        if line is None:
+            raise SystemExit
+        return kind.model_validate_json(line)

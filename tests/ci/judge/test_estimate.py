@@ -1,0 +1,365 @@
+"""From samples to estimates: which processes count, how far they may scatter, and which errors never average out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
+from kernelgate.ci.judge import estimate, stats
+from kernelgate.ci.judge.estimate import Evidence
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.validity import Finding, percent
+from tests.ci.judge.limits import limit_at
+from tests.runs import case, process
+
+POLICY = Policy()
+THROTTLED = Telemetry(throttle_reasons=("sw_power_cap",))
+
+
+def noise(seed: int, rounds: int = 100, spread: float = 0.001) -> Array:
+    return np.exp(np.random.default_rng(seed).normal(0, spread, rounds))
+
+
+def timed(seed: int, change_pct: float = 0.0, role: Role = "paired", rounds: int = 100, **timing: Any) -> TimedProcess:
+    """Head so much slower than base, to four digits."""
+    base = 100 * noise(seed, rounds)
+    head = base * (1 + change_pct / 100) * noise(seed + 1000, rounds, 1e-5)
+    return process({"base": base, "head": head}, role, **timing)
+
+
+def policy(**sections: dict[str, Any]) -> Policy:
+    return Policy.model_validate(sections)
+
+
+def paired(processes: Sequence[TimedProcess], rules: Policy = POLICY, work: Work | None = None) -> Evidence:
+    return estimate.of_paired(case("x", processes, work=work), Device(name="NVIDIA L4"), rules)
+
+
+def against(
+    processes: Sequence[TimedProcess], stored: Sequence[TimedProcess], rules: Policy = POLICY, work: Work | None = None
+) -> Evidence:
+    return estimate.of_baseline(case("x", processes, work=work), case("x", stored), Device(name="NVIDIA L4"), rules)
+
+
+def changed(changes: Sequence[float], rules: Policy = POLICY) -> Evidence:
+    """Processes with these changes in percent."""
+    return paired([timed(seed, change) for seed, change in enumerate(changes)], rules)
+
+
+def finding(evidence: Evidence, code: str) -> Finding | None:
+    kept = [one for one in evidence.findings if one.code == code]
+    assert len(kept) <= 1
+    return kept[0] if kept else None
+
+
+# ---- which processes count -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rounds", "counts"), [(19, False), (20, True), (21, True)])
+def test_a_short_process_is_left_out(rounds: int, counts: bool) -> None:
+    evidence = paired([timed(0), timed(1), timed(2, rounds=rounds)])
+    assert evidence.processes == (3 if counts else 2)
+    named = finding(evidence, "short_process")
+    assert (named is None) == counts
+    if named:
+        assert named.message == "1 of 3 processes have fewer than 20 rounds and are left out"
+        assert not named.disqualifies
+
+
+@pytest.mark.parametrize(("minimum", "enough"), [(2, True), (3, True), (4, False)])
+def test_it_takes_a_minimum_of_processes(minimum: int, enough: bool) -> None:
+    rules = policy(processes={"minimum": minimum, "to_block": 4})
+    evidence = paired([timed(seed) for seed in range(3)], rules)
+    assert bool(evidence.groups) == enough
+    named = finding(evidence, "too_few")
+    assert (named is None) == enough
+    if named:
+        assert named.disqualifies
+        assert named.message == "processes of base and head with at least 20 rounds: 3; it takes 4"
+
+
+def test_throttled_processes_do_not_count_and_say_so() -> None:
+    evidence = paired([timed(0), timed(1), timed(2, telemetry=THROTTLED)])
+    assert evidence.processes == 2
+    assert evidence.disqualified is None
+    alone = paired([timed(0), timed(1, telemetry=THROTTLED)])
+    assert not alone.groups
+    assert alone.disqualified is not None
+    assert alone.disqualified.message == "the GPU was throttled in 1 of 2 processes"
+
+
+def test_processes_of_one_side_are_no_comparison() -> None:
+    lone = process({"head": 100 * noise(5)})
+    evidence = paired([timed(0), timed(1), lone, process({"base": 100 * noise(6)})])
+    assert (evidence.processes, len(evidence.base), len(evidence.head)) == (2, 2, 2)
+    assert evidence.findings == ()
+
+
+def test_a_case_that_no_process_holds() -> None:
+    evidence = paired([])
+    assert (evidence.groups, evidence.processes) == ((), 0)
+    assert finding(evidence, "too_few") is not None
+
+
+def test_the_reference_is_kept_where_it_was_timed() -> None:
+    with_reference = process({"base": [1.0] * 20, "head": [1.0] * 20, "reference": [2.0] * 20})
+    evidence = paired([with_reference, timed(1)])
+    assert [list(times) for times in evidence.reference] == [[2.0] * 20]
+
+
+# ---- roles, priors and bias ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("roles", "bias_pct", "prior_pct"),
+    [
+        (("paired", "paired"), 0.0, 0.05),
+        (("block", "block"), 0.3, 0.1),
+        (("alternating", "alternating"), 0.8, 0.1),
+        (("paired", "block"), 0.3, 0.1),
+        (("paired", "alternating"), 0.8, 0.1),
+        (("block", "alternating"), 0.8, 0.1),
+    ],
+)
+def test_sides_that_were_not_timed_together_err_steadily(
+    roles: tuple[Role, Role], bias_pct: float, prior_pct: float
+) -> None:
+    evidence = paired([timed(seed, role=role) for seed, role in enumerate(roles)])
+    assert evidence.paired == (set(roles) == {"paired"})
+    assert evidence.bias == pytest.approx(math.log1p(bias_pct / 100), abs=1e-9)
+    assert evidence.groups[0].prior == pytest.approx(math.log1p(prior_pct / 100))
+
+
+def test_what_is_known_beforehand_weighs_no_more_than_the_rounds() -> None:
+    (group,) = paired([timed(0), timed(1)]).groups
+    rounds = 1 / (1 / group.prior_df - 1 / POLICY.spread.prior_processes)
+    assert 100 < rounds < 250
+    assert paired([timed(0, rounds=20), timed(1, rounds=20)]).groups[0].prior_df < group.prior_df < 10
+
+
+def ticks(share: float, rounds: int = 100) -> Array:
+    """Times on two ticks, 100 and 101 µs."""
+    return np.where(np.arange(rounds) % 10 < 10 * share, 101.0, 100.0)
+
+
+@pytest.mark.parametrize(("factor", "coarse"), [(1 + 1e-9, False), (1, False), (1 - 1e-9, True)])
+def test_a_clock_whose_step_reaches_the_margin_forbids_a_verdict(factor: float, coarse: bool) -> None:
+    """Half a step on either side is more than the margin."""
+    processes = [process({"base": ticks(0.5), "head": ticks(0.4)}) for _ in range(2)]
+    bias = paired(processes).bias
+    assert bias == pytest.approx(1 / 100, rel=0.01)
+    exact = limit_at(bias, lambda limit: math.log1p(limit / 100), percent(bias))
+    evidence = paired(processes, policy(gates={"margin_pct": exact * factor}))
+    assert [named.disqualifies for named in evidence.findings if named.code == "few_values"] == [coarse, coarse]
+
+
+def test_times_that_are_all_equal_hide_any_change() -> None:
+    same = process({"base": [100.0] * 30, "head": [100.0] * 30})
+    assert paired([same, same]).bias == math.inf
+
+
+def test_the_physical_floor_is_asked_of_both_sides() -> None:
+    evidence = paired([timed(0), timed(1)], work=Work(flops=1.21e10 * 1.1))
+    assert [one.message.split(" takes")[0] for one in evidence.findings if one.code == "below_floor"] == [
+        "the base",
+        "the head",
+    ]
+
+
+# ---- processes that disagree -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_processes_disagree_where_chance_hardly_does_it(settled: bool) -> None:
+    changes = (0.0, 0.15, 0.3)
+    p = changed(changes, policy(limits={"disagree_p": 1e-300})).groups[0].scatter_p
+    assert 1e-12 < p < 1e-2
+    limit = p if settled else float(np.nextafter(p, 1))
+    evidence = changed(changes, policy(limits={"disagree_p": limit}))
+    assert (finding(evidence, "processes_disagree") is None) == settled
+    assert evidence.groups[0].prior_df == (pytest.approx(9.6, abs=0.5) if settled else 0)
+
+
+@pytest.mark.parametrize(("factor", "fatal"), [(1 + 1e-9, False), (1, False), (1 - 1e-9, True)])
+def test_processes_too_far_apart_forbid_a_verdict(factor: float, fatal: bool) -> None:
+    changes = (0.0, 0.6, 1.2)
+    reach = percent(float(np.ptp(changed(changes).groups[0].values)))
+    named = finding(changed(changes, policy(limits={"disagree_pct": reach * factor})), "processes_disagree")
+    assert named is not None
+    assert named.disqualifies == fatal
+    assert named.message == "processes disagree by 1.2%, more than their rounds explain"
+
+
+@pytest.mark.parametrize(("factor", "lone"), [(1 + 1e-9, True), (1, False), (1 - 1e-9, False)])
+def test_one_process_stands_alone_where_the_others_are_close_together(factor: float, lone: bool) -> None:
+    changes = (-0.1, 0.0, 0.1, 2.0)
+    values = changed(changes).groups[0].values
+    others, reach = float(np.ptp(values[:3])), float(np.ptp(values))
+    share = limit_at(others, lambda limit: limit * reach, others / reach)
+    evidence = changed(changes, policy(limits={"lone_share": share * factor}))
+    assert (finding(evidence, "lone_process") is not None) == lone
+    assert (finding(evidence, "processes_disagree") is not None) == (not lone)
+
+
+def test_of_two_processes_none_stands_alone() -> None:
+    evidence = changed((0.0, 2.0))
+    assert finding(evidence, "processes_disagree") is not None
+    assert finding(evidence, "lone_process") is None
+
+
+@pytest.mark.parametrize(("others", "left_out"), [(2, False), (3, True), (4, True)])
+def test_a_lone_process_that_changes_nothing_is_left_out(others: int, left_out: bool) -> None:
+    """Where enough others are left to block."""
+    evidence = changed((*[0.2] * others, 0.6))
+    named = finding(evidence, "lone_process")
+    assert named is not None
+    assert not named.disqualifies
+    assert named.message.startswith(f"process {others + 1} stands alone, +0.4% off the {others} others")
+    assert named.message.endswith(", and is left out: it would change nothing") == left_out
+    assert evidence.groups[0].left_out == (others if left_out else None)
+    assert evidence.processes == others + (not left_out)
+    assert (evidence.groups[0].prior_df == 0) == (not left_out)
+    if left_out:
+        assert evidence.pooled().change == pytest.approx(math.log1p(0.002), abs=1e-5)
+
+
+@pytest.mark.parametrize("bound", [-10.0, -1.0, 0.0, 1.0, 3.0])
+@pytest.mark.parametrize("above", [True, False])
+def test_a_lone_process_beyond_a_gate_counts(bound: float, above: bool) -> None:
+    """What is named of a case changes at each of the gates, at the margin and at no change."""
+    beyond = changed((*[bound - 0.1] * 3, bound + 0.3) if above else (*[bound + 0.1] * 3, bound - 0.3))
+    assert beyond.groups[0].left_out is None
+    within = changed((*[bound + 0.1] * 3, bound + 0.5) if above else (*[bound - 0.1] * 3, bound - 0.5))
+    assert within.groups[0].left_out == 3
+
+
+def test_a_lone_process_far_off_forbids_a_verdict() -> None:
+    named = finding(changed((0.8, 0.8, 0.8, -0.9)), "lone_process")
+    assert named is not None
+    assert named.disqualifies
+
+
+def test_a_lone_process_is_not_left_out_where_the_others_disagree_too() -> None:
+    evidence = changed((3.1, 3.1, 3.1, 3.6, 8.0))
+    assert finding(evidence, "lone_process") is not None
+    assert evidence.groups[0].left_out is None
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_lone_process_is_left_out_where_chance_may_scatter_the_others_so(left_out: bool) -> None:
+    changes = (0.15, 0.2, 0.25, 0.9)
+    (group,) = changed(changes, policy(limits={"disagree_p": 1e-300})).groups
+    p = replace(group, left_out=3).scatter_p
+    assert group.scatter_p < p < 1
+    limit = p if left_out else float(np.nextafter(p, 1))
+    assert (changed(changes, policy(limits={"disagree_p": limit})).groups[0].left_out == 3) == left_out
+
+
+def test_two_sides_are_not_cleared_of_lone_processes() -> None:
+    """Against a baseline, a level says nothing of the gates."""
+    head = [process({"head": 100 * factor * noise(seed)}) for seed, factor in enumerate((1, 1, 1, 1.02))]
+    evidence = against(head, [process({"head": 100 * noise(9)})])
+    named = finding(evidence, "lone_process")
+    assert named is not None
+    assert named.disqualifies
+    assert evidence.groups[1].left_out is None
+
+
+# ---- against a baseline ----------------------------------------------------------------------------------------------
+
+
+def heads(*factors: float, **timing: Any) -> list[TimedProcess]:
+    return [process({"head": 100 * factor * noise(seed)}, **timing) for seed, factor in enumerate(factors)]
+
+
+def test_a_baseline_of_one_process_is_enough_and_of_none_is_not() -> None:
+    evidence = against(heads(1.05, 1.05), heads(1.0))
+    assert evidence.against_baseline
+    assert not paired([timed(0), timed(1)]).against_baseline
+    assert evidence.pooled().change == pytest.approx(math.log(1.05), abs=1e-3)
+    assert evidence.bias == pytest.approx(math.log1p(0.005), abs=1e-9)
+    assert [group.prior for group in evidence.groups] == pytest.approx([math.log1p(0.0015)] * 2)
+    assert [group.prior_df for group in evidence.groups] == [10, 10]
+    none = against(heads(1.05, 1.05), [])
+    assert none.groups == ()
+    assert none.disqualified is not None
+    assert none.disqualified.message == "processes in the baseline with at least 20 rounds: 0; it takes 1"
+
+
+def test_of_the_head_it_takes_as_many_processes_as_ever() -> None:
+    evidence = against(heads(1.0), heads(1.0, 1.0))
+    assert evidence.groups == ()
+    assert evidence.disqualified is not None
+    assert evidence.disqualified.message == "processes of the head with at least 20 rounds: 1; it takes 2"
+
+
+def test_variances_of_both_sides_add_up() -> None:
+    """Degrees of freedom after Welch and Satterthwaite."""
+    evidence = against(heads(1.0, 1.0, 1.0), heads(1.0, 1.0))
+    base, head = (stats.pool(*group.kept, group.prior, group.prior_df) for group in evidence.groups)
+    pooled = evidence.pooled()
+    assert pooled.error == pytest.approx(math.hypot(base.error, head.error))
+    ratio = base.error**2 / (base.error**2 + head.error**2)
+    assert pooled.df == pytest.approx(1 / (ratio**2 / base.df + (1 - ratio) ** 2 / head.df))
+    assert pooled.bias == evidence.bias
+
+
+def test_each_process_is_shown_against_the_baseline_as_a_whole() -> None:
+    evidence = against(heads(1.02, 1.04), heads(1.0, 1.0, 1.0))
+    (first, error), (second, _) = evidence.by_process()
+    assert (first, second) == pytest.approx((math.log(1.02), math.log(1.04)), abs=1e-3)
+    base = stats.pool(*evidence.groups[0].kept, evidence.groups[0].prior, evidence.groups[0].prior_df)
+    prior = math.log1p(0.0015)
+    assert error == pytest.approx(math.sqrt(evidence.groups[1].variances[0] + base.error**2 + prior**2))
+    (change, error), _ = paired([timed(0, 2.0), timed(1, 2.0)]).by_process()
+    assert change == pytest.approx(math.log(1.02), abs=1e-4)
+    assert error < 1e-4, "no prior where base stands in the same process"
+
+
+def test_a_stored_process_that_drifts_is_named_and_forbids_nothing() -> None:
+    trend = np.linspace(1, 1.05, 300)
+    steady, moving = [process({"head": 100 * noise(seed, 300)}) for seed in (1, 2)], 100 * trend * noise(3, 300)
+    stored = against(steady, [process({"head": moving})])
+    named = finding(stored, "drift")
+    assert named is not None
+    assert not named.disqualifies
+    measured = against([*steady, process({"head": moving})], steady)
+    named = finding(measured, "drift")
+    assert named is not None
+    assert named.disqualifies
+
+
+@pytest.mark.parametrize(("margin_pct", "coarse"), [(2.0, False), (0.4, True)])
+def test_a_baseline_on_two_ticks(margin_pct: float, coarse: bool) -> None:
+    evidence = against(heads(1.0, 1.0), [process({"head": ticks(0.5)})], policy(gates={"margin_pct": margin_pct}))
+    named = finding(evidence, "few_values")
+    assert named is not None
+    assert "the baseline's 100 times" in named.message
+    assert named.disqualifies == coarse
+
+
+def test_a_baseline_at_another_clock_is_refused() -> None:
+    slow, fast = Telemetry(sm_mhz=1000.0), Telemetry(sm_mhz=1500.0)
+    evidence = against(heads(1.0, 1.0, telemetry=slow), heads(1.0, telemetry=fast))
+    assert evidence.disqualified is not None
+    assert evidence.disqualified.code == "clock_change"
+
+
+def test_heads_that_changed_their_clock_are_still_compared_with_a_baseline() -> None:
+    clocks = [Telemetry(sm_mhz=1000.0), Telemetry(sm_mhz=1100.0)]
+    processes = [process({"head": 100 * noise(seed)}, telemetry=clock) for seed, clock in enumerate(clocks)]
+    named = finding(against(processes, heads(1.0)), "clock_change")
+    assert named is not None
+    assert not named.disqualifies
+
+
+def test_against_a_baseline_the_floor_is_asked_of_the_head() -> None:
+    evidence = against(heads(1.0, 1.0), heads(1.0), work=Work(flops=1.21e10 * 1.1))
+    assert [one.message.split(" takes")[0] for one in evidence.findings if one.code == "below_floor"] == ["the head"]

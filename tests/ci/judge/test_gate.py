@@ -1,0 +1,229 @@
+"""The gate: every mix of evidence gives one decision, and what is rendered says the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelgate.bench.record import Card, Case, Device, Environment, Expected, RunRecord
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import completeness, gate
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
+from kernelgate.ci.judge.policy import Policy, Static
+from kernelgate.ci.judge.static import StaticFinding
+from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
+from kernelgate.ci.report.build import build
+from kernelgate.ci.report.gpu import Failure, GpuReport
+from tests.ci.report_examples import EXAMPLES, Example
+
+SPILLS = StaticFinding("new_spills", "fail", "attention", "sm_89", "64 bytes of registers are spilled")
+WARNED = replace(SPILLS, code="occupancy_loss", severity="warn")
+
+
+def verdict(outcome: Outcome) -> RecordVerdict:
+    return RecordVerdict("l4", outcome, "made by hand", ())
+
+
+FASTER, SLOWER, SAME, OPEN = map(
+    verdict, (Outcome.IMPROVED, Outcome.REGRESSED, Outcome.EQUIVALENT, Outcome.INCONCLUSIVE)
+)
+
+
+def l4(found: RecordVerdict | None = SAME, **facts: object) -> GpuEvidence:
+    return replace(GpuEvidence("l4", found), **facts)  # type: ignore[arg-type]
+
+
+def codes(decision: Decision) -> list[str]:
+    return [blocker.code.value for blocker in decision.blockers]
+
+
+@pytest.mark.parametrize(
+    ("one", "conclusion", "label", "blocking"),
+    [
+        (l4(FASTER), "success", Label.IMPROVED, []),
+        (l4(SAME), "success", Label.UNCHANGED, []),
+        (l4(OPEN), "neutral", None, []),
+        (l4(SLOWER), "failure", Label.REGRESSED, ["slower"]),
+        (l4(None), "neutral", None, []),
+        (l4(FASTER, wrong=True), "failure", None, ["wrong_output"]),
+        (l4(SLOWER, wrong=True), "failure", None, ["wrong_output"]),
+        (l4(None, fault=Fault.BUILD), "failure", None, ["does_not_compile"]),
+        (l4(None, fault=Fault.OUTPUT), "failure", None, ["wrong_output"]),
+        (l4(None, fault=Fault.RUNNER), "neutral", None, []),
+        (l4(None, fault=Fault.OURS), "neutral", None, []),
+        (l4(FASTER, static=(SPILLS,)), "failure", Label.IMPROVED, ["new_spills"]),
+        (l4(FASTER, static=(WARNED,)), "success", Label.IMPROVED, []),
+        (l4(SLOWER, static=(SPILLS,)), "failure", Label.REGRESSED, ["slower", "new_spills"]),
+        (l4(SAME, contradicted=("20% faster",)), "failure", Label.UNCHANGED, ["contradicted_claim"]),
+        (l4(FASTER, missing=(("a case was not timed",),)), "neutral", None, []),
+        (l4(SLOWER, missing=(("a case was not timed",),)), "failure", Label.REGRESSED, ["slower"]),
+        (l4(replace(SAME, refused="no cases")), "neutral", None, []),
+    ],
+)
+def test_one_gpu(one: GpuEvidence, conclusion: str, label: Label | None, blocking: list[str]) -> None:
+    found = decide([one])
+    assert (found.conclusion, found.label, codes(found)) == (conclusion, label, blocking)
+
+
+def test_an_incomplete_description_blocks_what_is_faster() -> None:
+    found = decide([l4(FASTER)], description=["## Intent and hypothesis"])
+    assert found.blockers == (Blocker(BlockCode.DESCRIPTION, None, "## Intent and hypothesis"),)
+    assert (found.conclusion, found.label) == ("failure", Label.IMPROVED)
+
+
+def test_the_policy_decides_whether_a_contradicted_claim_blocks() -> None:
+    found = decide([l4(SAME, contradicted=("20% faster",))], claims_block=False)
+    assert (found.conclusion, found.blocks) == ("success", False)
+
+
+def test_a_refused_artifact_keeps_what_is_faster_open() -> None:
+    found = decide([l4(FASTER)], refused=[("artifact kernelgate-record-h100 is refused",)])
+    assert (found.conclusion, found.label, len(found.open)) == ("neutral", None, 1)
+
+
+def test_what_is_measured_first_is_the_first_blocker() -> None:
+    gpus = [l4(SAME, contradicted=("20% faster",)), replace(l4(SLOWER), label="h100")]
+    assert codes(decide(gpus, description=["## Intent and hypothesis"])) == [
+        "slower",
+        "contradicted_claim",
+        "description",
+    ]
+
+
+def test_a_label_needs_every_gpu() -> None:
+    other = GpuEvidence("h100", fault=Fault.RUNNER)
+    assert decide([l4(FASTER), other]).label is None
+    assert decide([l4(SLOWER), other]).label is Label.REGRESSED
+    assert decide([l4(FASTER), replace(l4(SAME), label="h100")]).label is Label.IMPROVED
+
+
+def test_no_gpu_at_all_is_no_success() -> None:
+    assert decide([]) == Decision("neutral")
+
+
+# ---- any mix ---------------------------------------------------------------------------------------------------------
+
+NAMES = ("slower", "faster", "equivalent", "cannot_tell_throttled", "mixed", "certain_below_gate", "wrong_result")
+MADE: dict[str, Example] = {name: EXAMPLES[name]() for name in NAMES}
+
+Mix = tuple[str, Fault | None, tuple[StaticFinding, ...], tuple[str, ...], tuple[tuple[str], ...]]
+
+MIXES = st.tuples(
+    st.sampled_from(NAMES),
+    st.none() | st.sampled_from(Fault),
+    st.sampled_from([(), (SPILLS,), (WARNED,)]),
+    st.sampled_from([(), ("all cases: 20% faster",)]),
+    st.sampled_from([(), (("one case was not timed",),)]),
+)
+
+
+def parts(label: str, mix: Mix) -> tuple[GpuEvidence, GpuReport]:
+    name, fault, static, contradicted, missing = mix
+    if fault is not None:
+        return GpuEvidence(label, fault=fault), GpuReport(label, failure=Failure(fault, "It broke."))
+    made = MADE[name]
+    held = gate.evidence(label, made.record, made.verdict, Static())
+    return (
+        replace(held, static=static, contradicted=contradicted, missing=missing),
+        GpuReport(label, made.record, made.verdict),
+    )
+
+
+@given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans())
+def test_the_decision_holds_together_and_is_what_the_first_screen_says(
+    mixes: list[Mix],
+    described: bool,
+    refused: bool,
+    claims_block: bool,
+) -> None:
+    gpus = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    found = decide(
+        [evidence for evidence, _ in gpus],
+        () if described else ("## Intent and hypothesis",),
+        (("artifact kernelgate-record-h100 is refused",),) if refused else (),
+        claims_block,
+    )
+    assert (found.conclusion == "failure") == found.blocks
+    if found.label is Label.REGRESSED:
+        assert found.blocks
+    if found.conclusion == "success":
+        assert not refused
+        assert not found.open
+        assert all(evidence.judged and not evidence.missing and not evidence.wrong for evidence, _ in gpus)
+    if found.label in (Label.IMPROVED, Label.UNCHANGED):
+        assert all(evidence.judged and not evidence.missing for evidence, _ in gpus)
+
+    said = build([report for _, report in gpus], found, Policy())
+    first, second = render.plain_line(said.headline), render.plain_line(said.summary)
+    assert ("blocks the merge" in second) == found.blocks
+    assert ("Blocked by" in first) <= found.blocks
+    if found.blocks:
+        assert "Nothing is blocked" not in second
+        assert first[0] in "❌🛑🔧"
+    elif found.open and found.conclusion == "neutral":
+        assert first[0] != "✅"
+    if first[0] == "✅":
+        assert not found.open
+
+
+# ---- completeness ----------------------------------------------------------------------------------------------------
+
+
+def planned(made: RunRecord, **changes: object) -> RunRecord:
+    asked = {"cases": made.cases, "checks": ("fuzz",), "processes": 5, "label": "l4", "target": "8.9"} | changes
+    return made.model_copy(update={"expected": Expected.model_validate(asked)})
+
+
+MEASURED = MADE["equivalent"].record
+EXTRA = Case(card="other", id=MEASURED.cases[0].id)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"processes": 6}, ["9 cases were timed in 5 of 6 processes"]),
+        ({"checks": ("fuzz", "sanitizer")}, ["the sanitizer check did not run"]),
+        ({"cases": (*MEASURED.cases, EXTRA)}, [f"{EXTRA.id} was not timed"]),
+        ({"cards": (Card(name="attention"),)}, []),
+    ],
+)
+def test_what_is_missing_is_named(changes: dict[str, object], said: list[str]) -> None:
+    held = completeness.against_plan(planned(MEASURED, **changes), "l4")
+    assert [render.plain_line(line) for line in held.missing] == said
+    assert held.contrary == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"label": "h100"}, "it was planned for the GPU h100, not for l4"),
+        ({"target": "9.0"}, "it was measured on compute capability 8.9; the plan asked for 9.0"),
+        ({"cases": MEASURED.cases[1:]}, f"it holds {MEASURED.cases[0].id}, which the plan did not ask for"),
+    ],
+)
+def test_a_record_of_something_else_proves_nothing(changes: dict[str, object], said: str) -> None:
+    made = planned(MADE["slower"].record if "cases" not in changes else MEASURED, **changes)
+    held = completeness.against_plan(made, "l4")
+    assert [render.plain_line(line) for line in held.contrary] == [said]
+    assert gate.evidence("l4", made, SLOWER, Static()) == GpuEvidence("l4", fault=Fault.OURS)
+
+
+def test_a_record_without_a_plan_is_complete() -> None:
+    assert completeness.against_plan(MEASURED, "l4") == completeness.Completeness()
+
+
+def test_a_skipped_check_is_missing_and_a_run_that_ended_early_is_open() -> None:
+    skipped = MEASURED.checks[0].model_copy(update={"status": "skipped"})
+    run = MEASURED.run.model_copy(update={"ended": "preempted"})
+    made = planned(MEASURED.model_copy(update={"checks": (skipped,), "run": run}))
+    lines = [render.plain_line(line) for line in completeness.against_plan(made, "l4").missing]
+    assert lines == ["the fuzz check did not run", "the run ended early: preempted"]
+
+
+def test_a_machine_without_a_capability_is_not_contrary() -> None:
+    made = MEASURED.model_copy(update={"environments": (Environment(device=Device(name="NVIDIA L4")),)})
+    assert completeness.against_plan(planned(made), "l4").contrary == ()

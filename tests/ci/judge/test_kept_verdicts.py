@@ -1,0 +1,73 @@
+"""Kept records are judged as they were under run/1, to the digit: tests/data/verdicts_run1.json.
+
+The file holds what the judge said, before run/2, of records drawn from the traces of an H200 and of the kept paired
+comparisons, alone and against both baselines. A deliberate change of the statistics rewrites it, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import Role
+from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import CaseVerdict, judge
+from tests.ci.records import draw
+from tests.runs import case, on, process, run_record
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data"
+KEPT = json.loads((DATA / "verdicts_run1.json").read_text(encoding="utf-8"))
+OF_TRACE = {name: list(group) for name, group in groupby(KEPT["traces"], lambda one: one["trace"])}
+SAME = 1e-12
+
+
+@pytest.fixture(scope="module")
+def rules() -> Policy:
+    return policy.load(ROOT / ".ci" / "kernelgate.toml")
+
+
+def figure(verdict: CaseVerdict, key: str) -> Any:
+    """What the file has under this key."""
+    if key == "findings":
+        return [finding.code for finding in verdict.findings]
+    if key == "per_process":
+        return [(one.change_pct, one.low_pct, one.high_pct) for one in verdict.per_process]
+    return getattr(verdict, key)
+
+
+def assert_same(verdict: CaseVerdict, kept: dict[str, Any]) -> None:
+    for key, before in kept.items():
+        found = figure(verdict, key)
+        if isinstance(before, str) or before is None or key == "findings":
+            assert found == before, key
+        else:
+            np.testing.assert_allclose(found, before, rtol=SAME, atol=0, err_msg=key)
+
+
+@pytest.mark.parametrize("trace", OF_TRACE)
+def test_records_drawn_from_traces_are_judged_as_before(trace: str, rules: Policy) -> None:
+    role: Role = "paired" if trace.endswith("inter") else "block"
+    for kept in OF_TRACE[trace]:
+        rng = np.random.default_rng([sum(map(ord, trace)), kept["head"], kept["processes"]])
+        drawn = draw(rng, trace, kept["head"], kept["processes"])
+        processes = [process({"base": base, "head": head}, role) for base, head in zip(*drawn, strict=True)]
+        (verdict,) = judge(run_record([case("one", processes)], on("NVIDIA H200")), rules).cases
+        assert_same(verdict, {key: kept[key] for key in kept if key not in ("trace", "head", "processes")})
+
+
+@pytest.mark.parametrize("kept", KEPT["records"], ids=lambda kept: f"{kept['record']}, {kept['baseline'] or 'base'}")
+def test_kept_records_are_judged_as_before(kept: dict[str, Any], rules: Policy) -> None:
+    run = record.read(DATA / "duels" / f"{kept['record']}.json")
+    baseline = record.read(ROOT / ".ci" / kept["baseline"]) if kept["baseline"] else None
+    verdict = judge(run, rules, baseline)
+    assert (verdict.verdict, verdict.refused) == (kept["verdict"], kept["refused"])
+    for case_, before in zip(verdict.cases, kept["cases"], strict=True):
+        assert_same(case_, before)

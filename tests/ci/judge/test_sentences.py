@@ -1,0 +1,110 @@
+"""The words and the order of judged cases, at the edges of every threshold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status, worst_first
+from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.validity import Finding
+from tests.ci.report_examples import NINE, below_gate, faster, noisy, same, slower
+
+ONE = NINE[0]
+POLICY = Policy()
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (Status.REGRESSED, Outcome.REGRESSED),
+        (Status.SLOWER, Outcome.INCONCLUSIVE),
+        (Status.UNDECIDED, Outcome.INCONCLUSIVE),
+        (Status.IMPROVED, Outcome.IMPROVED),
+        (Status.FASTER, Outcome.INCONCLUSIVE),
+        (Status.UNCHANGED, Outcome.EQUIVALENT),
+    ],
+)
+def test_a_status_has_an_outcome_a_mark_and_a_word(status: Status, outcome: Outcome) -> None:
+    assert status.outcome is outcome
+    assert status in sentences.STATUS
+    assert status.is_news == (status not in (Status.UNDECIDED, Status.UNCHANGED))
+
+
+def test_the_worst_case_comes_first_whatever_the_order_was() -> None:
+    ordered = [
+        slower(ONE, 9.0),
+        slower(ONE, 4.0),
+        below_gate(ONE, 2.0),
+        noisy(ONE, 1.0, 2.0),
+        noisy(ONE, -1.0, 2.0),
+        faster(ONE, -20.0),
+        faster(ONE, -12.0),
+        below_gate(ONE, -4.0),
+        same(ONE, 0.2),
+        same(ONE, -0.2),
+    ]
+    assert worst_first(reversed(ordered)) == ordered
+    for few in permutations(ordered[:5]):
+        assert worst_first(few) == ordered[:5]
+
+
+@pytest.mark.parametrize(
+    ("change", "direction", "words"),
+    [
+        (3.0, Direction.SLOWER, "below the 3% that blocks"),
+        (3.0001, Direction.SLOWER, "not confirmed as more than the 3% that blocks"),
+        (-9.9999, Direction.FASTER, "below the 10% that counts as an improvement"),
+        (-10.0, Direction.FASTER, "not confirmed as more than the 10% that counts as an improvement"),
+    ],
+)
+def test_a_change_at_its_gate(change: float, direction: Direction, words: str) -> None:
+    case = replace(below_gate(ONE, change), direction=direction)
+    assert sentences.short_of_gate(case, Gates()) == words
+
+
+def of(case: CaseVerdict) -> str:
+    return sentences.of_case(case, POLICY)
+
+
+def test_one_sentence_for_each_status() -> None:
+    few = replace(below_gate(ONE, 4.0), processes=2)
+    assert of(slower(ONE, 5.0)) == "5.0% slower, between 4.9% and 5.1%; a change of 0.3% would have been seen"
+    assert of(faster(ONE, -12.0)) == "12.0% faster, between 11.9% and 12.1%; a change of 0.3% would have been seen"
+    assert of(below_gate(ONE, 2.0)) == (
+        "2.0% slower, between 1.8% and 2.2%: certain, but below the 3% that blocks; "
+        "a change of 0.5% would have been seen"
+    )
+    assert "(it takes 3 processes to block)" in of(few)
+    assert "(single times of base and head overlap too much)" in of(replace(few, processes=3))
+    assert of(same(ONE, 0.0)) == (
+        "no change: within ±1%, between 0.1% faster and 0.1% slower; a change of 0.3% would have been seen"
+    )
+    certain = of(same(ONE, 0.5, 0.04, Direction.SLOWER))
+    assert certain == (
+        "0.50% slower, between 0.46% and 0.54%: certain, and within ±1%; a change of 0.30% would have been seen"
+    )
+    assert of(noisy(ONE, 0.2, 2.0)) == (
+        "cannot tell: between 1.8% faster and 2.2% slower; a change below 2.4% could not be seen"
+    )
+
+
+def test_what_disqualifies_is_the_sentence() -> None:
+    finding = Finding("drift", "the base drifted", disqualifies=True)
+    warning = Finding("hot", "the GPU was hot", disqualifies=False)
+    assert of(noisy(ONE, 0.0, 2.0, (warning, finding))) == "cannot tell: the base drifted"
+    assert of(replace(noisy(ONE, 0.0, 2.0), change_pct=None)) == "cannot tell: nothing was measured"
+    assert sentences.in_table(noisy(ONE, 0.0, 2.0, (finding,)), Gates()) == "cannot tell: drift"
+
+
+def test_noise_is_as_blind_as_its_worst_case() -> None:
+    assert sentences.noise([noisy(ONE, 0.0, 1.0), noisy(ONE, 0.0, 2.0)]) == (
+        "too noisy; a change below 2.4% could not be seen"
+    )
+    unknown = replace(noisy(ONE, 0.0, 1.0), minimum_detectable_pct=None)
+    assert sentences.noise([unknown]) == "too noisy"
+    assert sentences.noise([replace(unknown, change_pct=None)]) == "too little was measured"
+    assert sentences.smallest_visible([]) is None

@@ -1,0 +1,363 @@
+"""What spoils a measurement: each threshold of the policy, exactly at it and on either side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.record import Calls, Device, OutputErrors, Telemetry, TimedProcess, Work
+from kernelgate.ci.judge import stats, validity
+from kernelgate.ci.judge.policy import ValidityLimits
+from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.validity import Finding
+from tests.ci.judge.limits import limit_at
+from tests.runs import case, process
+
+LIMITS = ValidityLimits()
+
+
+def reading(**telemetry: Any) -> TimedProcess:
+    return process({"head": [1.0]}, telemetry=Telemetry(**telemetry))
+
+
+def slowed(share: float | None, reason: str = "sw_power_cap", **clocks: float | None) -> TimedProcess:
+    shares = {} if share is None else {reason: share}
+    return reading(throttle_reasons=(reason,), throttle_shares=shares, **clocks)
+
+
+def codes(found: Iterable[Finding]) -> list[str]:
+    return [finding.code for finding in found]
+
+
+def one(found: Iterable[Finding], code: str) -> Finding | None:
+    kept = [finding for finding in found if finding.code == code]
+    assert len(kept) <= 1, kept
+    return kept[0] if kept else None
+
+
+# ---- percent ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_ratio_in_percent_stays_a_number() -> None:
+    assert validity.percent(math.log(1.05)) == pytest.approx(5)
+    assert validity.percent(math.log(0.5)) == pytest.approx(-50)
+    assert validity.percent(24.9) < validity.percent(25.0) == validity.percent(25.1) == validity.percent(math.inf)
+
+
+# ---- telemetry -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "left_out"), [(0.49, False), (0.5, True), (0.51, True), (None, True)])
+def test_a_process_slowed_for_half_of_it_is_left_out(share: float | None, left_out: bool) -> None:
+    found = slowed(share)
+    assert validity.throttled(found, LIMITS) == (("sw_power_cap",) if left_out else ())
+    said = list(validity.of_telemetry([found, reading()], LIMITS, interleaved=True))
+    assert codes(said) == ["throttled" if left_out else "throttled_briefly"]
+    assert "(sw_power_cap)" in said[0].message
+    assert "in 1 of 2 processes" in said[0].message
+    assert not said[0].disqualifies
+
+
+@pytest.mark.parametrize("reason", LIMITS.harmless_throttle_reasons)
+def test_a_harmless_reason_is_not_named(reason: str) -> None:
+    assert validity.throttled(slowed(1.0, reason), LIMITS) == ()
+    assert codes(validity.of_telemetry([slowed(1.0, reason)], LIMITS, interleaved=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("clocks", "left_out"),
+    [
+        ({"sm_mhz": 1000.0, "max_sm_mhz": 1019.9}, False),
+        ({"sm_mhz": 1000.0, "max_sm_mhz": 1020.0}, False),
+        ({"sm_mhz": 1000.0, "max_sm_mhz": 1020.1}, True),
+        ({"sm_mhz": None, "max_sm_mhz": 1020.0}, True),
+        ({"sm_mhz": 1000.0, "max_sm_mhz": None}, True),
+    ],
+)
+def test_a_clock_within_a_step_of_its_maximum_is_not_throttled(clocks: dict[str, float | None], left_out: bool) -> None:
+    assert bool(validity.throttled(slowed(1.0, **clocks), LIMITS)) == left_out
+
+
+def test_without_telemetry_nothing_is_throttled() -> None:
+    assert validity.throttled(process({"head": [1.0]}), LIMITS) == ()
+    assert codes(validity.of_telemetry([process({"head": [1.0]})], LIMITS, interleaved=False)) == []
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+@pytest.mark.parametrize(("clock", "changed"), [(1019.9, False), (1020.0, False), (1020.1, True)])
+def test_clocks_too_far_apart_are_not_one_clock(clock: float, changed: bool, interleaved: bool) -> None:
+    readings = [reading(sm_mhz=mhz) for mhz in (1010.0, 1000.0, clock)] + [reading()]
+    found = one(validity.of_telemetry(readings, LIMITS, interleaved), "clock_change")
+    assert (found is not None) == changed
+    if found:
+        assert found.disqualifies == (not interleaved)
+        assert "between 1000 and 1020 MHz" in found.message
+        assert ("were not timed in the same rounds" in found.message) == (not interleaved)
+
+
+@pytest.mark.parametrize(("temperature", "hot"), [(79.9, False), (80.0, False), (80.1, True)])
+def test_a_hot_gpu_is_named(temperature: float, hot: bool) -> None:
+    readings = [reading(temperature_c=temperature), reading(temperature_c=20.0), reading()]
+    found = one(validity.of_telemetry(readings, LIMITS, interleaved=True), "hot")
+    assert (found is not None) == hot
+    assert not (found and found.disqualifies)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(("clock", "apart"), [(1019.9, False), (1020.0, False), (1020.1, True)])
+def test_the_median_clocks_of_baseline_and_head_must_agree(clock: float, apart: bool, swapped: bool) -> None:
+    sides = [[1000.0, 1000.0, 1900.0], [clock, clock, 500.0]]
+    base, head = ([reading(sm_mhz=mhz) for mhz in side] for side in (reversed(sides) if swapped else sides))
+    found = list(validity.clocks_apart(base, head, LIMITS))
+    assert (codes(found), [finding.disqualifies for finding in found]) == (
+        (["clock_change"], [True]) if apart else ([], [])
+    )
+
+
+def test_clocks_that_one_side_does_not_have_are_not_compared() -> None:
+    known, unknown = [reading(sm_mhz=1000.0)], [reading(), process({"head": [1.0]})]
+    assert list(validity.clocks_apart(known, unknown, LIMITS)) == []
+    assert list(validity.clocks_apart(unknown, known, LIMITS)) == []
+    assert codes(validity.clocks_apart(known, [*unknown, reading(sm_mhz=500.0)], LIMITS)) == ["clock_change"]
+
+
+# ---- too few values --------------------------------------------------------------------------------------------------
+
+
+def of_samples(
+    sides: dict[str, Sequence[Array]], code: str, paired: bool = False, coarse: bool = False, **limits: float
+) -> list[Finding]:
+    found = validity.of_samples(sides, paired, coarse, ValidityLimits(**limits))  # type: ignore[arg-type]
+    return [finding for finding in found if finding.code == code]
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize(("different", "few"), [(1, True), (2, True), (3, False), (4, False)])
+def test_a_side_on_two_ticks_has_met_the_clock(different: int, few: bool, coarse: bool) -> None:
+    found = of_samples({"head": [100 + np.arange(100.0) % different]}, "few_values", coarse=coarse)
+    assert bool(found) == few
+    if found:
+        assert found[0].disqualifies == coarse
+        value = "1 value" if different == 1 else "2 values"
+        assert f"nine tenths of the head's 100 times take only {value}: the clock is" in found[0].message
+        assert ("too coarse" in found[0].message) == coarse
+
+
+@pytest.mark.parametrize(("outliers", "few"), [(5, True), (6, False)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_twentieth_at_either_end_does_not_count_as_values(outliers: int, few: bool, sign: int) -> None:
+    bulk = 100 + np.arange(100.0 - outliers) % 2
+    side = np.concatenate([bulk, 100 + sign * np.arange(10.0, 10 + outliers)])
+    assert bool(of_samples({"head": [side]}, "few_values")) == few
+
+
+# ---- two modes -------------------------------------------------------------------------------------------------------
+
+
+def two_modes(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
+    """100 µs and so much more, `high` rounds of it, `middle` halfway; with a tail below, as a wide first mode has."""
+    far = math.log1p(far_pct / 100)
+    low = rounds - high - middle
+    tail = low * 35 // 85
+    steps = [*[-far / 2] * tail, *[0.0] * (low - tail), *[far / 2] * middle, *[far] * high]
+    return 100 * np.exp(np.array(steps))
+
+
+@pytest.mark.parametrize(("far_pct", "named"), [(2.99, False), (3.01, True)])
+def test_modes_closer_than_the_policy_says_are_one(far_pct: float, named: bool) -> None:
+    found = of_samples({"head": [two_modes(far_pct)]}, "bimodal")
+    assert bool(found) == named
+    assert all(finding.disqualifies for finding in found)
+
+
+def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
+    samples = two_modes(3.0)
+    found = stats.modes(np.log(samples))
+    exact = validity.percent(found.high - found.low)
+    limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
+    assert [bool(of_samples({"head": [samples]}, "bimodal", mode_distance_pct=limit)) for limit in limits] == [
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(("high", "named"), [(14, False), (15, True), (16, True)])
+def test_a_mode_needs_its_share(high: int, named: bool) -> None:
+    assert bool(of_samples({"head": [two_modes(10, high=high)]}, "bimodal")) == named
+
+
+@pytest.mark.parametrize(("middle", "named"), [(4, True), (5, True), (6, False)])
+def test_modes_with_samples_between_them_are_one(middle: int, named: bool) -> None:
+    assert bool(of_samples({"head": [two_modes(10, middle=middle)]}, "bimodal")) == named
+
+
+@pytest.mark.parametrize(("stray", "jumps"), [(14, False), (15, True), (16, True)])
+@pytest.mark.parametrize("inverted", [False, True])
+def test_processes_that_keep_to_one_mode_are_only_named(stray: int, jumps: bool, inverted: bool) -> None:
+    low, high = (120.0, 100.0) if inverted else (100.0, 120.0)
+    processes = [np.repeat([low, high], [100 - stray, stray]), np.full(100, high), np.full(100, low)]
+    (found,) = of_samples({"head": processes}, "bimodal")
+    assert found.disqualifies == jumps
+    assert (
+        "jumps between 100 and 120 µs" if jumps else "sits at 100 or 120 µs from process to process"
+    ) in found.message
+
+
+def test_of_two_processes_one_that_jumps_is_enough() -> None:
+    jumping, steady = np.repeat([100.0, 120.0], 50), np.full(100, 100.0)
+    assert [finding.disqualifies for finding in of_samples({"head": [jumping, steady]}, "bimodal")] == [True]
+
+
+@pytest.mark.parametrize(("part", "together"), [(0.0, True), (0.74, True), (0.76, False)])
+@pytest.mark.parametrize("paired", [True, False])
+def test_base_and_head_that_change_mode_together_cancel(part: float, together: bool, paired: bool) -> None:
+    """As far as the rounds' ratios reach less than three quarters of the way between the modes."""
+    far = math.log(1.1)
+    mode = np.tile([0.0, far], 100)
+    base = 100 * np.exp(mode)
+    head = base * np.exp(np.repeat([0.0, part * far], 100))
+    found = of_samples({"base": [base], "head": [head]}, "bimodal", paired=paired)
+    assert found[0].message.startswith("the base jumps between 100 and 110 µs")
+    assert found[0].disqualifies == (not (together and paired))
+    assert found[0].message.endswith(", base and head together") == (together and paired)
+
+
+def test_ratios_that_reach_exactly_as_far_as_the_policy_says_do_not_cancel() -> None:
+    base = np.tile([100.0, 110.0], 100)
+    head = base * np.repeat([1.0, 1.07], 100)
+    found = stats.modes(np.log(base))
+    reach, distance = validity._reach([head / base], LIMITS.mode_share), found.high - found.low
+    exact = limit_at(reach, lambda limit: limit * distance, reach / distance)
+    sides = {"base": [base], "head": [head]}
+    limits = (exact * (1 + 1e-12), exact)
+    fatal = [of_samples(sides, "bimodal", paired=True, mode_together=limit)[0].disqualifies for limit in limits]
+    assert fatal == [False, True]
+
+
+@pytest.mark.parametrize(("odd", "together"), [(14, True), (16, False)])
+def test_a_few_rounds_that_change_mode_alone_do_no_harm(odd: int, together: bool) -> None:
+    """Fewer than mode_share at either end of the ratios."""
+    base = np.tile([100.0, 110.0], 50)
+    head = base.copy()
+    head[:odd] *= 1.2
+    assert of_samples({"base": [base], "head": [head]}, "bimodal", paired=True)[0].disqualifies == (not together)
+
+
+# ---- drift -----------------------------------------------------------------------------------------------------------
+
+
+def drifting(percent: float, rounds: int = 300) -> Array:
+    """A last third that lies so much above the first."""
+    noise = np.resize([0.9999, 1.0, 1.0001], rounds // 3)
+    return 100 * np.concatenate([noise, noise, noise * (1 + percent / 100)])
+
+
+@pytest.mark.parametrize("percent", [0.99, 1.01, -0.98, -1.01])
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_side_that_drifts(percent: float, paired: bool) -> None:
+    """Both together are no more than named where rounds are paired; one alone is fatal."""
+    named = abs(percent) > 1
+    steady, moving = drifting(0), drifting(percent)
+    both = of_samples({"base": [steady, moving], "head": [steady, moving]}, "drift", paired)
+    alone = of_samples({"base": [steady, steady], "head": [steady, moving]}, "drift", paired)
+    assert [finding.disqualifies for finding in both] == ([not paired] * 2 if named else [])
+    assert [finding.disqualifies for finding in alone] == ([True] if named else [])
+    if named:
+        assert all("within process 2" in finding.message for finding in (*both, *alone))
+        assert f"{percent:+.1f}%" in both[0].message
+        assert both[0].message.startswith("the base drifted")
+        assert both[0].message.endswith(", base and head together") == paired
+        assert alone[0].message.startswith("head moved" if paired else "the head drifted")
+
+
+def test_a_drift_exactly_at_the_limit_is_none() -> None:
+    moving = drifting(1.0)
+    change, _ = stats.drift(np.log(moving))
+    exact = limit_at(change, lambda limit: math.log1p(limit / 100), validity.percent(change))
+    limits = (exact * (1 + 1e-12), exact, exact * (1 - 1e-12))
+    assert [bool(of_samples({"head": [moving]}, "drift", drift_pct=limit)) for limit in limits] == [False, False, True]
+
+
+def test_a_drift_that_chance_explains_is_none() -> None:
+    moving = drifting(5, rounds=60)
+    _, p = stats.drift(np.log(moving))
+    assert [bool(of_samples({"head": [moving]}, "drift", drift_p=limit)) for limit in (p, np.nextafter(p, 1))] == [
+        False,
+        True,
+    ]
+
+
+# ---- noise -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("deviation", "noisy"), [(11.9, False), (12.0, False), (12.1, True)])
+def test_noise_is_named_for_the_worst_process(deviation: float, noisy: bool) -> None:
+    quiet, loud = np.tile([99.0, 101.0], 20), np.tile([100 - deviation, 100 + deviation], 20)
+    found = of_samples({"base": [quiet], "head": [quiet, loud]}, "noisy")
+    assert [finding.disqualifies for finding in found] == ([False] if noisy else [])
+
+
+# ---- the physical floor ----------------------------------------------------------------------------------------------
+
+
+def floor(time_us: float, work: Work | None, device: str | None = "NVIDIA L4", **limits: float) -> list[str]:
+    found = validity.below_floor({"head": time_us}, work, Device(name=device), ValidityLimits(**limits))  # type: ignore[arg-type]
+    return [finding.message for finding in found if finding.disqualifies]
+
+
+ARITHMETIC = Work(flops=1.21e10)
+"""100 µs of the L4's dense float16."""
+MEMORY = Work(flops=1.0, bytes=6e7)
+"""200 µs of its memory, and more than its cache holds."""
+
+
+@pytest.mark.parametrize(
+    ("work", "floor_us", "limit"), [(ARITHMETIC, 100.0, "arithmetic"), (MEMORY, 200.0, "memory bandwidth")]
+)
+def test_a_time_below_what_the_device_allows_is_not_believed(work: Work, floor_us: float, limit: str) -> None:
+    assert floor(0.951 * floor_us, work) == []
+    (said,) = floor(0.949 * floor_us, work)
+    assert f"the {limit} of the L4 allows no less than {floor_us:g} µs" in said
+    assert floor(floor_us, work, floor_tolerance=0.0) == [], "exactly as fast as can be"
+    assert floor(0.99 * floor_us, work, floor_tolerance=0.0)
+
+
+def test_the_higher_floor_counts_and_each_side_is_held_to_it() -> None:
+    both = Work(flops=1.21e10, bytes=6e7)
+    found = validity.below_floor({"base": 150.0, "head": 250.0}, both, Device(name="NVIDIA L4"), LIMITS)
+    assert [finding.message.split(" takes")[0] for finding in found] == ["the base"]
+
+
+@pytest.mark.parametrize(("size", "cached"), [(50.9e6, True), (51e6, False)])
+def test_what_fits_the_cache_need_not_cross_the_bus(size: float, cached: bool) -> None:
+    assert (floor(1.0, Work(bytes=size)) == []) == cached
+
+
+@pytest.mark.parametrize(("work", "device"), [(None, "NVIDIA L4"), (ARITHMETIC, None), (ARITHMETIC, "Some CPU")])
+def test_without_work_or_a_known_device_there_is_no_floor(work: Work | None, device: str | None) -> None:
+    assert floor(0.001, work, device) == []
+
+
+# ---- outputs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("side", "failed", "wrong"), [("head", 0, False), ("head", 1, True), ("base", 1, False)])
+def test_one_wrong_output_of_the_head_is_enough(side: str, failed: int, wrong: bool) -> None:
+    right = process({"head": [1.0]}, calls={"head": Calls(compared=3)})
+    odd = process(
+        {"head": [1.0]}, calls={side: Calls(compared=3, failed=failed)}, errors={side: OutputErrors(maximum=0.25)}
+    )
+    found = list(validity.wrong_output(case("x", [right, odd, odd])))
+    assert [finding.disqualifies for finding in found] == ([True] if wrong else [])
+    if wrong:
+        assert found[0].message == "the head's timed output is wrong in process 2 (largest error 0.25)"
+
+
+def test_a_wrong_output_of_unknown_size() -> None:
+    nan = process({"head": [1.0]}, calls={"head": Calls(failed=1)}, errors={"head": OutputErrors()})
+    (found,) = validity.wrong_output(case("x", [nan]))
+    assert found.message == "the head's timed output is wrong in process 1"

@@ -1,0 +1,286 @@
+"""Each gate of the policy exactly at the limit and on either side: the limit is moved to what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.validity import percent
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, decided, exit_code, judge
+from tests.ci.records import heads, noise, paired_record
+from tests.runs import case, on, process, run_record
+
+RESAMPLES = {"bootstrap": {"resamples": 200}}
+LITTLE = 1e-9
+
+
+def policy(**sections: dict[str, Any]) -> Policy:
+    return Policy.model_validate({**RESAMPLES, **sections})
+
+
+def differing(change_pct: float, processes: int = 4, spread: float = 0.001) -> RunRecord:
+    return paired_record(*noise(np.random.default_rng(7), change_pct / 100, processes, spread=spread))
+
+
+def only(record: RunRecord, rules: Policy) -> CaseVerdict:
+    (one,) = judge(record, rules).cases
+    return one
+
+
+def before_at_after(value: float) -> tuple[float, float, float]:
+    return value * (1 - LITTLE), value, value * (1 + LITTLE)
+
+
+def outcomes(record: RunRecord, limits: tuple[float, ...], rules: Callable[[float], Policy]) -> tuple[Status, ...]:
+    return tuple(only(record, rules(limit)).status for limit in limits)
+
+
+SLOW, FAST_HEAD = differing(5.0), differing(-20.0)
+REGRESSED, SLOWER, IMPROVED, FASTER = Status.REGRESSED, Status.SLOWER, Status.IMPROVED, Status.FASTER
+
+
+# ---- the gates -------------------------------------------------------------------------------------------------------
+
+
+def test_more_than_regression_pct_blocks() -> None:
+    change = only(SLOW, policy()).change_pct
+    assert change is not None
+    statuses = outcomes(SLOW, before_at_after(change), lambda limit: policy(gates={"regression_pct": limit}))
+    assert statuses == (REGRESSED, SLOWER, SLOWER)
+
+
+def test_improvement_pct_counts_as_an_improvement() -> None:
+    change = only(FAST_HEAD, policy()).change_pct
+    assert change is not None
+    statuses = outcomes(FAST_HEAD, before_at_after(-change), lambda limit: policy(gates={"improvement_pct": limit}))
+    assert statuses == (IMPROVED, IMPROVED, FASTER)
+
+
+@pytest.mark.parametrize(("change", "passed", "short"), [(5.0, REGRESSED, SLOWER), (-20.0, IMPROVED, FASTER)])
+def test_an_effect_of_cliffs_delta_is_enough(change: float, passed: Status, short: Status) -> None:
+    record = differing(change, spread=0.2)
+    rules = {"limits": {"warn_cv_pct": 50}, "certainty": {"alpha": 0.4}}
+    delta = only(record, policy(**rules)).cliffs_delta
+    assert delta is not None
+    assert 0.05 < abs(delta) < 0.95
+    gates = {"p": 0.9, "regression_pct": 1, "improvement_pct": 1}
+    statuses = outcomes(
+        record, before_at_after(abs(delta)), lambda limit: policy(**rules, gates={**gates, "cliffs_delta": limit})
+    )
+    assert statuses == (passed, passed, short)
+
+
+@pytest.mark.parametrize(("record", "passed", "short"), [(SLOW, REGRESSED, SLOWER), (FAST_HEAD, IMPROVED, FASTER)])
+def test_the_gates_ask_for_p_below_theirs(record: RunRecord, passed: Status, short: Status) -> None:
+    p = only(record, policy()).p
+    assert p is not None
+    assert p > 0
+    statuses = outcomes(record, before_at_after(p), lambda limit: policy(gates={"p": limit}))
+    assert statuses == (short, short, passed)
+
+
+@pytest.mark.parametrize(("processes", "status"), [(2, SLOWER), (3, REGRESSED), (4, REGRESSED)])
+def test_a_regression_is_confirmed_by_the_third_process(processes: int, status: Status) -> None:
+    verdict = only(differing(5.0, processes), policy())
+    assert verdict.status is status
+    assert ("it takes 3 processes to block" in verdict.sentence) == (status is SLOWER)
+    assert only(differing(-20.0, 2), policy()).status is IMPROVED, "an improvement blocks nothing"
+
+
+def test_a_difference_is_certain_at_alpha() -> None:
+    """Of the last look alone, the level of which is all of alpha."""
+    looks = {"minimum": 4, "to_block": 4, "limit": 4}
+    record = differing(0.2, spread=0.004)
+    p = only(record, policy(processes=looks)).p
+    assert p is not None
+    assert 1e-12 < p < 0.5
+    directions = [
+        only(record, policy(processes=looks, certainty={"alpha": limit})).direction for limit in (p * 0.999, p * 1.001)
+    ]
+    assert directions == [Direction.NONE, Direction.SLOWER]
+
+
+def test_within_the_margin_is_unchanged() -> None:
+    """Both ends of the interval of twice equivalence_alpha lie within, however certain the difference is."""
+    record = differing(0.5, spread=0.002)
+    rules = {"certainty": {"equivalence_alpha": 0.025}, "processes": {"minimum": 4, "to_block": 4, "limit": 4}}
+    verdict = only(record, policy(**rules))
+    assert verdict.interval_pct is not None
+    assert verdict.interval_pct[0] > 0
+    statuses = outcomes(
+        record, before_at_after(verdict.interval_pct[1]), lambda limit: policy(**rules, gates={"margin_pct": limit})
+    )
+    assert (statuses[0], statuses[2]) == (Status.SLOWER, Status.UNCHANGED)
+    assert only(differing(-0.5, spread=0.002), policy(**rules, gates={"margin_pct": 0.3})).status is Status.FASTER
+
+
+def test_an_uncertain_difference_beyond_the_margin_is_undecided() -> None:
+    record = differing(0.0, spread=0.2)
+    verdict = only(record, policy(limits={"warn_cv_pct": 50}))
+    assert (verdict.status, verdict.direction) == (Status.UNDECIDED, Direction.NONE)
+
+
+def test_an_improvement_needs_medians_that_lie_apart() -> None:
+    """In one of four processes both sides take twice as long: certain by the rounds, not by the medians."""
+    base, head = noise(np.random.default_rng(3), -0.2, 4, spread=0.001)
+    rules = policy(spread={"change_pct": 5.0})
+    assert only(paired_record(base, head), rules).status is IMPROVED
+    base[0], head[0], base[1], head[1] = base[0] * 2, head[0] * 2, base[1] * 2, head[1] * 2
+    verdict = only(paired_record(base, head), rules)
+    assert verdict.cliffs_delta is not None
+    assert -verdict.cliffs_delta >= 0.3
+    assert verdict.status is FASTER
+
+
+def test_a_disqualified_case_is_undecided_whatever_it_shows() -> None:
+    coarse = [process({"base": [100.0] * 50, "head": [200.0] * 50})] * 4
+    verdict = only(run_record((case("x", coarse),)), policy())
+    assert (verdict.status, verdict.p) == (Status.UNDECIDED, None)
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["base", "head", "reference"])
+@pytest.mark.parametrize("end", ["shortest_us", "longest_us"])
+def test_a_time_at_the_limit_is_believed_and_one_beyond_is_not(side: str, end: str) -> None:
+    times = {"base": [100.0, 101.0] * 15, "head": [100.0, 101.0] * 15, "reference": [100.0, 101.0] * 15}
+    extreme = 50.0 if end == "shortest_us" else 200.0
+    times[side][7] = extreme
+    record = run_record((case("x", [process(times)] * 2),))
+    beyond = extreme * (1 + LITTLE) if end == "shortest_us" else extreme * (1 - LITTLE)
+    assert judge(record, policy(limits={end: extreme})).refused is None
+    refused = judge(record, policy(limits={end: beyond})).refused
+    assert refused is not None
+    assert refused.startswith(f"x holds a time of {extreme:.3g} µs; times lie between ")
+
+
+def test_a_baseline_with_a_time_beyond_the_limits_is_refused() -> None:
+    steady = [100 * np.exp(np.random.default_rng(seed).normal(0, 0.001, 50)) for seed in range(3)]
+    odd = [samples.copy() for samples in steady]
+    odd[0][0] = 200.0
+    verdict = judge(heads(steady), policy(limits={"longest_us": 150.0}), heads(odd))
+    assert verdict.refused is not None
+    assert verdict.refused.startswith("the baseline's one holds a time of 200 µs")
+
+
+@pytest.mark.parametrize(("now", "was", "refused"), [("a", "a", False), ("a", "b", True), ("a", None, False)])
+def test_a_baseline_of_another_device_is_refused(now: str, was: str | None, refused: bool) -> None:
+    steady = [100 * np.exp(np.random.default_rng(seed).normal(0, 0.001, 50)) for seed in range(3)]
+    verdict = judge(heads(steady, device=now), policy(), heads(steady, device=was))
+    assert (verdict.refused is not None) == refused
+    assert ("is not known" in verdict.reason) == (was is None)
+    assert exit_code(verdict) == (3 if refused else 2)
+
+
+def test_cards_keep_cases_of_one_id_apart() -> None:
+    base, head = noise(np.random.default_rng(1), 0.0, spread=0.001)
+    processes = [process({"base": b, "head": h}) for b, h in zip(base, head, strict=True)]
+    slower = [process({"base": b, "head": h * 1.1}) for b, h in zip(base, head, strict=True)]
+    record = run_record((case("x", processes, card="a"), case("x", slower, card="b")))
+    assert [(one.card, one.status) for one in judge(record, policy()).cases] == [
+        ("a", Status.UNCHANGED),
+        ("b", REGRESSED),
+    ]
+    baseline = run_record((case("x", [process({"head": b}) for b in base], card="b"),), on(None))
+    assert [one.card for one in judge(record, policy(), baseline).cases] == ["b"]
+    old = run_record((case("x", [process({"head": b}) for b in base]),), on(None))
+    assert [one.card for one in judge(record, policy(), old).cases] == ["a", "b"], "an old baseline names no card"
+
+
+# ---- one verdict for a record ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "code"),
+    [
+        ((0.0, 0.0), Outcome.EQUIVALENT, 2),
+        ((0.0, 5.0), Outcome.REGRESSED, 1),
+        ((-20.0, 5.0), Outcome.REGRESSED, 1),
+        ((-20.0, 0.0), Outcome.IMPROVED, 0),
+        ((-20.0, -5.0), Outcome.IMPROVED, 0),
+        ((-20.0, 2.0), Outcome.INCONCLUSIVE, 2),
+        ((0.0, 2.0), Outcome.INCONCLUSIVE, 2),
+        ((0.0, -5.0), Outcome.INCONCLUSIVE, 2),
+        ((-20.0, None), Outcome.INCONCLUSIVE, 2),
+        ((None, None), Outcome.INCONCLUSIVE, 3),
+        ((None, 0.0), Outcome.INCONCLUSIVE, 2),
+    ],
+)
+def test_the_verdict_on_a_record_of_two_cases(changes: tuple[float | None, ...], outcome: Outcome, code: int) -> None:
+    """None: a clock too coarse to tell."""
+    coarse = [process({"base": [100.0] * 50, "head": [103.0] * 50})] * 4
+
+    def processes(change: float | None) -> Any:
+        if change is None:
+            return coarse
+        base, head = noise(np.random.default_rng(5), change / 100, 4, spread=0.001)
+        return [process({"base": b, "head": h}) for b, h in zip(base, head, strict=True)]
+
+    record = run_record([case(f"case {number}", processes(change)) for number, change in enumerate(changes)])
+    verdict = judge(record, policy())
+    assert (verdict.verdict, exit_code(verdict)) == (outcome, code)
+
+
+# ---- stopping --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("processes", "enough"), [(2, False), (3, False), (4, True), (5, True)])
+def test_measuring_ends_at_the_limit(processes: int, enough: bool) -> None:
+    """However little is known by then."""
+    record = differing(0.0, processes, spread=0.2)
+    rules = policy(processes={"limit": 4}, limits={"warn_cv_pct": 50})
+    assert decided(record, rules) == enough
+
+
+@pytest.mark.parametrize(
+    ("change", "processes", "settled"),
+    [
+        (0.0, 2, True),  # no change, and a small one would have shown
+        (5.0, 2, False),  # beyond the gate that blocks: to be confirmed
+        (5.0, 3, True),
+        (-20.0, 2, True),
+        (2.0, 2, True),  # certain, on one side of each gate
+        (3.0, 3, False),  # at a gate
+        (-10.0, 3, False),
+    ],
+)
+def test_a_case_is_settled_on_one_side_of_each_gate(change: float, processes: int, settled: bool) -> None:
+    assert decided(differing(change, processes), policy()) == settled
+
+
+def test_no_direction_is_settled_once_a_resolution_would_have_shown() -> None:
+    """The interval that either end passes with probability `miss` lies within ± resolution_pct."""
+    looks = {"minimum": 4, "to_block": 4, "limit": 5}
+    record = differing(0.0, 4, spread=0.004)
+    rules = {"processes": looks, "certainty": {"miss": 0.025}}
+    verdict = only(record, policy(**rules))
+    assert verdict.interval_pct is not None
+    assert verdict.direction is Direction.NONE
+    low, high = verdict.interval_pct
+    reach = max(high, percent(-math.log1p(low / 100)))
+    for limit, settled in ((reach * (1 - 1e-6), False), (reach * (1 + 1e-6), True)):
+        certainty = {**rules["certainty"], "resolution_pct": limit}
+        assert decided(record, policy(processes=looks, certainty=certainty)) == settled
+
+
+@pytest.mark.parametrize("change", [4.0, -8.0])
+def test_a_gate_within_reach_of_the_change_keeps_measuring(change: float) -> None:
+    """Either end of the likely interval, at the gate and just short of it."""
+    looks = {"minimum": 4, "to_block": 4, "limit": 5}
+    rules = {"processes": looks, "certainty": {"miss": 0.025}}
+    record = differing(change, 4, spread=0.004)
+    verdict = only(record, policy(**rules))
+    assert verdict.interval_pct is not None
+    low, high = verdict.interval_pct
+    key = "regression_pct" if change > 0 else "improvement_pct"
+    for end, outward in ((low, -1), (high, 1)):
+        inside, outside = (abs(end + outward * step) for step in (-1e-6, 1e-6))
+        assert not decided(record, policy(**rules, gates={key: inside}))
+        assert decided(record, policy(**rules, gates={key: outside}))
