@@ -118,6 +118,7 @@ def test_a_badly_formatted_kernel_is_refused(checks: Checks) -> None:
     assert HEADER in checks.refused(checks.project.pull(crowd), "lint")
 
 
+@pytest.mark.slow
 def test_a_wrong_type_is_refused(checks: Checks) -> None:
     def mistype(tree: Path) -> None:
         (tree / "bench/mistyped.py").write_text('"""Mistyped."""\n\nPROCESSES: int = "five"\n')

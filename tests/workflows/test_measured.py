@@ -111,6 +111,7 @@ def halve_the_output(tree: Path) -> None:
     kernel.write_text(after, "utf-8")
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_found_and_not_timed(project: Project) -> None:
     run = project.measure(project.pull(halve_the_output))
     assert run.jobs["build / build"].conclusion == "success", run.log
