@@ -161,8 +161,8 @@ def processes_check(process_ids: Sequence[int]) -> MachineCheck:
     if not process_ids:
         return MachineCheck("other processes", Level.PASSED, "none on the GPU")
     ids = " ".join(map(str, process_ids))
-    found = f"{len(process_ids)} on the GPU ({ids}): single samples can be a hundred times off"
-    return MachineCheck("other processes", Level.FAILED, found, f"end them, or wait for them: ps -fp {ids}")
+    found = f"{len(process_ids)} on the GPU ({ids}): single samples can be 100 times too long"
+    return MachineCheck("other processes", Level.FAILED, found, f"terminate them, or wait: ps -fp {ids}")
 
 
 def throttle_check(reasons: Sequence[str]) -> MachineCheck:
@@ -179,7 +179,7 @@ def temperature_check(temperature_c: float | None) -> MachineCheck:
     if temperature_c <= HOT_C:
         return MachineCheck("temperature", Level.PASSED, f"{temperature_c:.0f} °C")
     found = f"{temperature_c:.0f} °C, above {HOT_C:.0f} °C before anything runs"
-    return MachineCheck("temperature", Level.FAILED, found, "let it cool down; see to fans and airflow")
+    return MachineCheck("temperature", Level.FAILED, found, "let it cool down; check fans and airflow")
 
 
 def ecc_check(errors: int | None) -> MachineCheck:
@@ -208,7 +208,7 @@ def counters_check(root: Path, user_id: int) -> MachineCheck:
         "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/kernelgate.conf, "
         "then restart the machine"
     )
-    return MachineCheck("hardware counters", Level.WARNING, "open to root alone: ncu will be refused", fix)
+    return MachineCheck("hardware counters", Level.WARNING, "restricted to root: ncu will fail", fix)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def governor_check(root: Path) -> MachineCheck:
     found = {_text(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}
     governors = sorted(governor for governor in found if governor)
     if not governors or governors == ["performance"]:
-        return MachineCheck("CPU clock", Level.PASSED, governors[0] if governors else "not ours to set here")
+        return MachineCheck("CPU clock", Level.PASSED, governors[0] if governors else "cannot be set on this machine")
     fix = "sudo cpupower frequency-set -g performance"
     return MachineCheck("CPU clock", Level.WARNING, f"governor {', '.join(governors)}: host times vary", fix)
 

@@ -44,7 +44,7 @@ def sides(
     if alone and (base is not None or base_folder is not None):
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
     if head_folder is not None and not alone and base is None and base_folder is None:
-        raise UsageError("--head-library needs --base-library, --base or --alone beside it")
+        raise UsageError("--head-library also needs --base-library, --base or --alone")
     built = library(repo, head, head_folder)
     if alone:
         return Sides(None, built)

@@ -12,13 +12,13 @@ from kernelgate.bench.errors import UsageError
 @click.command("fetch")
 @click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to fill.")
-@click.option("--head-sha", help="Where no pull request started the run: the commit that was measured, …")
+@click.option("--head-sha", help="The measured commit, if no pull request started the run, …")
 @click.option("--base-sha", help="… what it was compared with, …")
 @click.option("--pull-request", type=click.IntRange(min=1), help="… and the pull request that gets the report.")
 def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None, pull_request: int | None) -> None:
     """Download what a workflow run left behind, as untrusted data.
 
-    The pull request is found from the run's head commit through GitHub's API. What does not fit is refused, and
+    The pull request is found from the run's head commit through GitHub's API. Invalid artifacts are refused, and
     `kernelgate report --from` says so. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
     from kernelgate.bench.record import Run
@@ -40,8 +40,8 @@ def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None
 def template(body: Path | None, policy_file: Path | None) -> int:
     """Is the pull request's description complete, and what does it claim?
 
-    Reads BODY.md, or in a workflow the pull request of its event; there, what is missing stands in the job summary.
-    Exit codes: 0 nothing blocks, 1 something is missing that policy says must be there.
+    Reads BODY.md, or in a workflow the pull request of its event; there, the job summary lists what is missing.
+    Exit codes: 0 nothing blocks, 1 a part that the policy requires is missing.
     """
     from kernelgate.ci.github import review
     from kernelgate.ci.github.actions import Step
@@ -55,8 +55,8 @@ def template(body: Path | None, policy_file: Path | None) -> int:
 def plan(policy_file: Path | None) -> None:
     """In a workflow: what is this run to measure, and on which GPUs?
 
-    Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and hands
-    the answer on as outputs. Needs GITHUB_TOKEN.
+    Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and writes
+    the plan to the step's outputs. Needs GITHUB_TOKEN.
     """
     from kernelgate.ci.github import plan
     from kernelgate.ci.github.actions import Step
@@ -86,10 +86,10 @@ def command(policy_file: Path | None) -> None:
 @click.command()
 @click.option("--record", "measured", required=True, type=click.Path(path_type=Path), help="Of the default branch.")
 @click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
-@click.option("--force/--no-force", help="Also where the verdict does not say improved.")
+@click.option("--force/--no-force", help="Even if the verdict is not improved.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) -> None:
-    """Offer a new baseline as a pull request, where a record improves on the stored one.
+    """Propose a new baseline as a pull request if the record improves on the stored one.
 
     Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from kernelgate.bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.bench.record import Expected
+    from kernelgate.ci.judge.policy import Policy
 
 
 @click.command()
@@ -60,6 +64,15 @@ def compare(
     return compare.worst_exit_code(codes)
 
 
+def _expected(rules: Policy) -> dict[str, Expected]:
+    """What a whole measurement of a pull request holds, by GPU: from the cases and the policy of the default branch."""
+    from kernelgate.bench.kernel import suite
+
+    cases = suite.select("cuda", None, ())
+    least = rules.processes.minimum
+    return {gpu.label: suite.expected(cases, least, gpu.label, gpu.target) for gpu in rules.measure.gpus}
+
+
 @click.command()
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--from", "folder", type=click.Path(path_type=Path), help="The folder that `kernelgate fetch` filled.")
@@ -72,7 +85,7 @@ def compare(
     help="What the run was for; all but bench get a comment of their own, and no check run or label.",
 )
 @click.option("--page", help="With --post: the address of the page, which the comment links to.")
-@click.option("--baseline", type=click.Path(path_type=Path), help="Say as well how the head stands to this baseline.")
+@click.option("--baseline", type=click.Path(path_type=Path), help="Also compare the head with this baseline.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the comment's Markdown instead of printing it."
@@ -118,9 +131,11 @@ def report(
         from kernelgate.ci.github.actions import Step
 
         step = Step()
+        expected = _expected(rules)
         if post:
-            return publish.post(client.connect(step), folder, rules, task, page)
-        built = publish.prepare(client.connect(step) if step.token else None, folder, rules, task).posting.report
+            return publish.post(client.connect(step), folder, rules, task, page, expected)
+        bot = client.connect(step) if step.token else None
+        built = publish.prepare(bot, folder, rules, task, expected).posting.report
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
         built = judged_report(record.read(run), rules, str(run), stored)

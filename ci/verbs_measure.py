@@ -40,7 +40,7 @@ def build(ref: str | None, output: Path | None, time_limit: float) -> None:
     Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
     cache is $KERNELGATE_CACHE, or ~/.cache/kernelgate.
 
-    Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not be tried, 64 usage.
+    Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not run, 64 usage.
     """
     from kernelgate.bench.build import build
     from kernelgate.bench.system import git, progress
@@ -60,7 +60,7 @@ def build(ref: str | None, output: Path | None, time_limit: float) -> None:
 @click.command()
 @click.option("--ref", help="Fuzz this commit instead of the working tree.")
 @click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library (a folder with kernel.so).")
-@click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
+@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 @click.option(
     "--case",
     "case_ids",
@@ -93,7 +93,7 @@ def fuzz(
 @click.option("--base-library", type=click.Path(path_type=Path), help="Time against this compiled library.")
 @click.option("--head", help="Time this commit instead of the working tree.")
 @click.option("--head-library", type=click.Path(path_type=Path), help="Time this compiled library.")
-@click.option("--alone", is_flag=True, help="Time the head without a base, beside PyTorch's SDPA: for a baseline.")
+@click.option("--alone", is_flag=True, help="Time the head without a base, next to the reference; for baselines.")
 @click.option("--suite", help="pr, full or cpu. Default: pr on a GPU, cpu elsewhere.")
 @click.option(
     "--case",
@@ -103,17 +103,18 @@ def fuzz(
     help="Time this case, such as s512_b32_h8_d64_fp16; may be repeated.",
 )
 @click.option(
-    "--processes", type=click.IntRange(min=1), default=5, show_default=True, help="Fresh processes, at the most."
+    "--processes", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of fresh processes."
 )
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
-@click.option("--seed", type=click.IntRange(min=0), help="Draw everything from this number instead of a new one.")
-@click.option("--resume", is_flag=True, help="Go on with the processes that the output file lacks.")
+@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@click.option("--resume", is_flag=True, help="Run only the processes that are missing from the output file.")
 @click.option(
     "--fuzz",
     "fuzzed",
     type=click.Path(path_type=Path),
     help="Take the results of `kernelgate fuzz -o FILE` into the record.",
 )
+@click.option("--gpu", help="The label in the policy of the GPU that is measured, such as l4: kept in the record.")
 @click.option(
     "-o",
     "--output",
@@ -135,21 +136,24 @@ def bench(
     seed: int | None,
     resume: bool,
     fuzzed: Path | None,
+    gpu: str | None,
     output: Path,
 ) -> None:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
 
     Stops early once every case is decided, as .ci/kernelgate.toml has it; the judge's error rates hold all the same.
-    The record grows process by process: a run that was cut short loses the process in flight, and --resume goes on.
+    The record grows process by process: an interrupted run loses only the current process; --resume continues it.
     Prints the record's path; judge it with `kernelgate compare`.
     """
     from kernelgate.bench import run as verbs
     from kernelgate.ci.judge import policy
     from kernelgate.ci.judge.verdict import decided
 
-    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed)
+    rules = policy.load()
+    target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
+    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, rules.processes.minimum, gpu, target)
     asked.check()
-    settled = partial(decided, policy=policy.load())
+    settled = partial(decided, policy=rules)
     sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
     verbs.bench(sides, asked, output, settled, resume, fuzzed)
     click.echo(output)
@@ -169,7 +173,7 @@ def bench(
 def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
     """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
 
-    Exit codes: 0 nothing found, 1 something found, 3 could not be tried, 64 usage.
+    Exit codes: 0 nothing found, 1 something found, 3 could not run, 64 usage.
     """
     from kernelgate.bench import run as verbs
     from kernelgate.bench.build.archs import only_gpu
@@ -205,7 +209,7 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     show_default=True,
     help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
 )
-@click.option("--kernel", default="attention", show_default=True, help="Profile the kernel whose name holds this.")
+@click.option("--kernel", default="attention", show_default=True, help="Profile the kernel whose name contains this.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
 @click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
@@ -250,12 +254,12 @@ def profile(
 
 @click.command()
 @two_sides
-@click.option("--record", "run", type=click.Path(path_type=Path), help="Put what is found into this run record.")
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Add the result to this run record.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option("--tile", help="Compile nothing: would this tile fit? Queries x keys, such as 128x64.")
-@click.option("--stages", type=int, default=2, show_default=True, help="Of the tile's ring of keys and values.")
-@click.option("--warps", type=int, default=4, show_default=True, help="That share the tile's queries.")
+@click.option("--stages", type=int, default=2, show_default=True, help="Number of pipeline stages for keys and values.")
+@click.option("--warps", type=int, default=4, show_default=True, help="Number of warps of a tile.")
 @click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, l40s, a100, h100 or h200.")
 def resources(
     base: str | None,
@@ -273,7 +277,7 @@ def resources(
 ) -> int:
     """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
 
-    Exit codes: 0 nothing that the policy blocks, 1 new spills, 3 could not be tried, 64 usage.
+    Exit codes: 0 nothing that the policy blocks, 1 new spills, 3 could not run, 64 usage.
     """
     if tile is not None:
         from kernelgate.bench import hardware

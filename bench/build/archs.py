@@ -86,9 +86,7 @@ def only_gpu() -> Capability:
     """The compute capability of this machine's GPU. Raises NoDeviceError where there is none."""
     found = gpus_at_hand()
     if not found:
-        raise NoDeviceError(
-            "this machine has no NVIDIA GPU, or its driver does not answer; `kernelgate doctor` says more"
-        )
+        raise NoDeviceError("this machine has no NVIDIA GPU, or its driver does not respond; see `kernelgate doctor`")
     return found[0]
 
 

@@ -46,7 +46,7 @@ def first_error(log: str) -> FirstError:
             place = linked["object"]
         if not (linked and linked["heading"]) and (text := _error(line, place)):
             return FirstError(source, text)
-    said = next((line for line in lines if line.strip()), "it failed without a word")
+    said = next((line for line in lines if line.strip()), "it failed without output")
     return FirstError(source, f"{source}: error: {said.strip()}")
 
 

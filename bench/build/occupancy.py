@@ -2,7 +2,7 @@
 
 The rules are those of NVIDIA's occupancy calculator (Nsight Compute, "Occupancy Calculator"; CUDA C++ Programming
 Guide, "Technical Specifications per Compute Capability"): registers are given to warps in units of 256 and to whole
-sets of 4 warps, one for each scheduler; shared memory in units of 128 bytes, 1 KiB a block more for the system.
+sets of 4 warps, one for each scheduler; shared memory in units of 128 bytes, 1 KiB per block more for the system.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Occupancy:
 
 
 def occupancy(device: SmLimits, threads: int, registers: int, shared_bytes: int) -> Occupancy:
-    """Theoretical occupancy of blocks of `threads`, with registers a thread and static plus dynamic shared memory."""
+    """Theoretical occupancy of blocks of `threads`, with registers per thread and static plus dynamic shared memory."""
     if not 1 <= threads <= MAX_THREADS:
         raise UsageError(f"a block has 1 to {MAX_THREADS} threads, got {threads}")
     if not 0 <= registers <= MAX_REGISTERS:

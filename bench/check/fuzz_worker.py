@@ -151,7 +151,7 @@ def _run(kernel: ForwardOut, draw: Draw, poison: dict[str, int]) -> KernelCall:
     edges = torch.cat((buffer[:GUARD], buffer[-GUARD:])).view(bits)
     trespass = None
     if bool((edges != poison[trial.dtype]).any()):
-        trespass = "memory beside the output"
+        trespass = "memory outside the output"
     for name, (_, tensor), original in zip("qkv", given, originals, strict=True):
         if not torch.equal(tensor, original):
             trespass = f"its input {name}"

@@ -93,19 +93,19 @@ METRICS: tuple[Metric, ...] = (
           f"sm__pipe_fp64_cycles_active{_ELAPSED}"),
     _same("lsu_pct", "load/store pipe", "%", f"sm__inst_executed_pipe_lsu{_ACTIVE}",
           f"sm__inst_executed_pipe_lsu{_ELAPSED}"),
-    _same("ffma_peak", "float32 multiply-adds, peak a cycle", "",
+    _same("ffma_peak", "float32 multiply-adds, peak per cycle", "",
           "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"),
-    *(_same(f"{op}_per_cycle", f"{op.upper()} a cycle", "", f"{_FLOPS}{op}_pred_on.sum.per_cycle_elapsed")
+    *(_same(f"{op}_per_cycle", f"{op.upper()} per cycle", "", f"{_FLOPS}{op}_pred_on.sum.per_cycle_elapsed")
       for op in ("ffma", "fadd", "fmul", "dfma", "hfma")),
     Metric("tensor_fp16_ops", "tensor operations, float16", "", "sm__ops_path_tensor_src_fp16_dst_fp32.sum",
            "sm__ops_path_tensor_src_fp16.sum", ("sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32.sum",)),
     _same("tensor_bf16_ops", "tensor operations, bfloat16", "", "sm__ops_path_tensor_src_bf16_dst_fp32.sum"),
     # The launch.
-    _same("registers", "registers a thread", "", "launch__registers_per_thread"),
+    _same("registers", "registers per thread", "", "launch__registers_per_thread"),
     _same("static_shared_bytes", "static shared memory", "bytes", "launch__shared_mem_per_block_static"),
     _same("dynamic_shared_bytes", "dynamic shared memory", "bytes", "launch__shared_mem_per_block_dynamic"),
     _same("grid", "blocks", "", "launch__grid_size"),
-    _same("block_threads", "threads a block", "", "launch__block_size"),
+    _same("block_threads", "threads per block", "", "launch__block_size"),
     _same("waves", "waves", "", "launch__waves_per_multiprocessor"),
     _same("blocks_by_registers", "blocks that registers allow", "", "launch__occupancy_limit_registers"),
     _same("blocks_by_shared", "blocks that shared memory allows", "", "launch__occupancy_limit_shared_mem"),
@@ -204,7 +204,7 @@ def unit(key: str) -> str:
 DERIVED: Mapping[str, tuple[str, str, int]] = {
     "bank_conflicts": ("shared-memory bank conflicts", "", -1),
     "local_instructions": ("local-memory instructions (spills)", "", -1),
-    "shared_bytes": ("shared memory a block", "bytes", 0),
+    "shared_bytes": ("shared memory per block", "bytes", 0),
     "dram_bytes": ("DRAM traffic", "bytes", -1),
     "code_instructions": ("instructions in the code", "", 0),
     "code_load_bytes": ("widest global load in the code", "bytes", 0),

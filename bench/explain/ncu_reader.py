@@ -65,7 +65,7 @@ def read(path: Path) -> tuple[Kernel, ...]:
         raise ReportError(f"{path}: is not an Nsight Compute report; make one with: ncu -o REPORT COMMAND")
     kernels = tuple(_kernels(path))
     if not kernels:
-        raise ReportError(f"{path}: holds no kernel: it is cut short, damaged, or nothing was profiled")
+        raise ReportError(f"{path}: contains no kernel: the file is truncated or damaged, or nothing was profiled")
     return kernels
 
 
@@ -166,7 +166,7 @@ def _figures(value: Any) -> dict[str, float]:
     return figures
 
 
-MOST_INSTRUCTIONS = 50_000
+MAX_INSTRUCTIONS = 50_000
 INSTRUCTION_BYTES = 16
 _LOCAL = re.compile(r"^\s*(?:@!?U?P\w+\s+)?(?:LDL|STL)\b")
 
@@ -186,7 +186,7 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
     widest = {"LDG": 0, "STG": 0}
     try:
         start = action.metric_by_name("launch__function_pcs").as_uint64(0)
-        for number in range(MOST_INSTRUCTIONS):
+        for number in range(MAX_INSTRUCTIONS):
             line = action.sass_by_pc(start + number * INSTRUCTION_BYTES)
             if not line:
                 break

@@ -145,7 +145,7 @@ def failure(lines: Iterable[str], code: int, kernel: str) -> str | None:
     if "No kernels were profiled" in text:
         names = [line.split(".", 1)[1].strip() for line in said if line.strip()[:1].isdigit() and "." in line]
         there = f"; it ran: {', '.join(names[:5])}" if names else ""
-        return f"no kernel whose name holds {kernel!r} was launched{there}"
+        return f"no kernel whose name contains {kernel!r} was launched{there}"
     errors = [line.split("==ERROR==", 1)[1].strip() for line in said if "==ERROR==" in line]
     if errors:
         return f"ncu says: {ncu_reader.plain(errors[0]).rstrip('.')}"

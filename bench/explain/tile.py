@@ -57,13 +57,13 @@ def parse(words: str, stages: int, warps: int = 4) -> Tile:
 def explain(made: Tile, device: GpuModel) -> str:
     """Whether the tile fits, how well, and what to change, in words."""
     head = f"{made.queries}x{made.keys}, {made.stages} stages, {made.threads} threads on the {device.name}: "
-    shared = f"{made.shared_bytes / KIB:g} KiB of shared memory a block"
+    shared = f"{made.shared_bytes / KIB:g} KiB of shared memory per block"
     if made.shared_bytes > device.limits.block_shared_bytes:
         most = device.limits.block_shared_bytes // KIB
         return f"{head}does not fit: {shared}, where a block may have {most} KiB; fewer stages or keys."
     if made.least_registers > MAX_REGISTERS:
         return (
-            f"{head}will spill: scores, output and queries alone take {made.least_registers} registers a thread, "
+            f"{head}will spill: scores, output and queries alone take {made.least_registers} registers per thread, "
             f"where {MAX_REGISTERS} is the limit; more warps or fewer keys."
         )
     # What the kernel takes beside its tile: addresses, maxima, sums, fragments of K and V.
@@ -72,7 +72,7 @@ def explain(made: Tile, device: GpuModel) -> str:
     if fits.blocks == 0:
         return f"{head}does not fit: {', '.join(fits.limits)} leave no room for one block; fewer warps or keys."
     return (
-        f"{head}fits: {shared}, about {registers} registers a thread (at least {made.least_registers}), "
+        f"{head}fits: {shared}, about {registers} registers per thread (at least {made.least_registers}), "
         f"{fits.blocks} block{'s' if fits.blocks > 1 else ''} and {fits.warps} warps on a multiprocessor, "
         f"{fits.percent:.3g}% occupancy, limited by {' and '.join(fits.limits)}."
     )

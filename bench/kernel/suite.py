@@ -107,7 +107,7 @@ def parse(case_id: str) -> SuiteCase:
     found = _ID.fullmatch(case_id)
     if found is None or int(found["seq"]) > MAX_SEQ:
         raise UsageError(
-            f"{case_id!r} is no case; write s<S>_b<B>_h<H>_d64_<fp16|bf16|fp32>[_causal] with S up to {MAX_SEQ}, "
+            f"{case_id!r} is not a case; use s<S>_b<B>_h<H>_d64_<fp16|bf16|fp32>[_causal] with S up to {MAX_SEQ}, "
             "such as s512_b32_h8_d64_fp16"
         )
     dtype: Dtype = "fp16" if found["dtype"] == "fp16" else "bf16" if found["dtype"] == "bf16" else "fp32"

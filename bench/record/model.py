@@ -42,7 +42,7 @@ class Model(BaseModel):
 def must_be_unique(names: Iterable[str], what: str) -> None:
     twice = sorted(_repeated(names))
     if twice:
-        raise ValueError(f"{what} must be unique; these stand twice: {', '.join(twice)}")
+        raise ValueError(f"{what} must be unique; duplicates: {', '.join(twice)}")
 
 
 def _repeated(names: Iterable[str]) -> Iterator[str]:

@@ -120,7 +120,7 @@ def opened(uuid: str | None = None) -> Iterator[NvmlGpu]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise NoDeviceError(f"the NVIDIA driver does not answer: {error}") from None
+        raise NoDeviceError(f"the NVIDIA driver does not respond: {error}") from None
     try:
         yield NvmlGpu(_handle(uuid))
     finally:
@@ -131,7 +131,7 @@ def _handle(uuid: str | None) -> Any:
     try:
         return pynvml.nvmlDeviceGetHandleByIndex(0) if uuid is None else pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except pynvml.NVMLError as error:
-        raise NoDeviceError(f"the NVIDIA driver knows no GPU {uuid or 'at all'}: {error}") from None
+        raise NoDeviceError(f"the NVIDIA driver reports no GPU {uuid or 'at all'}: {error}") from None
 
 
 def _ask(question: Callable[[], T]) -> T | None:

@@ -104,7 +104,7 @@ def _ever_shorter(report: Report) -> Iterator[Report]:
 
 
 def _left_out(what: list[str]) -> Line:
-    return (f"Left out here for length, and to be found on the HTML page: {'; '.join(what)}.",)
+    return (f"Omitted for length; see the HTML page: {'; '.join(what)}.",)
 
 
 @cache

@@ -199,7 +199,7 @@ def _roofline_lines(place: Roofline) -> Iterator[str]:
     if place.percent_of_roof is None or place.roof is None:
         return
     roof = {"dram": "DRAM bandwidth", "compute": "float32 arithmetic", "tensor": "tensor cores"}[place.roof]
-    intensity = "" if place.arithmetic_intensity is None else f" at {place.arithmetic_intensity:.3g} FLOP a byte"
+    intensity = "" if place.arithmetic_intensity is None else f" at {place.arithmetic_intensity:.3g} FLOP per byte"
     yield f"  roofline: {place.percent_of_roof:.0f}% of the {roof} roof{intensity}"
 
 

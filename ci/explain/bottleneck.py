@@ -80,7 +80,7 @@ def classify(kernel: Kernel) -> tuple[Diagnosis, ...]:
     facts = Facts(kernel)
     findings = [finding for rule in RULES if (finding := rule(facts)) is not None]
     if not findings:
-        return (Diagnosis(Bottleneck.OCCUPANCY, 0.05, ("the report holds none of the figures that would tell",)),)
+        return (Diagnosis(Bottleneck.OCCUPANCY, 0.05, ("the report has none of the required metrics",)),)
     first = next((finding for finding in findings if finding.strength >= SURE), None)
     first = first or max(findings, key=lambda finding: finding.strength)
     return (first, *sorted((f for f in findings if f is not first), key=lambda finding: -finding.strength))
@@ -142,7 +142,7 @@ def _spills(facts: Facts) -> Diagnosis | None:
         return None
     evidence = [f"{share:.0%} of {'its' if counted else 'the code’s'} instructions load or store local memory"]
     if facts["registers"] is not None:
-        evidence.append(f"{facts.get('registers'):.0f} registers a thread")
+        evidence.append(f"{facts.get('registers'):.0f} registers per thread")
     stalled = facts.memory_stalled
     busy = max(facts.get("tensor_pct"), facts.compute_busy or 0.0)
     if stalled is not None:
@@ -188,10 +188,10 @@ def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
         return None
     evidence = (
         f"L1 and shared memory are {busy:.0f}% busy with {compute:.0f}% of the instruction rate",
-        f"{shared / 1024:.0f} KiB of shared memory a block"
+        f"{shared / 1024:.0f} KiB of shared memory per block"
         if shared >= 1024
         else f"{shared:.0f} bytes of shared memory",
-        "the report holds no count of bank conflicts",
+        "the report has no count of bank conflicts",
     )
     return Diagnosis(Bottleneck.BANK_CONFLICTS, 0.55, evidence)
 
@@ -237,7 +237,7 @@ def _excess(facts: Facts) -> tuple[float | None, str]:
         if sectors / requests > 1.2 * coalesced:
             moved += sectors
             needed += coalesced * requests if facts[f"code_{op}_bytes"] else 4.0 * requests
-            worst = f"{sectors / requests:.0f} sectors a {op} request, where {coalesced:.0f} would be coalesced"
+            worst = f"{sectors / requests:.0f} sectors per {op} request, where {coalesced:.0f} would be coalesced"
     if not total:
         return None, ""
     return (moved - needed) / total, worst
@@ -254,7 +254,7 @@ def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
         scattered = (
             f"occupancy is {facts.get('occupancy_pct'):.0f}% and yet no memory unit is above {facts.l2_busy or 0:.0f}%",
             f"pipes are {compute or 0:.0f}% busy",
-            "the report holds no count of sectors",
+            "the report has no count of sectors",
         )
         return Diagnosis(Bottleneck.COALESCING, SURE - 0.04, scattered)
     if busy is None or compute is None or busy < SATURATED_PCT or compute > busy / 3 or facts.get("shared_bytes") > 0:
@@ -263,7 +263,7 @@ def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
         return None
     evidence = (
         f"L1 is {busy:.0f}% busy with {compute:.0f}% of the instruction rate, and no shared memory is used",
-        "the report holds no count of sectors",
+        "the report has no count of sectors",
     )
     return Diagnosis(Bottleneck.COALESCING, 0.52, evidence)
 
@@ -298,7 +298,7 @@ def _hidden_barrier(facts: Facts) -> Diagnosis | None:
     adu, whole = facts["adu_pct"], facts["sm_pct"]
     if adu is None or whole is None or adu < 40 or adu < 0.9 * whole:
         return None
-    evidence = (f"the unit for barriers and branches is {adu:.0f}% busy", "the report holds no stalls")
+    evidence = (f"the unit for barriers and branches is {adu:.0f}% busy", "the report has no stalls")
     return Diagnosis(Bottleneck.BARRIER, 0.55, evidence)
 
 

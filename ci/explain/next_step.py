@@ -26,7 +26,7 @@ def decide(speedup: float, milliseconds: float) -> NextStep:
     if 1000 * milliseconds < LAUNCH_BOUND_US:
         return NextStep(
             "launch overhead",
-            f"{1000 * milliseconds:g} µs a call: launching takes as long as the work. Look at launch overhead first: "
+            f"{1000 * milliseconds:g} µs a call: the launch takes as long as the work. Look at launch overhead first: "
             f"CUDA graphs, fusion, larger batches; {times} says little here.",
             "kernelgate bench --base main",
         )

@@ -128,7 +128,7 @@ _ACTIONS: Mapping[Bottleneck, tuple[str, ...]] = {
     ),
     Bottleneck.COMPUTE: (
         "move products to the tensor cores, or arithmetic to a cheaper form: exp2 for exp, fused multiply-adds",
-        "hoist index arithmetic and conversions out of the inner loop, and load 16 bytes an instruction",
+        "hoist index arithmetic and conversions out of the inner loop, and load 16 bytes per instruction",
     ),
     Bottleneck.DRAM: (
         "move fewer bytes: fuse with the kernels before and after, keep what is read again in shared memory or L2",
@@ -178,10 +178,10 @@ def _actions(kernel: Kernel, finding: Diagnosis) -> tuple[str, ...]:
     threads = facts.get("block_threads")
     limit = limiter(kernel) or ""
     if limit.startswith("registers"):
-        first = f"cut registers from {facts.get('registers'):.0f} a thread, by __launch_bounds__ or a smaller tile"
+        first = f"cut registers from {facts.get('registers'):.0f} per thread, by __launch_bounds__ or a smaller tile"
     elif "shared memory" in limit:
         kib = facts.get("shared_bytes") / 1024
-        first = f"cut shared memory from {kib:.0f} KiB a block: fewer stages, a smaller or narrower tile"
+        first = f"cut shared memory from {kib:.0f} KiB per block: fewer stages, a smaller or narrower tile"
     elif limit and threads:
         first = f"change the block's size from {threads:.0f} threads, so that blocks fill the multiprocessor"
     else:

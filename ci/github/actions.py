@@ -67,7 +67,7 @@ class Step:
         """Hands values to later steps. One line each: a line break would start an output of its own."""
         for name, value in values.items():
             if len(value.splitlines()) > 1 or value.endswith(("\n", "\r")):
-                raise UsageError(f"output {name}: a value with line breaks cannot be handed on")
+                raise UsageError(f"output {name}: a value with line breaks cannot be an output")
         file_name = self.environment.get("GITHUB_OUTPUT")
         lines = "".join(f"{name}={value}\n" for name, value in values.items())
         if file_name:

@@ -26,7 +26,7 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     """Why the run may measure `head_sha`, in a sentence. Raises NotAdmittedError where it may not."""
     name, run = step.environment.get("GITHUB_EVENT_NAME", ""), step.environment.get("GITHUB_RUN_ID", "")
     if name in OURS:
-        return f"admitted: {name} is ours"
+        return f"admitted: {name} is an internal event"
     if not name.startswith("pull_request"):
         raise NotAdmittedError(f"runs started by {name or 'nothing that is known'} are not measured")
     number, approved, fork = _asked(step.event(), bot.repository.full_name)
@@ -34,13 +34,13 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
     if approved != head_sha:
         raise NotAdmittedError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
     if pull["head"]["sha"] != head_sha:
-        raise NotAdmittedError(f"the pull request has moved on to {pull['head']['sha'][:12]}: its newer run counts")
+        raise NotAdmittedError(f"the pull request has moved on to {pull['head']['sha'][:12]}: its newer run applies")
     if not fork:
         return f"admitted: {head_sha[:12]} is the head of pull request {number}, a branch of this repository"
     names = patiently("approvals", lambda: _approved_by(bot, run), bot)
     if not names:
         raise NotAdmittedError(
-            f"nobody approved this run of a fork: give the environment {FORK_ENVIRONMENT} required reviewers, "
+            f"this run of a fork was not approved: give the environment {FORK_ENVIRONMENT} required reviewers, "
             "as docs/install.md says"
         )
     return f"admitted: {head_sha[:12]} is the head of pull request {number}, approved by {', '.join(names)}"

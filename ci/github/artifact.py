@@ -73,10 +73,10 @@ def members(data: bytes, name: str = "artifact") -> dict[str, bytes]:
             if len(entries) > len(MAX_MEMBER):
                 _refuse(name, f"it holds {len(entries)} files; {RECORD} and {FAILURE} are all that may be in it")
             if len({entry.filename for entry in entries}) < len(entries):
-                _refuse(name, "it holds one name twice")
+                _refuse(name, "it contains duplicate names")
             return {entry.filename: _member(archive, entry, name) for entry in entries}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as error:
-        raise RefusedError(f"{name} is refused: it is no sound zip file ({type(error).__name__})") from None
+        raise RefusedError(f"{name} is refused: it is not a valid zip file ({type(error).__name__})") from None
 
 
 def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> bytes:
@@ -181,7 +181,7 @@ def _plain_json(data: bytes, name: str) -> None:
     """Refuses what JSON does not have (NaN, Infinity) and what readers understand differently (a key twice)."""
 
     def constant(text: str) -> NoReturn:
-        _refuse(name, f"{text} is no number in JSON")
+        _refuse(name, f"{text} is not a JSON number")
 
     def number(text: str) -> float:
         value = float(text)

@@ -5,13 +5,14 @@ Nothing here talks to GitHub; publish.py does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import Expected, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Report
 from kernelgate.ci.github import artifact, claims, job_faults
@@ -30,6 +31,9 @@ Task = Literal["bench", "profile", "fuzz"]
 
 JUDGE_PATHS = ("bench/", "ci/", "kernelgate/", ".ci/", ".github/workflows/", ".github/actions/")
 """A change to these takes effect after the merge: what measures and judges is the default branch's."""
+ExpectedByLabel = Mapping[str, Expected]
+"""What the plan asks of each GPU, by its label in the policy."""
+NO_PLAN: ExpectedByLabel = MappingProxyType({})
 BUILD = "build"
 """The label of the build job's failure note."""
 _LATER: Line = (
@@ -90,16 +94,26 @@ class Posting:
 
 
 def assemble(
-    folder: Path, info: RunInfo, policy: Policy, change: PullRequestChange | None, task: Task = "bench"
+    folder: Path,
+    info: RunInfo,
+    policy: Policy,
+    change: PullRequestChange | None,
+    task: Task = "bench",
+    expected: ExpectedByLabel = NO_PLAN,
 ) -> Posting:
-    """Judges every record in the folder. `change`: None where there is no pull request, or nothing is known of it."""
+    """Judges every record in the folder. `change`: None where there is no pull request, or nothing is known of it.
+
+    `expected`: what the plan asks of each GPU, from the default branch. A record is held against that, and against its
+    own word only where the plan says nothing.
+    """
     if info.changes_judges:
         return _untrusted(change is None or change.touches(policy.template.kernel_paths))
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
         return _not_measured(change.skipped if change else None)
     merge = task == "bench"
     description = change.description if change and merge else None
-    results = _results(folder, info, policy, description.claims if description else ())
+    plan = expected if merge else NO_PLAN
+    results = _results(folder, info, policy, description.claims if description else (), plan)
     gpus = tuple(result.report for result in results)
     decision = gate.decide(
         [result.evidence for result in results],
@@ -131,10 +145,12 @@ def _labels(folder: Path) -> list[str]:
     return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
 
 
-def _results(folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim]) -> list[GpuResult]:
+def _results(
+    folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim], expected: ExpectedByLabel
+) -> list[GpuResult]:
     """Every GPU of which a record, a failure note or a job tells."""
     stopped = {label: job for job in info.failed if (label := job_faults.gpu_of(job.name))}
-    found = [_of_folder(label, folder, info, policy, claimed) for label in _labels(folder)]
+    found = [_of_folder(label, folder, info, policy, claimed, expected) for label in _labels(folder)]
     if any(one.report.record or one.evidence.label != BUILD for one in found):
         # The note of a build that other records came out of is about another target.
         found = [one for one in found if one.evidence.label != BUILD] or found
@@ -142,7 +158,8 @@ def _results(folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Clai
         return [_failed(BUILD, Failure(*job_faults.blame_run(info), run=info.run))]
     else:
         return found
-    lost = sorted({*stopped, *info.gpus} - {one.evidence.label for one in found})
+    planned = set(expected) if _of_pull_request(info) else set()
+    lost = sorted({*stopped, *info.gpus, *planned} - {one.evidence.label for one in found})
     return [
         *(_cut_short(one, stopped.get(one.evidence.label)) for one in found),
         *(_failed(label, _silent(label, stopped.get(label), info)) for label in lost),
@@ -164,11 +181,30 @@ def _cut_short(one: GpuResult, job: Job | None) -> GpuResult:
     return replace(one, evidence=replace(one.evidence, missing=(job_faults.stopped(job), *one.evidence.missing)))
 
 
-def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim]) -> GpuResult:
+def _of_pull_request(info: RunInfo) -> bool:
+    """Else a command or a person asked, who may ask for fewer cases or others."""
+    return (info.run.event or "").startswith("pull_request")
+
+
+def _held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
+    """The record with what the plan asked for in place of what it says itself."""
+    if not _of_pull_request(info):
+        planned = {case.key for case in plan.cases}
+        others = tuple(case for case in measured.cases if case.key not in planned)
+        plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
+    return measured.model_copy(update={"expected": plan})
+
+
+def _of_folder(
+    label: str, folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim], expected: ExpectedByLabel
+) -> GpuResult:
     note = folder / f"{label}.failure.json"
     path = folder / f"{label}.run.json"
+    if expected and label not in expected and label != BUILD:
+        return _failed(label, Failure(Fault.OURS, f"the policy has no GPU with the label {label}", run=info.run))
     if path.exists():
         measured = record.read(path)
+        measured = _held_to(expected[label], measured, info) if label in expected else measured
         if not measured.cases and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
             return GpuResult(
                 gate.evidence(label, measured, None, policy.static), parts.of_record(label, measured, None)

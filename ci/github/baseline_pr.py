@@ -67,7 +67,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) ->
     _must_be_whole(measured, new, None if force else stored)
     verdict = judge(new, rules, stored, label, against=str(gpu.baseline)) if stored else None
     if not (force or verdict is None or verdict.verdict is Outcome.IMPROVED):
-        bot.step.log(f"the baseline of {label} stays: {verdict.reason}")
+        bot.step.log(f"the baseline of {label} is unchanged: {verdict.reason}")
         bot.step.output(pull_request="")
         return None
     number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url))
@@ -83,7 +83,7 @@ def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None
     if missing:
         names = ", ".join(visible(name, 80) for name in missing[:5])
         raise KernelgateError(
-            f"{path}: not measured, though the stored baseline has it: {names}; offer it all the same with --force"
+            f"{path}: not measured, though the stored baseline has it: {names}; use --force to propose it anyway"
         )
 
 

@@ -62,10 +62,10 @@ def parse(body: str) -> Command | Refusal | None:
         return None
     words = [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
     if not words or words[0].casefold() not in VERBS:
-        return Refusal("write /kernelgate and then bench, profile or fuzz, with the ids of cases behind it if you like")
+        return Refusal("write /kernelgate and then bench, profile or fuzz, optionally followed by case ids")
     odd = next((word for word in words[1:] if not CASE.fullmatch(word)), None)
     if odd is not None:
-        return Refusal(f"this is no case id: {visible(odd, 60)}")
+        return Refusal(f"not a case id: {visible(odd, 60)}")
     if len(words) - 1 > MAX_CASES:
         return Refusal(f"at most {MAX_CASES} cases at once; these are {len(words) - 1}")
     return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])))
@@ -77,7 +77,7 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
     asked, command = _asked(event), parse(str((event.get("comment") or {}).get("body") or ""))
     if asked is None or command is None or event.get("action") != "created":
         step.output(run="false")
-        step.log("the comment is no command")
+        step.log("the comment is not a command")
         return
     decided = _decide(bot, asked, command)
     if isinstance(decided, Refusal):

@@ -335,7 +335,7 @@ def _params(words: str) -> tuple[tuple[str, str], ...]:
 def as_text(described: Description) -> str:
     """The review for a terminal; the job summary shows it as it is."""
     if described.excused:
-        return f"Nothing is asked of this pull request: {described.excused}.\n"
+        return f"This pull request needs no description: {described.excused}.\n"
     lines = list(_review(described))
     return "\n".join(lines) + "\n"
 

@@ -39,7 +39,7 @@ def blame(job: Job) -> tuple[Fault, str]:
     """Whose fault a failed job is, and a sentence on it."""
     where = f"the job {job.name}" + (f" stopped at {job.step}" if job.step else "")
     if job.conclusion == "cancelled":
-        return Fault.RUNNER, f"{where} and was cancelled, by somebody or because its runner went away"
+        return Fault.RUNNER, f"{where} and was cancelled by a user, or its runner disconnected"
     if job.conclusion == "timed_out":
         return Fault.RUNNER, f"{where} and ran into its time limit"
     step = (job.step or "").casefold()

@@ -105,10 +105,10 @@ def commit(bot: Bot, ref: str) -> str:
             return None
 
     if not re.fullmatch(r"[\w./-]{1,200}", ref, re.ASCII) or ".." in ref or ref.startswith(("-", "/")):
-        raise UsageError(f"{visible(ref, 80)!r} is no branch, tag or commit")
+        raise UsageError(f"{visible(ref, 80)!r} is not a branch, tag or commit")
     found = patiently("commit", step, bot)
     if found is None or not SHA.fullmatch(found):
-        raise UsageError(f"there is no branch, tag or commit {visible(ref, 80)!r}")
+        raise UsageError(f"there is not a branch, tag or commit {visible(ref, 80)!r}")
     return found
 
 
@@ -121,7 +121,7 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
     if label is not None:
         return f"the pull request has the label {label}"
     if files is not None and not any(name.startswith(tuple(rules.paths)) for name in files):
-        return "the pull request touches nothing that is measured"
+        return "the pull request changes no measured path"
     return None
 
 

@@ -13,7 +13,15 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github import description
 from kernelgate.ci.github.annotations import line_notes
-from kernelgate.ci.github.assemble import Posting, PullRequestChange, Task, assemble, with_addresses
+from kernelgate.ci.github.assemble import (
+    NO_PLAN,
+    ExpectedByLabel,
+    Posting,
+    PullRequestChange,
+    Task,
+    assemble,
+    with_addresses,
+)
 from kernelgate.ci.github.check_run import CheckRun, put_check
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, changed_names, patiently
 from kernelgate.ci.github.comment import put_comment
@@ -67,18 +75,27 @@ class Prepared:
     posting: Posting
 
 
-def prepare(bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench") -> Prepared:
+def prepare(
+    bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench", expected: ExpectedByLabel = NO_PLAN
+) -> Prepared:
     """What is to be posted of the folder. Without a bot nothing is known of the pull request's description."""
     info = read_run_info(folder)
     now = pulled(bot, info, rules) if bot else None
-    return Prepared(info, now, assemble(folder, info, rules, now.change if now else None, task))
+    return Prepared(info, now, assemble(folder, info, rules, now.change if now else None, task, expected))
 
 
-def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str | None = None) -> int:
+def post(
+    bot: Bot,
+    folder: Path,
+    rules: Policy,
+    task: Task = "bench",
+    page: str | None = None,
+    expected: ExpectedByLabel = NO_PLAN,
+) -> int:
     """Posts what the folder holds: comment, check run, label, job summary. 0 posted or rightly left out, 3 not posted.
 
-    `page`: the address of the HTML page. What the token may not do is named in the job summary, which always has
-    everything.
+    `page`: the address of the HTML page. `expected`: what the plan asks of each GPU. What the token may not do is named
+    in the job summary, which always has everything.
     """
     info = read_run_info(folder)
     if info.under_way:
@@ -86,7 +103,7 @@ def post(bot: Bot, folder: Path, rules: Policy, task: Task = "bench", page: str 
         return 0
     if info.shared_head:
         return _post_shared(bot, info)
-    ready = prepare(bot, folder, rules, task)
+    ready = prepare(bot, folder, rules, task, expected)
     if _is_unexplained(ready):
         # Such as an edited description where nothing was measured before. A check would pass for it.
         _tell(bot, "nothing posted", "the commit was never measured; /kernelgate bench does it")
@@ -133,7 +150,8 @@ def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Pos
         done = put()
     except DeniedError as error:
         bot.step.warn(
-            f"{error}: the token may lack `{permission}`, or the conversation is locked; the job summary has it all"
+            f"{error}: the token may lack `{permission}`, or the conversation is locked; "
+            "see the job summary for the full report"
         )
         _tell(bot, f"the {what} is missing", f"{error}; a token needs {permission} for it")
         return DeniedError

@@ -31,7 +31,8 @@ def against_plan(record: RunRecord, label: str) -> Completeness:
 
 
 def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
-    held = _processes_by_case(record)
+    counts = _processes_by_case(record)
+    held = {case.key: counts[case.key] or counts[CaseKey("", case.id)] for case in expected.cases}
     least = expected.processes or 1
     absent = [case for case in expected.cases if held[case.key] == 0]
     if absent:
@@ -55,7 +56,8 @@ def _contrary(record: RunRecord, expected: Expected, label: str) -> Iterator[Lin
     if expected.target is not None and capabilities - {expected.target}:
         measured = ", ".join(sorted(filter(None, capabilities)))
         yield ("it was measured on compute capability ", Code(measured), "; the plan asked for ", Code(expected.target))
-    asked = {case.key for case in expected.cases}
+    # A record of run/1 names no card.
+    asked = {key for case in expected.cases for key in (case.key, CaseKey("", case.id))}
     extra = [case for case in record.cases if case.key not in asked] if asked else []
     if extra:
         yield ("it holds ", *_named(extra), ", which the plan did not ask for")

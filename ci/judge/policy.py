@@ -162,7 +162,7 @@ class Measure(PolicySection):
     def _labels_are_unique(self) -> Self:
         labels = [gpu.label for gpu in self.gpus]
         if len(set(labels)) < len(labels):
-            raise ValueError(f"each GPU label stands once; got {', '.join(labels)}")
+            raise ValueError(f"duplicate GPU label; got {', '.join(labels)}")
         return self
 
 

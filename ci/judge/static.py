@@ -121,12 +121,12 @@ def _lines(pair: Pair) -> Iterator[str]:
 
 
 _FIGURES = (
-    ("registers a thread", "registers"),
+    ("registers per thread", "registers"),
     ("spilled bytes", "spill_bytes"),
     ("stack bytes", "stack_bytes"),
     ("static shared bytes", "static_shared_bytes"),
     ("dynamic shared bytes", "dynamic_shared_bytes"),
-    ("threads a block", "threads"),
+    ("threads per block", "threads"),
 )
 
 

@@ -82,7 +82,7 @@ def section(record: RunRecord) -> Section | None:
     repeats = tuple(command for result in failed[:MAX_FAILURES] if len(command := repeat(result)) <= MAX_COMMAND)
     blocks: list[Block] = [Table(columns, rows), Verbatim(repeats)]
     if len(failed) > MAX_FAILURES:
-        blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more stand in the run record.",)))
+        blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
     return Section(f"Failing fuzz cases ({len(failed)})", tuple(blocks), worth=90)
 
 

@@ -55,7 +55,7 @@ def _roofline(found: Both) -> RooflinePicture | None:
     points = tuple(Point(side, *place(*spot), side) for side, spot in spots.items())
     reached = {side: 100 * y / min(peak, x * bandwidth) for side, (x, y) in spots.items()}
     text = ", ".join(
-        f"{side} at {x:.3g} FLOP a byte and {y / TERA:.3g} TFLOP/s, {reached[side]:.0f}% of the roof"
+        f"{side} at {x:.3g} FLOP per byte and {y / TERA:.3g} TFLOP/s, {reached[side]:.0f}% of the roof"
         for side, (x, y) in spots.items()
     )
     peaks = f"{peak / TERA:.4g} TFLOP/s and {bandwidth / TERA:.3g} TB/s"

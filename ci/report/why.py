@@ -26,9 +26,9 @@ from kernelgate.ci.judge.policy import Static
 from kernelgate.ci.report.gpu import JudgedCase
 
 MAX_REASONS = 3
-LEAST_STRENGTH = 0.1
+MIN_STRENGTH = 0.1
 """Below it the profile names no bottleneck."""
-LEAST_CHANGE = 0.05
+MIN_CHANGE = 0.05
 """A figure that moved by less explains nothing."""
 
 MATERIAL: Mapping[str, tuple[str, float]] = {
@@ -118,7 +118,7 @@ def limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
 
 
 def _limits(one: Both) -> Iterator[Line]:
-    if one.head.bottleneck.strength < LEAST_STRENGTH:
+    if one.head.bottleneck.strength < MIN_STRENGTH:
         yield (Code(one.case), ": nothing in the profile stands out as what limits it.")
         return
     yield (Code(one.case), f": {_verdicts(one)}.")
@@ -144,7 +144,7 @@ def explaining(found: Both, slower: bool) -> list[MetricChange]:
         size = _log_ratio(old, new)
         if key in RATES:
             size += _log_ratio(before.get("duration_us", 0.0), after.get("duration_us", 0.0))
-        if abs(size) < LEAST_CHANGE or (size * better > 0) == slower:
+        if abs(size) < MIN_CHANGE or (size * better > 0) == slower:
             continue
         # A cause ranks above its symptoms of the same size; counts that start at zero move without bound.
         moves.append((min(abs(size), 2.0) * 0.9**rank, MetricChange(key, old, new)))
@@ -157,7 +157,7 @@ def _longest_wait(before: Mapping[str, float], after: Mapping[str, float], slowe
     """The stall that took the most cycles more (or less, where the kernel became faster)."""
     sign = 1 if slower else -1
     waits = [MetricChange(key, before[key], after[key]) for key in before if metrics.is_stall(key) and key in after]
-    grown = [one for one in waits if sign * _log_ratio(one.before, one.after) >= LEAST_CHANGE]
+    grown = [one for one in waits if sign * _log_ratio(one.before, one.after) >= MIN_CHANGE]
     return sorted(grown, key=lambda one: sign * (one.before - one.after))[:1]
 
 
@@ -242,7 +242,7 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     blocks: list[Block] = []
     for one in found:
         name = names.get(one.case, Code(one.case))
-        known = one.head.bottleneck.strength >= LEAST_STRENGTH
+        known = one.head.bottleneck.strength >= MIN_STRENGTH
         blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
         texts = _texts([each for each in record.profile if each.case == one.case])
         rows = (*_rows(one, statuses.get(one.case)), *texts)

@@ -35,7 +35,7 @@ def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
     for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
         (tmp_path / f"sys/bus/pci/devices/{name}").mkdir(parents=True)
         (tmp_path / f"sys/bus/pci/devices/{name}/vendor").write_text(f"{vendor}\n")
-    check = doctor.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not answer: Driver Not Loaded"))
+    check = doctor.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not respond: Driver Not Loaded"))
     assert check.level is Level.FAILED
     assert "Driver Not Loaded" in check.found
     assert check.fix

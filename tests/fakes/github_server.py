@@ -41,7 +41,7 @@ from openapi_core.testing import MockRequest, MockResponse
 HERE = Path(__file__).parent
 PREFIX = "/repos/{owner}/{repo}"
 BOT = "github-actions[bot]"
-MOST_COMMENT = 65_536
+MAX_COMMENT = 65_536
 """Characters of a comment; GitHub's description does not say it, GitHub refuses more."""
 ALL_PERMISSIONS = {
     "actions": "read",
@@ -525,7 +525,7 @@ def _create_comment(github: FakeGitHub, request: Request, issue_number: str) -> 
         return Answer(404, NOT_FOUND)
     if pull.locked:
         return Answer(403, {"message": "Unable to create comment because issue is locked."})
-    if len(request.body["body"]) > MOST_COMMENT:
+    if len(request.body["body"]) > MAX_COMMENT:
         return Answer(422, _too_long())
     return Answer(201, _bare(github.comment(pull.number, request.body["body"])))
 
@@ -541,7 +541,7 @@ def _edit_comment(github: FakeGitHub, request: Request, comment_id: str) -> Answ
     found = github.comments.get(int(comment_id))
     if found is None:
         return Answer(404, NOT_FOUND)
-    if len(request.body["body"]) > MOST_COMMENT:
+    if len(request.body["body"]) > MAX_COMMENT:
         return Answer(422, _too_long())
     found["body"] = request.body["body"]
     return Answer(200, _bare(found))

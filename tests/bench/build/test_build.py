@@ -418,7 +418,7 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     assert (kernel.spill_bytes, kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 0, 6144)
     assert kernel.registers
     assert kernel.instructions["STG"] == 1
-    # 7 KiB a block of 100 KiB, the system's kilobyte counted: 14 blocks of 3 warps, of 48.
+    # 7 KiB per block of 100 KiB, the system's kilobyte counted: 14 blocks of 3 warps, of 48.
     assert kernel.occupancy_pct == {"L4 and L40S": 87.5}
     assert kernel.occupancy_limits == {"L4 and L40S": "shared memory"}
     assert carried.manifest.kernels[0].occupancy_pct == {}

@@ -123,7 +123,7 @@ CASES = {
         failed("csrc/a.cu", "/bin/sh: 1: /opt/nvcc: not found"),
         "csrc/a.cu: error: /bin/sh: 1: /opt/nvcc: not found",
     ),
-    "a compiler that says nothing": (failed("csrc/a.cu"), "csrc/a.cu: error: it failed without a word"),
+    "a compiler that says nothing": (failed("csrc/a.cu"), "csrc/a.cu: error: it failed without output"),
     "linker, undefined": (
         linking(
             "/usr/bin/ld: csrc/und.cpp.o: in function `f':",

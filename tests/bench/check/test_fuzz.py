@@ -180,7 +180,7 @@ def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFi
             "slightly_wrong",
             r"^error [\d.]+, at \[b, h, s, d\] = \[1, 2, 64, 7\] of shape \[2, 3, 65, 64\] [\d.e+]+ times ",
         ),
-        ("writes_before_output", r"^the kernel wrote to memory beside the output$"),
+        ("writes_before_output", r"^the kernel wrote to memory outside the output$"),
         ("changes_input", r"^the kernel wrote to its input k$"),
     ],
 )

@@ -26,9 +26,9 @@ def test_tiles_that_cannot_be_compiled(words: str) -> None:
 def test_the_calculator_as_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["resources", "--tile", "128x64", "--stages", "2", "--gpu", "l4"]) == 0
     assert capsys.readouterr().out == (
-        "128x64, 2 stages, 128 threads on the L4: fits: 48 KiB of shared memory a block, about 210 registers a thread "
-        "(at least 160), 2 blocks and 8 warps on a multiprocessor, 16.7% occupancy, limited by registers and shared "
-        "memory.\n"
+        "128x64, 2 stages, 128 threads on the L4: fits: 48 KiB of shared memory per block, about 210 registers "
+        "per thread (at least 160), 2 blocks and 8 warps on a multiprocessor, 16.7% occupancy, limited by registers "
+        "and shared memory.\n"
     )
     assert cli.run(["resources", "--tile", "128x64", "--stages", "1"]) == 64
     assert cli.run(["resources", "--tile", "128x64", "--gpu", "tpu"]) == 64

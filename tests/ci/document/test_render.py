@@ -291,7 +291,7 @@ def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, unchanged:
 def test_what_is_left_out_is_named_in_the_order_of_its_worth() -> None:
     full = render.comment(large(27))
     shorter = render.comment(large(27), len(full))
-    assert "Left out here for length, and to be found on the HTML page: Clocks, temperature." in shorter
+    assert "Omitted for length; see the HTML page: Clocks, temperature." in shorter
     shortest = render.comment(large(27), 3_000)
     assert shortest.count("<details>") == 0
     assert re.search(r"Run it yourself; all but the first \d+ rows of the table\.", shortest)

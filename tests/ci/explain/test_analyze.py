@@ -128,7 +128,7 @@ def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(*arguments, capsys=capsys)
     assert code == 0
     assert "duration: 62.7 µs → 150 µs  +138.7%" in out
-    assert "registers a thread: 242 → 128  -47.1%" in out
+    assert "registers per thread: 242 → 128  -47.1%" in out
     assert "before: latency bound by low occupancy" in out
     _, out, _ = run(*arguments, "--json", capsys=capsys)
     content = json.loads(out)
@@ -234,7 +234,7 @@ def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixtur
     (tmp_path / "empty.ncu-rep").write_bytes(b"")
     (tmp_path / "text.ncu-rep").write_text("no report")
     for name, words in {
-        "short.ncu-rep": "holds no kernel",
+        "short.ncu-rep": "contains no kernel",
         "empty.ncu-rep": "is not an Nsight Compute report",
         "text.ncu-rep": "is not an Nsight Compute report",
         "missing.ncu-rep": "cannot be read",

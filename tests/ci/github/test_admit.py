@@ -55,7 +55,7 @@ def test_a_fork_that_nobody_approved_is_not(
     """Such as when the environment exists without reviewers, which lets everybody pass."""
     pull = github.open_pull(head_sha=HEAD, head_repository="stranger/kernels")
     github.approvals[1] = approvals
-    with pytest.raises(NotAdmittedError, match="nobody approved"):
+    with pytest.raises(NotAdmittedError, match="was not approved"):
         asked(github, pull, tmp_path, gone=gone)
 
 
@@ -87,7 +87,7 @@ def test_events_that_a_forks_workflow_may_choose_are_asked_the_same(
     event: str, github: FakeGitHub, tmp_path: Path
 ) -> None:
     pull = github.open_pull(head_sha=HEAD, head_repository="stranger/kernels")
-    with pytest.raises(NotAdmittedError, match="nobody approved"):
+    with pytest.raises(NotAdmittedError, match="was not approved"):
         asked(github, pull, tmp_path, event=event)
 
 

@@ -124,7 +124,7 @@ def test_a_bomb_that_lies_about_its_size_is_refused() -> None:
     bomb = bytearray(entry("run.json", b"\0" * 60_000_000))
     at = bomb.index(b"PK\x01\x02")
     bomb[at + 24 : at + 28] = struct.pack("<I", 10)
-    with pytest.raises(RefusedError, match=r"unpacks to more than|no sound zip file"):
+    with pytest.raises(RefusedError, match=r"unpacks to more than|not a valid zip file"):
         members(bytes(bomb))
 
 
@@ -134,7 +134,7 @@ def test_one_name_twice_is_refused() -> None:
         archive.writestr("run.json", "{}")
         with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("run.json", "{}")
-    with pytest.raises(RefusedError, match="one name twice"):
+    with pytest.raises(RefusedError, match="duplicate names"):
         members(buffer.getvalue())
 
 
@@ -169,7 +169,7 @@ def test_what_is_no_zip_file_is_refused(data: bytes) -> None:
 def test_damaged_content_is_refused() -> None:
     data = bytearray(zipped({"run.json": HONEST}))
     data[200:260] = bytes(60)
-    with pytest.raises(RefusedError, match="no sound zip file"):
+    with pytest.raises(RefusedError, match="not a valid zip file"):
         members(bytes(data))
 
 
@@ -184,9 +184,9 @@ def test_a_large_archive_is_refused_unread() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("NaN", "NaN is no number in JSON"),
-        ("Infinity", "Infinity is no number in JSON"),
-        ("-Infinity", "-Infinity is no number in JSON"),
+        ("NaN", "NaN is not a JSON number"),
+        ("Infinity", "Infinity is not a JSON number"),
+        ("-Infinity", "-Infinity is not a JSON number"),
         ("1e999", "1e999 is not finite"),
         ("-1e999", "-1e999 is not finite"),
         ("0", "greater than 0"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.kernel import suite
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import assemble
@@ -176,6 +177,14 @@ def test_an_address_that_is_none_links_nowhere(desk: Desk, tmp_path: Path) -> No
     assert "The page has all of this with plots." in the_comment(desk)
 
 
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite of pull requests has the cases of the example that the verbs are tried on."""
+    cases = [suite.parse(case.id) for case in EXAMPLES["slower"]().record.cases]
+    monkeypatch.setitem(suite.SUITES, "pr", tuple(cases))
+
+
+@pytest.mark.usefixtures("planned")
 def test_the_page_holds_the_claims_too(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = measured(desk, tmp_path, l4("slower"), "- s512_b32_h8_d64_fp16: 10% faster")
     for name, value in desk.bot.step.environment.items():
@@ -187,6 +196,7 @@ def test_the_page_holds_the_claims_too(desk: Desk, tmp_path: Path, monkeypatch: 
     assert desk.github.writes() == []
 
 
+@pytest.mark.usefixtures("planned")
 def test_the_verb_posts(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     for name, value in desk.bot.step.environment.items():
@@ -195,6 +205,18 @@ def test_the_verb_posts(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert the_comment(desk).startswith("### ❌ Slower")
 
 
+def test_the_verb_holds_the_record_against_the_suite_of_pull_requests(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However fast: of cases that the default branch does not plan, it proves nothing."""
+    folder = measured(desk, tmp_path, l4("faster"))
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["report", "--from", str(folder), "--post"]) == 0
+    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+@pytest.mark.usefixtures("planned")
 def test_without_post_the_comment_is_printed(desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     assert kernelgate(["report", "--from", str(folder)]) == 0
@@ -257,7 +279,7 @@ def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str,
         ("build / build", "failure", [("build head", "failure")], "Does not compile"),
         ("measure (l4) / measure", "failure", [("fuzz", "failure")], "Wrong result"),
         ("measure (l4) / measure", "timed_out", [("bench", "cancelled")], "ran into its time limit"),
-        ("measure (l4) / measure", "cancelled", [("bench", "cancelled")], "runner went away"),
+        ("measure (l4) / measure", "cancelled", [("bench", "cancelled")], "runner disconnected"),
         ("measure (l4) / measure", "failure", [("bench", "failure")], "kernelgate itself failed"),
         ("measure (l4) / measure", "failure", [], "Not your fault"),
     ],
@@ -293,7 +315,7 @@ def skipped_run(desk: Desk, tmp_path: Path) -> Path:
     ("facts", "why"),
     [
         ({"labels": ["skip-performance"], "files": FILES}, "the pull request has the label skip-performance"),
-        ({"files": [{"filename": "README.md"}]}, "the pull request touches nothing that is measured"),
+        ({"files": [{"filename": "README.md"}]}, "the pull request changes no measured path"),
     ],
 )
 def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
@@ -511,7 +533,7 @@ def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> 
     assert post(desk.bot, folder, POLICY) == 0
     assert len(the_comment(desk)) <= 65_536
     assert the_comment(desk).startswith("### ❌ Slower: ")
-    assert "Left out here for length" in the_comment(desk)
+    assert "Omitted for length" in the_comment(desk)
 
 
 # Claims and description ----------------------------------------------------------------------------------------------
@@ -748,10 +770,10 @@ def test_a_record_that_was_cut_short_is_slower_all_the_same(desk: Desk, tmp_path
 def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     nan = {"kernelgate-record-h100": {"run.json": b'{"schema": NaN}'}}
     post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
-    first = "### ❔ Incomplete: artifact `kernelgate-record-h100, run.json` is refused: NaN is no number"
+    first = "### ❔ Incomplete: artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
     assert the_comment(desk).startswith(first)
     assert "; so far faster, S=512 B=32 H=8 fp16 by 12.8" in the_comment(desk).splitlines()[0]
-    assert "NaN is no number" in the_comment(desk)
+    assert "NaN is not a JSON number" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
@@ -885,7 +907,7 @@ def test_a_profile_says_what_limits_the_kernel_and_what_to_try(desk: Desk, tmp_p
     post(desk.bot, measured(desk, tmp_path, profiled), POLICY, "profile")
     for shown in (the_comment(desk), desk.summary):
         assert "`s512_b32_h8_d64_fp16`: latency bound by low occupancy (likely: " in shown
-        assert "**Try:** cut registers from 242 a thread" in shown
+        assert "**Try:** cut registers from 242 per thread" in shown
         assert "kernelgate profile --base 9f8e7d6c5b4a --case s512_b32_h8_d64_fp16" in shown
     assert "kernelgate bench" not in the_comment(desk)
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.bench.record import Card, Case, Device, Environment, Expected, RunRecord
 from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Code
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.judge.policy import Policy, Static
 from kernelgate.ci.judge.static import StaticFinding
-from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
+from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport
+from tests.ci.records import noise
 from tests.ci.report_examples import EXAMPLES, Example
+from tests.runs import case, process, run_record
 
 SPILLS = StaticFinding("new_spills", "fail", "attention", "sm_89", "64 bytes of registers are spilled")
 WARNED = replace(SPILLS, code="occupancy_loss", severity="warn")
@@ -98,6 +102,30 @@ def test_a_label_needs_every_gpu() -> None:
     assert decide([l4(FASTER), other]).label is None
     assert decide([l4(SLOWER), other]).label is Label.REGRESSED
     assert decide([l4(FASTER), replace(l4(SAME), label="h100")]).label is Label.IMPROVED
+
+
+@pytest.mark.parametrize("wrong", [{"wrong": True}, {"found": None, "fault": Fault.OUTPUT}])
+def test_no_label_says_how_fast_a_head_is_that_is_wrong_on_one_gpu(wrong: dict[str, object]) -> None:
+    """Fuzzing is of the head, wherever it was run."""
+    decision = decide([l4(**wrong), replace(l4(SLOWER), label="h100")])  # type: ignore[arg-type]
+    assert (decision.conclusion, decision.label, codes(decision)) == ("failure", None, ["wrong_output", "slower"])
+
+
+def test_of_several_gpus_what_is_open_names_its_own() -> None:
+    open_ = l4(SAME, missing=(("a case was not timed",),))
+    (alone,) = decide([open_]).open
+    (beside,) = decide([open_, replace(l4(SAME), label="h100")]).open
+    assert alone == ("a case was not timed",)
+    assert beside == (Code("l4"), ": ", "a case was not timed")
+
+
+def test_the_worst_case_is_the_one_that_blocks() -> None:
+    base, head = noise(np.random.default_rng(4), spread=0.001)
+    processes = [
+        [process({"base": b, "head": h * factor}) for b, h in zip(base, head, strict=True)] for factor in (1.05, 1.2)
+    ]
+    judged = judge(run_record([case(f"case {number}", each) for number, each in enumerate(processes)]), Policy())
+    assert decide([l4(judged)]).blockers == (Blocker(BlockCode.SLOWER, "l4", "case 1"),)
 
 
 def test_no_gpu_at_all_is_no_success() -> None:

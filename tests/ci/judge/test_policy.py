@@ -172,7 +172,7 @@ def test_every_number_that_decides_has_a_range_here() -> None:
 @pytest.mark.parametrize(
     ("gpus", "named"),
     [
-        ([("l4", "8.9"), ("l4", "8.9")], "each GPU label stands once; got l4, l4"),
+        ([("l4", "8.9"), ("l4", "8.9")], "duplicate GPU label; got l4, l4"),
         ([], "gpus"),
         ([("L4", "8.9")], "label"),
         ([("-l4", "8.9")], "label"),

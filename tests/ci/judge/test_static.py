@@ -92,7 +92,7 @@ def test_text_shows_what_changed() -> None:
     text = static.to_text([one("base", 128), one("head", 200, spill=64, occupancy=16.7)])
     assert text.splitlines() == [
         "attention for sm_89",
-        "  registers a thread: 128 → 200",
+        "  registers per thread: 128 → 200",
         "  spilled bytes: 0 → 64",
         "  occupancy on the L4: 25 → 16.7%, limited by registers",
         "  instructions: total 100, STL 0 → 16",

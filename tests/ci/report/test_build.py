@@ -285,7 +285,7 @@ def test_many_failures_are_cut_and_counted() -> None:
     said = report(record((), checks=(fuzzing(status="failed", results=results),)), judge(Outcome.INCONCLUSIVE), Gates())
     text = comment(said)
     assert "27 of 27 fuzz cases fail" in text
-    assert "7 more stand in the run record" in text
+    assert "7 more are in the run record" in text
     assert "case_19" in text
     assert "case_20" not in text
 

@@ -62,7 +62,7 @@ def test_less_occupancy_is_blamed_on_shared_memory() -> None:
     reason, action = why("attention_occupancy")
     assert reason.startswith("Why: occupancy 12.0% → 6.2%, because shared memory rose 48 KiB → 144 KiB; ")
     assert action.startswith(
-        "Try: cut shared memory from 144 KiB a block: fewer stages, a smaller or narrower tile; see "
+        "Try: cut shared memory from 144 KiB per block: fewer stages, a smaller or narrower tile; see "
     )
 
 
