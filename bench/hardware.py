@@ -168,7 +168,7 @@ def running(target: str) -> dict[str, SmLimits]:
     """The limits of the GPUs that are of this target, by their names: {"H100 and H200": …}."""
     by_limits: dict[SmLimits, list[str]] = {}
     for model in GPUS.values():
-        if model.limits.target == target:
+        if model.limits.target == target.removesuffix("a"):
             by_limits.setdefault(model.limits, []).append(model.name)
     return {" and ".join(names): limits for limits, names in by_limits.items()}
 

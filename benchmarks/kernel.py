@@ -1,17 +1,28 @@
-"""The CUDA kernel beside the backends of PyTorch's SDPA: `python -m benchmarks.kernel LIBRARY` on a machine with a GPU.
+"""The CUDA kernel beside the backends of PyTorch's SDPA, on a machine with a GPU.
+
+    python -m benchmarks.kernel measure LIBRARY RECORD.json [--cases all|few] [--flex]
+    python -m benchmarks.kernel table RECORD.json
+    python -m benchmarks.kernel plot RECORD.json PLOT.svg
 
 LIBRARY is a folder that `kernelgate build -o` wrote. All sides are replayed as CUDA graphs in rounds of random order in
-one process, on the same inputs; times are medians. Prints a Markdown table.
+one process, on the same inputs; times are medians. The record holds every sample and the errors against float64.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
+from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -22,71 +33,283 @@ from kernelgate.bench.kernel.oracle import TORCH_DTYPES
 from kernelgate.bench.kernel.suite import SCALE, SuiteCase
 from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
 
-CASES = (
-    SuiteCase(512, 32, 8, "fp16"),
+SCHEMA = "kernelgate.kernel-benchmark/1"
+TARGET = SuiteCase(512, 32, 8, "fp16")
+FEW = (
+    TARGET,
     SuiteCase(512, 32, 8, "fp16", causal=True),
     SuiteCase(512, 32, 8, "bf16"),
     SuiteCase(4096, 4, 8, "fp16"),
 )
-ROUNDS = 200
-CALLS = 16
-"""In one graph."""
-WARM_UP_ROUNDS = 100
-SETS = 4
+SEQS, BATCHES, HEADS = (256, 512, 1024, 2048, 4096), (8, 32, 128), 8
+ALL = (
+    *(SuiteCase(seq, batch, HEADS, "fp16", causal) for seq, batch, causal in product(SEQS, BATCHES, (False, True))),
+    *(SuiteCase(seq, 32, HEADS, "bf16", causal) for seq, causal in product((512, 2048), (False, True))),
+)
+FLEX = {(seq, 32, causal) for seq in (512, 2048) for causal in (False, True)}
+"""FlexAttention is compiled anew for each shape, which takes seconds."""
+
+SAMPLE_US = 600.0
+"""A graph holds so many calls that it lasts about as long, and 16 at most."""
+CASE_US = 3e6
+"""A case takes about so long at most: rounds are fewer where they take longer."""
+ROUNDS, WARM_UP_ROUNDS = 60, 20
+SETS, SET_BYTES = 4, 2**29
+ERROR_BATCH = 4
+
+CLOCK_HZ, SMS, DRAM_BYTES_S = 1.98e9, 132, 4.8e12
+TENSOR_FLOPS_CLOCK, EXP_CLOCK = 4096, 16
+"""Of one SM of an H200: dense float16 operations and exponentials a clock."""
+FLASH_ATTENTION_3_TFLOPS = {512: 333, 1024: 392, 2048: 460, 4096: 476}
+"""Published for head dimension 64, forward, not causal, on an H100 (J. Shah et al., arXiv:2407.08608)."""
+
+OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION = (
+    "fa_s512",
+    "fa_s512 mma_sync",
+    "FLASH",
+    "cuDNN",
+    "default",
+    "Flex",
+)
 
 
-def sides(case: SuiteCase, kernel: library.ForwardOut) -> dict[str, Callable[[int], None]]:
+# ----------------------------------------------------------------------------------------------------------------------
+# Measuring
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def override(kernel: str | None) -> Iterator[None]:
+    """FA_S512_KERNEL takes the place of the dispatch table."""
+    if kernel:
+        os.environ["FA_S512_KERNEL"] = kernel
+    try:
+        yield
+    finally:
+        os.environ.pop("FA_S512_KERNEL", None)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    case: SuiteCase
+    pool: torch.Tensor
+    """(sets, 3, B, H, S, 64)"""
+    out: torch.Tensor
+
+
+def inputs(case: SuiteCase) -> Inputs:
+    sets = max(1, min(SETS, SET_BYTES // (3 * case.tensor_bytes)))
+    generator = torch.Generator("cuda").manual_seed(0)
+    pool = torch.randn((sets, 3, *case.shape), dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=generator)
+    return Inputs(case, pool, torch.empty_like(pool[0, 0]))
+
+
+def sides(given: Inputs, kernel: library.ForwardOut, flex: bool) -> dict[str, Callable[[int], object]]:
     """What is timed, from the number of an input set to one call on it."""
-    shape = (SETS, 3, *case.shape)
-    pool = torch.randn(shape, dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=torch.Generator("cuda"))
-    out = torch.empty_like(pool[0, 0])
+    case = given.case
 
-    def ours(number: int) -> None:
-        q, k, v = pool[number]
-        kernel(q, k, v, out, SCALE, case.causal)
+    def ours(name: str | None, number: int) -> None:
+        with override(name):
+            kernel(*given.pool[number], given.out, SCALE, case.causal)
 
-    def theirs(backend: SDPBackend, number: int) -> None:
-        q, k, v = pool[number]
+    def theirs(backend: SDPBackend | None, number: int) -> torch.Tensor:
+        q, k, v = given.pool[number]
+        if backend is None:
+            return scaled_dot_product_attention(q, k, v, is_causal=case.causal)
         with sdpa_kernel(backend):
-            scaled_dot_product_attention(q, k, v, is_causal=case.causal)
+            return scaled_dot_product_attention(q, k, v, is_causal=case.causal)
 
-    return {
-        "fa_s512": ours,
-        "FLASH": partial(theirs, SDPBackend.FLASH_ATTENTION),
-        "cuDNN": partial(theirs, SDPBackend.CUDNN_ATTENTION),
+    calls: dict[str, Callable[[int], object]] = {
+        OURS: partial(ours, None),
+        MMA_SYNC: partial(ours, "mma_sync"),
+        FLASH: partial(theirs, SDPBackend.FLASH_ATTENTION),
+        CUDNN: partial(theirs, SDPBackend.CUDNN_ATTENTION),
+        DEFAULT: partial(theirs, None),
     }
+    if flex and case.dtype == "fp16" and (case.seq, case.batch, case.causal) in FLEX:
+        calls[FLEX_ATTENTION] = _flex(given)
+    return calls
 
 
-def times_us(case: SuiteCase, kernel: library.ForwardOut, timer: CudaTimer) -> dict[str, float]:
+def _flex(given: Inputs) -> Callable[[int], torch.Tensor]:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def visible(_batch: Any, _head: Any, query: Any, key: Any) -> Any:
+        return query >= key
+
+    seq = given.case.seq
+    mask = create_block_mask(visible, None, None, seq, seq) if given.case.causal else None
+    compiled: Any = torch.compile(flex_attention, dynamic=False)
+    return lambda number: compiled(*given.pool[number], block_mask=mask)
+
+
+def samples_us(given: Inputs, calls: dict[str, Callable[[int], object]], timer: CudaTimer) -> dict[str, list[float]]:
+    sets = len(given.pool)
+    estimate_us = given.case.work.flops / 350e6 + 4
+    count = max(2, min(16, round(SAMPLE_US / estimate_us)))
     graphs: dict[str, Call] = {}
-    for name, call in sides(case, kernel).items():
-        for number in range(SETS):
+    for name, call in calls.items():
+        for number in range(sets):
             timer.run(partial(call, number))
-        graph = timer.capture([partial(call, number % SETS) for number in range(CALLS)])
+        graph = timer.capture([partial(call, number % sets) for number in range(count)])
         if graph is None:
             raise SystemExit(f"{name} cannot be captured in a graph")
         graphs[name] = graph
+    rounds = max(10, min(ROUNDS, round(CASE_US / (estimate_us * count * len(calls)))))
     samples: dict[str, list[float]] = {name: [] for name in graphs}
-    for number in range(WARM_UP_ROUNDS + ROUNDS):
+    for number in range(WARM_UP_ROUNDS + rounds):
         for name in random.sample(list(graphs), len(graphs)):
-            taken = timer.measure([Interval((graphs[name],))])
+            (taken,) = timer.measure([Interval((graphs[name],))])
             if number >= WARM_UP_ROUNDS:
-                samples[name] += taken
-    return {name: median(taken) / CALLS for name, taken in samples.items()}
+                samples[name].append(round(taken / count, 4))
+    return samples
+
+
+def errors(case: SuiteCase, kernel: library.ForwardOut) -> dict[str, dict[str, float]]:
+    """How far each side is from float64: largest and mean difference, on a few batches."""
+    given = inputs(SuiteCase(case.seq, ERROR_BATCH, HEADS, case.dtype, case.causal))
+    q, k, v = given.pool[0]
+    exact = scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=case.causal)
+    found = {}
+    for name, call in sides(given, kernel, flex=False).items():
+        result = call(0)
+        difference = ((given.out if result is None else result).double() - exact).abs()  # type: ignore[attr-defined]
+        found[name] = {"max": float(difference.max()), "mean": float(difference.mean())}
+    return found
+
+
+def measure(folder: Path, cases: tuple[SuiteCase, ...], flex: bool) -> dict[str, Any]:
+    built = library.read(folder)
+    kernel = library.load(built)
+    timer = CudaTimer()
+    rows = []
+    for case in cases:
+        given = inputs(case)
+        samples = samples_us(given, sides(given, kernel, flex), timer)
+        axes = {"S": case.seq, "B": case.batch, "H": case.heads, "dtype": case.dtype, "causal": case.causal}
+        rows.append({"case": case.id, **axes, "samples_us": samples})
+        print(case.id, {name: round(median(taken), 2) for name, taken in samples.items()}, file=sys.stderr, flush=True)
+        del given
+        torch.cuda.empty_cache()
+    from kernelgate.bench.system import nvml
+
+    with nvml.opened():
+        driver = nvml.driver_version()
+    accuracy = {case.id: errors(case, kernel) for case in FEW[:3]}
+    return {
+        "schema": SCHEMA,
+        "machine": {"gpu": torch.cuda.get_device_name(), "driver": driver, "torch": torch.__version__},
+        "library": {"key": built.manifest.key, "targets": built.manifest.targets},
+        "rows": rows,
+        "errors": accuracy,
+    }
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Showing
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def medians(row: dict[str, Any]) -> dict[str, float]:
+    return {name: median(taken) for name, taken in row["samples_us"].items()}
+
+
+def table(record: dict[str, Any]) -> str:
+    """Markdown: each case, the geometric mean over all, and the errors."""
+    names = (OURS, MMA_SYNC, FLASH, CUDNN, DEFAULT, FLEX_ATTENTION)
+    lines = [
+        f"| case | {' | '.join(names)} | {OURS} / cuDNN |",
+        f"| --- |{' --: |' * (len(names) + 1)}",
+    ]
+    ratios = []
+    for row in record["rows"]:
+        times = medians(row)
+        ratios.append(times[OURS] / times[CUDNN])
+        cells = [f"{times[name]:,.1f}" if name in times else "–" for name in names]
+        lines.append(f"| `{row['case']}` | {' | '.join(cells)} | {ratios[-1]:.3f} |")
+    lines += ["", f"Geometric mean of {OURS} / cuDNN: {geometric_mean(ratios):.3f}; largest: {max(ratios):.3f}.", ""]
+    lines += ["| largest and mean error against float64 | " + " | ".join(names[:4]) + " |", "| --- |" + " --: |" * 4]
+    for case, found in record["errors"].items():
+        cells = [f"{found[name]['max']:.2e}, {found[name]['mean']:.2e}" for name in names[:4]]
+        lines.append(f"| `{case}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def limits_us(case: SuiteCase) -> dict[str, float]:
+    """The least time that each unit of an H200 needs at its highest clock."""
+    rate = SMS * CLOCK_HZ
+    pairs = case.work.flops / (4 * 64)
+    return {
+        "matrix products": case.work.flops / (rate * TENSOR_FLOPS_CLOCK) * 1e6,
+        "exponentials": pairs / (rate * EXP_CLOCK) * 1e6,
+        "DRAM": case.work.bytes / DRAM_BYTES_S * 1e6,
+    }
+
+
+def plot(record: dict[str, Any], path: Path) -> None:
+    """Time for each visible pair of query and key over S, at B = 32 and H = 8, with the limits."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "kernelgate"
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    for causal, panel in zip((False, True), panels, strict=True):
+        rows = [row for row in record["rows"] if row["B"] == 32 and row["dtype"] == "fp16" and row["causal"] == causal]
+        cases = {row["S"]: SuiteCase(row["S"], 32, HEADS, "fp16", causal) for row in rows}
+
+        def each_pair_ps(times_us: dict[int, float], cases: dict[int, SuiteCase] = cases) -> list[float]:
+            return [time_us * 1e6 / (cases[seq].work.flops / (4 * 64)) for seq, time_us in times_us.items()]
+
+        for name in (FLASH, MMA_SYNC, CUDNN, OURS):
+            panel.plot(list(cases), each_pair_ps({row["S"]: medians(row)[name] for row in rows}), "o-", label=name)
+        flex = {row["S"]: medians(row)[FLEX_ATTENTION] for row in rows if FLEX_ATTENTION in row["samples_us"]}
+        panel.plot(list(flex), each_pair_ps(flex), "s", label="FlexAttention")
+        if not causal:
+            seqs = FLASH_ATTENTION_3_TFLOPS.items()
+            published = {seq: cases[seq].work.flops / tflops / 1e6 for seq, tflops in seqs if seq in cases}
+            panel.plot(list(published), each_pair_ps(published), "kx", label="FlashAttention-3, published (H100)")
+        for name, style in (("exponentials", "--"), ("DRAM", ":")):
+            label = "limit: exponentials, and matrix products" if name == "exponentials" else "limit: DRAM"
+            limits = {seq: limits_us(case)[name] for seq, case in cases.items()}
+            panel.plot(list(limits), each_pair_ps(limits), style, color="grey", label=label)
+        panel.set_ylim(bottom=0)
+        panel.set(xscale="log", xlabel="S", title="causal" if causal else "full")
+        panel.set_xticks(list(cases), [str(seq) for seq in cases])
+        panel.minorticks_off()
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("ps for each visible pair of query and key")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
+    machine = record["machine"]
+    figure.suptitle(f"Attention forward, B = 32, H = 8, D = 64, float16: {machine['gpu']}, torch {machine['torch']}")
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m benchmarks.kernel LIBRARY")
-    kernel = library.load(library.read(Path(sys.argv[1])))
-    timer = CudaTimer()
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, medians of {ROUNDS} rounds\n")
-    print("| case | fa_s512 | FLASH | cuDNN | fa_s512 / FLASH |\n| --- | --: | --: | --: | --: |")
-    for case in CASES:
-        found = times_us(case, kernel, timer)
-        cells = [f"{time_us:.1f} µs" for time_us in found.values()]
-        print(f"| {case.id} | {' | '.join(cells)} | {found['fa_s512'] / found['FLASH']:.2f} |")
-        torch.cuda.empty_cache()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    measuring = commands.add_parser("measure")
+    measuring.add_argument("library", type=Path)
+    measuring.add_argument("record", type=Path)
+    measuring.add_argument("--cases", choices=("all", "few"), default="all")
+    measuring.add_argument("--flex", action="store_true", help="time FlexAttention too, on a few cases")
+    showing = commands.add_parser("table")
+    showing.add_argument("record", type=Path)
+    drawing = commands.add_parser("plot")
+    drawing.add_argument("record", type=Path)
+    drawing.add_argument("plot", type=Path)
+    options = parser.parse_args()
+    if options.command == "measure":
+        record = measure(options.library, ALL if options.cases == "all" else FEW, options.flex)
+        options.record.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        print(table(record))
+        return
+    record = json.loads(options.record.read_text(encoding="utf-8"))
+    if options.command == "table":
+        print(table(record))
+    else:
+        plot(record, options.plot)
 
 
 if __name__ == "__main__":

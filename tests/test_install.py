@@ -121,11 +121,11 @@ def test_editable_install_needs_nothing_but_setuptools(checkout: Path, tmp_path:
 def test_failed_compile_ends_the_install_with_its_first_error(
     checkout: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    (checkout / "csrc" / "fa_s512.h").write_text("#error broken on purpose\n", encoding="utf-8")
+    (checkout / "csrc" / "attention" / "attention.h").write_text("#error broken on purpose\n", encoding="utf-8")
     refused = pip(str(checkout), **{build.CACHE: str(tmp_path / "cache"), archs.ARCH_LIST: ""})
     assert refused.returncode == 1
     assert "error: the working tree does not compile" in refused.stdout + refused.stderr
-    assert "csrc/fa_s512.h:1: error: " in refused.stdout + refused.stderr
+    assert "csrc/attention/attention.h:1: error: " in refused.stdout + refused.stderr
 
 
 def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Path) -> None:
@@ -133,6 +133,6 @@ def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Pa
     subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, check=True)
     with tarfile.open(next(tmp_path.glob("kernelgate-*.tar.gz"))) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc").glob("*.*") if path.suffix != ".so"}
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc" / "attention").rglob("*.*")}
     assert sources <= held
     assert {"setup.py", "pyproject.toml", "LICENSE", "bench/build/build.py", "csrc/fa_s512/__init__.py"} <= held

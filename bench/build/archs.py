@@ -1,12 +1,14 @@
 """Which GPUs a library is compiled for: TORCH_CUDA_ARCH_LIST, or the L4 and the GPU at hand.
 
-A target is named as nvcc names it: `sm_89` for compute capability 8.9.
+A target is named as nvcc names it: `sm_89` for compute capability 8.9, `sm_90a` for 9.0 with the instructions that no
+other capability has.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import Literal
 
 from kernelgate.bench.errors import BuildError, NoDeviceError, UsageError
 
@@ -14,30 +16,34 @@ ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 L4 = (8, 9)
 
 Capability = tuple[int, int]
-"""Major and minor version, such as (8, 9)."""
+"""Of a GPU: major and minor version, such as (8, 9)."""
+Target = tuple[int, int] | tuple[int, int, Literal["a"]]
+"""What code is compiled for: a capability, or (9, 0, "a") for architecture-specific code, which sorts after (9, 0)."""
 
 
-def sm(capability: Capability) -> str:
-    """(8, 9) -> "sm_89"."""
-    return f"sm_{capability[0]}{capability[1]}"
+def sm(target: Target) -> str:
+    """(8, 9) -> "sm_89", (9, 0, "a") -> "sm_90a"."""
+    return "sm_" + "".join(map(str, target))
 
 
-def capability(sm_number: str) -> Capability:
-    """The digits of a target's name, "89" -> (8, 9), "120" -> (12, 0)."""
-    return int(sm_number[:-1]), int(sm_number[-1])
+def target(sm_number: str) -> Target:
+    """A target's name without its "sm_": "89" -> (8, 9), "120" -> (12, 0), "90a" -> (9, 0, "a")."""
+    digits = sm_number.removesuffix("a")
+    plain = int(digits[:-1]), int(digits[-1])
+    return (*plain, "a") if sm_number.endswith("a") else plain
 
 
-def parse(arch_list: str) -> tuple[Capability, ...]:
-    """The capabilities of a TORCH_CUDA_ARCH_LIST such as "8.9;9.0", sorted. Raises UsageError for what is no target."""
+def parse(arch_list: str) -> tuple[Target, ...]:
+    """The targets of a TORCH_CUDA_ARCH_LIST such as "8.9;9.0a", sorted. Raises UsageError for what is no target."""
     words = [word for word in re.split(r"[;,\s]+", arch_list) if word]
     return tuple(sorted({_parse_word(word) for word in words}))
 
 
-def _parse_word(word: str) -> Capability:
-    if match := re.fullmatch(r"(\d+)\.(\d)", word):
-        return int(match[1]), int(match[2])
-    if match := re.fullmatch(r"(\d+\.\d)([af]?)(\+PTX)?", word):
-        kind = "PTX" if match[3] else "architecture-specific features"
+def _parse_word(word: str) -> Target:
+    if match := re.fullmatch(r"(\d+)\.(\da?)", word):
+        return target(match[1] + match[2])
+    if match := re.fullmatch(r"(\d+\.\da?)(f?)(\+PTX)?", word):
+        kind = "PTX" if match[3] else "family-specific features"
         raise UsageError(
             f"{ARCH_LIST}: {word!r} is not supported, because targets are compiled to plain machine code, "
             f"without {kind}: write {match[1]!r}"
@@ -45,24 +51,32 @@ def _parse_word(word: str) -> Capability:
     raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
 
 
-def demanded(wanted: Collection[Capability], available: Collection[Capability]) -> tuple[Capability, ...]:
-    """Exactly the targets that were asked for. Raises BuildError where the commit lacks one."""
+def demanded(wanted: Collection[Target], available: Collection[Target]) -> tuple[Target, ...]:
+    """The targets that were asked for, each with its architecture-specific code where the commit has it.
+
+    A runner of compute capability 9.0 asks for 9.0, whether a commit has sm_90a or not. Raises BuildError where the
+    commit lacks a target.
+    """
     missing = [sm(one) for one in sorted(wanted) if one not in available]
     if missing:
         has = ", ".join(map(sm, sorted(available))) or "none"
         raise BuildError(
             f"{ARCH_LIST} asks for {', '.join(missing)}, but csrc/ has no translation unit for it; it has: {has}"
         )
-    return tuple(sorted(wanted))
+    specific: set[Target] = {(*target, "a") for target in wanted if len(target) == 2}
+    return tuple(sorted({*wanted, *specific.intersection(available)}))
 
 
-def serving(gpus: Collection[Capability], available: Collection[Capability]) -> tuple[Capability, ...]:
-    """The targets whose code runs on `gpus`, the newest that fits for each; a GPU that none fits is left out.
-
-    Machine code runs on GPUs of its own major version, from its own minor version on.
-    """
-    fitting = ([one for one in available if one[0] == gpu[0] and one[1] <= gpu[1]] for gpu in gpus)
+def serving(gpus: Collection[Capability], available: Collection[Target]) -> tuple[Target, ...]:
+    """The targets whose code runs on `gpus`, the newest that fits for each; a GPU that none fits is left out."""
+    fitting = ([target for target in available if runs_on(target, gpu)] for gpu in gpus)
     return tuple(sorted({max(candidates) for candidates in fitting if candidates}))
+
+
+def runs_on(target: Target, gpu: Capability) -> bool:
+    """Machine code runs on its own major version, from its own minor version on; with a suffix on its own alone."""
+    major, minor, *suffix = target
+    return gpu == (major, minor) if suffix else gpu[0] == major and gpu[1] >= minor
 
 
 def gpus_at_hand() -> tuple[Capability, ...]:

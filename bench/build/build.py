@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelgate.bench.build import archs, library, machine_code, toolchain
-from kernelgate.bench.build.archs import ARCH_LIST, Capability, sm
+from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.compiler_errors import STATUS, first_error
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library, Manifest
 from kernelgate.bench.build.machine_code import MachineCode
@@ -89,8 +89,8 @@ def _build(sources: Sources, sha: str | None, *, namespace: str | None = None, l
     return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
 
 
-def _targets(sources: Sources, tools: Toolchain) -> tuple[Capability, ...]:
-    """TORCH_CUDA_ARCH_LIST to the letter; without it, what serves the L4 and the GPU at hand as far as possible."""
+def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
+    """What TORCH_CUDA_ARCH_LIST asks for; without it, what serves the L4 and the GPU at hand as far as possible."""
     wanted = archs.parse(os.environ.get(ARCH_LIST, ""))
     available = sources.target_units
     install = cuda_tools.TOOLS["nvcc"].install

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from posixpath import normpath
 
 STATUS = re.compile(r"\[(?P<done>\d+)/(?P<total>\d+)\] (?P<step>.*)")
 """What ninja prints when a step has ended."""
@@ -31,9 +32,9 @@ NINJA = re.compile(r"ninja: (?:error|fatal): (?P<text>.+)")
 @dataclass(frozen=True)
 class FirstError:
     source: str
-    """The file whose step failed, such as csrc/fa_s512_sm89.cu, or kernel.so where linking did."""
+    """The file whose step failed, such as csrc/attention/mma_sync/mma_sync_sm89.cu, or kernel.so where linking did."""
     text: str
-    """`file:line: error: …`; the file alone where the tool names no line."""
+    """`file:line: error: …`, the file as git names it; the file alone where the tool names no line."""
 
 
 def first_error(log: str) -> FirstError:
@@ -52,7 +53,8 @@ def first_error(log: str) -> FirstError:
 
 def _error(line: str, place: str) -> str | None:
     if match := LOCATED.match(line):
-        return f"{match['file']}:{match['line'] or match['nvcc_line']}: error: {match['text']}"
+        # csrc/a/b/../c.h, as a header is named by its includer's folder, is csrc/a/c.h to everybody else.
+        return f"{normpath(match['file'])}:{match['line'] or match['nvcc_line']}: error: {match['text']}"
     if match := CUDA_TOOL.match(line) or DRIVER.match(line):
         return f"{place}: error: {match['tool']}: {match['text']}"
     if match := NINJA.match(line):

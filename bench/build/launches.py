@@ -6,7 +6,7 @@ is read, never loaded. One record, 128 bytes, little-endian, without pointers:
     struct alignas(32) KernelgateLaunch {
       char kernel[112];                   // zero-terminated: a kernel's name, or part of its demangled name
       std::int32_t version;               // 1
-      std::int32_t target;                // 90 for sm_90; 0 for every target
+      std::int32_t target;                // 90 for sm_90 and sm_90a; 0 for every target
       std::int32_t dynamic_shared_bytes;  // what a launch asks for; of several launches, the most
       std::int32_t threads;               // of a block; 0 leaves it to __launch_bounds__
     };
@@ -73,7 +73,7 @@ def of_kernel(launches: Sequence[LaunchFacts], name: str, target: str) -> Launch
 
     `name` is demangled, without its return type and parameters.
     """
-    number = int(target.removeprefix("sm_"))
+    number = int(target.removeprefix("sm_").removesuffix("a"))
     fitting = [one for one in launches if one.target in (0, number) and _names(one.kernel, name)]
     return max(fitting, key=lambda one: (len(one.kernel), one.target, one.dynamic_shared_bytes), default=None)
 

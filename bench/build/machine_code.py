@@ -46,7 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 _FUNCTION = re.compile(r"^\s*Function\s*:\s*(\S+)")
 _USAGE = re.compile(r"^\s*Function (\S+):\s*$")
 _RESOURCE = re.compile(r"(REG|STACK|SHARED):(\d+)")
-_TARGET = re.compile(r"^(?:\s*code for|arch =|\.target)\s+(sm_\d+)", re.MULTILINE)
+_TARGET = re.compile(r"^(?:\s*code for|arch =|\.target)\s+(sm_\d+a?)", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)")
 _INFO = re.compile(r"^\.nv\.info\.(\S+)")
 _THREADS = re.compile(r"Value:\s+0x([0-9a-f]+) 0x([0-9a-f]+) 0x([0-9a-f]+)")
@@ -119,19 +119,29 @@ def _facts(target: str, name: str, kernel: _Kernel, launch: LaunchFacts | None) 
 
 def _targets(library: Path, tools: Disassembler) -> list[str]:
     listed = _run(tools, "--list-elf", library) if library.suffix != ".cubin" else ""
-    targets = re.findall(r"\.(sm_\d+)a?\.cubin", listed)
+    targets = re.findall(r"\.(sm_\d+a?)\.cubin", listed)
     if library.suffix == ".cubin":
         targets = _TARGET.findall(_run(tools, "-sass", library))
     return sorted(set(targets))
 
 
 def _parse(library: Path, target: str, tools: Disassembler) -> dict[str, _Kernel]:
-    arch = () if library.suffix == ".cubin" else ("-arch", target)
+    def dump(what: str) -> str:
+        if library.suffix == ".cubin":
+            return _run(tools, what, library)
+        return _of_target(_run(tools, "-arch", target, what, library), target)
+
     kernels: dict[str, _Kernel] = {}
-    _usage(_run(tools, *arch, "--dump-resource-usage", library), target, kernels)
-    _sass(_run(tools, *arch, "-sass", library), kernels)
-    _launch_bounds(_run(tools, *arch, "-elf", library), kernels)
+    _usage(dump("--dump-resource-usage"), target, kernels)
+    _sass(dump("-sass"), kernels)
+    _launch_bounds(dump("-elf"), kernels)
     return kernels
+
+
+def _of_target(dump: str, target: str) -> str:
+    """The parts for just this target: cuobjdump takes sm_90 for sm_90a too."""
+    parts = re.split(r"^Fatbin elf code:$", dump, flags=re.MULTILINE)
+    return "".join(part for part in parts if re.search(rf"^arch = {target}$", part, re.MULTILINE))
 
 
 def _usage(text: str, target: str, kernels: dict[str, _Kernel]) -> None:
@@ -142,7 +152,8 @@ def _usage(text: str, target: str, kernels: dict[str, _Kernel]) -> None:
         elif name is not None and "REG:" in line:
             values = {key: int(value) for key, value in _RESOURCE.findall(line)}
             # From sm_90 on the kilobyte that the system takes is counted in.
-            system = 1024 if int(target.removeprefix("sm_")) >= 90 and values.get("SHARED", 0) >= 1024 else 0
+            counted = int(re.sub(r"\D", "", target)) >= 90 and values.get("SHARED", 0) >= 1024
+            system = 1024 if counted else 0
             kernels[name] = _Kernel(values.get("REG"), values.get("STACK"), values.get("SHARED", 0) - system)
             name = None
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kernelgate.bench.build.archs import Capability, capability, sm
+from kernelgate.bench.build.archs import Target, sm, target
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.toolchain import Toolchain, anywhere
 from kernelgate.bench.errors import NoKernelError
 
 FOLDER = "csrc"
 SUFFIXES = frozenset({".cpp", ".cu", ".h", ".cuh"})
-TARGET_UNIT = re.compile(rf"{FOLDER}/fa_s512_sm(\d{{2,3}})\.cu")
+TARGET_UNIT = re.compile(rf"{FOLDER}/(?:.+/)?[^/]+_sm(\d{{2,3}}a?)\.cu")
 
 # Hidden symbols, and none that are unique in the process: base and head have the same names and must not share statics.
 COMPILE = ("-O3", "-std=c++17")
@@ -54,17 +54,22 @@ class Sources:
     @property
     def units(self) -> tuple[str, ...]:
         """The translation units that every library has."""
-        return tuple(name for name in sorted(self.files) if re.fullmatch(rf"{FOLDER}/[^/]+\.cpp", name))
+        return tuple(name for name in sorted(self.files) if name.endswith(".cpp"))
 
     @property
-    def target_units(self) -> dict[Capability, str]:
-        """The one of each target."""
-        matches = (TARGET_UNIT.fullmatch(name) for name in sorted(self.files))
-        return {capability(match[1]): match[0] for match in matches if match}
+    def target_units(self) -> dict[Target, tuple[str, ...]]:
+        """Those of each target."""
+        units: dict[Target, tuple[str, ...]] = {}
+        for name in sorted(self.files):
+            if match := TARGET_UNIT.fullmatch(name):
+                key = target(match[1])
+                units[key] = (*units.get(key, ()), name)
+        return units
 
-    def for_targets(self, targets: Iterable[Capability]) -> Sources:
+    def for_targets(self, targets: Iterable[Target]) -> Sources:
         """Without the translation units of other targets, which must not tell two libraries apart."""
-        unwanted = {name for target, name in self.target_units.items() if target not in set(targets)}
+        wanted = set(targets)
+        unwanted = {name for key, names in self.target_units.items() if key not in wanted for name in names}
         return Sources({name: contents for name, contents in self.files.items() if name not in unwanted})
 
 
@@ -73,7 +78,7 @@ class Recipe:
     """Everything that decides what kernel.so will be."""
 
     sources: Sources
-    targets: tuple[Capability, ...]
+    targets: tuple[Target, ...]
     toolchain: Toolchain
     fixed_namespace: str | None
     """None: taken from the key, so that equal sources are compiled once whichever side they are."""
@@ -109,7 +114,7 @@ class Recipe:
     def units(self) -> tuple[str, ...]:
         """What is compiled, slowest kind first so that no core idles at the end."""
         of_target = self.sources.target_units
-        return (*(of_target[target] for target in self.targets), *self.sources.units)
+        return (*(unit for key in self.targets for unit in of_target[key]), *self.sources.units)
 
 
 def read_sources(tree: Path, name: str) -> Sources:
@@ -117,18 +122,18 @@ def read_sources(tree: Path, name: str) -> Sources:
     paths = (path for path in sorted((tree / FOLDER).rglob("*")) if path.suffix in SUFFIXES and path.is_file())
     sources = Sources({path.relative_to(tree).as_posix(): path.read_bytes() for path in paths})
     if not sources.units:
-        raise NoKernelError(f"{name} has no {FOLDER}/*.cpp: there is no kernel to compile")
+        raise NoKernelError(f"{name} has no {FOLDER}/**/*.cpp: there is no kernel to compile")
     return sources
 
 
 def target_of(unit: str) -> str | None:
-    """ "sm_89" for csrc/fa_s512_sm89.cu; None for a translation unit that every library has."""
+    """ "sm_89" for csrc/kernel_sm89.cu; None for a translation unit that every library has."""
     match = TARGET_UNIT.fullmatch(unit)
-    return sm(capability(match[1])) if match else None
+    return sm(target(match[1])) if match else None
 
 
-def _ninja_file(units: Iterable[str], targets: Iterable[Capability], toolchain: Toolchain, namespace: str) -> str:
-    defines = [f"-DFA_S512_SM{major}{minor}" for major, minor in targets]
+def _ninja_file(units: Iterable[str], targets: Iterable[Target], toolchain: Toolchain, namespace: str) -> str:
+    defines = [f"-DFA_S512_{sm(key).replace('_', '').upper()}" for key in targets]
     include = ["-isystem", str(toolchain.torch.include)]
     link = [str(toolchain.gxx), "-o", "$out", "$in", f"-L{toolchain.torch.lib}", *LINK_FLAGS]
     ccache = [str(toolchain.ccache)] if toolchain.ccache else []

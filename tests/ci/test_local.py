@@ -52,7 +52,7 @@ def edit(tree: Path, name: str, old: str, new: str) -> None:
 
 
 def test_the_working_tree_is_compared_with_head(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    edit(clone, "fa_s512_cpu.cpp", "\n\n", "\n\n// another library with the same code\n")
+    edit(clone, "attention/cpu/attention_cpu.cpp", "\n\n", "\n\n// another library with the same code\n")
     code = cli.run(["pr"])
     said = capsys.readouterr()
     measured = record.read(clone / "out" / local.RECORD)
@@ -71,7 +71,7 @@ def test_the_working_tree_is_compared_with_head(clone: Path, capsys: pytest.Capt
 
 
 def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    edit(clone, "fa_s512_cpu_block.h", NORMALISE, "const float normalise = 3.0f *")
+    edit(clone, "attention/cpu/block.h", NORMALISE, "const float normalise = 3.0f *")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("### 🛑 Wrong result: 4 of 4 fuzz cases fail; speed was not judged")
@@ -82,11 +82,11 @@ def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[
 def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edit(clone, "fa_s512_cpu.cpp", "\n\n", "\n\nint broken = missing;\n")
+    edit(clone, "attention/cpu/attention_cpu.cpp", "\n\n", "\n\nint broken = missing;\n")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("### 🔧 Does not compile")
-    assert "csrc/fa_s512_cpu.cpp:" in said.splitlines()[0]
+    assert "csrc/attention/cpu/attention_cpu.cpp:" in said.splitlines()[0]
     assert "missing" in said.splitlines()[0]
     assert not (clone / "out" / local.RECORD).exists()
 

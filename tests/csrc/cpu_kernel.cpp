@@ -1,7 +1,7 @@
 // The CPU path without torch, at each vector width, for test_cpu_kernel.py: no machine picks all of them by itself.
 #include <cstdint>
 
-#include "fa_s512_cpu_block.h"
+#include "attention/cpu/block.h"
 
 using namespace fa_s512;
 

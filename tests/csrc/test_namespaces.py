@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 def other_tree(folder: Path) -> Path:
     """The sources of the CPU path, changed so that the softmax runs at twice the scale."""
     shutil.copytree(ROOT / "csrc", folder / "csrc", ignore=shutil.ignore_patterns("*.cu", "*.cuh", "*.py", "*.so"))
-    block = folder / "csrc" / "fa_s512_cpu_block.h"
+    block = folder / "csrc" / "attention" / "cpu" / "block.h"
     source = block.read_text(encoding="utf-8")
     assert source.count("kLog2E = 1.44269504f") == 1
     block.write_text(source.replace("kLog2E = 1.44269504f", "kLog2E = 2.88539008f"), encoding="utf-8")

@@ -20,8 +20,17 @@ ROOT = Path(__file__).parent.parent.parent
 
 pytestmark = pytest.mark.gpu
 
+KERNELS = ("", "mma_sync", "wgmma_m128", "wgmma_m256")
+"""Values of FA_S512_KERNEL: the dispatch table's choice, and each kernel that a GPU of compute capability 9.0 has."""
 SEQS = (1, 2, 4, 15, 16, 17, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 448, 512, 513, 640, 1024)
 DTYPES = (torch.float16, torch.bfloat16)
+
+
+@pytest.fixture(autouse=True, params=KERNELS, ids=lambda name: name or "chosen")
+def chosen_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param and torch.cuda.get_device_capability(0) != (9, 0):
+        pytest.skip("this GPU has one kernel")
+    monkeypatch.setenv("FA_S512_KERNEL", request.param)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -100,9 +109,32 @@ def test_nan_is_never_hidden(kernel: Any, dtype: torch.dtype) -> None:
 
 
 def test_repeats_to_the_bit(kernel: Any) -> None:
-    q, k, v = inputs(8, 8, 513, torch.float16, "cuda")
+    q, k, v = inputs(32, 8, 513, torch.float16, "cuda")
     first = kernel.forward(q, k, v, 0.125, True)
     assert all(torch.equal(kernel.forward(q, k, v, 0.125, True), first) for _ in range(20))
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("spread", [1, 5, 30])
+def test_the_reference_of_the_exponent_may_fail_at_any_step(kernel: Any, spread: int, causal: bool) -> None:
+    """Keys of growing and falling weight, in the order in which they are taken and against it, and a sink at key 0."""
+    q, k, v = inputs(2, 3, 700, torch.float16, "cuda")
+    ramp = torch.linspace(-spread, spread, 700, device="cuda").reshape(1, 1, 700, 1)
+    sink = k.clone()
+    sink[:, :, 0] *= spread
+    for queries, keys in ((q.abs(), k + ramp), (q.abs(), k - ramp), (q, sink), (q * spread, k)):
+        queries, keys = queries.half(), keys.half()
+        result = kernel.forward(queries, keys, v, 0.125, causal)
+        assert error_ratio(result, reference(queries, keys, v, 0.125, causal)) <= 1
+
+
+def test_an_unknown_kernel_is_refused(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if torch.cuda.get_device_capability(0) != (9, 0):
+        pytest.skip("this GPU has one kernel")
+    monkeypatch.setenv("FA_S512_KERNEL", "fastest")
+    q, k, v = inputs(1, 1, 8, torch.float16, "cuda")
+    with pytest.raises(RuntimeError, match="expected mma_sync, wgmma_m128 or wgmma_m256, got fastest"):
+        kernel.forward(q, k, v, 0.125, False)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -171,7 +203,7 @@ def test_refusals_name_the_argument_the_expected_and_the_actual(
 
 def test_a_library_for_other_devices_says_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     major, minor = torch.cuda.get_device_capability(0)
-    other, has = ("9.0", "sm_90") if major == 8 else ("8.0;8.9", "sm_80, sm_89")
+    other, has = ("9.0", "sm_90, sm_90a") if major == 8 else ("8.0;8.9", "sm_80, sm_89")
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", other)
     forward_out = library.load(build_tree(ROOT))
     x = torch.zeros(2, 3, 8, 64, dtype=torch.float16, device="cuda")
@@ -183,7 +215,8 @@ def test_a_library_for_other_devices_says_what_it_has(monkeypatch: pytest.Monkey
     )
 
 
-def test_a_library_for_the_cpu_says_so(tmp_path: Path) -> None:
+def test_a_library_for_the_cpu_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
     shutil.copytree(ROOT / "csrc", tmp_path / "csrc", ignore=shutil.ignore_patterns("*.cu"))
     forward_out = library.load(build_tree(tmp_path))
     x = torch.zeros(2, 3, 8, 64, dtype=torch.float16, device="cuda")

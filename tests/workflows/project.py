@@ -14,7 +14,7 @@ from tests.workflows.language import Language
 from tests.workflows.repository import Change, Repository, open_pull
 from tests.workflows.runner import HOME_REPOSITORY, Platform, Run
 
-HEADER = "csrc/fa_s512_tile.h"
+HEADER = "csrc/attention/mma_sync/tile.h"
 DESCRIPTION = """## Intent and hypothesis
 One line more does nothing.
 ## What was changed

@@ -99,7 +99,7 @@ def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: Checks) -> N
             file.write("\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900\n#error too many stages\n#endif\n")
 
     said = checks.refused(checks.project.pull(not_on_hopper), "compile")
-    assert "does not compile for sm_90: csrc/fa_s512_tile.h:" in said
+    assert "does not compile for sm_90: csrc/attention/mma_sync/tile.h:" in said
     assert "too many stages" in said
 
 

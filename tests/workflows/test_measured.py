@@ -104,7 +104,7 @@ def test_what_nsight_compute_counted_reaches_the_comment(project: Project) -> No
 
 def halve_the_output(tree: Path) -> None:
     """A fault that compiles, and that only a comparison with the truth can see."""
-    kernel = tree / "csrc/fa_s512_cpu_block.h"
+    kernel = tree / "csrc/attention/cpu/block.h"
     before = kernel.read_text("utf-8")
     after = before.replace("= 1.0f / w.row_sum[lane]", "= 0.5f / w.row_sum[lane]")
     assert after != before

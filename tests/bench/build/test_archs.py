@@ -18,20 +18,21 @@ CSRC = ((8, 0), (8, 9), (9, 0))
         (" 9.0,8.9 ; 8.0 ", ((8, 0), (8, 9), (9, 0))),
         ("8.9;8.9", ((8, 9),)),
         ("12.0", ((12, 0),)),
+        ("9.0a 9.0;8.9", ((8, 9), (9, 0), (9, 0, "a"))),
         ("", ()),
         (" ; ", ()),
     ],
 )
-def test_parse(arch_list: str, expected: tuple[archs.Capability, ...]) -> None:
+def test_parse(arch_list: str, expected: tuple[archs.Target, ...]) -> None:
     assert archs.parse(arch_list) == expected
 
 
 @pytest.mark.parametrize(
     ("arch_list", "says"),
     [
-        ("9.0a", "'9.0a' is not supported.*architecture-specific features: write '9.0'"),
-        ("10.0f", "'10.0f' is not supported.*architecture-specific features: write '10.0'"),
+        ("10.0f", "'10.0f' is not supported.*family-specific features: write '10.0'"),
         ("8.9;9.0+PTX", r"'9.0\+PTX' is not supported.*without PTX: write '9.0'"),
+        ("9.0a+PTX", r"'9.0a\+PTX' is not supported.*without PTX: write '9.0a'"),
         ("Hopper", "'Hopper' is not a compute capability: write such as '8.9'"),
         ("sm_89", "'sm_89' is not a compute capability"),
         ("89", "'89' is not a compute capability"),
@@ -45,11 +46,21 @@ def test_parse_refuses(arch_list: str, says: str) -> None:
 
 
 def test_names() -> None:
-    assert [archs.sm((8, 9)), archs.sm((12, 0))] == ["sm_89", "sm_120"]
-    assert [archs.capability("89"), archs.capability("120")] == [(8, 9), (12, 0)]
+    targets: list[archs.Target] = [(8, 9), (12, 0), (9, 0, "a")]
+    assert [archs.sm(target) for target in targets] == ["sm_89", "sm_120", "sm_90a"]
+    assert [archs.target(name) for name in ("89", "120", "90a")] == targets
 
 
-def test_demanded_is_taken_to_the_letter() -> None:
+def test_demanded_brings_architecture_specific_code_along() -> None:
+    available: list[archs.Target] = [(8, 9), (9, 0), (9, 0, "a")]
+    assert archs.demanded([(9, 0)], available) == ((9, 0), (9, 0, "a"))
+    assert archs.demanded([(9, 0, "a"), (8, 9)], available) == ((8, 9), (9, 0, "a"))
+    assert archs.demanded([(9, 0)], CSRC) == ((9, 0),)
+    with pytest.raises(BuildError, match=r"asks for sm_90a, but .* it has: sm_80, sm_89, sm_90"):
+        archs.demanded([(9, 0, "a")], CSRC)
+
+
+def test_demanded_is_all_there_or_refused() -> None:
     assert archs.demanded([(9, 0), (8, 0)], CSRC) == ((8, 0), (9, 0))
     with pytest.raises(BuildError, match=r"asks for sm_86, sm_120, but .* it has: sm_80, sm_89, sm_90"):
         archs.demanded([(12, 0), (8, 6), (8, 9)], CSRC)
@@ -69,8 +80,15 @@ def test_demanded_is_taken_to_the_letter() -> None:
         ([], ()),
     ],
 )
-def test_serving(gpus: list[archs.Capability], expected: tuple[archs.Capability, ...]) -> None:
+def test_serving(gpus: list[archs.Capability], expected: tuple[archs.Target, ...]) -> None:
     assert archs.serving(gpus, CSRC) == expected
+
+
+def test_architecture_specific_code_serves_its_own_capability_and_no_other() -> None:
+    available: list[archs.Target] = [(9, 0), (9, 0, "a"), (10, 0, "a")]
+    assert archs.serving([(9, 0)], available) == ((9, 0, "a"),)
+    assert archs.serving([(9, 0)], [(9, 0)]) == ((9, 0),)
+    assert archs.serving([(10, 3)], available) == ()
 
 
 def test_a_machine_without_a_driver_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -348,7 +348,10 @@ def test_a_target_that_the_commit_lacks(gpu_tree: Path, monkeypatch: pytest.Monk
     with pytest.raises(BuildError, match=r"asks for sm_90, but .* it has: sm_80, sm_89"):
         build.build_commit(gpu_tree)
     monkeypatch.setenv(archs.ARCH_LIST, "9.0a")
-    with pytest.raises(UsageError, match=r"'9.0a' is not supported"):
+    with pytest.raises(BuildError, match=r"asks for sm_90a, but .* it has: sm_80, sm_89"):
+        build.build_commit(gpu_tree)
+    monkeypatch.setenv(archs.ARCH_LIST, "9.0f")
+    with pytest.raises(UsageError, match=r"'9.0f' is not supported"):
         build.build_commit(gpu_tree)
 
 
@@ -578,7 +581,7 @@ def test_a_commit_without_a_kernel(tree: Path) -> None:
     with pytest.raises(NoKernelError, match="has no csrc/"):
         build.build_commit(tree)
     commit(tree, readme__md="no sources")
-    with pytest.raises(NoKernelError, match=r"has no csrc/\*.cpp"):
+    with pytest.raises(NoKernelError, match=r"has no csrc/\*\*/\*.cpp"):
         build.build_commit(tree)
 
 

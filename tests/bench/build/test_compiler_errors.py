@@ -58,6 +58,10 @@ def linking(*printed: str) -> str:
 CASES = {
     "nvcc, in a header": (NVCC_HEADER, 'csrc/fa_s512_sm80.cuh:212: error: identifier "undefined_thing" is undefined'),
     "g++, in a header, older ninja": (GXX_HEADER, "csrc/c.h:1: error: expected ';' before '}' token"),
+    "a header of the folder above": (
+        failed("csrc/a/b/c.cu", "csrc/a/b/../d.h:1:2: error: #error broken"),
+        "csrc/a/d.h:1: error: #error broken",
+    ),
     "a missing header under nvcc": (
         failed(
             "csrc/a.cu",

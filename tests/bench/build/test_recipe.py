@@ -15,7 +15,6 @@ SOURCES = Sources(
         "csrc/binding.cpp": b"b",
         "csrc/fa_s512_sm89.cu": b"89",
         "csrc/fa_s512_sm90.cu": b"90",
-        "csrc/deep/only_included.cpp": b"d",
     }
 )
 
@@ -53,7 +52,7 @@ def test_read_sources(tmp_path: Path) -> None:
 
 
 def test_read_sources_where_there_are_none(tmp_path: Path) -> None:
-    with pytest.raises(NoKernelError, match=r"commit 123 has no csrc/\*.cpp: there is no kernel to compile"):
+    with pytest.raises(NoKernelError, match=r"commit 123 has no csrc/\*\*/\*.cpp: there is no kernel to compile"):
         read_sources(tmp_path, "commit 123")
 
 
@@ -61,6 +60,20 @@ def test_units() -> None:
     assert BOTH.units == ("csrc/fa_s512_sm89.cu", "csrc/fa_s512_sm90.cu", "csrc/binding.cpp")
     assert CPU.units == ("csrc/binding.cpp",)
     assert [target_of(unit) for unit in BOTH.units] == ["sm_89", "sm_90", None]
+
+
+def test_units_in_folders() -> None:
+    """Every .cpp of any folder, and of each target that is wanted the units named after it."""
+    names = ("attention/binding.cpp", "attention/cpu/cpu.cpp", "attention/mma_sync/mma_sync_sm90.cu")
+    hopper = ("attention/mma_sync/mma_sync_sm90a.cu", "attention/wgmma/wgmma_sm90a.cu")
+    sources = Sources({f"csrc/{name}": b"" for name in (*names, *hopper, "attention/wgmma/kernel.cuh")})
+    assert sources.units == ("csrc/attention/binding.cpp", "csrc/attention/cpu/cpu.cpp")
+    recipe = replace(BOTH, sources=sources.for_targets([(9, 0, "a")]), targets=((9, 0, "a"),))
+    assert recipe.units == (*(f"csrc/{name}" for name in hopper), *sources.units)
+    assert f"csrc/{names[2]}" not in recipe.sources.files
+    assert "-DFA_S512_SM90A " in recipe.ninja_file
+    assert "gencode = arch=compute_90a,code=sm_90a" in recipe.ninja_file
+    assert target_of(recipe.units[0]) == "sm_90a"
 
 
 DIFFERENT = {

@@ -1,5 +1,5 @@
-// The attention kernel: online softmax over tiles of keys, on tensor cores (mma.sync), after FlashAttention-2
-// (T. Dao, arXiv:2307.08691, algorithm 1).
+// The attention kernel for Ampere and Ada: online softmax over tiles of keys with mma.sync and cp.async, after
+// FlashAttention-2 (T. Dao, arXiv:2307.08691, algorithm 1).
 //
 //   q, k, v, out   (heads, seq, 64) float16 or bfloat16, contiguous, aligned to 16 bytes
 //
@@ -13,19 +13,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "fa_s512_check.h"
-#include "fa_s512_ptx.cuh"
-#include "fa_s512_tile.h"
+#include "../cuda_check.h"
+#include "ptx.cuh"
+#include "tile.h"
 
 namespace fa_s512::cuda {
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Shared memory: rows of 64 elements as eight pieces of 16 bytes
+// Shared memory
 // ---------------------------------------------------------------------------------------------------------------------
-
-// A row fills all 32 banks, so the same piece of eight rows, which is what ldmatrix takes, would meet in four of them.
-// Piece p of row r therefore stands at p xor (r mod 8).
-__device__ inline int piece_offset(int row, int piece) { return row * kRowBytes + ((piece ^ (row & 7)) << 4); }
 
 // Starts copying the rows first … first + Rows - 1 of one head; rows from `seq` on arrive as zeros, so that a weight of
 // 0 times whatever follows in memory is never NaN.
@@ -34,9 +30,9 @@ __device__ inline void copy_rows(SharedAddress to, const char* head, int first, 
 #pragma unroll
   for (int i = 0; i < Rows * 8 / Threads; ++i) {
     const int row = (i * Threads + threadIdx.x) / 8;
-    const int piece = threadIdx.x % 8;
+    const int chunk = threadIdx.x % 8;
     const int source = min(first + row, seq - 1);
-    copy_async(to + piece_offset(row, piece), head + source * kRowBytes + piece * 16, first + row < seq);
+    cp_async(to + swizzle(row, chunk), head + source * kRowBytes + chunk * 16, first + row < seq);
   }
 }
 
@@ -47,7 +43,7 @@ __device__ inline void copy_rows(SharedAddress to, const char* head, int first, 
 // A warp's queries come in fragments of 16; of each, a lane holds two rows, i / 4 and i / 4 + 8, called halves.
 template <typename Tile>
 struct Warp {
-  static constexpr int kFragments = Tile::kQueriesPerWarp / 16;
+  static constexpr int kFragments = Tile::kWarpM / 16;
 
   uint32_t q[kFragments][kHeadDim / 16][4];
   float out[kFragments][kHeadDim / 8][4];  // unnormalised
@@ -64,7 +60,7 @@ __device__ inline void load_queries(Warp<Tile>& warp, SharedAddress q, int first
   for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
 #pragma unroll
     for (int d = 0; d < kHeadDim / 16; ++d) {
-      load_matrices(warp.q[m][d], q + piece_offset(first_row + m * 16 + warp.lane % 16, d * 2 + warp.lane / 16));
+      ldmatrix(warp.q[m][d], q + swizzle(first_row + m * 16 + warp.lane % 16, d * 2 + warp.lane / 16));
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         warp.q[m][d][i] ^= negate ? 0x80008000u : 0u;
@@ -76,11 +72,11 @@ __device__ inline void load_queries(Warp<Tile>& warp, SharedAddress q, int first
 // scores = Q Kᵀ for the warp's queries and one step of keys.
 template <Dtype Type, typename Tile>
 __device__ inline void score(const Warp<Tile>& warp, SharedAddress k,
-                             float (&scores)[Warp<Tile>::kFragments][Tile::kKeys / 8][4]) {
+                             float (&scores)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
   const int row = warp.lane % 8 + warp.lane / 16 * 8;
-  const int piece = warp.lane / 8 % 2;
+  const int chunk = warp.lane / 8 % 2;
 #pragma unroll
-  for (int n = 0; n < Tile::kKeys / 16; ++n) {
+  for (int n = 0; n < Tile::kBlockN / 16; ++n) {
 #pragma unroll
     for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
 #pragma unroll
@@ -91,11 +87,11 @@ __device__ inline void score(const Warp<Tile>& warp, SharedAddress k,
 #pragma unroll
     for (int d = 0; d < kHeadDim / 16; ++d) {
       uint32_t keys[4];  // 16 keys × 16 of d
-      load_matrices(keys, k + piece_offset(n * 16 + row, d * 2 + piece));
+      ldmatrix(keys, k + swizzle(n * 16 + row, d * 2 + chunk));
 #pragma unroll
       for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
-        multiply_add<Type>(scores[m][2 * n], warp.q[m][d], keys[0], keys[1]);
-        multiply_add<Type>(scores[m][2 * n + 1], warp.q[m][d], keys[2], keys[3]);
+        mma_sync<Type>(scores[m][2 * n], warp.q[m][d], keys[0], keys[1]);
+        mma_sync<Type>(scores[m][2 * n + 1], warp.q[m][d], keys[2], keys[3]);
       }
     }
   }
@@ -104,7 +100,7 @@ __device__ inline void score(const Warp<Tile>& warp, SharedAddress k,
 // Sets the scores of the keys past `last_key`, and with Causal past each query, to -inf.
 template <bool Causal, typename Tile>
 __device__ inline void mask(const Warp<Tile>& warp, int first_key, int last_key,
-                            float (&scores)[Warp<Tile>::kFragments][Tile::kKeys / 8][4]) {
+                            float (&scores)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
   const int column = first_key + warp.lane % 4 * 2;
 #pragma unroll
   for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
@@ -113,7 +109,7 @@ __device__ inline void mask(const Warp<Tile>& warp, int first_key, int last_key,
       const int query = warp.first_query + m * 16 + half * 8 + warp.lane / 4;
       const int last = Causal ? min(query, last_key) : last_key;
 #pragma unroll
-      for (int n = 0; n < Tile::kKeys / 8; ++n) {
+      for (int n = 0; n < Tile::kBlockN / 8; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& x = scores[m][n][half * 2 + i];
@@ -124,17 +120,6 @@ __device__ inline void mask(const Warp<Tile>& warp, int first_key, int last_key,
   }
 }
 
-// The maximum over the four lanes that share a row.
-__device__ inline float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 2));
-}
-
-__device__ inline float quad_sum(float x) {
-  x += __shfl_xor_sync(0xFFFFFFFF, x, 1);
-  return x + __shfl_xor_sync(0xFFFFFFFF, x, 2);
-}
-
 // Turns scores into weights e^(scale · (score - maximum)), as 2^(score · scale_log2 - row_max) in one fused
 // multiply-add and one ex2 each, and brings the sums and the output so far down to the new maximum.
 //
@@ -143,26 +128,26 @@ __device__ inline float quad_sum(float x) {
 // end.
 template <typename Tile>
 __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
-                                    float (&scores)[Warp<Tile>::kFragments][Tile::kKeys / 8][4]) {
+                                    float (&scores)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
 #pragma unroll
   for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float highest = -INFINITY;
 #pragma unroll
-      for (int n = 0; n < Tile::kKeys / 8; ++n) {
+      for (int n = 0; n < Tile::kBlockN / 8; ++n) {
         highest = fmaxf(highest, fmaxf(scores[m][n][half * 2], scores[m][n][half * 2 + 1]));
       }
       const float before = warp.row_max[m][half];
       const float maximum = fmaxf(before, quad_max(highest) * scale_log2);
-      const float correction = exp2_fast(before - maximum);
+      const float correction = exp2_approx(before - maximum);
       float sum = warp.row_sum[m][half] * correction;
 #pragma unroll
-      for (int n = 0; n < Tile::kKeys / 8; ++n) {
+      for (int n = 0; n < Tile::kBlockN / 8; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& x = scores[m][n][half * 2 + i];
-          x = exp2_fast(fmaf(x, scale_log2, -maximum));
+          x = exp2_approx(fmaf(x, scale_log2, -maximum));
           sum += x;
         }
       }
@@ -181,9 +166,9 @@ __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
 // the weights never leave the registers.
 template <Dtype Type, typename Tile>
 __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
-                                  const float (&weights)[Warp<Tile>::kFragments][Tile::kKeys / 8][4]) {
+                                  const float (&weights)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
 #pragma unroll
-  for (int k = 0; k < Tile::kKeys / 16; ++k) {
+  for (int k = 0; k < Tile::kBlockN / 16; ++k) {
     uint32_t left[Warp<Tile>::kFragments][4];
 #pragma unroll
     for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
@@ -195,11 +180,11 @@ __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
 #pragma unroll
     for (int d = 0; d < kHeadDim / 16; ++d) {
       uint32_t values[4];  // 16 keys × 16 of d
-      load_matrices_transposed(values, v + piece_offset(k * 16 + warp.lane % 16, d * 2 + warp.lane / 16));
+      ldmatrix_trans(values, v + swizzle(k * 16 + warp.lane % 16, d * 2 + warp.lane / 16));
 #pragma unroll
       for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
-        multiply_add<Type>(warp.out[m][2 * d], left[m], values[0], values[1]);
-        multiply_add<Type>(warp.out[m][2 * d + 1], left[m], values[2], values[3]);
+        mma_sync<Type>(warp.out[m][2 * d], left[m], values[0], values[1]);
+        mma_sync<Type>(warp.out[m][2 * d + 1], left[m], values[2], values[3]);
       }
     }
   }
@@ -218,19 +203,19 @@ __device__ inline void write_output(const Warp<Tile>& warp, char* shared, int fi
       const int row = first_row + m * 16 + half * 8 + warp.lane / 4;
 #pragma unroll
       for (int n = 0; n < kHeadDim / 8; ++n) {
-        *reinterpret_cast<uint32_t*>(shared + piece_offset(row, n) + warp.lane % 4 * 4) =
+        *reinterpret_cast<uint32_t*>(shared + swizzle(row, n) + warp.lane % 4 * 4) =
             pack<Type>(warp.out[m][n][half * 2] * normalise, warp.out[m][n][half * 2 + 1] * normalise);
       }
     }
   }
   __syncwarp();  // no other warp touches these rows
 #pragma unroll
-  for (int i = 0; i < Tile::kQueriesPerWarp / 4; ++i) {
+  for (int i = 0; i < Tile::kWarpM / 4; ++i) {
     const int row = i * 4 + warp.lane / 8;
-    const int piece = warp.lane % 8;
-    const uint4 data = *reinterpret_cast<const uint4*>(shared + piece_offset(first_row + row, piece));
+    const int chunk = warp.lane % 8;
+    const uint4 data = *reinterpret_cast<const uint4*>(shared + swizzle(first_row + row, chunk));
     if (warp.first_query + row < seq) {
-      *reinterpret_cast<uint4*>(head + (warp.first_query + row) * kRowBytes + piece * 16) = data;
+      *reinterpret_cast<uint4*>(head + (warp.first_query + row) * kRowBytes + chunk * 16) = data;
     }
   }
 }
@@ -244,30 +229,30 @@ struct Block {
   int first_query;
 };
 
-// Blocks of one head stand side by side, so that they find its K and V in the second-level cache. With Causal, later
+// Blocks of one head stand side by side, so that they find its K and V in L2. With Causal, later
 // queries see more keys: their blocks go first, so that the short ones fill the last wave.
 template <bool Causal, typename Tile>
 __device__ inline Block this_block(int64_t heads, int seq) {
-  const unsigned blocks_per_head = (seq + Tile::kQueries - 1) / Tile::kQueries;
+  const unsigned blocks_per_head = (seq + Tile::kBlockM - 1) / Tile::kBlockM;
   if constexpr (Causal) {
     const unsigned count = static_cast<unsigned>(heads);
-    return {blockIdx.x % count, static_cast<int>(blocks_per_head - 1 - blockIdx.x / count) * Tile::kQueries};
+    return {blockIdx.x % count, static_cast<int>(blocks_per_head - 1 - blockIdx.x / count) * Tile::kBlockM};
   } else {
-    return {blockIdx.x / blocks_per_head, static_cast<int>(blockIdx.x % blocks_per_head) * Tile::kQueries};
+    return {blockIdx.x / blocks_per_head, static_cast<int>(blockIdx.x % blocks_per_head) * Tile::kBlockM};
   }
 }
 
 template <typename Target, Dtype Type, bool Causal>
-__global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocks)
+__global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocksPerSm)
     attention(const __grid_constant__ Arguments arguments, const __grid_constant__ float scale_log2) {
   using Tile = typename Target::Tile;
 #ifdef __CUDA_ARCH__
   static_assert(__CUDA_ARCH__ == Target::kArchitecture, "this translation unit is compiled for another target");
 #endif
-  constexpr int kStepBytes = Tile::kKeys * kRowBytes;
+  constexpr int kStepBytes = Tile::kBlockN * kRowBytes;
   extern __shared__ __align__(128) char shared[];
   const SharedAddress shared_q = shared_address(shared);
-  const SharedAddress shared_k = shared_q + Tile::kQueries * kRowBytes;
+  const SharedAddress shared_k = shared_q + Tile::kBlockM * kRowBytes;
   const SharedAddress shared_v = shared_k + Tile::kStages * kStepBytes;
 
   const int seq = arguments.seq;
@@ -275,27 +260,27 @@ __global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocks)
   const int64_t head_offset = block.head * seq * kRowBytes;
   const char* k = static_cast<const char*>(arguments.k) + head_offset;
   const char* v = static_cast<const char*>(arguments.v) + head_offset;
-  const int keys = Causal ? min(seq, block.first_query + Tile::kQueries) : seq;
-  const int steps = (keys + Tile::kKeys - 1) / Tile::kKeys;
+  const int keys = Causal ? min(seq, block.first_query + Tile::kBlockM) : seq;
+  const int steps = (keys + Tile::kBlockN - 1) / Tile::kBlockN;
 
   // Each step closes one group, also when there is nothing left to copy, so that counting groups counts steps.
   auto copy_step = [&](int step) {
     if (step < steps) {
       const int stage = step % Tile::kStages;
-      copy_rows<Tile::kKeys, Tile::kThreads>(shared_k + stage * kStepBytes, k, step * Tile::kKeys, seq);
-      copy_rows<Tile::kKeys, Tile::kThreads>(shared_v + stage * kStepBytes, v, step * Tile::kKeys, seq);
+      copy_rows<Tile::kBlockN, Tile::kThreads>(shared_k + stage * kStepBytes, k, step * Tile::kBlockN, seq);
+      copy_rows<Tile::kBlockN, Tile::kThreads>(shared_v + stage * kStepBytes, v, step * Tile::kBlockN, seq);
     }
-    close_copy_group();
+    commit_group();
   };
 
-  copy_rows<Tile::kQueries, Tile::kThreads>(shared_q, static_cast<const char*>(arguments.q) + head_offset,
-                                            block.first_query, seq);
+  copy_rows<Tile::kBlockM, Tile::kThreads>(shared_q, static_cast<const char*>(arguments.q) + head_offset,
+                                           block.first_query, seq);
 #pragma unroll
   for (int step = 0; step < Tile::kStages - 1; ++step) {
     copy_step(step);
   }
 
-  const int first_row = threadIdx.x / 32 * Tile::kQueriesPerWarp;  // of the warp, in the block
+  const int first_row = threadIdx.x / 32 * Tile::kWarpM;  // of the warp, in the block
   Warp<Tile> warp;
   warp.lane = threadIdx.x % 32;
   warp.first_query = block.first_query + first_row;
@@ -316,22 +301,22 @@ __global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocks)
   for (int step = 0; step < steps; ++step) {
     // Past the barrier everyone's copies of this step have arrived, and everyone has done with the step before it,
     // whose stage the next copies overwrite: one barrier serves both.
-    wait_for_copies<Tile::kStages - 2>();
+    wait_group<Tile::kStages - 2>();
     __syncthreads();
     copy_step(step + Tile::kStages - 1);
     if (step == 0) {
       load_queries(warp, shared_q, first_row, arguments.scale < 0.0f);
     }
 
-    const int first_key = step * Tile::kKeys;
-    if (Causal && first_key > warp.first_query + Tile::kQueriesPerWarp - 1) {
+    const int first_key = step * Tile::kBlockN;
+    if (Causal && first_key > warp.first_query + Tile::kWarpM - 1) {
       continue;  // all these keys come after all this warp's queries; the barriers are still to be met
     }
     const int stage = step % Tile::kStages;
-    float scores[Warp<Tile>::kFragments][Tile::kKeys / 8][4];
+    float scores[Warp<Tile>::kFragments][Tile::kBlockN / 8][4];
     score<Type>(warp, shared_k + stage * kStepBytes, scores);
     const int last_visible = Causal ? min(warp.first_query, seq - 1) : seq - 1;  // for the warp's first query
-    if (first_key + Tile::kKeys - 1 > last_visible) {
+    if (first_key + Tile::kBlockN - 1 > last_visible) {
       mask<Causal>(warp, first_key, seq - 1, scores);
     }
     softmax_step(warp, scale_log2, scores);
@@ -352,9 +337,9 @@ void launch(const Arguments& arguments, cudaStream_t stream) {
   using Tile = typename Target::Tile;
   constexpr int64_t kMaxBlocks = INT32_MAX;  // the limit of a grid's first dimension
   constexpr int kSharedWithoutOptIn = 48 * 1024;
-  const int64_t blocks = arguments.heads * ((arguments.seq + Tile::kQueries - 1) / Tile::kQueries);
+  const int64_t blocks = arguments.heads * ((arguments.seq + Tile::kBlockM - 1) / Tile::kBlockM);
   if (blocks > kMaxBlocks) {
-    throw std::runtime_error("fa_s512: q: expected B * H * ceil(S / " + std::to_string(Tile::kQueries) +
+    throw std::runtime_error("fa_s512: q: expected B * H * ceil(S / " + std::to_string(Tile::kBlockM) +
                              ") of at most " + std::to_string(kMaxBlocks) + ", got " + std::to_string(blocks));
   }
   const auto kernel = attention<Target, Type, Causal>;

@@ -1,50 +1,52 @@
-// The instructions that have no name in CUDA C++: asynchronous copies, matrix loads, matrix products, 2^x.
+// The instructions of Ampere and Ada that have no name in CUDA C++: cp.async, ldmatrix, mma.sync; and the swizzle.
 #pragma once
 
 #include <cstdint>
 
-#include "fa_s512.h"
+#include "../numeric.cuh"
 
 namespace fa_s512::cuda {
 
-using SharedAddress = uint32_t;
-
-__device__ inline SharedAddress shared_address(const void* pointer) {
-  return static_cast<SharedAddress>(__cvta_generic_to_shared(pointer));
-}
-
 // ---------------------------------------------------------------------------------------------------------------------
-// Copies from global to shared memory that pass the registers by
+// cp.async: copies from global to shared memory that bypass registers
 // ---------------------------------------------------------------------------------------------------------------------
 
-// 16 bytes, or where `valid` is false 16 zero bytes; then nothing is read. `.cg` leaves the first-level cache out:
-// the tile is read once a block, and the second level serves the other blocks of the head.
-__device__ inline void copy_async(SharedAddress to, const void* from, bool valid) {
+// 16 bytes, or where `valid` is false 16 zero bytes; then nothing is read. `.cg` bypasses L1: the tile is read
+// once a block, and L2 serves the other blocks of the head.
+__device__ inline void cp_async(SharedAddress to, const void* from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }
 
-__device__ inline void close_copy_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ inline void commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 // Waits until at most `Pending` of this thread's groups are on their way. A barrier must follow before other threads'
 // copies may be read.
 template <int Pending>
-__device__ inline void wait_for_copies() {
+__device__ inline void wait_group() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The swizzle: rows of 64 elements as eight chunks of 16 bytes
+// ---------------------------------------------------------------------------------------------------------------------
+
+// A row fills all 32 banks, so the same chunk of eight rows, which is what ldmatrix takes, would meet in four of them.
+// Chunk c of row r therefore stands at c xor (r mod 8): what TMA calls its 128-byte swizzle.
+__device__ inline int swizzle(int row, int chunk) { return row * kRowBytes + ((chunk ^ (row & 7)) << 4); }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Fragments: four 8 × 8 matrices, of which lane i names row i % 8 of matrix i / 8, and gets the elements 2 (i % 4) and
 // 2 (i % 4) + 1 of row i / 4 of each (of column i / 4 where transposed)
 // ---------------------------------------------------------------------------------------------------------------------
 
-__device__ inline void load_matrices(uint32_t (&fragment)[4], SharedAddress row) {
+__device__ inline void ldmatrix(uint32_t (&fragment)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
                : "r"(row)
                : "memory");
 }
 
-__device__ inline void load_matrices_transposed(uint32_t (&fragment)[4], SharedAddress row) {
+__device__ inline void ldmatrix_trans(uint32_t (&fragment)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
                : "r"(row)
@@ -58,7 +60,7 @@ __device__ inline void load_matrices_transposed(uint32_t (&fragment)[4], SharedA
 // sum (16 × 8, float32) += a (16 × 16) · b (16 × 8). Lane i holds of the sum the elements 2 (i % 4) and 2 (i % 4) + 1
 // of row i / 4 in sum[0] and sum[1], and of row i / 4 + 8 in sum[2] and sum[3].
 template <Dtype Type>
-__device__ inline void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+__device__ inline void mma_sync(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   static_assert(Type == Dtype::kFloat16 || Type == Dtype::kBFloat16);
   if constexpr (Type == Dtype::kFloat16) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -71,25 +73,6 @@ __device__ inline void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uin
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
-}
-
-// Two floats rounded to nearest, `low` in the low half, as fragments want them.
-template <Dtype Type>
-__device__ inline uint32_t pack(float low, float high) {
-  uint32_t packed;
-  if constexpr (Type == Dtype::kFloat16) {
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  } else {
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  }
-  return packed;
-}
-
-// 2^x in one instruction, within 2 ulp; exp2f would spend three more on subnormal results, which vanish in the sum.
-__device__ inline float exp2_fast(float x) {
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
 }
 
 }  // namespace fa_s512::cuda

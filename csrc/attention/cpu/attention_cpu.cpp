@@ -1,8 +1,8 @@
 // The CPU path: the same blocked code compiled for each instruction set, and the choice among them at run time.
 #include <cstdint>
 
-#include "fa_s512.h"
-#include "fa_s512_cpu_block.h"
+#include "../attention.h"
+#include "block.h"
 
 namespace fa_s512::cpu {
 

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "fa_s512.h"
+#include "attention.h"
 
 #ifndef KERNELGATE_NAMESPACE
 #define KERNELGATE_NAMESPACE fa_s512

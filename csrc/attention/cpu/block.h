@@ -10,8 +10,8 @@
 #include <cstring>
 #include <limits>
 
-#include "fa_s512.h"
-#include "fa_s512_half.h"
+#include "../attention.h"
+#include "half.h"
 
 namespace fa_s512::cpu {
 

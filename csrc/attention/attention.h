@@ -39,11 +39,12 @@ void run_tasks(const Arguments& arguments, int64_t first, int64_t last);
 
 namespace cuda {
 
-// The pointers must be aligned to this, for the kernel moves 16 bytes at a time.
+// The pointers must be aligned to this, for the kernels move 16 bytes at a time.
 constexpr int kAlignment = 16;
 
 // Queues the kernel on `stream` (a cudaStream_t) of `device`, which must be current. float16 and bfloat16 alone.
-// Throws std::runtime_error where no compiled target runs on the device or CUDA reports an error.
+// Throws std::runtime_error where no compiled target runs on the device or CUDA reports an error. Which kernel runs is
+// choose_kernel's (dispatch.h), unless the environment variable FA_S512_KERNEL names one.
 void forward(const Arguments& arguments, int device, void* stream);
 
 }  // namespace cuda

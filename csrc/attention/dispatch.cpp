@@ -1,12 +1,14 @@
-// Chooses, among the targets that were compiled in, the one for the device at hand.
+// Runs the best of the targets that were compiled in on the device at hand.
+#include "dispatch.h"
+
 #include <stdexcept>
 #include <string>
 
-#include "fa_s512.h"
-#include "fa_s512_targets.h"
+#include "attention.h"
+#include "targets.h"
 
 #if FA_S512_HAS_TARGETS
-#include "fa_s512_check.h"
+#include "cuda_check.h"
 #endif
 
 namespace fa_s512::cuda {
@@ -15,12 +17,10 @@ namespace fa_s512::cuda {
 
 namespace {
 
-// Machine code runs on its own major version, from its own minor version on; the newest that fits is the fastest.
 const Target* best_target(int major, int minor) {
   const Target* best = nullptr;
   for (const Target& target : kTargets) {
-    const bool runs = target.major == major && target.minor <= minor;
-    if (runs && (!best || target.minor > best->minor)) {
+    if (runs_on(target.capability, major, minor) && (!best || is_better(target.capability, best->capability))) {
       best = &target;
     }
   }
@@ -30,7 +30,7 @@ const Target* best_target(int major, int minor) {
 std::string compiled_targets() {
   std::string names;
   for (const Target& target : kTargets) {
-    names += (names.empty() ? "sm_" : ", sm_") + std::to_string(target.major) + std::to_string(target.minor);
+    names += (names.empty() ? "" : ", ") + name_of(target.capability);
   }
   return names;
 }
@@ -49,7 +49,7 @@ void forward(const Arguments& arguments, int device, void* stream) {
                              ", but this library was compiled for " + compiled_targets() +
                              "; build it again with TORCH_CUDA_ARCH_LIST=" + capability);
   }
-  target->forward(arguments, static_cast<cudaStream_t>(stream));
+  target->forward(arguments, device, static_cast<cudaStream_t>(stream));
 }
 
 #else
