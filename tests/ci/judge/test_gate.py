@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Card, Case, Device, Environment, Expected, RunRecord
+from kernelgate.bench.record import Card, Case, Device, Environment, Expected, RunRecord, timed_cases
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code
 from kernelgate.ci.judge import completeness, gate
@@ -206,7 +206,7 @@ def planned(made: RunRecord, **changes: object) -> RunRecord:
 
 
 MEASURED = MADE["equivalent"].record
-EXTRA = Case(card="other", id=MEASURED.cases[0].id)
+EXTRA = Case(card="other", id="another")
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,20 @@ def test_what_is_missing_is_named(changes: dict[str, object], said: list[str]) -
     held = completeness.against_plan(planned(MEASURED, **changes), "l4")
     assert [render.plain_line(line) for line in held.missing] == said
     assert held.contrary == ()
+
+
+def test_a_case_of_another_card_is_another_case_and_an_old_record_names_no_card() -> None:
+    def named(card: str) -> RunRecord:
+        first = replace(timed_cases(MEASURED)[0], case=MEASURED.cases[0].model_copy(update={"card": card}))
+        made = run_record((first,))
+        return MEASURED.model_copy(update={"cases": made.cases, "processes": made.processes})
+
+    def held(card: str) -> completeness.Completeness:
+        asked = Expected(cases=(MEASURED.cases[0].model_copy(update={"card": "attention"}),))
+        return completeness.against_plan(named(card).model_copy(update={"expected": asked}), "l4")
+
+    assert held("attention") == held("") == completeness.Completeness()
+    assert (len(held("gemm").missing), len(held("gemm").contrary)) == (1, 1)
 
 
 @pytest.mark.parametrize(
