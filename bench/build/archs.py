@@ -54,9 +54,10 @@ def _parse_word(word: str) -> Target:
 def demanded(wanted: Collection[Target], available: Collection[Target]) -> tuple[Target, ...]:
     """The targets that were asked for, each with its architecture-specific code where the commit has it.
 
-    A runner of compute capability 9.0 asks for 9.0, whether a commit has sm_90a or not. Raises BuildError where the
-    commit lacks a target.
+    A runner of compute capability 9.0 asks for 9.0, whether a commit has sm_90a or not; a machine that asks for 9.0a
+    gets sm_90 of a commit from before there was an sm_90a. Raises BuildError where the commit lacks a target.
     """
+    wanted = {_in_reach(one, available) for one in wanted}
     missing = [sm(one) for one in sorted(wanted) if one not in available]
     if missing:
         has = ", ".join(map(sm, sorted(available))) or "none"
@@ -65,6 +66,12 @@ def demanded(wanted: Collection[Target], available: Collection[Target]) -> tuple
         )
     specific: set[Target] = {(*target, "a") for target in wanted if len(target) == 2}
     return tuple(sorted({*wanted, *specific.intersection(available)}))
+
+
+def _in_reach(target: Target, available: Collection[Target]) -> Target:
+    """The target, or its plain code where the commit has no architecture-specific code for it."""
+    plain = target[0], target[1]
+    return plain if target not in available and plain in available else target
 
 
 def serving(gpus: Collection[Capability], available: Collection[Target]) -> tuple[Target, ...]:

@@ -30,7 +30,7 @@ def test_what_leads_a_measurement() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["bench", "--case", "nonsense"], 64, "'nonsense' is no case"),
+        (["bench", "--case", "nonsense"], 64, "'nonsense' is not a case"),
         (["bench", "--suite", "nonsense"], 64, "there is no suite 'nonsense'"),
         (["bench", "--alone", "--head-library", "nowhere"], 3, "nowhere holds no compiled kernel"),
         (["resources", "--alone", "--head-library", "nowhere"], 3, "nowhere holds no compiled kernel"),

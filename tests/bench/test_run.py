@@ -61,7 +61,7 @@ def test_words_that_contradict_each_other() -> None:
         sides(base="v1", alone=True)
     with pytest.raises(UsageError, match="leave out --base"):
         sides(base_folder=Path("a"), alone=True)
-    with pytest.raises(UsageError, match="--head-library needs"):
+    with pytest.raises(UsageError, match="--head-library also needs"):
         sides(head_folder=Path("b"))
     with pytest.raises(UsageError, match="not both"):
         sides(base="v1", base_folder=Path("a"))
@@ -98,7 +98,7 @@ def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, m
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (verbs.TimingOptions(case_ids=("nonsense",)), "'nonsense' is no case"),
+        (verbs.TimingOptions(case_ids=("nonsense",)), "'nonsense' is not a case"),
         (verbs.TimingOptions(suite="nonsense"), "there is no suite 'nonsense'"),
         (verbs.TimingOptions("pr", ("s512_b32_h8_d64_fp16",)), "not both"),
     ],

@@ -168,7 +168,7 @@ def test_several_gpus_share_one_comment(project: Project) -> None:
     assert "l4" in comment
     assert "h100" in comment
     manifest = json.loads((project.platform.artifacts(run.id)["kernelgate-library-head"] / "library.json").read_text())
-    assert manifest["targets"] == ["sm_89", "sm_90"], "one library serves every GPU"
+    assert manifest["targets"] == ["sm_89", "sm_90", "sm_90a"], "one library serves every GPU"
 
 
 @pytest.mark.slow

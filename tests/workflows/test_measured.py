@@ -46,6 +46,17 @@ def project(tmp_path: Path, libraries: Path, language: Language) -> Iterator[Pro
         yield running
 
 
+def time_what_a_cpu_can(tree: Path) -> None:
+    """The runner of these tests has no GPU: the default branch plans the CPU's cases for it."""
+    suites = tree / "bench/kernel/suite.py"
+    before = suites.read_text("utf-8")
+    after = before.replace('return "pr" if device == "cuda" else "cpu"', 'return "cpu"').replace(
+        'if device == "cuda" and floats:', "if False:"
+    )
+    assert after != before
+    suites.write_text(after, encoding="utf-8")
+
+
 def record_of(project: Project, run: Run) -> record.RunRecord:
     return record.read(project.platform.artifacts(run.id)["kernelgate-record-l4"] / "run.json")
 
@@ -53,6 +64,7 @@ def record_of(project: Project, run: Run) -> record.RunRecord:
 @pytest.mark.slow
 def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
     """No time is asserted, nor which verdict it is: machines are noisy. What it leads to is."""
+    project.repository.change_main(time_what_a_cpu_can)
     pull, payload, merge = project.pull(touch_kernel)
     run = project.measure((pull, payload, merge))
     assert run.conclusion == "success", run.log

@@ -36,7 +36,7 @@ def test_without_a_driver_readings_are_empty(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_gpu_that_the_driver_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.install(monkeypatch, nvmlDeviceGetHandleByUUID=driver.refused)
-    with pytest.raises(NoDeviceError, match="knows no GPU GPU-1"), nvml.opened("GPU-1"):
+    with pytest.raises(NoDeviceError, match="reports no GPU GPU-1"), nvml.opened("GPU-1"):
         pytest.fail("there is no such GPU")
 
 

@@ -422,7 +422,7 @@ def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
     ("words", "code", "says"),
     [
         (["--head-library", "/nowhere", "--alone"], 3, "/nowhere holds no compiled kernel"),
-        (["--head-library", "/nowhere"], 64, "--head-library needs --base-library, --base or --alone"),
+        (["--head-library", "/nowhere"], 64, "--head-library also needs --base-library, --base or --alone"),
         (["--alone", "--base", "HEAD"], 64, "leave out --base"),
         (["--base", "HEAD", "--base-library", "/nowhere"], 64, "not both"),
         (["--processes", "0"], 64, "0"),
