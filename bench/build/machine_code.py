@@ -226,7 +226,7 @@ def _run(tools: Disassembler, *words: str | Path) -> str:
             [tools.cuobjdump, *words], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
         )
     except subprocess.TimeoutExpired:
-        raise KernelgateError(f"{tools.cuobjdump.name} said nothing for {TIMEOUT_S:.0f} s on {words[-1]}") from None
+        raise KernelgateError(f"{tools.cuobjdump.name} printed nothing for {TIMEOUT_S:.0f} s on {words[-1]}") from None
     if done.returncode != 0 and "does not contain device code" not in done.stderr + done.stdout:
         first = next(_lines(done.stderr), "no message")
         raise KernelgateError(f"{words[-1]}: {tools.cuobjdump.name} cannot read it: {first}")

@@ -98,7 +98,7 @@ def profile_side(ncu: Path, library: Library, side: Side, case: str, options: Op
             env=dict(os.environ),
             limits=TimeLimits(silence_s=30.0, total_s=options.timeout_s),
             on_line=lines.append,
-            on_silence=lambda seconds: progress.say(f"ncu has said nothing for {seconds:.0f} s"),
+            on_silence=lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),
         )
     except TimeoutError:
         raise ProfileError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished") from None
@@ -148,7 +148,7 @@ def failure(lines: Iterable[str], code: int, kernel: str) -> str | None:
         return f"no kernel whose name contains {kernel!r} was launched{there}"
     errors = [line.split("==ERROR==", 1)[1].strip() for line in said if "==ERROR==" in line]
     if errors:
-        return f"ncu says: {ncu_reader.plain(errors[0]).rstrip('.')}"
+        return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
     if code != 0:
         last = next((line for line in reversed(said) if line.strip()), "nothing")
         return f"ncu ended with {code}; its last words: {ncu_reader.plain(last)}"

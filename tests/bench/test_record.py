@@ -15,7 +15,10 @@ from kernelgate.bench import record
 from kernelgate.bench.errors import RecordError
 
 ROOT = Path(__file__).parents[2]
-KEPT = [*sorted((ROOT / "tests/data/duels").glob("*.json")), ROOT / ".ci/baseline_h200.json"]
+KEPT = [
+    *(ROOT / f"tests/data/comparisons/{name}.json" for name in ("identical", "slower_1pct", "slower_5pct")),
+    ROOT / "tests/data/baseline_h200_run1.json",
+]
 
 SHA, OTHER_SHA = "a" * 40, "b" * 40
 WHOLE: dict[str, Any] = {

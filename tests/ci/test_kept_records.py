@@ -1,4 +1,4 @@
-"""Real paired comparisons whose answer is known: tests/data/duels."""
+"""Real paired comparisons whose answer is known: tests/data/comparisons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TARGET = "s512_b32_h8_d64_fp16"
 
 
 def paired_record(name: str) -> RunRecord:
-    return record.read(ROOT / "tests" / "data" / "duels" / f"{name}.json")
+    return record.read(ROOT / "tests" / "data" / "comparisons" / f"{name}.json")
 
 
 def target(name: str, rules: Policy) -> CaseVerdict:
@@ -57,9 +57,20 @@ def test_identical_code_is_equivalent(rules: Policy) -> None:
     assert {case.direction for case in verdict.cases} == {Direction.NONE}
 
 
+def test_a_kernel_that_runs_into_the_power_limit_is_judged_case_by_case(rules: Policy) -> None:
+    """The largest cases draw so much power that the clock falls: of them nothing is claimed, of the others all."""
+    verdict = judge(paired_record("wgmma"), rules)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 2)
+    improved = {case.id: case.change_pct for case in verdict.cases if case.verdict is Outcome.IMPROVED}
+    assert len(improved) == 9
+    assert improved["s512_b32_h8_d64_fp16"] == pytest.approx(-40.8, abs=0.05)
+    assert {case.id for case in verdict.cases} - set(improved) == {"s512_b32_h16_d64_fp16", "s512_b48_h16_d64_fp16"}
+    assert "throttled in 5 of 5 processes" in verdict.reason
+
+
 @pytest.mark.parametrize(("name", "slower"), [("slower_5pct", True), ("identical", False)])
 def test_the_h200_baseline_sees_what_is_large(name: str, slower: bool, rules: Policy) -> None:
-    baseline = record.read(ROOT / ".ci" / "baseline_h200.json")
+    baseline = record.read(ROOT / "tests" / "data" / "baseline_h200_run1.json")
     verdict = judge(paired_record(name), rules, baseline, against="baseline_h200.json")
     assert {case.direction is Direction.SLOWER for case in verdict.cases} == {slower}
 

@@ -90,7 +90,7 @@ def test_ncu_is_asked_for_one_launch_after_warm_up_with_the_clocks_left_alone(
         ("echo '==WARNING== No kernels were profiled.'; echo 'Available Kernels:'; echo '1. add'", "it ran: add"),
         ("echo '==WARNING== No kernels were profiled.'", "no kernel whose name contains 'attention' was launched"),
         ("sleep 60", "ncu was ended after 1 s"),
-        ("echo '==ERROR== Failed to find metric sm__x.avg'; exit 1", "ncu says: Failed to find metric sm__x.avg"),
+        ("echo '==ERROR== Failed to find metric sm__x.avg'; exit 1", "ncu reports: Failed to find metric sm__x.avg"),
         ("echo 'Segmentation fault'; exit 139", "ncu ended with 139; its last words: Segmentation fault"),
         ("exit 0", "ncu ended with 0 and wrote no report"),
         ('head -c 20000 /dev/zero > "$report"', "is not an Nsight Compute report"),

@@ -22,7 +22,7 @@ from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
 POLICY = Policy()
-KEPT = Path(__file__).parents[2] / "data/duels"
+KEPT = Path(__file__).parents[2] / "data/comparisons"
 PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
  a
 -b

@@ -65,8 +65,8 @@ def test_records_drawn_from_traces_are_judged_as_before(trace: str, rules: Polic
 
 @pytest.mark.parametrize("kept", KEPT["records"], ids=lambda kept: f"{kept['record']}, {kept['baseline'] or 'base'}")
 def test_kept_records_are_judged_as_before(kept: dict[str, Any], rules: Policy) -> None:
-    run = record.read(DATA / "duels" / f"{kept['record']}.json")
-    baseline = record.read(ROOT / ".ci" / kept["baseline"]) if kept["baseline"] else None
+    run = record.read(DATA / "comparisons" / f"{kept['record']}.json")
+    baseline = record.read(ROOT / kept["baseline"]) if kept["baseline"] else None
     verdict = judge(run, rules, baseline)
     assert (verdict.verdict, verdict.refused) == (kept["verdict"], kept["refused"])
     for case_, before in zip(verdict.cases, kept["cases"], strict=True):
