@@ -5,6 +5,20 @@ cannot know is null or left out. Only the fields that a judgement needs can make
 default. `v1.py` reads `kernelgate.run/1`.
 """
 
+from kernelgate.bench.record.base import (
+    COMPARED,
+    Axes,
+    CheckKind,
+    Count,
+    Finite,
+    Microseconds,
+    Model,
+    NonNegative,
+    Positive,
+    Role,
+    Share,
+    Side,
+)
 from kernelgate.bench.record.builds import Build, KernelFacts
 from kernelgate.bench.record.files import from_json, json_schema, read, to_json, write
 from kernelgate.bench.record.findings import (
@@ -29,22 +43,8 @@ from kernelgate.bench.record.identity import (
     Tolerance,
     Work,
 )
-from kernelgate.bench.record.model import (
-    COMPARED,
-    Axes,
-    CheckKind,
-    Count,
-    Finite,
-    Microseconds,
-    Model,
-    NonNegative,
-    Positive,
-    Role,
-    Share,
-    Side,
-)
+from kernelgate.bench.record.processes import Calls, Condensed, OutputErrors, Process, Telemetry, Timing
 from kernelgate.bench.record.run_record import SCHEMA, RunRecord, TimedCase, TimedProcess, timed_cases
-from kernelgate.bench.record.times import Calls, Condensed, OutputErrors, Process, Telemetry, Timing
 
 __all__ = [
     "COMPARED",

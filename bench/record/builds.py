@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kernelgate.bench.record.model import Count, Model, NonNegative, Side
+from kernelgate.bench.record.base import Count, Model, NonNegative, Side
 
 
 class KernelFacts(Model):

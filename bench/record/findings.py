@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from kernelgate.bench.record.base import Axes, CheckKind, Count, Finite, Microseconds, Model, NonNegative, Side
 from kernelgate.bench.record.identity import Tolerance
-from kernelgate.bench.record.model import Axes, CheckKind, Count, Finite, Microseconds, Model, NonNegative, Side
 
 
 class FuzzResult(Model):

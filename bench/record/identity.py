@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kernelgate.bench.record.model import Axes, CheckKind, Count, Model, NonNegative, Positive
+from kernelgate.bench.record.base import Axes, CheckKind, Count, Model, NonNegative, Positive
 
 
 class Shard(Model):

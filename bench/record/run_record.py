@@ -7,11 +7,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from kernelgate.bench.record.base import COMPARED, Model, Role, must_be_unique
 from kernelgate.bench.record.builds import Build
 from kernelgate.bench.record.findings import Check, Cost, Note, Profile, Summary
 from kernelgate.bench.record.identity import Card, Case, CaseKey, Environment, Expected, Run
-from kernelgate.bench.record.model import COMPARED, Model, Role, must_be_unique
-from kernelgate.bench.record.times import Process, Telemetry, Timing
+from kernelgate.bench.record.processes import Process, Telemetry, Timing
 
 SCHEMA: Literal["kernelgate.run/2"] = "kernelgate.run/2"
 

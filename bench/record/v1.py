@@ -10,9 +10,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from kernelgate.bench.record import builds, findings, identity, run_record, times
-from kernelgate.bench.record.identity import Tolerance, Work
-from kernelgate.bench.record.model import (
+from kernelgate.bench.record import builds, findings, identity, processes, run_record
+from kernelgate.bench.record.base import (
     Axes,
     Count,
     Finite,
@@ -24,7 +23,8 @@ from kernelgate.bench.record.model import (
     Side,
     without_nulls,
 )
-from kernelgate.bench.record.times import Telemetry
+from kernelgate.bench.record.identity import Tolerance, Work
+from kernelgate.bench.record.processes import Telemetry
 
 SCHEMA: Literal["kernelgate.run/1"] = "kernelgate.run/1"
 
@@ -202,29 +202,31 @@ def _facts(one: ResourcesV1) -> builds.KernelFacts:
     return builds.KernelFacts(name=one.kernel, **kept)
 
 
-def _processes(old: RunV1) -> tuple[times.Process, ...]:
+def _processes(old: RunV1) -> tuple[processes.Process, ...]:
     """Launches of one order and number stood in one process; where orders differ, they are kept apart."""
-    found: dict[tuple[int, str], list[times.Timing]] = {}
+    found: dict[tuple[int, str], list[processes.Timing]] = {}
     for case in old.cases:
         for number, launch in enumerate(case.launches, 1):
             found.setdefault((number, launch.order), []).append(_timing(case.id, launch))
     doubled = {number for number, _ in found if sum(other == number for other, _ in found) > 1}
     return tuple(
-        times.Process(
+        processes.Process(
             id=f"{number}-{order}" if number in doubled else str(number), role=ROLES[order], timings=tuple(timings)
         )
         for (number, order), timings in sorted(found.items(), key=lambda item: item[0][0])
     )
 
 
-def _timing(case_id: str, launch: LaunchV1) -> times.Timing:
-    return times.Timing(
+def _timing(case_id: str, launch: LaunchV1) -> processes.Timing:
+    return processes.Timing(
         case=case_id,
         samples_us={_side(side): samples for side, samples in launch.samples_us.items()},
         inner_repeats=launch.inner_repeats,
         graph_us={_side(side): time for side, time in launch.graph_us.items()},
-        calls={_side(side): times.Calls(failed=int(not check.passed)) for side, check in launch.outputs.items()},
-        errors={_side(side): times.OutputErrors(maximum=check.max_abs_error) for side, check in launch.outputs.items()},
+        calls={_side(side): processes.Calls(failed=int(not check.passed)) for side, check in launch.outputs.items()},
+        errors={
+            _side(side): processes.OutputErrors(maximum=check.max_abs_error) for side, check in launch.outputs.items()
+        },
         telemetry=launch.telemetry,
     )
 

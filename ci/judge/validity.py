@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelgate.bench import hardware
 from kernelgate.bench.record import Device, TimedCase, TimedProcess, Work
+from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.policy import ValidityLimits
 from kernelgate.ci.judge.stats import Array
@@ -177,14 +178,20 @@ def _drift(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Findi
 
     if paired and (moved := first_drift(_ratios(sides))):
         process, change = moved
-        yield Finding("drift", f"head moved by {percent(change):+.1f}% against base within process {process}", True)
+        yield Finding(
+            "drift",
+            f"head moved by {formatting.percent(percent(change), sign=True)} against base within process {process}",
+            True,
+        )
         return
     for side, processes in sides.items():
         if moved := first_drift(processes):
             process, change = moved
             tail = ", base and head together" if paired else ""
             yield Finding(
-                "drift", f"the {side} drifted by {percent(change):+.1f}% within process {process}{tail}", not paired
+                "drift",
+                f"the {side} drifted by {formatting.percent(percent(change), sign=True)} within process {process}{tail}",
+                not paired,
             )
 
 

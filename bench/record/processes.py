@@ -6,8 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from kernelgate.bench.record.identity import CaseKey
-from kernelgate.bench.record.model import (
+from kernelgate.bench.record.base import (
     Count,
     Finite,
     Microseconds,
@@ -20,6 +19,7 @@ from kernelgate.bench.record.model import (
     must_be_unique,
     without_nulls,
 )
+from kernelgate.bench.record.identity import CaseKey
 
 
 class Telemetry(Model):
