@@ -29,6 +29,9 @@ DTYPES: Mapping[str, DtypeFacts] = {
 }
 """By the name that ids, axes and reports use."""
 
+OF_KERNELS = ("fp16", "bf16", "fp32")
+"""Those that a case may have."""
+
 _NAMES = {spelling: name for name, facts in DTYPES.items() for spelling in (name, facts.torch_name, *facts.aliases)}
 
 PROSE = tuple(spelling for spelling in _NAMES if spelling not in ("float", "s8", "s32"))

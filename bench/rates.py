@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles, stdev
 
-from kernelgate.bench.record import RunRecord, Side, TimedCase, timed_cases
+from kernelgate.bench.record import CaseKey, RunRecord, Side, TimedCase, timed_cases
 
 SIDES: tuple[Side, ...] = ("base", "head", "reference")
 
@@ -15,7 +15,7 @@ SIDES: tuple[Side, ...] = ("base", "head", "reference")
 class Rate:
     """One side of one case over all processes; times in microseconds a call."""
 
-    case: str
+    key: CaseKey
     side: Side
     p50_us: float
     p95_us: float
@@ -49,7 +49,7 @@ def rate(case: TimedCase, side: Side) -> Rate | None:
     graphs = [one.timing.graph_us[side] for one in case.processes if side in one.timing.graph_us]
     work = case.case.work
     return Rate(
-        case=case.id,
+        key=case.key,
         side=side,
         p50_us=p50_us,
         p95_us=percentile(samples, 95),

@@ -120,7 +120,9 @@ def bench(
     )
     skeleton = record.RunRecord(
         run=about.model_copy(update={"gpu": asked.gpu}),
-        expected=suite.expected(plan.cases, min(asked.least, asked.processes), asked.gpu, asked.target),
+        expected=suite.expected(
+            plan.cases, min(asked.least, asked.processes), asked.gpu, asked.target, checks=("fuzz",) if done else ()
+        ),
         checks=(done,) if done else (),
     )
     timed_record = paired.run(plan, skeleton, output, stop, resume)
@@ -133,7 +135,9 @@ def builds(sides: Sides) -> tuple[record.Build, ...]:
     """Both libraries with what the compiler made of their kernels. Raises KernelgateError where that is not known."""
     missing = libraries.facts_missing(sides)
     if missing:
-        raise KernelgateError(f"registers and instructions are not known of {'; of '.join(missing)}")
+        whys = (one.split(": ", 1) for one in missing)
+        message = "; ".join(f"the registers and instructions of {side} are unknown: {why}" for side, why in whys)
+        raise KernelgateError(message)
     return libraries.build_records(sides, suite.CARD)
 
 

@@ -90,21 +90,21 @@ def override(kernel: str | None) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class KernelInputs:
     case: SuiteCase
     pool: torch.Tensor
     """(sets, 3, B, H, S, 64)"""
     out: torch.Tensor
 
 
-def inputs(case: SuiteCase) -> Inputs:
+def inputs(case: SuiteCase) -> KernelInputs:
     sets = max(1, min(SETS, SET_BYTES // (3 * case.tensor_bytes)))
     generator = torch.Generator("cuda").manual_seed(0)
     pool = torch.randn((sets, 3, *case.shape), dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=generator)
-    return Inputs(case, pool, torch.empty_like(pool[0, 0]))
+    return KernelInputs(case, pool, torch.empty_like(pool[0, 0]))
 
 
-def sides(given: Inputs, kernel: library.ForwardOut, flex: bool) -> dict[str, Callable[[int], object]]:
+def sides(given: KernelInputs, kernel: library.ForwardOut, flex: bool) -> dict[str, Callable[[int], object]]:
     """What is timed, from the number of an input set to one call on it."""
     case = given.case
 
@@ -131,7 +131,7 @@ def sides(given: Inputs, kernel: library.ForwardOut, flex: bool) -> dict[str, Ca
     return calls
 
 
-def _flex(given: Inputs) -> Callable[[int], torch.Tensor]:
+def _flex(given: KernelInputs) -> Callable[[int], torch.Tensor]:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     def visible(_batch: Any, _head: Any, query: Any, key: Any) -> Any:
@@ -143,7 +143,9 @@ def _flex(given: Inputs) -> Callable[[int], torch.Tensor]:
     return lambda number: compiled(*given.pool[number], block_mask=mask)
 
 
-def samples_us(given: Inputs, calls: dict[str, Callable[[int], object]], timer: CudaTimer) -> dict[str, list[float]]:
+def samples_us(
+    given: KernelInputs, calls: dict[str, Callable[[int], object]], timer: CudaTimer
+) -> dict[str, list[float]]:
     sets = len(given.pool)
     estimate_us = given.case.work.flops / 350e6 + 4
     count = max(2, min(16, round(SAMPLE_US / estimate_us)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import CompileError, RecordError
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate
@@ -96,12 +96,13 @@ def written(out: Path) -> list[str]:
 
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
     """The stored baseline of this kind of device with a case of this record, and its name; None where there is none."""
-    ids = {case.id for case in measured.cases}
+    # A baseline of run/1 names no card.
+    keys = {key for case in measured.cases for key in (case.key, CaseKey("", case.id))}
     device = measured.environment.device.name
     found = (
         (path.name, baseline)
         for path, baseline in _baselines(folder)
-        if device and baseline.environment.device.name == device and ids & {case.id for case in baseline.cases}
+        if device and baseline.environment.device.name == device and keys & {case.key for case in baseline.cases}
     )
     return next(found, None)
 

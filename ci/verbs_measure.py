@@ -180,6 +180,7 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     from kernelgate.bench.check import sanitize as sanitizer
     from kernelgate.bench.kernel import suite
     from kernelgate.bench.system import cuda_tools
+    from kernelgate.ci.document import formatting
 
     chosen = [suite.parse(case).id for case in cases] or sanitizer.CASES
     cuda_tools.find(sanitizer.SANITIZER)
@@ -187,7 +188,7 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     found = sanitizer.library(verbs.library(Path.cwd(), ref, library), tools or sanitizer.TOOLS, chosen)
     for finding in found:
         click.echo(str(finding))
-    click.echo("nothing found" if not found else f"{len(found)} findings")
+    click.echo("nothing found" if not found else formatting.counted(len(found), "finding"))
     return int(bool(found))
 
 
@@ -277,7 +278,7 @@ def resources(
 ) -> int:
     """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
 
-    Exit codes: 0 nothing that the policy blocks, 1 new spills, 3 could not run, 64 usage.
+    Exit codes: 0 nothing that the policy blocks, 1 a finding that the policy fails, 3 could not run, 64 usage.
     """
     if tile is not None:
         from kernelgate.bench import hardware

@@ -47,8 +47,8 @@ def first_error(log: str) -> FirstError:
             place = linked["object"]
         if not (linked and linked["heading"]) and (text := _error(line, place)):
             return FirstError(source, text)
-    said = next((line for line in lines if line.strip()), "it failed without output")
-    return FirstError(source, f"{source}: error: {said.strip()}")
+    message = next((line for line in lines if line.strip()), "it failed without output")
+    return FirstError(source, f"{source}: error: {message.strip()}")
 
 
 def _error(line: str, place: str) -> str | None:

@@ -64,7 +64,7 @@ def read(library: bytes) -> tuple[LaunchFacts, ...]:
     if content is None:
         return ()
     if len(content) % RECORD.size:
-        raise KernelgateError(f"section {SECTION} holds {len(content)} bytes, which is no multiple of {RECORD.size}")
+        raise KernelgateError(f"section {SECTION} holds {len(content)} bytes, which is not a multiple of {RECORD.size}")
     return tuple(_launch(*fields) for fields in RECORD.iter_unpack(content))
 
 
@@ -81,7 +81,7 @@ def of_kernel(launches: Sequence[LaunchFacts], name: str, target: str) -> Launch
 def section(elf: bytes, name: str) -> bytes | None:
     """A section's content. Raises KernelgateError where the file is no 64-bit little-endian ELF file, or is cut off."""
     if not elf.startswith(_ELF64_LITTLE):
-        raise KernelgateError("this is no 64-bit ELF file")
+        raise KernelgateError("not a 64-bit ELF file")
     try:
         start, size, count, names_at = _SECTIONS.unpack_from(elf)
         headers = [_SECTION.unpack_from(elf, start + size * index) for index in range(count)]
@@ -95,7 +95,7 @@ def section(elf: bytes, name: str) -> bytes | None:
                     raise KernelgateError(f"section {name} lies beyond the end of the file")
                 return elf[offset : offset + length]
     except (struct.error, IndexError, ValueError):
-        raise KernelgateError("the ELF file's table of sections is damaged") from None
+        raise KernelgateError("the section table is damaged") from None
     return None
 
 

@@ -37,7 +37,10 @@ MAX_CRASHES = 3
 """After so many crashes or hangs the rest of the list is not run."""
 
 Distribution = Literal["normal", "uniform", "large", "tiny", "mixed", "peaked"]
-DTYPES: dict[environment.DeviceKind, tuple[Dtype, ...]] = {"cuda": ("fp16", "bf16"), "cpu": ("fp32", "fp16", "bf16")}
+FUZZED_DTYPES: dict[environment.DeviceKind, tuple[Dtype, ...]] = {
+    "cuda": ("fp16", "bf16"),
+    "cpu": ("fp32", "fp16", "bf16"),
+}
 
 
 class Trial(Message):
@@ -118,7 +121,7 @@ def configurations(device: environment.DeviceKind) -> tuple[Configuration, ...]:
 def trials(seed: int, device: environment.DeviceKind) -> tuple[Trial, ...]:
     """The whole list, drawn. Every combination of dtype, causal and distribution stands in it at least once."""
     places = configurations(device)
-    every = list(product(DTYPES[device], (False, True), get_args(Distribution)))
+    every = list(product(FUZZED_DTYPES[device], (False, True), get_args(Distribution)))
     rng = random.Random(f"{seed}")  # noqa: S311 - not for secrets
     combinations = every + rng.choices(every, k=len(places) - len(every))
     rng.shuffle(combinations)

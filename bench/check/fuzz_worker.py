@@ -214,8 +214,8 @@ def main() -> None:
         try:
             outcome = examine(kernel, trial, request.device)
         except RuntimeError as error:  # torch reports what a kernel did wrong as RuntimeError
-            said = str(error).strip().split("\n")[0]
-            fault = f"the kernel raised an error: {said}"
+            message = str(error).strip().split("\n")[0]
+            fault = f"the kernel raised an error: {message}"
             broken = _beyond_use(request.device)
             outcome = TrialOutcome(fault=fault, max_abs_error=None, error_ratio=None, last=broken)
         parent.send(outcome)

@@ -6,6 +6,7 @@ Whatever goes wrong with the profiler is one sentence and costs nothing else: ti
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import re
@@ -112,7 +113,14 @@ def profile_side(ncu: Path, library: Library, side: Side, case: str, options: Op
     kernel = ncu_reader.read(report)[0]
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {side} at {case}: {passes} passes, {time.monotonic() - start:.1f} s")
-    return Profile(card=CARD, case=case, side=side, metrics=dict(kernel.figures), report=report.name)
+    return Profile(
+        card=CARD,
+        case=case,
+        side=side,
+        metrics=dict(kernel.figures),
+        report=report.name,
+        report_sha256=hashlib.sha256(report.read_bytes()).hexdigest(),
+    )
 
 
 def command(ncu: Path, report: Path, options: Options) -> tuple[str, ...]:
@@ -137,20 +145,20 @@ def command(ncu: Path, report: Path, options: Options) -> tuple[str, ...]:
 
 
 def failure(lines: Iterable[str], code: int, kernel: str) -> str | None:
-    """Why there is no profile, from what ncu said; None where nothing speaks against one."""
-    said = list(lines)
-    text = "\n".join(said)
+    """Why there is no profile, from what ncu printed; None if ncu reported no error."""
+    output = list(lines)
+    text = "\n".join(output)
     if "ERR_NVGPUCTRPERM" in text:
         return PERMISSION
     if "No kernels were profiled" in text:
-        names = [line.split(".", 1)[1].strip() for line in said if line.strip()[:1].isdigit() and "." in line]
+        names = [line.split(".", 1)[1].strip() for line in output if line.strip()[:1].isdigit() and "." in line]
         there = f"; it ran: {', '.join(names[:5])}" if names else ""
         return f"no kernel whose name contains {kernel!r} was launched{there}"
-    errors = [line.split("==ERROR==", 1)[1].strip() for line in said if "==ERROR==" in line]
+    errors = [line.split("==ERROR==", 1)[1].strip() for line in output if "==ERROR==" in line]
     if errors:
         return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
     if code != 0:
-        last = next((line for line in reversed(said) if line.strip()), "nothing")
+        last = next((line for line in reversed(output) if line.strip()), "nothing")
         return f"ncu ended with {code}; its last words: {ncu_reader.plain(last)}"
     return None
 

@@ -45,10 +45,13 @@ def parse(words: str, stages: int, warps: int = 4) -> Tile:
     if not (queries.isdigit() and keys.isdigit()):
         raise UsageError(f"--tile {words}: write queries x keys, such as 128x64")
     made = Tile(int(queries), int(keys), stages, warps)
-    if warps < 1 or made.queries < 1 or made.queries % (16 * warps):
-        raise UsageError(f"--tile {words}: {warps} warps take {16 * warps} queries at a time; {queries} is no multiple")
+    step = 16 * warps
+    if warps < 1 or made.queries < 1 or made.queries % step:
+        raise UsageError(
+            f"--tile {words}: {warps} warps take {step} queries at a time; {queries} is not a multiple of {step}"
+        )
     if made.keys < 1 or made.keys % 16:
-        raise UsageError(f"--tile {words}: keys are taken 16 at a time; {keys} is no multiple")
+        raise UsageError(f"--tile {words}: keys are taken 16 at a time; {keys} is not a multiple of 16")
     if stages < 2:
         raise UsageError(f"--stages {stages}: at least 2, one is read while the next arrives")
     return made

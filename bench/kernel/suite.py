@@ -14,6 +14,7 @@ from typing import Literal
 from kernelgate.bench import record
 from kernelgate.bench.dtypes import DTYPES
 from kernelgate.bench.errors import UsageError
+from kernelgate.bench.kernel.tolerance import TOLERANCES
 
 HEAD_DIM = 64
 MAX_SEQ = 4096
@@ -82,13 +83,17 @@ class SuiteCase:
 
 def recorded(case: SuiteCase) -> record.Case:
     """The case as a record holds it."""
-    return record.Case(card=CARD, id=case.id, axes=case.axes, work=case.work)
+    return record.Case(card=CARD, id=case.id, axes=case.axes, work=case.work, tolerance=TOLERANCES[case.dtype])
 
 
 def expected(
-    cases: Iterable[SuiteCase], processes: int, label: str | None = None, target: str | None = None
+    cases: Iterable[SuiteCase],
+    processes: int,
+    label: str | None = None,
+    target: str | None = None,
+    checks: tuple[record.CheckKind, ...] = ("fuzz",),
 ) -> record.Expected:
-    """What a whole measurement of these cases holds: each in so many processes, and the fuzzer's results.
+    """What a whole measurement of these cases holds: each in so many processes, and the results of the checks.
 
     `label` and `target`: the GPU's label in the policy and its compute capability, where a particular one is meant.
     """
@@ -97,7 +102,7 @@ def expected(
         target=target,
         cards=(ATTENTION,),
         cases=tuple(map(recorded, cases)),
-        checks=("fuzz",),
+        checks=checks,
         processes=processes,
     )
 

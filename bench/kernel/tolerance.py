@@ -7,10 +7,9 @@ hold.
 
 from __future__ import annotations
 
-from kernelgate.bench.kernel.suite import Dtype
 from kernelgate.bench.record import Tolerance
 
-TOLERANCES: dict[Dtype, Tolerance] = {
+TOLERANCES: dict[str, Tolerance] = {
     "fp16": Tolerance(atol=2e-3, rtol=1e-3),
     "bf16": Tolerance(atol=1.6e-2, rtol=8e-3),
     "fp32": Tolerance(atol=2e-4, rtol=2e-4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from kernelgate.bench.record.base import Axes, CheckKind, Count, Finite, Microseconds, Model, NonNegative, Side
-from kernelgate.bench.record.identity import Tolerance
+from kernelgate.bench.record.identity import CaseKey, Tolerance
 
 
 class FuzzResult(Model):
@@ -62,6 +62,10 @@ class Profile(Model):
     report: str | None = None
     report_sha256: str | None = None
 
+    @property
+    def key(self) -> CaseKey:
+        return CaseKey(self.card, self.case)
+
 
 class Cost(Model):
     """What one phase took of the GPU."""
@@ -93,3 +97,4 @@ class Summary(Model):
 
     source: str
     cases: dict[str, BaselineSummary]
+    """By the case's id; by card/id where cases of two cards share the id."""

@@ -6,6 +6,7 @@ what the compiler made of the kernels stood apart from the builds.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
@@ -180,9 +181,14 @@ def upgraded(old: RunV1) -> run_record.RunRecord:
         processes=_processes(old),
         checks=(_fuzz(old.fuzz),) if old.fuzz else (),
         profile=tuple(findings.Profile(**one.model_dump()) for one in old.profile),
-        notes=tuple(findings.Note(text=text) for text in old.notes),
+        notes=tuple(findings.Note(text=_of_processes(text)) for text in old.notes),
         summary=_summary(old.summary) if old.summary else None,
     )
+
+
+def _of_processes(note: str) -> str:
+    """ "seed 7 from launch 1 on" speaks of processes, as they are called today."""
+    return re.sub(r"^seed (\d+) from launch (\d+) on$", r"seed \1 from process \2 on", note)
 
 
 def _builds(old: RunV1) -> tuple[builds.Build, ...]:

@@ -34,7 +34,7 @@ TOOLS: dict[str, CudaTool] = {
     "nvdisasm": CudaTool("is needed by cuobjdump", _DISASSEMBLERS),
     "ncu": CudaTool(
         "profiles kernels (Nsight Compute)",
-        "apt-get install nsight-compute",
+        "apt-get install cuda-nsight-compute-13-0",
         ("usr/local/cuda*/bin", "opt/nvidia/nsight-compute/*"),
     ),
     "compute-sanitizer": CudaTool("finds faulty memory accesses", "apt-get install cuda-sanitizer-13-0"),

@@ -98,7 +98,9 @@ def run(plan: PairedPlan, skeleton: RunRecord, path: Path, stop: Stop = never, r
     finished = process_count(current)
     if finished >= plan.processes or (finished and stop(current)):
         progress.say(f"{path} holds {finished} processes already: nothing to do")
-        return _ended(current, "complete")
+        current = _ended(current, "complete")
+        record.write(current, path)
+        return current
     progress.say(f"seed {plan.seed}")
     current = _noted(current, f"seed {plan.seed} from process {finished + 1} on")
     together = _together(plan, current)
@@ -169,13 +171,18 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     now = {side: library.manifest.sha256 for side, library in plan.libraries.items()}
     if before != now:
         reasons.append("it was measured with other libraries")
-    if [case.id for case in old.cases] != [case.id for case in plan.cases]:
-        reasons.append(f"it holds other cases ({', '.join(case.id for case in old.cases) or 'none'})")
+    if [case.key for case in old.cases] != [suite.recorded(case).key for case in plan.cases]:
+        reasons.append(f"it holds other cases ({', '.join(map(_named, old.cases)) or 'none'})")
     timed = [timing for process in old.processes for timing in process.timings]
     rounds = {len(samples) for timing in timed for samples in timing.samples_us.values()}
     if rounds - {plan.rounds}:
         reasons.append(f"its processes have {', '.join(map(str, sorted(rounds)))} rounds, not {plan.rounds}")
     return tuple(reasons)
+
+
+def _named(case: record.Case) -> str:
+    """The id; with its card where that is not the one that is measured here."""
+    return case.id if case.card == suite.CARD else f"{case.id} of {case.card or 'no card'}"
 
 
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:

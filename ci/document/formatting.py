@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kernelgate.bench import dtypes
-from kernelgate.bench.record import Axes, Case, Device, Run
+from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device, Run
 from kernelgate.ci.document.model import Code, Piece
 
 MISSING = "—"
@@ -142,11 +142,41 @@ def label(axes: Axes) -> str | None:
     return " ".join(words)
 
 
-def names(cases: Iterable[Case]) -> dict[str, Piece]:
-    """What to call each case: its label where that is known and says which case is meant, else its id."""
-    labels = {case.id: label(case.axes) for case in cases}
+def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> dict[CaseKey, Piece]:
+    """What to call each case: its label where that is known and says which case of its card is meant, else its id.
+
+    Where two cards share a label or an id, the card's own label stands before it.
+    """
+    listed = tuple(cards)
+    labels = {case.key: label(case.axes) for case in cases}
+    uses = Counter((key.card, text) for key, text in labels.items())
+    sharing = Counter(text for _, text in uses)
+    card_names = _card_names(listed)
+    found: dict[CaseKey, Piece] = dict(ids(labels, listed))
+    for key, text in labels.items():
+        if text is not None and uses[key.card, text] == 1:
+            card = card_names.get(key.card, key.card) if sharing[text] > 1 else ""
+            found[key] = f"{card}, {text}" if card else text
+    return found
+
+
+def ids(keys: Iterable[CaseKey], cards: Iterable[Card] = ()) -> dict[CaseKey, Code]:
+    """Each case's id; behind its card's label where cases of two cards share the id."""
+    known = tuple(dict.fromkeys(keys))
+    sharing = Counter(key.id for key in known)
+    card_names = _card_names(cards)
+    found = {}
+    for key in known:
+        card = card_names.get(key.card, key.card) if sharing[key.id] > 1 else ""
+        found[key] = Code(f"{card}/{key.id}" if card else key.id)
+    return found
+
+
+def _card_names(cards: Iterable[Card]) -> dict[str, str]:
+    """Each card's label, or its name where it has none or shares it with another card."""
+    labels = {card.name: card.label for card in cards}
     uses = Counter(labels.values())
-    return {id_: text if text is not None and uses[text] == 1 else Code(id_) for id_, text in labels.items()}
+    return {name: text if text and uses[text] == 1 else name for name, text in labels.items()}
 
 
 def device(device_: Device) -> tuple[Piece, ...]:

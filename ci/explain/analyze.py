@@ -186,7 +186,7 @@ def sides_to_text(folder: Path, profiles: Sequence[Profile]) -> Iterator[str]:
     for head in profiles:
         if head.side != "head" or head.report is None:
             continue
-        base = next((one for one in profiles if one.case == head.case and one.side == "base" and one.report), None)
+        base = next((one for one in profiles if one.key == head.key and one.side == "base" and one.report), None)
         before = analyze(folder / base.report) if base is not None and base.report else ()
         yield to_text(analyze(folder / head.report), before)
 

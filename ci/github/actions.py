@@ -60,7 +60,7 @@ class Step:
         except (OSError, ValueError) as error:
             raise UsageError(f"{path}: the event cannot be read: {error}") from None
         if not isinstance(payload, dict):
-            raise UsageError(f"{path}: the event is no JSON object")
+            raise UsageError(f"{path}: the event is not a JSON object")
         return payload
 
     def output(self, **values: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.check_run import Annotation, Level
-from kernelgate.ci.judge.gate import Fault
-from kernelgate.ci.judge.verdict import Outcome
+from kernelgate.ci.judge.case import Outcome, worst_first
+from kernelgate.ci.judge.gate import BlockCode, Fault
 from kernelgate.ci.report.gpu import GpuReport
 
 MAX_ANNOTATIONS = 100
@@ -70,13 +70,14 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
         f"{one.label}: {case.id}: {case.sentence}"
         for one in posting.gpus
         if one.verdict
-        for case in one.verdict.cases
+        for case in worst_first(one.verdict.cases)
         if case.verdict in (Outcome.REGRESSED, Outcome.IMPROVED)
     ]
     if not news:
         return None
     more = f" And {len(news) - 5} more." if len(news) > 5 else ""
-    return ("failure" if posting.decision.blocks else "notice"), "; ".join(news[:5]) + "." + more
+    slower = any(blocker.code is BlockCode.SLOWER for blocker in posting.decision.blockers)
+    return ("failure" if slower else "notice"), "; ".join(news[:5]) + "." + more
 
 
 def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:

@@ -20,6 +20,7 @@ from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.record import (
     COMPARED,
     BaselineSummary,
+    CaseKey,
     Microseconds,
     RunRecord,
     Summary,
@@ -27,7 +28,7 @@ from kernelgate.bench.record import (
     Timing,
     timed_cases,
 )
-from kernelgate.ci.document import render
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import artifact
 from kernelgate.ci.github.client import Bot, patiently, until_done
@@ -79,9 +80,12 @@ def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None
     """A baseline that lacks a case would no longer watch it, without notice; by `force` a suite may shrink."""
     if path.with_name(artifact.FAILURE).exists():
         raise KernelgateError(f"{path}: the measurement failed before its end, so it is no baseline; measure again")
-    missing = sorted({case.id for case in stored.cases} - {case.id for case in new.cases}) if stored else []
+    # A stored baseline of run/1 names no card: there the id alone tells whether a case was measured.
+    measured = {key for case in new.cases for key in (case.key, CaseKey("", case.id))}
+    before = formatting.ids(case.key for case in stored.cases) if stored else {}
+    missing = sorted(before.keys() - measured)
     if missing:
-        names = ", ".join(visible(name, 80) for name in missing[:5])
+        names = ", ".join(visible(before[key].text, 80) for key in missing[:5])
         raise KernelgateError(
             f"{path}: not measured, though the stored baseline has it: {names}; use --force to propose it anyway"
         )
@@ -135,9 +139,10 @@ def as_baseline(new: RunRecord, rules: Policy) -> RunRecord:
         processes=processes,
         notes=new.notes,
     )
+    short = formatting.ids(case.key for case in kept.cases)
     summary = Summary(
         source=f"commit {new.run.head_sha}, measured {when[:10]}",
-        cases={case.id: _summary(case, rules) for case in timed_cases(kept)},
+        cases={short[case.key].text: _summary(case, rules) for case in timed_cases(kept)},
     )
     return kept.model_copy(update={"summary": summary})
 

@@ -11,6 +11,7 @@ from typing import Any
 from github import GithubException
 from github.PullRequest import PullRequest
 
+from kernelgate.bench import dtypes
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
@@ -108,7 +109,7 @@ def commit(bot: Bot, ref: str) -> str:
         raise UsageError(f"{visible(ref, 80)!r} is not a branch, tag or commit")
     found = patiently("commit", step, bot)
     if found is None or not SHA.fullmatch(found):
-        raise UsageError(f"there is not a branch, tag or commit {visible(ref, 80)!r}")
+        raise UsageError(f"there is no branch, tag or commit {visible(ref, 80)!r}")
     return found
 
 
@@ -185,7 +186,7 @@ def _pull_number(given: Mapping[str, str]) -> int | None:
     if not text:
         return None
     if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
-        raise UsageError(f"{visible(given['pull-request'], 40)!r} is no number of a pull request")
+        raise UsageError(f"{visible(given['pull-request'], 40)!r} is not a pull-request number")
     return int(text)
 
 
@@ -210,7 +211,7 @@ def _case(given: Mapping[str, str]) -> tuple[str, ...]:
             raise UsageError(f"{key} is {visible(value, 40)!r}; it must be a positive whole number")
         sizes.append(f"{key}{value}")
     dtype, causal = given.get("dtype", "fp16"), given.get("causal", "false")
-    if dtype not in ("fp16", "bf16", "fp32"):
+    if dtype not in dtypes.OF_KERNELS:
         raise UsageError(f"dtype is {visible(dtype, 40)!r}; it may be fp16, bf16 or fp32")
     if causal not in ("true", "false"):
         raise UsageError(f"causal is {visible(causal, 40)!r}; it may be true or false")

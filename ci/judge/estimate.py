@@ -125,7 +125,7 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     found += few
     rounding = _rounding(base, head)
     found += validity.of_samples({"base": base, "head": head}, paired, _coarse(rounding, policy), policy.limits)
-    found += validity.below_floor(_medians(base=base, head=head), case.case.work, device, policy.limits)
+    found += validity.below_floor(_medians(base=base, head=head), case.case, device, policy.limits)
     spread = policy.spread
     order_bias = spread.alternating_bias_pct if "alternating" in roles else spread.block_bias_pct
     bias = rounding + (0.0 if paired else math.log1p(order_bias / 100))
@@ -160,7 +160,7 @@ def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Poli
     # A stored process that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
     before_found = validity.of_samples({"baseline": base}, False, coarse, policy.limits)
     found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in before_found)
-    found += validity.below_floor(_medians(head=head), case.case.work, device, policy.limits)
+    found += validity.below_floor(_medians(head=head), case.case, device, policy.limits)
     spread = policy.spread
     groups, odd = [], []
     for side in (base, head):

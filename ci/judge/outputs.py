@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgate.bench.record import FuzzResult, RunRecord, timed_cases
+from kernelgate.bench.record import CaseKey, FuzzResult, RunRecord, timed_cases
 
 
 def fuzz_failures(record: RunRecord) -> tuple[FuzzResult, ...]:
@@ -10,10 +10,10 @@ def fuzz_failures(record: RunRecord) -> tuple[FuzzResult, ...]:
     return tuple(result for check in fuzzed for result in check.results if not result.passed)
 
 
-def wrong_outputs(record: RunRecord) -> tuple[str, ...]:
-    """Ids of the cases where a timed call of the head gave a wrong answer."""
+def wrong_outputs(record: RunRecord) -> tuple[CaseKey, ...]:
+    """The cases where a timed call of the head gave a wrong answer."""
     return tuple(
-        case.id
+        case.key
         for case in timed_cases(record)
         if any(process.timing.calls["head"].failed for process in case.processes if "head" in process.timing.calls)
     )

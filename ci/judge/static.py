@@ -64,7 +64,7 @@ def _spills(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
     before = (pair.base.spill_bytes or 0) if pair.base else 0
     after = pair.head.spill_bytes or 0
     if after > before:
-        message = f"{after} bytes of registers are spilled to local memory, where it was {before}"
+        message = f"{after} bytes of registers are spilled to local memory; the base spills {before}"
         yield StaticFinding("new_spills", severity, pair.head.name, pair.head.target, message)
 
 
@@ -112,7 +112,8 @@ def _lines(pair: Pair) -> Iterator[str]:
         was = base.occupancy_pct.get(gpu, percent) if base else percent
         yield f"  occupancy on the {gpu}: {_arrow(was, percent)}%, limited by {head.occupancy_limits.get(gpu, '?')}"
     if head.dynamic_shared_bytes is None and not head.occupancy_pct:
-        yield "  occupancy: unknown, for the library does not record its launches (see docs/CUDA_COOKBOOK.md#occupancy)"
+        why = "the library does not record its launches (see docs/CUDA_COOKBOOK.md#occupancy)"
+        yield f"  occupancy: unknown, because {why}"
     mix = ", ".join(
         f"{kind} {_arrow(base.instructions.get(kind, 0) if base else count, count)}"
         for kind, count in head.instructions.items()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelgate.bench import hardware
-from kernelgate.bench.record import Device, TimedCase, TimedProcess, Work
+from kernelgate.bench import dtypes, hardware
+from kernelgate.bench.record import Case, Device, TimedCase, TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.policy import ValidityLimits
@@ -184,15 +184,12 @@ def _drift(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Findi
             True,
         )
         return
+    tail = ", base and head together" if paired else ""
     for side, processes in sides.items():
         if moved := first_drift(processes):
             process, change = moved
-            tail = ", base and head together" if paired else ""
-            yield Finding(
-                "drift",
-                f"the {side} drifted by {formatting.percent(percent(change), sign=True)} within process {process}{tail}",
-                not paired,
-            )
+            drift = formatting.percent(percent(change), sign=True)
+            yield Finding("drift", f"the {side} drifted by {drift} within process {process}{tail}", not paired)
 
 
 def _noise(sides: Sides, limits: ValidityLimits) -> Iterator[Finding]:
@@ -201,16 +198,14 @@ def _noise(sides: Sides, limits: ValidityLimits) -> Iterator[Finding]:
         yield Finding("noisy", f"single times vary by {worst:.0f}% (CV; warned above {limits.warn_cv_pct:g}%)", False)
 
 
-def below_floor(
-    times_us: dict[str, float], work: Work | None, device: Device, limits: ValidityLimits
-) -> Iterator[Finding]:
+def below_floor(times_us: dict[str, float], case: Case, device: Device, limits: ValidityLimits) -> Iterator[Finding]:
     """A median time that the device's arithmetic and bandwidth do not allow: the work was not done."""
-    gpu = hardware.of_device(device.name)
+    gpu, work = hardware.of_device(device.name), case.work
     if work is None or gpu is None:
         return
     cached = (work.bytes or 0) < gpu.l2_bytes
     floors = {
-        "arithmetic": 1e6 * (work.flops or 0) / gpu.flops["fp16"],
+        "arithmetic": 1e6 * (work.flops or 0) / _peak(gpu, case.axes.get("dtype")),
         # What fits in the L2 cache need not cross the memory bus.
         "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / gpu.bytes_per_s,
     }
@@ -221,6 +216,12 @@ def below_floor(
                 f"the {side} takes {time:.4g} µs; the {limit} of the {gpu.name} allows no less than {floor:.4g} µs"
             )
             yield Finding("below_floor", message, True)
+
+
+def _peak(gpu: hardware.GpuModel, dtype: object) -> float:
+    """FLOP/s that no kernel of this dtype passes. At least float16's: float32 may be computed in fewer bits."""
+    family = (dtypes.canonical(str(dtype)) or "fp16").split("_")[0]
+    return max(gpu.flops["fp16"], gpu.flops.get(family, 0.0))
 
 
 def wrong_output(case: TimedCase) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ def build(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: 
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=headline.summary(gpus, decision, policy.gates, merge),
         remarks=(
-            *(_named(label, line) for gpu, label in each for line in _remarks(gpu, policy)),
+            *(_named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),
         ),
         cases=shown,
@@ -103,11 +103,12 @@ def _folded_title(rows: int, gpus: int) -> str:
     return f"{formatting.counted(rows, 'case')} unchanged on every GPU"
 
 
-def _remarks(gpu: GpuReport, policy: Policy) -> tuple[Line, ...]:
+def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
     if gpu.record is None or gpu.verdict is None or gpu.is_wrong:
         return gpu.remarks
     record = gpu.record
-    return (*_one_library(record), *_precision(record), *why.blocking(record, policy.static), *gpu.remarks)
+    blocking = why.blocking(record, policy.static) if merge else ()
+    return (*_one_library(record), *_precision(record), *blocking, *gpu.remarks)
 
 
 def _open(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:

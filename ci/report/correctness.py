@@ -26,7 +26,8 @@ def headline(record: RunRecord) -> Line:
         )
     wrong = wrong_outputs(record)
     if wrong:
-        cases = formatting.names(record.cases)[wrong[0]] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
+        names = formatting.names(record.cases, record.cards)
+        cases = names[wrong[0]] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
         return (
             Mark.WRONG,
             " Wrong result: the timed output of ",

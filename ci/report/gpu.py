@@ -41,8 +41,8 @@ class JudgedCase:
 
 def judged(record: RunRecord, verdict: RecordVerdict) -> tuple[JudgedCase, ...]:
     """Every case of the verdict, the worst first."""
-    names = formatting.names(record.cases)
-    return tuple(JudgedCase(case, names.get(case.id, Code(case.id))) for case in worst_first(verdict.cases))
+    names = formatting.names(record.cases, record.cards)
+    return tuple(JudgedCase(case, names.get(case.key, Code(case.id))) for case in worst_first(verdict.cases))
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def cause(blocker: Blocker, named: bool) -> Line:
         case BlockCode.WRONG_OUTPUT:
             return ("a wrong result", *where)
         case BlockCode.DOES_NOT_COMPILE:
-            return ("an error of the compiler", *where)
+            return ("a compiler error", *where)
         case BlockCode.SLOWER:
             return ("a regression", *where)
         case BlockCode.NEW_SPILLS:
@@ -132,10 +132,10 @@ def _untimed(gpu: GpuReport) -> Line:
     """Of a record that was made to be profiled or fuzzed."""
     if gpu.record is None:
         return (Mark.UNKNOWN, " Not measured")
-    profiled = list(dict.fromkeys(entry.case for entry in gpu.record.profile))
+    profiled = list(dict.fromkeys(entry.key for entry in gpu.record.profile))
     if not profiled:
         return correctness.line(gpu.record.fuzz)
-    what = Code(profiled[0]) if len(profiled) == 1 else f"{len(profiled)} cases"
+    what = Code(profiled[0].id) if len(profiled) == 1 else f"{len(profiled)} cases"
     return (Mark.PASSED, " Profiled: ", what, *place(gpu.record.environment.device))
 
 

@@ -24,12 +24,11 @@ TERA = 1e12
 
 def pictures(record: RunRecord, label: str = "") -> tuple[ProfilePicture, ...]:
     """One for each profiled case that has something to draw. `label`: of the GPU, where there are several."""
-    names = formatting.names(record.cases)
+    names = formatting.names(record.cases, record.cards)
+    found = both_sides(record)
+    ids = formatting.ids((one.key for one in found), record.cards)
     where: Line = (Code(label), ": ") if label else ()
-    drawn = (
-        ProfilePicture((*where, names.get(one.case, Code(one.case))), _roofline(one), _stalls(one))
-        for one in both_sides(record)
-    )
+    drawn = (ProfilePicture((*where, names.get(one.key, ids[one.key])), _roofline(one), _stalls(one)) for one in found)
     return tuple(one for one in drawn if one.roofline or one.stalls)
 
 

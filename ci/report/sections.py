@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kernelgate.bench import rates
-from kernelgate.bench.record import Build, Device, RunRecord, Side, Telemetry, TimedCase, TimedProcess, timed_cases
+from kernelgate.bench.record import (
+    Build,
+    Card,
+    Device,
+    RunRecord,
+    Side,
+    Telemetry,
+    TimedCase,
+    TimedProcess,
+    timed_cases,
+)
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import (
@@ -31,7 +41,7 @@ from kernelgate.ci.report.gpu import JudgedCase
 def sections(record: RunRecord, cases: Sequence[JudgedCase], policy: Static) -> tuple[Section, ...]:
     """Every folded part that the record has something for, in reading order."""
     parts = (
-        statistics(cases),
+        statistics(cases, record.cards),
         speed(record, cases),
         conditions(record, cases),
         machine(record),
@@ -42,7 +52,7 @@ def sections(record: RunRecord, cases: Sequence[JudgedCase], policy: Static) -> 
     return tuple(part for part in parts if part is not None)
 
 
-def statistics(cases: Sequence[JudgedCase]) -> Section | None:
+def statistics(cases: Sequence[JudgedCase], cards: Sequence[Card] = ()) -> Section | None:
     """The numbers that each verdict rests on."""
     if not cases:
         return None
@@ -66,21 +76,21 @@ def statistics(cases: Sequence[JudgedCase]) -> Section | None:
     )
     lines = tuple((one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in cases if _is_news(one))
     blocks: list[Block] = [Bullets(lines)] if lines else []
-    return Section(
-        "Statistics", (*blocks, Table(columns, tuple(map(_statistics_row, cases))), Paragraph(note)), worth=60
-    )
+    ids = formatting.ids((one.case.key for one in cases), cards)
+    rows = tuple(_statistics_row(one, ids[one.case.key]) for one in cases)
+    return Section("Statistics", (*blocks, Table(columns, rows), Paragraph(note)), worth=60)
 
 
 def _is_news(one: JudgedCase) -> bool:
     return one.status is not Status.UNCHANGED and bool(one.case.sentence)
 
 
-def _statistics_row(one: JudgedCase) -> tuple[Line, ...]:
+def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
     case = one.case
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
     seen = case.minimum_detectable_pct
     return (
-        (Code(case.id),),
+        (id_,),
         (change,),
         (interval if case.interval_pct else formatting.MISSING,),
         (formatting.probability(case.p),),
@@ -102,8 +112,8 @@ def _delta(delta: float | None) -> str:
 
 def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process."""
-    by_id = {case.id: case for case in timed_cases(record)}
-    timed = [(one.name, by_id[one.case.id]) for one in cases if one.case.id in by_id]
+    by_key = {case.key: case for case in timed_cases(record)}
+    timed = [(one.name, by_key[one.case.key]) for one in cases if one.case.key in by_key]
     rows = tuple(row for name, case in timed for side in rates.SIDES if (row := _speed_row(name, case, side)))
     if not rows:
         return None
@@ -150,9 +160,9 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
         for one in cases
         for finding in one.case.findings
     )
-    names = formatting.names(record.cases)
+    names = formatting.names(record.cases, record.cards)
     rows = tuple(
-        _telemetry_row(names[case.id], number, process)
+        _telemetry_row(names[case.key], number, process)
         for case in timed_cases(record)
         for number, process in enumerate(case.processes, start=1)
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kernelgate.bench.explain import metrics
 from kernelgate.bench.explain.ncu_reader import Kernel
-from kernelgate.bench.record import Profile, RunRecord
+from kernelgate.bench.record import CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Mark, Paragraph, Section, Strong, Table
 from kernelgate.ci.explain import analyze
@@ -57,7 +57,7 @@ RATES = ("tensor_pct", "issue_pct")
 class Both:
     """One case's profiles; the base's is None where there is none."""
 
-    case: str
+    key: CaseKey
     base: Analysis | None
     head: Analysis
 
@@ -65,9 +65,9 @@ class Both:
 def both_sides(record: RunRecord) -> tuple[Both, ...]:
     """Every case with a profile of its head, analysed from the record alone."""
     heads = [one for one in record.profile if one.side == "head"]
-    bases = {one.case: one for one in record.profile if one.side == "base"}
+    bases = {one.key: one for one in record.profile if one.side == "base"}
     return tuple(
-        Both(one.case, _analysis(bases[one.case], record) if one.case in bases else None, _analysis(one, record))
+        Both(one.key, _analysis(bases[one.key], record) if one.key in bases else None, _analysis(one, record))
         for one in heads
     )
 
@@ -94,13 +94,13 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tupl
 
     `label`: of the GPU, where several are reported; then case and GPU are named.
     """
-    profiles = {one.case: one for one in both_sides(record) if one.base is not None}
-    case = next((one for one in cases if one.status.is_news and one.case.id in profiles), None)
+    profiles = {one.key: one for one in both_sides(record) if one.base is not None}
+    case = next((one for one in cases if one.status.is_news and one.case.key in profiles), None)
     if case is None:
         return ()
     slower = case.status.is_slower
     where: Line = (" ", Code(label), ", ", case.name, ":") if label else ()
-    found = profiles[case.case.id]
+    found = profiles[case.case.key]
     reasons = explaining(found, slower)
     lines: list[Line] = []
     if reasons:
@@ -114,14 +114,16 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tupl
 def limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
     """What limits each profiled kernel, and what to try first: of a record that was made to be profiled."""
     where: Line = (Code(label), ": ") if label else ()
-    return tuple((*where, *line) for one in both_sides(record) for line in _limits(one))
+    found = both_sides(record)
+    ids = formatting.ids((one.key for one in found), record.cards)
+    return tuple((*where, *line) for one in found for line in _limits(one, ids[one.key]))
 
 
-def _limits(one: Both) -> Iterator[Line]:
+def _limits(one: Both, name: Code) -> Iterator[Line]:
     if one.head.bottleneck.strength < MIN_STRENGTH:
-        yield (Code(one.case), ": nothing in the profile stands out as what limits it.")
+        yield (name, ": nothing in the profile stands out as what limits it.")
         return
-    yield (Code(one.case), f": {_verdicts(one)}.")
+    yield (name, f": {_verdicts(one)}.")
     if one.head.recommendations:
         yield _try(one.head.recommendations[0])
 
@@ -237,15 +239,16 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     if not found:
         return None
     alone = all(one.base is None for one in found)
-    names = formatting.names(record.cases)
-    statuses = {one.case.id: one.status for one in cases}
+    names = formatting.names(record.cases, record.cards)
+    ids = formatting.ids((one.key for one in found), record.cards)
+    statuses = {one.case.key: one.status for one in cases}
     blocks: list[Block] = []
     for one in found:
-        name = names.get(one.case, Code(one.case))
+        name = names.get(one.key, ids[one.key])
         known = one.head.bottleneck.strength >= MIN_STRENGTH
         blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
-        texts = _texts([each for each in record.profile if each.case == one.case])
-        rows = (*_rows(one, statuses.get(one.case)), *texts)
+        texts = _texts([each for each in record.profile if each.key == one.key])
+        rows = (*_rows(one, statuses.get(one.key)), *texts)
         # The base's column and the change are empty where there is no base.
         blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
         if known:

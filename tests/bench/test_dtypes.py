@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 import torch
 
 from kernelgate.bench import dtypes
 from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.kernel import suite
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,7 @@ def test_no_spelling_means_two() -> None:
     spellings = [s for name, facts in DTYPES.items() for s in {name, facts.torch_name, *facts.aliases}]
     assert len(spellings) == len(set(spellings))
     assert "float" not in dtypes.PROSE
+
+
+def test_a_case_may_have_those_of_kernels() -> None:
+    assert get_args(suite.Dtype) == dtypes.OF_KERNELS

@@ -138,7 +138,11 @@ def test_kernels_are_those_of_the_manifests() -> None:
 
 def test_unknown_kernels_are_said() -> None:
     sides_ = verbs.Sides(library("1", missing="cuobjdump is missing"), library("2", missing="no memory"))
-    with pytest.raises(KernelgateError, match=r"not known of base: cuobjdump is missing; of head: no memory$"):
+    message = (
+        "the registers and instructions of base are unknown: cuobjdump is missing; "
+        "the registers and instructions of head are unknown: no memory"
+    )
+    with pytest.raises(KernelgateError, match=f"^{message}$"):
         verbs.builds(sides_)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from kernelgate.bench import subject
 from kernelgate.bench.build.library import Library, Manifest
 
@@ -24,6 +26,19 @@ def test_a_run_in_a_workflow() -> None:
     variables = {"GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "12", "GITHUB_RUN_ATTEMPT": "3"}
     found = subject.describe(None, library("b" * 40), variables)
     assert (found.base_sha, found.repository, found.run_id, found.run_attempt) == (None, "a/b", 12, 3)
+
+
+@pytest.mark.parametrize(
+    ("ref", "number"),
+    [
+        ("refs/pull/12/merge", 12),
+        ("refs/pull/12/head", 12),
+        ("refs/heads/12", None),
+        ("refs/heads/refs/pull/1/x", None),
+    ],
+)
+def test_the_pull_request_is_the_one_of_the_ref(ref: str, number: int | None) -> None:
+    assert subject.describe(None, library(None), {"GITHUB_REF": ref}).pull_request == number
 
 
 def test_a_record_says_who_made_it_and_has_an_id_of_its_own() -> None:

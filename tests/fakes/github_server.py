@@ -104,7 +104,7 @@ class Pull:
 
 
 @dataclass
-class Fault:
+class InjectedFault:
     """What goes wrong, how often; `skip` requests pass before it begins."""
 
     method: str
@@ -189,7 +189,7 @@ class FakeGitHub:
         self.merge_bases: dict[tuple[str, str], str] = {}
         self.requests: list[Request] = []
         self.problems: list[str] = []
-        self.faults: list[Fault] = []
+        self.faults: list[InjectedFault] = []
         self._last_id = 1000
         self._lock = threading.RLock()
         self._server = _Server(self)
@@ -277,13 +277,15 @@ class FakeGitHub:
             self.unarchived.add(artifact["id"])
         return artifact
 
-    def fault(self, method: str, path: str, **what: Any) -> Fault:
+    def fault(self, method: str, path: str, **what: Any) -> InjectedFault:
         """Something goes wrong with requests whose method and path (below the repository) match."""
-        fault = Fault(method, path, **what)
+        fault = InjectedFault(method, path, **what)
         self.faults.append(fault)
         return fault
 
-    def rate_limit(self, method: str, path: str, secondary: bool = False, times: int = 1, wait_s: int = 7) -> Fault:
+    def rate_limit(
+        self, method: str, path: str, secondary: bool = False, times: int = 1, wait_s: int = 7
+    ) -> InjectedFault:
         if secondary:
             message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
             return self.fault(
@@ -863,7 +865,7 @@ class _Wire(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         return Request(self.command, split.path, query, json.loads(data) if data else None, headers)
 
-    def _fault(self, request: Request) -> Fault | None:
+    def _fault(self, request: Request) -> InjectedFault | None:
         github = self.server.github
         with github._lock:
             for fault in github.faults:

@@ -34,7 +34,7 @@ DESCRIPTION = Path(__file__).parents[1] / "fakes/github_openapi.json.gz"
 Json = dict[str, Any]
 
 
-class RefusedError(Exception):
+class GhRefusedError(Exception):
     """What gh, or GitHub, would not take."""
 
 
@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
     name = words[0] if words[0] == "api" else " ".join(words[:2])
     try:
         done, said = COMMANDS[name](words[len(name.split()) :])
-    except RefusedError as refused:
+    except GhRefusedError as refused:
         print(f"gh: {refused}", file=sys.stderr)
         return 1
     with Path(os.environ["GH_REQUESTS"]).open("a", encoding="utf-8") as file:
@@ -79,7 +79,7 @@ def api(words: list[str]) -> tuple[Json, str]:
     fields = dict(pair.split("=", 1) for pair in given.raw_field)
     fields |= {key: _typed(value) for key, value in (pair.split("=", 1) for pair in given.field)}
     if fields and given.input:
-        raise RefusedError("fields beside --input become a query, which nothing here wants")
+        raise GhRefusedError("fields beside --input become a query, which nothing here wants")
     body = json.loads(sys.stdin.read()) if given.input else fields or None
     method = given.method or ("GET" if body is None else "POST")
     path = "/" + given.path.lstrip("/")
@@ -88,7 +88,7 @@ def api(words: list[str]) -> tuple[Json, str]:
 
 
 def asked(method: str, path: str, body: Any) -> Any:
-    """GitHub's answer to a request; raises RefusedError where the request does not fit."""
+    """GitHub's answer to a request; raises GhRefusedError where the request does not fit."""
     from openapi_core.testing import MockRequest  # here: the other commands need not wait for it
 
     data = b"" if body is None else json.dumps(body).encode()
@@ -98,7 +98,7 @@ def asked(method: str, path: str, body: Any) -> Any:
     except Exception as error:
         cause = error.__cause__ or error
         faults = getattr(cause, "schema_errors", None) or [cause]
-        raise RefusedError(
+        raise GhRefusedError(
             "; ".join(f"{getattr(one, 'json_path', '')} {one}".splitlines()[0] for one in faults)
         ) from None
     return _example(method, path)
@@ -159,7 +159,7 @@ def _picked(answer: Any, query: str | None) -> str:
     if query is None:
         return "" if answer is None else json.dumps(answer)
     if not re.fullmatch(r"\.\w+", query):
-        raise RefusedError(f"the stand-in reads no query as long as {query}")
+        raise GhRefusedError(f"the stand-in reads no query as long as {query}")
     return str(answer[query[1:]])
 
 
@@ -182,14 +182,14 @@ def clone(words: list[str]) -> tuple[Json, str]:
 def open_pull(words: list[str]) -> tuple[Json, str]:
     given = options(words, "--repo", "--head", "--title", "--body")
     if git(given.repo, "rev-parse", "--verify", f"refs/heads/{given.head}"):
-        raise RefusedError(f"{given.repo} has no branch {given.head}")
+        raise GhRefusedError(f"{given.repo} has no branch {given.head}")
     return {"pull": vars(given)}, f"https://github.com/{given.repo}/pull/1"
 
 
 def dispatch(words: list[str]) -> tuple[Json, str]:
     given = options(words, "name", "--repo")
     if git(given.repo, "grep", f"^name: {given.name}$", "HEAD", "--", ".github/workflows"):
-        raise RefusedError(f"{given.repo} has no workflow {given.name}")
+        raise GhRefusedError(f"{given.repo} has no workflow {given.name}")
     return {"dispatch": vars(given)}, ""
 
 

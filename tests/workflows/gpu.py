@@ -144,7 +144,11 @@ def profiled(sides: Sides, cases: Sequence[str], options: Options) -> nsight.Pro
         report = options.out / f"{case}.{side}.ncu-rep"
         report.write_bytes(unpacked(AFTER if side == "head" and differ(sides.base, sides.head) else BEFORE))
         return record.Profile(
-            case=case, side=side, metrics=dict(ncu_reader.read(report)[0].figures), report=report.name
+            card=suite.CARD,
+            case=case,
+            side=side,
+            metrics=dict(ncu_reader.read(report)[0].figures),
+            report=report.name,
         )
 
     nsight.profile_side = side

@@ -12,7 +12,7 @@ from tests.fakes.github_server import FakeGitHub, Json, Pull, event
 from tests.workflows.documents import ROOT
 from tests.workflows.language import Language
 from tests.workflows.repository import Change, Repository, open_pull
-from tests.workflows.runner import HOME_REPOSITORY, Platform, Run
+from tests.workflows.runner import HOME_REPOSITORY, Platform, WorkflowRun
 
 HEADER = "csrc/attention/mma_sync/tile.h"
 DESCRIPTION = """## Intent and hypothesis
@@ -69,21 +69,21 @@ class Project:
         payload["repository"] |= {"full_name": self.server.repository, "default_branch": "main"}
         return payload
 
-    def measure(self, opened: tuple[Pull, Json, str], file: str = "measure-pull-request.yml") -> Run:
+    def measure(self, opened: tuple[Pull, Json, str], file: str = "measure-pull-request.yml") -> WorkflowRun:
         """Runs `performance` for a pull request, from the merge commit that GitHub made of it."""
         pull, payload, merge = opened
         fork = pull.head_repository != self.server.repository
         ref = f"refs/pull/{pull.number}/merge"
         return self.platform.start(file, "pull_request", payload, sha=merge, ref=ref, head_sha=pull.head_sha, fork=fork)
 
-    def report(self, run: Run) -> Run:
+    def report(self, run: WorkflowRun) -> WorkflowRun:
         """Runs `report` on the default branch after `run` ended."""
         payload = self.event("workflow_run.completed")
         payload["workflow_run"] = self.server.runs[run.id]
         main = self.repository.main
         return self.platform.start("report.yml", "workflow_run", payload, sha=main, ref="refs/heads/main")
 
-    def comment(self, pull: Pull, body: str, author: str, file: str = "answer-command.yml") -> Run:
+    def comment(self, pull: Pull, body: str, author: str, file: str = "answer-command.yml") -> WorkflowRun:
         """Runs `command` for a new comment on a pull request."""
         written = self.server.comment(pull.number, body, author)
         written["created_at"] = "2030-01-01T00:00:00Z"
@@ -94,7 +94,7 @@ class Project:
         main = self.repository.main
         return self.platform.start(file, "issue_comment", payload, sha=main, ref="refs/heads/main")
 
-    def dispatch(self, name: str, **inputs: str) -> Run:
+    def dispatch(self, name: str, **inputs: str) -> WorkflowRun:
         payload = self.event("workflow_dispatch") | {"inputs": inputs}
         main = self.repository.main
         return self.platform.start(name, "workflow_dispatch", payload, sha=main, ref="refs/heads/main")

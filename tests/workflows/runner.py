@@ -65,7 +65,7 @@ class Done:
 
 
 @dataclass
-class Run:
+class WorkflowRun:
     """One attempt of a workflow run: what happened, by job name."""
 
     id: int
@@ -141,9 +141,9 @@ class Platform:
         ref: str,
         head_sha: str = "",
         fork: bool = False,
-        again: Run | None = None,
+        again: WorkflowRun | None = None,
         only: Collection[str] | None = None,
-    ) -> Run:
+    ) -> WorkflowRun:
         """Runs the workflow file `name` of commit `sha` for an event.
 
         `fork`: the token can only read. `again`: all jobs of that run are run once more, as its next attempt. `only`:
@@ -151,7 +151,7 @@ class Platform:
         """
         path = f".github/workflows/{name}"
         shown = self._attempt(again) if again else self._new_run(event, head_sha or sha, path)
-        run = Run(shown["id"], shown["run_attempt"], path, event, head_sha or sha)
+        run = WorkflowRun(shown["id"], shown["run_attempt"], path, event, head_sha or sha)
         workflow = self._workflow(self.server.repository, path, sha)
         assert starts(workflow, event, payload), f"{path} is not started by {event} {payload.get('action', '')}"
         if event == "workflow_dispatch":
@@ -171,7 +171,7 @@ class Platform:
         self._artifacts[shown["id"]] = {}
         return shown
 
-    def _attempt(self, run: Run) -> Json:
+    def _attempt(self, run: WorkflowRun) -> Json:
         """The same run: its artifacts stay, and its jobs are those of the latest attempt."""
         shown = self.server.runs[run.id]
         shown["run_attempt"] += 1
@@ -190,7 +190,7 @@ class Platform:
         flags = {name for name, each in declared.items() if each["type"] == "boolean"}
         return {name: value == "true" if name in flags else value for name, value in given.items()}
 
-    def _github_context(self, run: Run, event: str, payload: dict[str, Any], sha: str, ref: str) -> Contexts:
+    def _github_context(self, run: WorkflowRun, event: str, payload: dict[str, Any], sha: str, ref: str) -> Contexts:
         return {
             "event_name": event,
             "event": payload,
@@ -218,7 +218,7 @@ class Platform:
 
     # Jobs ---------------------------------------------------------------------------------------
 
-    def _call(self, run: Run, call: Call, github: Contexts) -> dict[str, JobResult]:
+    def _call(self, run: WorkflowRun, call: Call, github: Contexts) -> dict[str, JobResult]:
         """Runs a workflow's jobs in the order of their needs; returns them by id."""
         results: dict[str, JobResult] = {}
         jobs = dict(call.workflow.jobs)
@@ -230,7 +230,13 @@ class Platform:
         return results
 
     def _job(
-        self, run: Run, call: Call, github: Contexts, name: str, job: dict[str, Any], results: dict[str, JobResult]
+        self,
+        run: WorkflowRun,
+        call: Call,
+        github: Contexts,
+        name: str,
+        job: dict[str, Any],
+        results: dict[str, JobResult],
     ) -> JobResult:
         if call.only is not None and name not in call.only:
             return JobResult(name, "success")
@@ -266,7 +272,7 @@ class Platform:
         for values in product(*axes.values()):
             yield dict(zip(axes, values, strict=True))
 
-    def _one_job(self, run: Run, call: Call, contexts: Contexts, name: str, job: dict[str, Any]) -> JobResult:
+    def _one_job(self, run: WorkflowRun, call: Call, contexts: Contexts, name: str, job: dict[str, Any]) -> JobResult:
         shown = call.prefix + str(self.language.expanded(job.get("name", name), contexts))
         permissions = _least(job.get("permissions", call.workflow.content.get("permissions", {})), call.ceiling)
         if "uses" in job:
@@ -280,7 +286,7 @@ class Platform:
         else:
             self.server.permissions = permissions
             result = replace(
-                Job(self, run, call, contexts, shown, job).execute(), permissions=permissions, environment=gate
+                WorkflowJob(self, run, call, contexts, shown, job).execute(), permissions=permissions, environment=gate
             )
         run.jobs[shown] = result
         self.server.add_job(
@@ -292,7 +298,7 @@ class Platform:
         return result
 
     def _called_job(
-        self, run: Run, contexts: Contexts, shown: str, job: dict[str, Any], permissions: dict[str, str]
+        self, run: WorkflowRun, contexts: Contexts, shown: str, job: dict[str, Any], permissions: dict[str, str]
     ) -> JobResult:
         """A reusable workflow: its file is read at the ref that `uses:` names."""
         repository, path, ref = re.fullmatch(r"([^/]+/[^/]+)/(.+)@(.+)", job["uses"]).groups()  # type: ignore[union-attr]
@@ -319,7 +325,7 @@ class Platform:
         """The artifacts of a run, the newest of each name: name to folder."""
         return self._artifacts[run_id]
 
-    def keep(self, run: Run, name: str, files: dict[str, bytes], archive: bool = True) -> Json | None:
+    def keep(self, run: WorkflowRun, name: str, files: dict[str, bytes], archive: bool = True) -> Json | None:
         """A new artifact, as the server has it; None where this attempt of the run has one of that name already.
 
         Not to `archive` it: its one file as it is, instead of a zip file.
@@ -336,11 +342,11 @@ class Platform:
         return self.server.add_artifact(self.server.runs[run.id], name, content, archived=archive)
 
 
-class Job:
+class WorkflowJob:
     """One job on a fresh runner."""
 
     def __init__(
-        self, platform: Platform, run: Run, call: Call, contexts: Contexts, shown: str, job: dict[str, Any]
+        self, platform: Platform, run: WorkflowRun, call: Call, contexts: Contexts, shown: str, job: dict[str, Any]
     ) -> None:
         self.platform, self.run, self.call, self.job, self.shown = platform, run, call, job, shown
         self.hosted = job["runs-on"] == "ubuntu-24.04"
@@ -530,7 +536,7 @@ SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo",
 """How GitHub starts a `run`, by its `shell`."""
 
 
-def _checkout(job: Job, given: dict[str, Any]) -> Done:
+def _checkout(job: WorkflowJob, given: dict[str, Any]) -> Done:
     """`ref` is a commit, a branch or a full ref; `sparse-checkout` names folders, beside the files at the top.
 
     As the action does it: one commit without its history, unless `fetch-depth` is 0, and never other pull requests.
@@ -569,7 +575,7 @@ def _git(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["git", *words], capture_output=True, text=True)
 
 
-def _upload(job: Job, given: dict[str, Any]) -> Done:
+def _upload(job: WorkflowJob, given: dict[str, Any]) -> Done:
     """Files and folders, below their least common ancestor, as upload-artifact lays them out."""
     asked = [job.workspace / line.strip() for line in given["path"].splitlines() if line.strip()]
     roots = [path for path in asked if path.exists()]
@@ -592,7 +598,7 @@ def _upload(job: Job, given: dict[str, Any]) -> Done:
     return Done(True, f"{name}: {len(found)} files", outputs)
 
 
-def _download(job: Job, given: dict[str, Any]) -> Done:
+def _download(job: WorkflowJob, given: dict[str, Any]) -> Done:
     """One artifact into `path`, or those that match `pattern` each into a folder of its name."""
     kept = job.platform.artifacts(job.run.id)
     folder = job.workspace / given["path"]
@@ -608,11 +614,11 @@ def _download(job: Job, given: dict[str, Any]) -> Done:
     return Done(True, ", ".join(chosen))
 
 
-def _nothing(_: Job, given: dict[str, Any]) -> Done:
+def _nothing(_: WorkflowJob, given: dict[str, Any]) -> Done:
     return Done(True, str(given))
 
 
-ACTIONS: dict[str, Callable[[Job, dict[str, Any]], Done]] = {
+ACTIONS: dict[str, Callable[[WorkflowJob, dict[str, Any]], Done]] = {
     "actions/checkout": _checkout,
     "actions/setup-python": _nothing,
     "actions/upload-artifact": _upload,

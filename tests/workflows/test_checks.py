@@ -12,16 +12,16 @@ import pytest
 from tests.fakes.github_server import Json, Pull, event
 from tests.workflows.language import Language
 from tests.workflows.project import DESCRIPTION, HEADER, Project, hosted, touch_kernel
-from tests.workflows.runner import HOME_REPOSITORY, Run
+from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
 
 EVERY = ("lint", "types", "test", "template", "compile")
 
 
 @dataclass
-class Checks:
+class ChecksJob:
     project: Project
 
-    def run(self, opened: tuple[Pull, Json, str], only: Collection[str] = (*EVERY, "checks")) -> Run:
+    def run(self, opened: tuple[Pull, Json, str], only: Collection[str] = (*EVERY, "checks")) -> WorkflowRun:
         pull, payload, merge = opened
         ref = f"refs/pull/{pull.number}/merge"
         platform = self.project.platform
@@ -43,7 +43,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def checks(tmp_path: Path, kept: Path, language: Language) -> Iterator[Checks]:
+def checks(tmp_path: Path, kept: Path, language: Language) -> Iterator[ChecksJob]:
     with hosted(HOME_REPOSITORY, tmp_path, language) as project:
         project.platform.machine |= {
             "KERNELGATE_CACHE": str(kept / "libraries"),
@@ -51,11 +51,11 @@ def checks(tmp_path: Path, kept: Path, language: Language) -> Iterator[Checks]:
             # One file of quick tests stands for all: these run this one again, which would never end.
             "PYTEST_ADDOPTS": "tests/ci/document/test_formatting.py",
         }
-        yield Checks(project)
+        yield ChecksJob(project)
 
 
 @pytest.mark.slow
-def test_a_good_pull_request_passes_every_job(checks: Checks) -> None:
+def test_a_good_pull_request_passes_every_job(checks: ChecksJob) -> None:
     run = checks.run(checks.project.pull(touch_kernel))
     assert {name: job.conclusion for name, job in run.jobs.items()} == dict.fromkeys((*EVERY, "checks"), "success"), (
         run.log
@@ -70,7 +70,7 @@ def test_a_good_pull_request_passes_every_job(checks: Checks) -> None:
     assert all(set(job.permissions.values()) <= {"read"} for job in run.jobs.values())
 
 
-def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(checks: Checks) -> None:
+def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(checks: ChecksJob) -> None:
     pull, payload, merge = checks.project.pull(
         touch_kernel, body=DESCRIPTION.replace("One line more does nothing.", "")
     )
@@ -83,7 +83,7 @@ def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(chec
     assert {name: job.conclusion for name, job in run.jobs.items()} == {"template": "success", "checks": "success"}
 
 
-def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: Checks) -> None:
+def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: ChecksJob) -> None:
     main = checks.project.repository.main
     run = checks.project.platform.start(
         "check.yml", "push", event("push"), sha=main, ref="refs/heads/main", only=("template", "checks")
@@ -93,7 +93,7 @@ def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: Chec
 
 
 @pytest.mark.slow
-def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: Checks) -> None:
+def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: ChecksJob) -> None:
     def not_on_hopper(tree: Path) -> None:
         with (tree / HEADER).open("a", encoding="utf-8") as file:
             file.write("\n#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900\n#error too many stages\n#endif\n")
@@ -103,14 +103,14 @@ def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: Checks) -> N
     assert "too many stages" in said
 
 
-def test_a_badly_formatted_file_is_refused(checks: Checks) -> None:
+def test_a_badly_formatted_file_is_refused(checks: ChecksJob) -> None:
     def crowd(tree: Path) -> None:
         (tree / "bench/crowded.py").write_text('"""Crowded."""\n\nSIDES = ( "base","head" )\n')
 
     assert "bench/crowded.py" in checks.refused(checks.project.pull(crowd), "lint")
 
 
-def test_a_badly_formatted_kernel_is_refused(checks: Checks) -> None:
+def test_a_badly_formatted_kernel_is_refused(checks: ChecksJob) -> None:
     def crowd(tree: Path) -> None:
         with (tree / HEADER).open("a", encoding="utf-8") as file:
             file.write("\nstatic   int crowded;\n")
@@ -119,7 +119,7 @@ def test_a_badly_formatted_kernel_is_refused(checks: Checks) -> None:
 
 
 @pytest.mark.slow
-def test_a_wrong_type_is_refused(checks: Checks) -> None:
+def test_a_wrong_type_is_refused(checks: ChecksJob) -> None:
     def mistype(tree: Path) -> None:
         (tree / "bench/mistyped.py").write_text('"""Mistyped."""\n\nPROCESSES: int = "five"\n')
 
@@ -127,7 +127,7 @@ def test_a_wrong_type_is_refused(checks: Checks) -> None:
 
 
 @pytest.mark.slow
-def test_a_failing_test_is_refused(checks: Checks) -> None:
+def test_a_failing_test_is_refused(checks: ChecksJob) -> None:
     def break_words(tree: Path) -> None:
         words = tree / "ci/document/formatting.py"
         words.write_text(words.read_text("utf-8").replace('"ms"', '"m"'), "utf-8")

@@ -16,13 +16,13 @@ from tests.fakes.github_server import FakeGitHub, event
 from tests.workflows.documents import Workflow
 from tests.workflows.language import Language
 from tests.workflows.repository import Repository
-from tests.workflows.runner import HOME_REPOSITORY, Platform, Run, starts
+from tests.workflows.runner import HOME_REPOSITORY, Platform, WorkflowRun, starts
 
 Steps = list[dict[str, Any]]
 CHECKOUT = {"uses": "actions/checkout@v7", "with": {"persist-credentials": False}}
 
 
-class Bench:
+class ExecutorBench:
     """Runs a job of the steps that a test gives."""
 
     def __init__(self, folder: Path, server: FakeGitHub, language: Language) -> None:
@@ -30,7 +30,9 @@ class Bench:
         self.repository = Repository(folder / "own")
         self.platform = Platform({HOME_REPOSITORY: self.repository.origin}, server, language, folder)
 
-    def run(self, steps: Steps, action: dict[str, Any] | None = None, trigger: Any = "push", **more: Any) -> Run:
+    def run(
+        self, steps: Steps, action: dict[str, Any] | None = None, trigger: Any = "push", **more: Any
+    ) -> WorkflowRun:
         def write(tree: Path) -> None:
             job = {"runs-on": "ubuntu-24.04", "permissions": {}, "steps": steps}
             self._write(tree / ".github/workflows/tried.yml", {"on": trigger, "jobs": {"tried": job}})
@@ -51,9 +53,9 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, language: Language) -> Iterator[Bench]:
+def bench(tmp_path: Path, language: Language) -> Iterator[ExecutorBench]:
     with FakeGitHub(HOME_REPOSITORY) as server:
-        yield Bench(tmp_path, server, language)
+        yield ExecutorBench(tmp_path, server, language)
 
 
 def upload(path: str, **more: Any) -> dict[str, Any]:
@@ -68,7 +70,7 @@ WRITE = {"run": "mkdir out && echo one > out/one.html && echo two > out/two.html
 SAY = {"if": "always()", "name": "say", "run": 'echo "$WORDS"', "env": {"WORDS": "${{ toJSON(steps.up.outputs) }}"}}
 
 
-def test_an_artifact_is_a_zip_file_with_a_page_of_its_own(bench: Bench) -> None:
+def test_an_artifact_is_a_zip_file_with_a_page_of_its_own(bench: ExecutorBench) -> None:
     run = bench.run([WRITE, upload("out", name="both"), SAY])
     [artifact] = bench.server.artifacts.values()
     data, kind = bench.blob(artifact["id"])
@@ -79,20 +81,20 @@ def test_an_artifact_is_a_zip_file_with_a_page_of_its_own(bench: Bench) -> None:
     assert f'"artifact-id": "{artifact["id"]}"' in run.log
 
 
-def test_one_file_can_be_kept_as_it_is(bench: Bench) -> None:
+def test_one_file_can_be_kept_as_it_is(bench: ExecutorBench) -> None:
     bench.run([WRITE, upload("out/one.html", name="ignored", archive=False)])
     [artifact] = bench.server.artifacts.values()
     assert artifact["name"] == "one.html"
     assert bench.blob(artifact["id"]) == (b"one\n", "application/octet-stream")
 
 
-def test_several_files_cannot(bench: Bench) -> None:
+def test_several_files_cannot(bench: ExecutorBench) -> None:
     run = bench.run([WRITE, upload("out", archive=False)])
     assert run.conclusion == "failure"
     assert bench.server.artifacts == {}
 
 
-def test_a_name_is_taken_once_in_an_attempt_and_again_in_the_next(bench: Bench) -> None:
+def test_a_name_is_taken_once_in_an_attempt_and_again_in_the_next(bench: ExecutorBench) -> None:
     steps = [WRITE, upload("out", name="both"), SAY]
     assert bench.run([*steps, upload("out", name="both")]).conclusion == "failure"
     first = bench.run(steps)
@@ -107,7 +109,7 @@ def test_a_name_is_taken_once_in_an_attempt_and_again_in_the_next(bench: Bench) 
 
 
 @pytest.mark.parametrize("ref", ["main", "refs/heads/main", ""])
-def test_a_checkout_takes_branches_and_parts(bench: Bench, ref: str) -> None:
+def test_a_checkout_takes_branches_and_parts(bench: ExecutorBench, ref: str) -> None:
     given = {"persist-credentials": False, "ref": ref, "path": "rules", "sparse-checkout": ".ci\n"}
     run = bench.run([{"uses": "actions/checkout@v7", "with": given}, {"run": "cd rules; git rev-parse HEAD; ls -A"}])
     assert run.conclusion == "success", run.log
@@ -120,14 +122,14 @@ def test_a_checkout_takes_branches_and_parts(bench: Bench, ref: str) -> None:
 
 @pytest.mark.parametrize(("depth", "commits"), [({}, "1"), ({"fetch-depth": 0}, "2")])
 def test_a_checkout_brings_history_only_where_it_is_asked_for(
-    bench: Bench, depth: dict[str, int], commits: str
+    bench: ExecutorBench, depth: dict[str, int], commits: str
 ) -> None:
     given = {"persist-credentials": False, **depth}
     run = bench.run([{**CHECKOUT, "with": given}, {"run": "echo commits: $(git rev-list --count HEAD)"}])
     assert f"\ncommits: {commits}\n" in run.log
 
 
-def test_a_checkout_of_what_is_not_there_fails(bench: Bench) -> None:
+def test_a_checkout_of_what_is_not_there_fails(bench: ExecutorBench) -> None:
     run = bench.run([{**CHECKOUT, "with": {"persist-credentials": False, "ref": "nowhere"}}])
     assert run.conclusion == "failure"
 
@@ -155,7 +157,7 @@ ASKED["env"]["INNER"] = "${{ steps.inner.outputs.said }}"
 @pytest.mark.parametrize("uses", ["./.github/actions/tried", "$/.github/actions/tried"])
 @pytest.mark.parametrize(("given", "word"), [({}, "unsaid"), ({"word": "hello"}, "hello")])
 def test_a_composite_action_has_inputs_and_uses_actions(
-    bench: Bench, uses: str, given: dict[str, str], word: str
+    bench: ExecutorBench, uses: str, given: dict[str, str], word: str
 ) -> None:
     checkout = [CHECKOUT] if uses.startswith("./") else []
     act = {"id": "act", "uses": uses, "with": {"at": "there", **given}}
@@ -164,7 +166,7 @@ def test_a_composite_action_has_inputs_and_uses_actions(
     assert f"[{word} {bench.repository.main}] [] here" in run.log
 
 
-def test_a_composite_action_that_fails_can_be_tolerated(bench: Bench) -> None:
+def test_a_composite_action_that_fails_can_be_tolerated(bench: ExecutorBench) -> None:
     act = {"id": "act", "uses": "$/.github/actions/tried"}
     broken = {
         "runs": {
@@ -180,13 +182,13 @@ def test_a_composite_action_that_fails_can_be_tolerated(bench: Bench) -> None:
     assert "\non\n" not in run.log
 
 
-def test_a_pipe_may_fail_unless_bash_is_asked_for(bench: Bench) -> None:
+def test_a_pipe_may_fail_unless_bash_is_asked_for(bench: ExecutorBench) -> None:
     """GitHub starts a `run` as `bash -e`, and with `pipefail` only where it says `shell: bash`."""
     assert bench.run([{"run": "false | cat"}]).conclusion == "success"
     assert bench.run([{"run": "false | cat", "shell": "bash"}]).conclusion == "failure"
 
 
-def test_an_event_that_a_workflow_does_not_name_cannot_start_it(bench: Bench) -> None:
+def test_an_event_that_a_workflow_does_not_name_cannot_start_it(bench: ExecutorBench) -> None:
     assert bench.run([{"run": "true"}], trigger=["push", "pull_request"]).conclusion == "success"
     with pytest.raises(AssertionError, match="is not started by push"):
         bench.run([{"run": "true"}], trigger={"pull_request": {"types": ["opened"]}})

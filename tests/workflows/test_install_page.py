@@ -46,7 +46,7 @@ def commands(page: str) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandDone:
     """What came of doing all that the page says."""
 
     repository: str
@@ -87,7 +87,7 @@ def stand_in(folder: Path, name: str, script: str) -> None:
     program.chmod(0o755)
 
 
-def walk(folder: Path, repository: str, page: str = PAGE) -> Done:
+def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
     """Does what the page says, from an empty folder, for a kernel in `repository`."""
     origin(folder, PUBLISHED, as_published)
     origin(folder, OWN, a_kernel_alone)
@@ -115,25 +115,25 @@ def walk(folder: Path, repository: str, page: str = PAGE) -> Done:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     requests = [json.loads(line) for line in (folder / "requests").read_text("utf-8").splitlines()]
-    return Done(repository, Path((work / "ended").read_text("utf-8").strip()), work / "kernelgate", requests)
+    return CommandDone(repository, Path((work / "ended").read_text("utf-8").strip()), work / "kernelgate", requests)
 
 
 @pytest.fixture(scope="module", params=[OWN, FORK])
-def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Done:
+def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CommandDone:
     return walk(tmp_path_factory.mktemp("install"), request.param)
 
 
-def test_the_default_token_can_only_read(done: Done) -> None:
+def test_the_default_token_can_only_read(done: CommandDone) -> None:
     said = done.body(f"/repos/{done.repository}/actions/permissions/workflow")
     assert said == {"default_workflow_permissions": "read", "can_approve_pull_request_reviews": True}
 
 
-def test_the_runs_of_everybody_from_outside_wait(done: Done) -> None:
+def test_the_runs_of_everybody_from_outside_wait(done: CommandDone) -> None:
     said = done.body(f"/repos/{done.repository}/actions/permissions/fork-pr-contributor-approval")
     assert said == {"approval_policy": "all_external_contributors"}
 
 
-def test_the_environments_are_those_of_the_gate_and_that_for_forks_has_a_reviewer(done: Done) -> None:
+def test_the_environments_are_those_of_the_gate_and_that_for_forks_has_a_reviewer(done: CommandDone) -> None:
     top = f"/repos/{done.repository}/environments/"
     made = {
         each["path"].removeprefix(top): each["body"] for each in done.requests if each.get("path", "").startswith(top)
@@ -147,14 +147,14 @@ def test_the_environments_are_those_of_the_gate_and_that_for_forks_has_a_reviewe
     assert all(f"'{name}'" in gate for name in made)
 
 
-def test_the_runner_group_admits_measure_at_the_default_branch_alone(done: Done) -> None:
+def test_the_runner_group_admits_measure_at_the_default_branch_alone(done: CommandDone) -> None:
     said = done.body("/orgs/my-org/actions/runner-groups")
     assert (said["restricted_to_workflows"], said["visibility"]) == (True, "selected")
     assert said["selected_workflows"] == [f"{FORK}/.github/workflows/measure.yml@refs/heads/main"]
     assert said["selected_repository_ids"] == [gh.asked("get", f"/repos/{done.repository}", None)["id"]]
 
 
-def test_a_merge_waits_for_the_checks_that_there_are(done: Done) -> None:
+def test_a_merge_waits_for_the_checks_that_there_are(done: CommandDone) -> None:
     said = done.body(f"/repos/{done.repository}/rulesets")
     assert said["conditions"]["ref_name"]["include"] == ["~DEFAULT_BRANCH"]
     [rule] = [rule for rule in said["rules"] if rule["type"] == "required_status_checks"]
@@ -164,12 +164,12 @@ def test_a_merge_waits_for_the_checks_that_there_are(done: Done) -> None:
     assert ("checks" in asked) == (done.repository == FORK)
 
 
-def test_gh_was_given_the_scopes_that_the_api_asks_for(done: Done) -> None:
+def test_gh_was_given_the_scopes_that_the_api_asks_for(done: CommandDone) -> None:
     """An organisation's settings ask for admin:org, a push of workflows for workflow."""
     assert done.requests[0] == {"scopes": ["admin:org", "workflow"]}
 
 
-def test_every_workflow_calls_the_fork(done: Done) -> None:
+def test_every_workflow_calls_the_fork(done: CommandDone) -> None:
     known = [*workflows(done.fork).values(), *workflows(done.tree).values()]
     called = {job["uses"].rpartition("/")[0] for each in known for job in each.jobs.values() if "uses" in job}
     assert called == {f"{FORK}/.github/workflows"}
@@ -177,7 +177,7 @@ def test_every_workflow_calls_the_fork(done: Done) -> None:
     assert all(git(tree, "rev-parse", "main") == git(tree, "rev-parse", "origin/main") for tree in origins)
 
 
-def test_a_kernel_of_its_own_gets_the_callers_and_the_template(done: Done) -> None:
+def test_a_kernel_of_its_own_gets_the_callers_and_the_template(done: CommandDone) -> None:
     pushed = git(done.tree, "ls-tree", "-r", "--name-only", "origin/main", ".github").split()
     callers = {f".github/workflows/{file.name}" for file in (ROOT / "docs/caller").iterdir()}
     template = ".github/pull_request_template.md"
@@ -188,7 +188,7 @@ def test_a_kernel_of_its_own_gets_the_callers_and_the_template(done: Done) -> No
         assert built.manifest.sha == git(done.tree, "rev-parse", "origin/main")
 
 
-def test_the_first_pull_request_is_one_that_the_bot_takes(done: Done) -> None:
+def test_the_first_pull_request_is_one_that_the_bot_takes(done: CommandDone) -> None:
     [pull] = [each["pull"] for each in done.requests if "pull" in each]
     assert pull["repo"] == done.repository
     changed = git(done.tree, "diff", "--name-only", "origin/main", f"origin/{pull['head']}").split()

@@ -16,7 +16,7 @@ from kernelgate.ci.report.build import judged_report
 from tests.workflows.documents import ROOT
 from tests.workflows.language import Language
 from tests.workflows.project import Project, hosted, touch_kernel
-from tests.workflows.runner import HOME_REPOSITORY, Run
+from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
 
 MEASURE = "measure (l4) / measure"
 SHOWN = {
@@ -57,7 +57,7 @@ def time_what_a_cpu_can(tree: Path) -> None:
     suites.write_text(after, encoding="utf-8")
 
 
-def record_of(project: Project, run: Run) -> record.RunRecord:
+def record_of(project: Project, run: WorkflowRun) -> record.RunRecord:
     return record.read(project.platform.artifacts(run.id)["kernelgate-record-l4"] / "run.json")
 
 

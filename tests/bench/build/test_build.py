@@ -475,7 +475,7 @@ def test_a_library_without_facts_is_refused_by_the_verb(
     monkeypatch.setattr(build.machine_code, "facts", lambda _: build.MachineCode((), "cuobjdump is missing"))
     monkeypatch.chdir(gpu_tree)
     assert cli.run(["resources", "--alone"]) == 3
-    assert "registers and instructions are not known of head: cuobjdump is missing" in capsys.readouterr().err
+    assert "the registers and instructions of head are unknown: cuobjdump is missing" in capsys.readouterr().err
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_missing_tools_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_damaged_record_of_launches_costs_the_facts_alone(tmp_path: Path) -> None:
     (tmp_path / "kernel.so").write_text("no library")
-    assert machine_code.facts(tmp_path / "kernel.so").missing == "this is no 64-bit ELF file"
+    assert machine_code.facts(tmp_path / "kernel.so").missing == "not a 64-bit ELF file"
 
 
 @pytest.mark.parametrize(

@@ -292,8 +292,9 @@ def test_resuming_what_is_complete_or_decided_times_nothing(
 ) -> None:
     planned, before = one_process
     path = tmp_path / "run.json"
-    record.write(before, path)
+    record.write(before.model_copy(update={"run": before.run.model_copy(update={"ended": "cancelled"})}), path)
     assert run(planned, path, resume=True).processes == before.processes
+    assert record.read(path).run.ended == "complete", "all that was asked for is there"
     assert run(replace(planned, processes=9), path, resume=True, stop=lambda _: True).processes == before.processes
     assert "nothing to do" in capsys.readouterr().err
 
@@ -401,6 +402,8 @@ def test_a_killed_run_loses_the_process_in_flight_alone(built: Build, tmp_path: 
     after = record.read(output)
     assert after.processes[:kept] == before.processes
     assert paired.process_count(after) == kept + 1
+    assert after.expected
+    assert after.expected.checks == (), "nobody asked for fuzzing"
     assert "TFLOP/s" in told
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.record import Axes, Case, Device
+from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code
 
@@ -71,7 +71,22 @@ def test_a_label_is_made_of_parameters_of_the_known_kind_only(axes: Axes, label:
 def test_two_cases_with_one_label_keep_their_ids() -> None:
     axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
     cases = [Case(id="a", axes=axes), Case(id="b", axes=axes), Case(id="c", axes=axes | {"S": 64})]
-    assert formatting.names(cases) == {"a": Code("a"), "b": Code("b"), "c": "S=64 B=32 H=8 fp16"}
+    names = {key.id: name for key, name in formatting.names(cases).items()}
+    assert names == {"a": Code("a"), "b": Code("b"), "c": "S=64 B=32 H=8 fp16"}
+
+
+def test_cases_of_two_cards_that_share_a_label_or_an_id_are_named_with_the_card() -> None:
+    axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
+    cards = [Card(name="forward", label="Attention"), Card(name="norm")]
+    cases = [
+        Case(card=card, id=id_, axes=known) for card in ("forward", "norm") for id_, known in (("a", axes), ("b", {}))
+    ]
+    assert formatting.names(cases, cards) == {
+        CaseKey("forward", "a"): "Attention, S=512 B=32 H=8 fp16",
+        CaseKey("forward", "b"): Code("Attention/b"),
+        CaseKey("norm", "a"): "norm, S=512 B=32 H=8 fp16",
+        CaseKey("norm", "b"): Code("norm/b"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.ci.github.annotations import changed_lines
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.document.model import Report
+from kernelgate.ci.github.annotations import changed_lines, line_notes
+from kernelgate.ci.github.assemble import Posting
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
+from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
+from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.report_examples import case, faster, slower
 
 PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
  a
@@ -32,3 +39,32 @@ PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
 )
 def test_changed_lines_of_a_patch(patch: str, lines: list[tuple[int, int]]) -> None:
     assert changed_lines(patch) == lines
+
+
+def notes(*changes: float, blocked_by: BlockCode | None = None) -> list[tuple[str, str]]:
+    """Level and text of what stands beside the patch, where cases changed by so many percent."""
+    cases = tuple(
+        (faster if change < 0 else slower)(case(64 * number, 8, 50.0, change), change)
+        for number, change in enumerate(changes, 1)
+    )
+    verdict = RecordVerdict("run.json", Outcome.REGRESSED, "", cases)
+    blockers = (Blocker(blocked_by),) if blocked_by else ()
+    posting = Posting(
+        Report(headline=("News",), summary=()),
+        Decision("failure" if blockers else "success", blockers=blockers),
+        (GpuReport("l4", RunRecord(), verdict),),
+    )
+    found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
+    return [(note.level, note.message) for note in found]
+
+
+def test_the_regression_comes_first_and_is_never_cut() -> None:
+    ((level, text),) = notes(-20.0, -21.0, -22.0, -23.0, -24.0, 9.0, blocked_by=BlockCode.SLOWER)
+    assert level == "failure"
+    assert text.startswith("l4: s384_b8_h8_d64_fp16: ")
+    assert text.endswith(" And 1 more.")
+
+
+@pytest.mark.parametrize("blocked_by", [None, BlockCode.DESCRIPTION])
+def test_a_faster_kernel_is_no_failure_whatever_else_blocks(blocked_by: BlockCode | None) -> None:
+    assert [level for level, _ in notes(-20.0, blocked_by=blocked_by)] == ["notice"]

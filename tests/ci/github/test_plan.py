@@ -194,8 +194,8 @@ def test_shell_text_in_any_input_is_refused(desk: Desk, tmp_path: Path, name: st
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        ({"ref": "nowhere"}, "there is not a branch, tag or commit 'nowhere'"),
-        ({"pull_request": "0"}, "no number of a pull request"),
+        ({"ref": "nowhere"}, "there is no branch, tag or commit 'nowhere'"),
+        ({"pull_request": "0"}, "is not a pull-request number"),
         ({"ref": "faster", "pull_request": "1"}, "not both: 'faster' and 1"),
         ({"ref": "faster", "s": "0"}, "s is '0'; it must be a positive whole number"),
         ({"ref": "faster", "s": "1e3"}, "s is '1e3'"),

@@ -135,7 +135,7 @@ def test_new_spills_fail_the_check_of_an_unchanged_time(desk: Desk, tmp_path: Pa
     spilling = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
     post(desk.bot, measured(desk, tmp_path, spilling), POLICY)
     assert the_check(desk)["conclusion"] == "failure"
-    assert "64 bytes of registers are spilled to local memory, where it was 0" in the_comment(desk)
+    assert "64 bytes of registers are spilled to local memory; the base spills 0" in the_comment(desk)
     assert "were not read" not in the_comment(desk)
 
 

@@ -28,7 +28,7 @@ def test_new_spills_fail_and_lost_occupancy_warns() -> None:
         ("new_spills", "fail"),
         ("occupancy_loss", "warn"),
     ]
-    assert found[0].message == "64 bytes of registers are spilled to local memory, where it was 0"
+    assert found[0].message == "64 bytes of registers are spilled to local memory; the base spills 0"
     assert found[1].message == "occupancy on the L4 falls from 25% to 16.7%, limited by registers"
     assert static.exit_code(found) == 1
 
@@ -62,7 +62,7 @@ def test_what_is_not_known_is_no_loss() -> None:
     assert static.judge([one("base", 128), Build(side="head", kernels=(other,))], Static()) == ()
     nothing = Build(side="base", kernels=(KernelFacts(target="sm_89", name="attention"),))
     (found,) = static.judge([nothing, one("head", 128, spill=4)], Static())
-    assert found.message == "4 bytes of registers are spilled to local memory, where it was 0"
+    assert found.message == "4 bytes of registers are spilled to local memory; the base spills 0"
 
 
 def test_kernels_are_compared_with_their_own_card_target_and_name() -> None:
@@ -103,7 +103,7 @@ def test_text_shows_what_changed() -> None:
 def test_why_there_is_no_occupancy_is_said() -> None:
     facts = KernelFacts(target="sm_89", name="k", registers=32)
     text = static.to_text([Build(side="head", kernels=(facts,))])
-    assert "  occupancy: unknown, for the library does not record its launches" in text
+    assert "  occupancy: unknown, because the library does not record its launches" in text
     known = facts.model_copy(update={"dynamic_shared_bytes": 0})
     assert "occupancy" not in static.to_text([Build(side="head", kernels=(known,))])
 

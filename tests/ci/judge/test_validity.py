@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Calls, Device, OutputErrors, Telemetry, TimedProcess, Work
+from kernelgate.bench.record import Calls, Case, Device, OutputErrors, Telemetry, TimedProcess, Work
 from kernelgate.ci.judge import stats, validity
 from kernelgate.ci.judge.policy import ValidityLimits
 from kernelgate.ci.judge.stats import Array
@@ -268,7 +268,7 @@ def test_a_side_that_drifts(percent: float, paired: bool) -> None:
     assert [finding.disqualifies for finding in alone] == ([True] if named else [])
     if named:
         assert all("within process 2" in finding.message for finding in (*both, *alone))
-        assert f"{percent:+.1f}%" in both[0].message
+        assert f"{percent:+.1f}%".replace("-", "−") in both[0].message
         assert both[0].message.startswith("the base drifted")
         assert both[0].message.endswith(", base and head together") == paired
         assert alone[0].message.startswith("head moved" if paired else "the head drifted")
@@ -305,7 +305,9 @@ def test_noise_is_named_for_the_worst_process(deviation: float, noisy: bool) -> 
 
 
 def floor(time_us: float, work: Work | None, device: str | None = "NVIDIA L4", **limits: float) -> list[str]:
-    found = validity.below_floor({"head": time_us}, work, Device(name=device), ValidityLimits(**limits))  # type: ignore[arg-type]
+    found = validity.below_floor(
+        {"head": time_us}, Case(id="one", work=work), Device(name=device), ValidityLimits(**limits)
+    )  # type: ignore[arg-type]
     return [finding.message for finding in found if finding.disqualifies]
 
 
@@ -326,9 +328,24 @@ def test_a_time_below_what_the_device_allows_is_not_believed(work: Work, floor_u
     assert floor(0.99 * floor_us, work, floor_tolerance=0.0)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "floor_us"),
+    [("fp16", 100.0), ("bf16", 100.0), ("fp32", 100.0), ("fp8_e4m3", 50.0), ("int8", 50.0), ("odd", 100.0)],
+)
+def test_the_floor_is_that_of_the_dtype(dtype: str, floor_us: float) -> None:
+    case = Case(id="one", axes={"dtype": dtype}, work=ARITHMETIC)
+
+    def found(time_us: float) -> list[Finding]:
+        return list(validity.below_floor({"head": time_us}, case, Device(name="NVIDIA L4"), LIMITS))
+
+    assert (len(found(0.949 * floor_us)), found(0.951 * floor_us)) == (1, [])
+
+
 def test_the_higher_floor_counts_and_each_side_is_held_to_it() -> None:
     both = Work(flops=1.21e10, bytes=6e7)
-    found = validity.below_floor({"base": 150.0, "head": 250.0}, both, Device(name="NVIDIA L4"), LIMITS)
+    found = validity.below_floor(
+        {"base": 150.0, "head": 250.0}, Case(id="one", work=both), Device(name="NVIDIA L4"), LIMITS
+    )
     assert [finding.message.split(" takes")[0] for finding in found] == ["the base"]
 
 

@@ -494,6 +494,8 @@ def test_a_wrong_result_is_not_judged_for_speed() -> None:
     assert refusal(record.model_copy(update={"checks": (Check(kind="fuzz", status="failed"),)})).startswith(
         "wrong result: fuzzing failed"
     )
+    second = (Check(kind="fuzz", card="one", status="passed"), Check(kind="fuzz", card="two", status="failed"))
+    assert refusal(record.model_copy(update={"checks": second})).startswith("wrong result: "), "of any card"
     skipped = record.model_copy(update={"checks": (Check(kind="fuzz", status="skipped"),)})
     assert judge(skipped, POLICY).verdict is Outcome.IMPROVED
     (one,) = timed_cases(record)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Check, FuzzResult, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Card, Check, FuzzResult, Profile, RunRecord, Side, Telemetry, TimedCase, timed_cases
 from kernelgate.ci.document.model import Line, Mark, Table
 from kernelgate.ci.document.render import comment, page
 from kernelgate.ci.judge import sentences
@@ -176,6 +176,38 @@ def test_the_gates_are_the_policy_s() -> None:
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def test_two_cards_that_share_an_id_show_each_its_own_figures() -> None:
+    """In every table: times, statistics, percentiles, clocks and the profiler's figures."""
+    cards = (Card(name="forward", label="Attention forward"), Card(name="backward", label="Attention backward"))
+    cases: list[TimedCase] = []
+    profiles: list[Profile] = []
+    sides: tuple[tuple[Side, int], ...] = (("base", 0), ("head", 5))
+    for card, base_us, clock in ((cards[0], 100.0, 1111.0), (cards[1], 700.0, 1222.0)):
+        timed = case(512, 32, base_us, 5.0, process={"telemetry": Telemetry(sm_mhz=clock)})
+        cases.append(replace(timed, case=timed.case.model_copy(update={"card": card.name})))
+        profiles += [
+            Profile(card=card.name, case=timed.id, side=side, metrics={"registers": clock - 1000 + more})
+            for side, more in sides
+        ]
+    run = record(tuple(cases), cards=cards, profile=tuple(profiles))
+    verdicts = [slower(one, change) for one, change in zip(cases, (5.0, 6.0), strict=True)]
+    text = comment(report(run, judge(Outcome.REGRESSED, *verdicts), Gates()))
+    name = "S=512 B=32 H=8 fp16"
+    rows = [line for line in text.splitlines() if line.startswith("| ") and ("Attention" in line or "egisters" in line)]
+    forward = [row for row in rows if "Attention forward" in row]
+    backward = [row for row in rows if "Attention backward" in row]
+    assert all(name in row or cases[0].id in row for row in (*forward, *backward))
+    assert len(forward) == len(backward) > 5, text
+    for own, others, figures in (
+        (forward, backward, ("100.0 µs", "+5.0%", "1,111 MHz")),
+        (backward, forward, ("700.0 µs", "+6.0%", "1,222 MHz")),
+    ):
+        for figure in figures:
+            assert any(figure in row for row in own), (figure, own)
+            assert not any(figure in row for row in others), (figure, others)
+    assert text.count("| 111 | 116 |") == text.count("| 222 | 227 |") == 1
 
 
 def ids(table: Table | None) -> list[str]:

@@ -119,6 +119,12 @@ def test_new_spills_block_in_so_many_words() -> None:
     assert remark.startswith(" Blocks: attention<Sm90, 1, false> for sm_90: 944 bytes of registers are spilled")
 
 
+def test_a_comparison_with_a_baseline_blocks_nothing() -> None:
+    spilling = with_kernels(with_profiles("attention_spills"), built(242, 0, 49152, 12.5), built(128, 944, 49152, 25.0))
+    against = replace(judge(Outcome.EQUIVALENT, same(TIMED, 0.0)), against="baseline.json")
+    assert report(spilling, against, Gates()).remarks == ()
+
+
 def test_the_page_draws_roofline_and_stalls() -> None:
     found = with_profiles("attention_occupancy")
     text = page(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)), Gates()))
