@@ -15,8 +15,8 @@ from kernelgate.bench.build import library as libraries
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz as fuzzing
 from kernelgate.bench.errors import KernelgateError, NoKernelError, UsageError
-from kernelgate.bench.kernel import suite
-from kernelgate.bench.kernel.suite import SuiteCase
+from kernelgate.bench.kernel import case_list
+from kernelgate.bench.kernel.case_list import SuiteCase
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.timing import paired, summary
 
@@ -90,7 +90,7 @@ class TimingOptions:
         self.cases("cpu")  # which can run every case
 
     def cases(self, device: environment.DeviceKind) -> tuple[SuiteCase, ...]:
-        return suite.select(device, self.suite, self.case_ids)
+        return case_list.select(device, self.suite, self.case_ids)
 
 
 def bench(
@@ -120,7 +120,7 @@ def bench(
     )
     skeleton = record.RunRecord(
         run=about.model_copy(update={"gpu": asked.gpu}),
-        expected=suite.expected(
+        expected=case_list.expected(
             plan.cases, min(asked.least, asked.processes), asked.gpu, asked.target, checks=("fuzz",) if done else ()
         ),
         checks=(done,) if done else (),
@@ -138,7 +138,7 @@ def builds(sides: Sides) -> tuple[record.Build, ...]:
         whys = (one.split(": ", 1) for one in missing)
         message = "; ".join(f"the registers and instructions of {side} are unknown: {why}" for side, why in whys)
         raise KernelgateError(message)
-    return libraries.build_records(sides, suite.CARD)
+    return libraries.build_records(sides, case_list.CARD)
 
 
 def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tuple[record.Build, ...]:
@@ -146,7 +146,7 @@ def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tup
 
     Raises UsageError where the record is about another library of the same side.
     """
-    known = {(one.card or suite.CARD, one.side): one for one in old}  # run/1 knows no card
+    known = {(one.card or case_list.CARD, one.side): one for one in old}  # run/1 knows no card
     for one in new:
         before = known.get((one.card, one.side), one)
         if before.library_sha256 not in (None, one.library_sha256):

@@ -29,8 +29,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from kernelgate.bench.build import library
+from kernelgate.bench.kernel.case_list import SCALE, SuiteCase
 from kernelgate.bench.kernel.oracle import TORCH_DTYPES
-from kernelgate.bench.kernel.suite import SCALE, SuiteCase
 from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
 
 SCHEMA = "kernelgate.kernel-benchmark/1"

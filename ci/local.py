@@ -12,9 +12,10 @@ from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.early_stop import decided
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.verdict import decided, judge
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
 
@@ -67,7 +68,7 @@ def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRec
     from kernelgate.bench import subject
     from kernelgate.bench.check import fuzz
     from kernelgate.bench.explain import causes
-    from kernelgate.bench.kernel import suite
+    from kernelgate.bench.kernel import case_list
     from kernelgate.bench.system import environment
     from kernelgate.bench.timing import paired
 
@@ -77,13 +78,14 @@ def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRec
     seed = verbs.new_seed()
     fuzzed = fuzz.run(timed.head, seed, machine)
     begun = RunRecord(run=subject.describe(timed.base, timed.head), environments=(machine,), checks=(fuzzed,))
-    plan = paired.PairedPlan(timed.base, timed.head, suite.select(environment.kind(machine), None, ()), machine, seed)
+    timed_cases = case_list.select(environment.kind(machine), None, ())
+    plan = paired.PairedPlan(timed.base, timed.head, timed_cases, machine, seed)
     if fuzzed.status == "failed":
         say("wrong results: speed is not measured")
         return begun.model_copy(update={"builds": paired.builds(plan)})
     say("3/3 bench")
     measured = paired.run(plan, begun, path, lambda grown: decided(grown, policy))
-    cases = [] if environment.kind(machine) == "cpu" else [suite.TARGET.id]
+    cases = [] if environment.kind(machine) == "cpu" else [case_list.TARGET.id]
     how = policy.profiling
     options = causes.profiling(path.parent / "profile", how.clock_control, how.timeout_s)
     return causes.add(measured, timed, cases, options)

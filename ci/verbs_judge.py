@@ -66,11 +66,11 @@ def compare(
 
 def _expected(rules: Policy) -> dict[str, Expected]:
     """What a whole measurement of a pull request holds, by GPU: from the cases and the policy of the default branch."""
-    from kernelgate.bench.kernel import suite
+    from kernelgate.bench.kernel import case_list
 
-    cases = suite.select("cuda", None, ())
+    cases = case_list.select("cuda", None, ())
     least = rules.processes.minimum
-    return {gpu.label: suite.expected(cases, least, gpu.label, gpu.target) for gpu in rules.measure.gpus}
+    return {gpu.label: case_list.expected(cases, least, gpu.label, gpu.target) for gpu in rules.measure.gpus}
 
 
 @click.command()

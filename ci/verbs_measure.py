@@ -147,7 +147,7 @@ def bench(
     """
     from kernelgate.bench import run as verbs
     from kernelgate.ci.judge import policy
-    from kernelgate.ci.judge.verdict import decided
+    from kernelgate.ci.judge.early_stop import decided
 
     rules = policy.load()
     target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
@@ -178,11 +178,11 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     from kernelgate.bench import run as verbs
     from kernelgate.bench.build.archs import only_gpu
     from kernelgate.bench.check import sanitize as sanitizer
-    from kernelgate.bench.kernel import suite
+    from kernelgate.bench.kernel import case_list
     from kernelgate.bench.system import cuda_tools
     from kernelgate.ci.document import formatting
 
-    chosen = [suite.parse(case).id for case in cases] or sanitizer.CASES
+    chosen = [case_list.parse(case).id for case in cases] or sanitizer.CASES
     cuda_tools.find(sanitizer.SANITIZER)
     only_gpu()
     found = sanitizer.library(verbs.library(Path.cwd(), ref, library), tools or sanitizer.TOOLS, chosen)
@@ -234,13 +234,13 @@ def profile(
     from kernelgate.bench import run as verbs
     from kernelgate.bench.build.archs import only_gpu
     from kernelgate.bench.explain import nsight
-    from kernelgate.bench.kernel import suite
+    from kernelgate.bench.kernel import case_list
     from kernelgate.bench.system import progress
     from kernelgate.ci.explain import analyze as profiles
     from kernelgate.ci.judge import policy
 
     rules = policy.load(policy_file).profiling
-    chosen = [suite.parse(case).id for case in cases] or [suite.TARGET.id]
+    chosen = [case_list.parse(case).id for case in cases] or [case_list.TARGET.id]
     options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
     compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
     done = nsight.profile(compiled, chosen, options)

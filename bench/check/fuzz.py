@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.errors import KernelgateError, UsageError
-from kernelgate.bench.kernel.suite import CARD, SCALE, Dtype, SuiteCase
+from kernelgate.bench.kernel.case_list import CARD, SCALE, Dtype, SuiteCase
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker_process import Child, ChildError, Message

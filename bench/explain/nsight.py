@@ -22,7 +22,7 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_worker import WARM_UP
-from kernelgate.bench.kernel.suite import CARD
+from kernelgate.bench.kernel.case_list import CARD
 from kernelgate.bench.record import Profile, Side
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import TimeLimits

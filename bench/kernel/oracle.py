@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from kernelgate.bench import record
 from kernelgate.bench.dtypes import DTYPES
-from kernelgate.bench.kernel.suite import HEAD_DIM, Dtype
+from kernelgate.bench.kernel.case_list import HEAD_DIM, Dtype
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, DTYPES[name].torch_name) for name in get_args(Dtype)}
 

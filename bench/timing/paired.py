@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides, build_records
 from kernelgate.bench.errors import KernelgateError, RecordError
-from kernelgate.bench.kernel import suite
-from kernelgate.bench.kernel.suite import SuiteCase
+from kernelgate.bench.kernel import case_list
+from kernelgate.bench.kernel.case_list import SuiteCase
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
@@ -141,9 +141,9 @@ def _begun(plan: PairedPlan, skeleton: RunRecord) -> RunRecord:
     begun = skeleton.model_copy(
         update={
             "environments": (plan.environment,),
-            "cards": (suite.ATTENTION,),
+            "cards": (case_list.ATTENTION,),
             "builds": builds(plan),
-            "cases": tuple(map(suite.recorded, plan.cases)),
+            "cases": tuple(map(case_list.recorded, plan.cases)),
             "processes": (),
         }
     )
@@ -171,7 +171,7 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     now = {side: library.manifest.sha256 for side, library in plan.libraries.items()}
     if before != now:
         reasons.append("it was measured with other libraries")
-    if [case.key for case in old.cases] != [suite.recorded(case).key for case in plan.cases]:
+    if [case.key for case in old.cases] != [case_list.recorded(case).key for case in plan.cases]:
         reasons.append(f"it holds other cases ({', '.join(map(_named, old.cases)) or 'none'})")
     timed = [timing for process in old.processes for timing in process.timings]
     rounds = {len(samples) for timing in timed for samples in timing.samples_us.values()}
@@ -182,12 +182,12 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
 
 def _named(case: record.Case) -> str:
     """The id; with its card where that is not the one that is measured here."""
-    return case.id if case.card == suite.CARD else f"{case.id} of {case.card or 'no card'}"
+    return case.id if case.card == case_list.CARD else f"{case.id} of {case.card or 'no card'}"
 
 
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
     """How the libraries of the plan came to be."""
-    return build_records(Sides(plan.base, plan.head), suite.CARD)
+    return build_records(Sides(plan.base, plan.head), case_list.CARD)
 
 
 def _grown(current: RunRecord, process: record.Process) -> RunRecord:

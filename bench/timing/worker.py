@@ -22,9 +22,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from kernelgate.bench import record
 from kernelgate.bench.build import library
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.bench.kernel import oracle, suite
+from kernelgate.bench.kernel import case_list, oracle
+from kernelgate.bench.kernel.case_list import SCALE, SuiteCase
 from kernelgate.bench.kernel.oracle import largest
-from kernelgate.bench.kernel.suite import SCALE, SuiteCase
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 from kernelgate.bench.system import telemetry
 from kernelgate.bench.system.nvml import Reading
@@ -181,7 +181,7 @@ def run(request: TimingRequest, parent: Parent) -> None:
     warm_up_s = WARM_UP_S
     with telemetry.source(request.device, request.uuid) as source:
         parent.send(Ready())
-        for case in map(suite.parse, request.cases):
+        for case in map(case_list.parse, request.cases):
             parent.receive(Go)
             parent.send(Doing(what=f"making the inputs of {case.id}"))
             bench = prepare(case, kernels, timer, request)
@@ -191,7 +191,7 @@ def run(request: TimingRequest, parent: Parent) -> None:
             parent.receive(Go)
             parent.send(Doing(what=f"replaying graphs of {case.id}"))
             timing = record.Timing(
-                card=suite.CARD,
+                card=case_list.CARD,
                 case=case.id,
                 samples_us={side: tuple(times) for side, times in timed.samples_us.items()},
                 inner_repeats=timed.inner_repeats,

@@ -17,7 +17,8 @@ from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
 from benchmarks.verdict.rules import POLICY, PairedTimes, record, say
 from benchmarks.verdict.scenarios import PROCESSES, SETS, SPOILERS, Generator
 from kernelgate.bench.system.progress import Advance, track
-from kernelgate.ci.judge.verdict import Direction, decided
+from kernelgate.ci.judge.early_stop import decided
+from kernelgate.ci.judge.verdict import Direction
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = ROOT / "docs" / "statistics.md"

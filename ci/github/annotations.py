@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kernelgate.ci.github.assemble import Posting
-from kernelgate.ci.github.check_run import Annotation, Level
+from kernelgate.ci.github.post_check_run import Annotation, Level
 from kernelgate.ci.judge.case import Outcome, worst_first
 from kernelgate.ci.judge.gate import BlockCode, Fault
 from kernelgate.ci.report.gpu import GpuReport

@@ -15,7 +15,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import Expected, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Report
-from kernelgate.ci.github import artifact, claims, job_faults
+from kernelgate.ci.github import claims, job_faults, untrusted_artifact
 from kernelgate.ci.github.description import Claim, Description
 from kernelgate.ci.github.run_info import Job, RunInfo
 from kernelgate.ci.judge import gate, outputs
@@ -211,7 +211,7 @@ def _of_folder(
             )
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, policy, claimed)
-    failure = artifact.checked_failure(note.read_bytes(), note.name)
+    failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
     return _failed(label, Failure(Fault(failure.fault), failure.message, failure.target, failure.log, info.run))
 
 

@@ -30,7 +30,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github import artifact
+from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import Bot, patiently, until_done
 from kernelgate.ci.github.stamp import Posted
 from kernelgate.ci.judge.bootstrap import bootstrap
@@ -78,7 +78,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) ->
 
 def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None:
     """A baseline that lacks a case would no longer watch it, without notice; by `force` a suite may shrink."""
-    if path.with_name(artifact.FAILURE).exists():
+    if path.with_name(untrusted_artifact.FAILURE).exists():
         raise KernelgateError(f"{path}: the measurement failed before its end, so it is no baseline; measure again")
     # A stored baseline of run/1 names no card: there the id alone tells whether a case was measured.
     measured = {key for case in new.cases for key in (case.key, CaseKey("", case.id))}

@@ -19,8 +19,8 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently
-from kernelgate.ci.github.comment import put_comment
 from kernelgate.ci.github.plan import CASE, gpus_json, merge_base, targets
+from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.policy import Measure
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelgate.bench.errors import CompileError, KernelgateError, NoDeviceError, NoKernelError
-from kernelgate.ci.github.artifact import MAX_LOG, FailureNote
+from kernelgate.ci.github.untrusted_artifact import MAX_LOG, FailureNote
 
 VARIABLE = "KERNELGATE_FAILURE"
 MAX_MESSAGE = 4000

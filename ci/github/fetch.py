@@ -1,7 +1,7 @@
 """Reads a finished workflow run: which pull request it belongs to, what it left behind, and what failed in it.
 
 The pull request comes from the run's head commit through the API and never from a file. What is written to the folder
-either comes from GitHub's API (`run-info.json`) or was checked by artifact.py and is written anew.
+either comes from GitHub's API (`run-info.json`) or was checked by untrusted_artifact.py and is written anew.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from github.WorkflowRun import WorkflowRun
 from kernelgate.bench import record
 from kernelgate.bench.record import Run
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github import artifact
-from kernelgate.ci.github.artifact import RefusedError
+from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, changed_names, patiently
-from kernelgate.ci.github.comment import shown_stamp
 from kernelgate.ci.github.job_faults import gpus_of
+from kernelgate.ci.github.post_comment import shown_stamp
 from kernelgate.ci.github.run_info import Job, RunInfo, write_run_info
+from kernelgate.ci.github.untrusted_artifact import RefusedError
 
 PREFIX = "kernelgate-record-"
 _LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
@@ -244,18 +244,19 @@ def _records(listed: Iterable[Artifact], refused: list[str]) -> list[tuple[str, 
 def _take(bot: Bot, one: Artifact, label: str, known: Run, into: Path) -> None:
     if one.expired:
         raise RefusedError(f"artifact {one.name} has expired")
-    if one.size_in_bytes > artifact.MAX_ARCHIVE:
+    if one.size_in_bytes > untrusted_artifact.MAX_ARCHIVE:
         raise RefusedError(
-            f"artifact {one.name} is refused: it has {one.size_in_bytes} bytes, more than {artifact.MAX_ARCHIVE}"
+            f"artifact {one.name} is refused: it has {one.size_in_bytes} bytes, "
+            f"more than {untrusted_artifact.MAX_ARCHIVE}"
         )
     data = patiently(f"artifact {one.name}", lambda: _download(bot, one), bot)
-    found = artifact.members(data, f"artifact {one.name}")
-    if artifact.RECORD in found:
+    found = untrusted_artifact.members(data, f"artifact {one.name}")
+    if untrusted_artifact.RECORD in found:
         of_gpu = known.model_copy(update={"gpu": label})
-        checked = artifact.checked_record(found[artifact.RECORD], of_gpu, f"artifact {one.name}")
+        checked = untrusted_artifact.checked_record(found[untrusted_artifact.RECORD], of_gpu, f"artifact {one.name}")
         record.write(checked, into / f"{label}.run.json")
-    if artifact.FAILURE in found:
-        note = artifact.checked_failure(found[artifact.FAILURE], f"artifact {one.name}")
+    if untrusted_artifact.FAILURE in found:
+        note = untrusted_artifact.checked_failure(found[untrusted_artifact.FAILURE], f"artifact {one.name}")
         (into / f"{label}.failure.json").write_text(note.model_dump_json(by_alias=True), encoding="utf-8")
     bot.step.log(f"artifact {one.name}: {', '.join(sorted(found)) or 'empty'}")
 
@@ -272,8 +273,10 @@ def _download(bot: Bot, one: Artifact) -> bytes:
         data = bytearray()
         for chunk in response.iter_content(64 * 1024):
             data += chunk
-            if len(data) > artifact.MAX_ARCHIVE:
-                raise RefusedError(f"artifact {one.name} is refused: more than {artifact.MAX_ARCHIVE} bytes came")
+            if len(data) > untrusted_artifact.MAX_ARCHIVE:
+                raise RefusedError(
+                    f"artifact {one.name} is refused: more than {untrusted_artifact.MAX_ARCHIVE} bytes came"
+                )
     if one.digest and one.digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
         raise requests.exceptions.ContentDecodingError("the bytes are not those that were uploaded")
     return bytes(data)

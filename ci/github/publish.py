@@ -22,11 +22,11 @@ from kernelgate.ci.github.assemble import (
     assemble,
     with_addresses,
 )
-from kernelgate.ci.github.check_run import CheckRun, put_check
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, changed_names, patiently
-from kernelgate.ci.github.comment import put_comment
-from kernelgate.ci.github.label import put_label
 from kernelgate.ci.github.plan import skipped
+from kernelgate.ci.github.post_check_run import CheckRun, put_check
+from kernelgate.ci.github.post_comment import put_comment
+from kernelgate.ci.github.post_label import put_label
 from kernelgate.ci.github.run_info import RunInfo, read_run_info
 from kernelgate.ci.github.stamp import Posted, Stamp, outdated
 from kernelgate.ci.judge.gate import SHARED_COMMIT

@@ -35,7 +35,6 @@ __all__ = [
     "ProcessChange",
     "RecordVerdict",
     "Status",
-    "decided",
     "exit_code",
     "judge",
     "worst_first",
@@ -52,7 +51,7 @@ def judge(
     Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
     """
     stored = dict(_stored(record, baseline)) if baseline else {}
-    refused = _unfit(record, policy) or (_mismatch(record, baseline, policy) if baseline else None)
+    refused = unfit(record, policy) or (_mismatch(record, baseline, policy) if baseline else None)
     if refused is None:
         device = record.environment.device
         evidences = [
@@ -82,7 +81,7 @@ def exit_code(verdict: RecordVerdict) -> int:
     return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}.get(verdict.verdict, 2)
 
 
-def _unfit(record: RunRecord, policy: Policy) -> str | None:
+def unfit(record: RunRecord, policy: Policy) -> str | None:
     """Why nothing in the record may be judged."""
     if not record.cases:
         return "the record holds no cases"
@@ -239,7 +238,7 @@ def _status(case: Evidence, claim: Inference, delta: float, medians: BootstrapIn
     gates = policy.gates
     change = percent(claim.pooled.change)
     shown = claim.certain and claim.p is not None and claim.p < gates.p
-    if shown and change > gates.regression_pct and delta >= gates.cliffs_delta and _confirmed(case, policy):
+    if shown and change > gates.regression_pct and delta >= gates.cliffs_delta and confirmed(case, policy):
         return Status.REGRESSED
     apart = medians.head[1] < medians.base[0]
     if shown and change <= -gates.improvement_pct and -delta >= gates.cliffs_delta and apart:
@@ -251,7 +250,7 @@ def _status(case: Evidence, claim: Inference, delta: float, medians: BootstrapIn
     return Status.SLOWER if change > 0 else Status.FASTER
 
 
-def _confirmed(case: Evidence, policy: Policy) -> bool:
+def confirmed(case: Evidence, policy: Policy) -> bool:
     return case.processes >= policy.processes.to_block
 
 
@@ -265,33 +264,3 @@ def _per_process(case: Evidence, level: float) -> tuple[ProcessChange, ...]:
 
 def _median(processes: Sequence[stats.Array]) -> float | None:
     return float(np.median(np.concatenate(processes))) if processes else None
-
-
-# ---- stopping --------------------------------------------------------------------------------------------------------
-
-
-def decided(record: RunRecord, policy: Policy) -> bool:
-    """Whether every case is settled, so that more processes would not change what is said: stops `kernelgate bench`.
-
-    True as well at the policy's limit of processes. The levels of `judge` hold however often this was asked.
-    """
-    if min((len(case.processes) for case in timed_cases(record)), default=0) >= policy.processes.limit:
-        return True
-    if _unfit(record, policy):
-        return True
-    evidences = [estimate.of_paired(case, record.environment.device, policy) for case in timed_cases(record)]
-    claimed = claims(evidences, policy)
-    return all(claim and _settled(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
-
-
-def _settled(case: Evidence, claim: Inference, policy: Policy) -> bool:
-    """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any."""
-    if case.disqualified:
-        return False
-    gates = policy.gates
-    low, high = claim.likely_interval()
-    blocks, improves = math.log1p(gates.regression_pct / 100), math.log1p(-gates.improvement_pct / 100)
-    if any(low <= gate <= high for gate in (blocks, improves)) or (low > blocks and not _confirmed(case, policy)):
-        return False
-    resolution = math.log1p(policy.certainty.resolution_pct / 100)
-    return claim.certain or (-resolution < low and high < resolution)

@@ -9,7 +9,7 @@ import torch
 
 from kernelgate.bench import dtypes
 from kernelgate.bench.dtypes import DTYPES
-from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel import case_list
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_no_spelling_means_two() -> None:
 
 
 def test_a_case_may_have_those_of_kernels() -> None:
-    assert get_args(suite.Dtype) == dtypes.OF_KERNELS
+    assert get_args(case_list.Dtype) == dtypes.OF_KERNELS

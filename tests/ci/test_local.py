@@ -10,8 +10,8 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.kernel import suite
-from kernelgate.bench.kernel.suite import SuiteCase
+from kernelgate.bench.kernel import case_list
+from kernelgate.bench.kernel.case_list import SuiteCase
 from kernelgate.ci import cli, local
 from tests import runs
 from tests.bench.machine import CPU
@@ -33,7 +33,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(tree, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message=base")
     monkeypatch.chdir(tree)
     monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
-    monkeypatch.setitem(suite.SUITES, "cpu", (SuiteCase(64, 1, 2, "fp32"),))
+    monkeypatch.setitem(case_list.SUITES, "cpu", (SuiteCase(64, 1, 2, "fp32"),))
     whole = fuzz.run
     monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words, ids=FEW))
     return tree

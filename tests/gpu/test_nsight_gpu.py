@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench.build import archs, build
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.explain import nsight
-from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel import case_list
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def test_both_sides_have_every_figure_of_the_comment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     library = build.build_tree(ROOT)
     options = nsight.Options(tmp_path, archs.only_gpu())
-    done = nsight.profile(Sides(library, library), [suite.TARGET.id], options)
+    done = nsight.profile(Sides(library, library), [case_list.TARGET.id], options)
     assert done.failures == ()
     assert [one.side for one in done.profiles] == ["base", "head"]
     wanted = {"duration_us", "tensor_pct", "dram_pct", "l2_hit_pct", "bank_conflicts", "occupancy_pct", "registers",

@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel import case_list
 from kernelgate.bench.system import environment
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.paired import PairedPlan
@@ -16,7 +16,7 @@ from tests import faulty
 
 pytestmark = pytest.mark.gpu
 
-CASE = suite.SuiteCase(512, 16, 8, "fp16")
+CASE = case_list.SuiteCase(512, 16, 8, "fp16")
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_kernel_that_cannot_be_captured_is_timed_without_a_graph(
 def test_a_context_that_dies_is_one_sentence(
     kernel_library: Library, machine: record.Environment, tmp_path: Path
 ) -> None:
-    causal = suite.SuiteCase(512, 2, 8, "fp16", causal=True)
+    causal = case_list.SuiteCase(512, 2, 8, "fp16", causal=True)
     head = faulty.build(tmp_path / "head", "gpu_asserts", "asserts_if_causal")
     plan = PairedPlan(base=kernel_library, head=head, cases=(causal,), environment=machine, seed=5, processes=1)
     with pytest.raises(paired.ProcessError, match="while calling head for the first time on"):

@@ -26,7 +26,7 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
-from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel import case_list
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 from kernelgate.bench.system import cuda_tools, environment, progress
 from kernelgate.bench.timing import paired
@@ -56,7 +56,7 @@ def main() -> None:
     environment.describe = lambda: MACHINE
     archs.only_gpu = lambda: (8, 9)
     # One case, so that a test of the workflows judges in a second.
-    suite.SUITES["pr"] = (suite.TARGET,)
+    case_list.SUITES["pr"] = (case_list.TARGET,)
     fuzz.run = fuzzed
     paired.run = timed
     cuda_tools.find = lambda *_: Path("ncu")
@@ -91,7 +91,7 @@ def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = (
     failed = sum(not result.passed for result in results)
     return record.Check(
         kind="fuzz",
-        card=suite.CARD,
+        card=case_list.CARD,
         status="failed" if failed else "passed",
         asked=len(results),
         run=len(results),
@@ -121,7 +121,7 @@ def timing(plan: paired.PairedPlan, case: str, draw: random.Random) -> record.Ti
     if plan.base is None:
         del centres["base"]
     return record.Timing(
-        card=suite.CARD,
+        card=case_list.CARD,
         case=case,
         samples_us={
             side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(plan.rounds))
@@ -144,7 +144,7 @@ def profiled(sides: Sides, cases: Sequence[str], options: Options) -> nsight.Pro
         report = options.out / f"{case}.{side}.ncu-rep"
         report.write_bytes(unpacked(AFTER if side == "head" and differ(sides.base, sides.head) else BEFORE))
         return record.Profile(
-            card=suite.CARD,
+            card=case_list.CARD,
             case=case,
             side=side,
             metrics=dict(ncu_reader.read(report)[0].figures),

@@ -19,7 +19,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.errors import KernelgateError, RecordError
-from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel import case_list
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing import paired
@@ -29,7 +29,7 @@ from tests import faulty
 from tests.bench.machine import CPU
 
 ROOT = Path(__file__).parents[3]
-SMALL = suite.SuiteCase(16, 1, 1, "fp32")
+SMALL = case_list.SuiteCase(16, 1, 1, "fp32")
 CAUSAL = replace(SMALL, causal=True)
 
 Build = Callable[..., Library]
@@ -91,7 +91,7 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
         ("head", head.manifest.sha256),
     ]
     assert [case.id for case in done.cases] == ["s16_b1_h1_d64_fp32", "s16_b1_h1_d64_fp32_causal"]
-    assert done.cases == tuple(map(suite.recorded, planned.cases))
+    assert done.cases == tuple(map(case_list.recorded, planned.cases))
     assert {case.card for case in done.cases} == {card.name for card in done.cards}
     assert [(process.id, process.role, process.exit) for process in done.processes] == [
         ("1", "paired", 0),
@@ -121,7 +121,7 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
 def test_a_slower_kernel_takes_longer_in_the_record(built: Build, tmp_path: Path) -> None:
     """Twice the work is no timing assertion: of some rounds, head is slower in most."""
     done = run(
-        plan(built(), built("twice"), cases=(suite.SuiteCase(128, 1, 2, "fp32"),), rounds=40), tmp_path / "run.json"
+        plan(built(), built("twice"), cases=(case_list.SuiteCase(128, 1, 2, "fp32"),), rounds=40), tmp_path / "run.json"
     )
     samples = first(done).samples_us
     slower = sum(head > base for base, head in zip(samples["base"], samples["head"], strict=True))

@@ -10,7 +10,7 @@ from kernelgate.bench.errors import CompileError, KernelgateError, NoDeviceError
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github import actions, failure_note
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.artifact import checked_failure
+from kernelgate.ci.github.untrusted_artifact import checked_failure
 
 
 @pytest.mark.parametrize("value", ["a\nb=1", "a\r\nb=1", "a\rb", "a\u2028b", "a\n"])

@@ -10,10 +10,10 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci.cli import run as kernelgate
-from kernelgate.ci.github import artifact
+from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.comment import state_line
 from kernelgate.ci.github.fetch import fetch
+from kernelgate.ci.github.post_comment import state_line
 from kernelgate.ci.github.run_info import RunInfo, read_run_info
 from kernelgate.ci.github.stamp import Stamp
 from tests.ci.desk import Desk
@@ -284,7 +284,7 @@ def test_a_path_in_the_archive_leaves_the_folder_alone(desk: Desk, folder: Path)
 def test_sizes_are_limited_whatever_github_says_of_them(
     desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artifact, "MAX_ARCHIVE", 1000)
+    monkeypatch.setattr(untrusted_artifact, "MAX_ARCHIVE", 1000)
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     desk.github.add_artifact(run, "kernelgate-record-a", RECORD)
     desk.github.add_artifact(run, "kernelgate-record-b", RECORD, size_in_bytes=10)

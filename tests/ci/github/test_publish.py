@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.kernel import suite
+from kernelgate.bench.kernel import case_list
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import assemble
-from kernelgate.ci.github.comment import stated
 from kernelgate.ci.github.fetch import fetch
+from kernelgate.ci.github.post_comment import stated
 from kernelgate.ci.github.publish import post, prepare
 from kernelgate.ci.github.run_info import read_run_info
 from kernelgate.ci.judge.policy import Policy
@@ -180,8 +180,8 @@ def test_an_address_that_is_none_links_nowhere(desk: Desk, tmp_path: Path) -> No
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """The suite of pull requests has the cases of the example that the verbs are tried on."""
-    cases = [suite.parse(case.id) for case in EXAMPLES["slower"]().record.cases]
-    monkeypatch.setitem(suite.SUITES, "pr", tuple(cases))
+    cases = [case_list.parse(case.id) for case in EXAMPLES["slower"]().record.cases]
+    monkeypatch.setitem(case_list.SUITES, "pr", tuple(cases))
 
 
 @pytest.mark.usefixtures("planned")

@@ -27,13 +27,13 @@ from kernelgate.bench.record import (
     Work,
     timed_cases,
 )
+from kernelgate.ci.judge.early_stop import decided
 from kernelgate.ci.judge.policy import Bootstrap, Policy
 from kernelgate.ci.judge.verdict import (
     CaseVerdict,
     Direction,
     Outcome,
     RecordVerdict,
-    decided,
     exit_code,
     judge,
     worst_first,

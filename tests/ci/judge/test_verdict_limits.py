@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge.early_stop import decided
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.validity import percent
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, decided, exit_code, judge
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge
 from tests.ci.records import heads, noise, paired_record
 from tests.runs import case, on, process, run_record
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.bench.errors import UsageError
-from kernelgate.bench.kernel import suite
-from kernelgate.bench.kernel.suite import SuiteCase
+from kernelgate.bench.kernel import case_list
+from kernelgate.bench.kernel.case_list import SuiteCase
 
 CASES = st.builds(
     SuiteCase,
-    seq=st.integers(1, suite.MAX_SEQ),
+    seq=st.integers(1, case_list.MAX_SEQ),
     batch=st.integers(1, 512),
     heads=st.integers(1, 128),
     dtype=st.sampled_from(["fp16", "bf16", "fp32"]),
@@ -22,12 +22,12 @@ CASES = st.builds(
 
 @given(CASES)
 def test_an_id_and_a_case_are_two_spellings_of_one_thing(case: SuiteCase) -> None:
-    assert suite.parse(case.id) == case
+    assert case_list.parse(case.id) == case
 
 
 def test_ids_read_as_the_design_says() -> None:
     assert SuiteCase(512, 32, 8, "fp16").id == "s512_b32_h8_d64_fp16"
-    assert suite.parse("s512_b8_h8_d64_bf16_causal") == SuiteCase(512, 8, 8, "bf16", causal=True)
+    assert case_list.parse("s512_b8_h8_d64_bf16_causal") == SuiteCase(512, 8, 8, "bf16", causal=True)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_ids_read_as_the_design_says() -> None:
 )
 def test_what_is_no_id_is_refused_with_an_example(wrong: str) -> None:
     with pytest.raises(UsageError, match="s512_b32_h8_d64_fp16"):
-        suite.parse(wrong)
+        case_list.parse(wrong)
 
 
 def test_the_work_of_a_case() -> None:
@@ -62,18 +62,18 @@ def test_the_axes_name_the_case_for_people() -> None:
 
 
 def test_the_suites() -> None:
-    assert suite.SUITES["pr"][0] == suite.SUITES["full"][0] == suite.TARGET
-    assert {name: len(cases) for name, cases in suite.SUITES.items()} == {"pr": 11, "full": 27, "cpu": 3}
-    assert all(len(set(cases)) == len(cases) for cases in suite.SUITES.values())
-    assert {case.seq for case in suite.SUITES["full"]} == {448, 512, 640}
+    assert case_list.SUITES["pr"][0] == case_list.SUITES["full"][0] == case_list.TARGET
+    assert {name: len(cases) for name, cases in case_list.SUITES.items()} == {"pr": 11, "full": 27, "cpu": 3}
+    assert all(len(set(cases)) == len(cases) for cases in case_list.SUITES.values())
+    assert {case.seq for case in case_list.SUITES["full"]} == {448, 512, 640}
 
 
 def test_what_is_chosen() -> None:
-    one = suite.TARGET.id
-    assert suite.select("cuda", None, []) == suite.SUITES["pr"]
-    assert suite.select("cpu", None, []) == suite.SUITES["cpu"]
-    assert suite.select("cuda", "full", []) == suite.SUITES["full"]
-    assert suite.select("cuda", None, [one, one]) == (suite.TARGET,)
+    one = case_list.TARGET.id
+    assert case_list.select("cuda", None, []) == case_list.SUITES["pr"]
+    assert case_list.select("cpu", None, []) == case_list.SUITES["cpu"]
+    assert case_list.select("cuda", "full", []) == case_list.SUITES["full"]
+    assert case_list.select("cuda", None, [one, one]) == (case_list.TARGET,)
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_what_is_chosen() -> None:
 )
 def test_what_cannot_be_chosen(device: str, name: str | None, ids: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        suite.select(device, name, ids)
+        case_list.select(device, name, ids)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.github import artifact
-from kernelgate.ci.github.artifact import RefusedError, checked_failure, checked_record, members
+from kernelgate.ci.github import untrusted_artifact
+from kernelgate.ci.github.untrusted_artifact import RefusedError, checked_failure, checked_record, members
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import zipped
 
@@ -175,7 +175,7 @@ def test_damaged_content_is_refused() -> None:
 
 def test_a_large_archive_is_refused_unread() -> None:
     with pytest.raises(RefusedError, match="bytes, more than"):
-        members(b"\0" * (artifact.MAX_ARCHIVE + 1))
+        members(b"\0" * (untrusted_artifact.MAX_ARCHIVE + 1))
 
 
 # The record ----------------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_processes_and_fuzz_results_without_an_end_are_refused() -> None:
 
 @pytest.mark.parametrize("limit", ["MAX_CASES", "MAX_PROCESSES", "MAX_ENTRIES", "MAX_SAMPLES"])
 def test_more_than_can_be_judged_is_refused(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifact, limit, 1)
+    monkeypatch.setattr(untrusted_artifact, limit, 1)
     with pytest.raises(RefusedError, match="more than 1"):
         checked_record(HONEST, KNOWN)
 
