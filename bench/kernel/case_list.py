@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+from typing import Literal, cast
 
 from kernelgate.bench import record
-from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.dtypes import DTYPES, OF_KERNELS
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 
@@ -28,7 +28,8 @@ ATTENTION = record.Card(name=CARD, label="Attention", build="extension", referen
 Dtype = Literal["fp16", "bf16", "fp32"]
 
 _ID = re.compile(
-    r"s(?P<seq>[1-9]\d*)_b(?P<batch>[1-9]\d*)_h(?P<heads>[1-9]\d*)_d64_(?P<dtype>fp16|bf16|fp32)(?P<causal>_causal)?"
+    r"s(?P<seq>[1-9]\d*)_b(?P<batch>[1-9]\d*)_h(?P<heads>[1-9]\d*)_d64_"
+    rf"(?P<dtype>{'|'.join(OF_KERNELS)})(?P<causal>_causal)?"
 )
 
 
@@ -112,10 +113,10 @@ def parse(case_id: str) -> SuiteCase:
     found = _ID.fullmatch(case_id)
     if found is None or int(found["seq"]) > MAX_SEQ:
         raise UsageError(
-            f"{case_id!r} is not a case; use s<S>_b<B>_h<H>_d64_<fp16|bf16|fp32>[_causal] with S up to {MAX_SEQ}, "
-            "such as s512_b32_h8_d64_fp16"
+            f"{case_id!r} is not a case; use s<S>_b<B>_h<H>_d64_<{'|'.join(OF_KERNELS)}>[_causal] "
+            f"with S up to {MAX_SEQ}, such as s512_b32_h8_d64_fp16"
         )
-    dtype: Dtype = "fp16" if found["dtype"] == "fp16" else "bf16" if found["dtype"] == "bf16" else "fp32"
+    dtype = cast(Dtype, found["dtype"])
     return SuiteCase(int(found["seq"]), int(found["batch"]), int(found["heads"]), dtype, found["causal"] is not None)
 
 

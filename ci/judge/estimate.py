@@ -203,7 +203,7 @@ def _times(processes: Iterable[TimedProcess], side: Side) -> tuple[Array, ...]:
 
 
 def _medians(**sides: Sequence[Array]) -> dict[str, float]:
-    return {side: float(np.median(np.concatenate(processes))) for side, processes in sides.items()}
+    return {side: stats.pooled_median(processes) for side, processes in sides.items()}
 
 
 def _log_step(samples: Array) -> float:

@@ -6,8 +6,7 @@ from kernelgate.bench.record import CaseKey, FuzzResult, RunRecord, timed_cases
 
 
 def fuzz_failures(record: RunRecord) -> tuple[FuzzResult, ...]:
-    fuzzed = (check for check in record.checks if check.kind == "fuzz")
-    return tuple(result for check in fuzzed for result in check.results if not result.passed)
+    return tuple(result for result in record.fuzz.results if not result.passed) if record.fuzz else ()
 
 
 def wrong_outputs(record: RunRecord) -> tuple[CaseKey, ...]:
@@ -20,5 +19,5 @@ def wrong_outputs(record: RunRecord) -> tuple[CaseKey, ...]:
 
 
 def is_wrong(record: RunRecord) -> bool:
-    failed = any(check.kind == "fuzz" and check.status == "failed" for check in record.checks)
+    failed = record.fuzz is not None and record.fuzz.status == "failed"
     return failed or bool(wrong_outputs(record))

@@ -54,6 +54,11 @@ def _upper(df: float, tail: float) -> float:
     return -float(special.stdtrit(df, tail))
 
 
+def pooled_median(processes: Sequence[Array]) -> float:
+    """The median of the samples of all processes together, at least one."""
+    return float(np.median(np.concatenate(processes)))
+
+
 def pool(estimates: Array, variances: Array, prior: float, prior_df: float, expected_scatter: float = 1.0) -> Pooled:
     """Process estimates combined with weights 1 / (`prior`² + variance), their scatter moderated.
 

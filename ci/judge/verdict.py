@@ -263,4 +263,4 @@ def _per_process(case: Evidence, level: float) -> tuple[ProcessChange, ...]:
 
 
 def _median(processes: Sequence[stats.Array]) -> float | None:
-    return float(np.median(np.concatenate(processes))) if processes else None
+    return stats.pooled_median(processes) if processes else None

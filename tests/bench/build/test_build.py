@@ -21,6 +21,7 @@ from kernelgate.bench.errors import BuildError, CompileError, KernelgateError, N
 from kernelgate.bench.system import cuda_tools, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.ci import cli
+from tests.processes import alive
 
 GXX = str(shutil.which("g++"))
 
@@ -148,15 +149,6 @@ def loaded(built: Library) -> ctypes.CDLL:
     dll = ctypes.CDLL(str(built.path))
     dll.the_namespace.restype = dll.the_targets.restype = ctypes.c_char_p
     return dll
-
-
-def alive(pid: int) -> bool:
-    """False for a zombie, too."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
+from tests.processes import alive
 
 STUBBORN = """
 trap '' TERM
@@ -34,15 +35,6 @@ def run(tmp_path: Path) -> Callable[..., int]:
         )
 
     return call
-
-
-def alive(pid: int) -> bool:
-    """False for a zombie, too."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_gives_each_line_and_the_exit_code(run: Callable[..., int]) -> None:

@@ -27,6 +27,7 @@ from kernelgate.bench.timing.paired import PairedPlan
 from kernelgate.ci import cli
 from tests import faulty
 from tests.bench.machine import CPU
+from tests.processes import alive
 
 ROOT = Path(__file__).parents[3]
 SMALL = case_list.SuiteCase(16, 1, 1, "fp32")
@@ -358,13 +359,6 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in listed]
 
 
-def running(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return False
-
-
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], limit_s: float = 120.0) -> None:
     deadline = time.monotonic() + limit_s
     while not condition():
@@ -376,7 +370,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], limi
 def wait_until_ended(pid: int) -> None:
     """A process that is just starting ends as soon as it looks for its parent."""
     deadline = time.monotonic() + 60
-    while running(pid):
+    while alive(pid):
         assert time.monotonic() < deadline, "the process outlives the run"
         time.sleep(0.05)
 
