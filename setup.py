@@ -15,6 +15,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
 ROOT = Path(__file__).parent.resolve()
+CARD = ROOT / ".ci" / "kernels" / "attention.py"
 SOURCES = (".cpp", ".cu", ".cuh", ".h")
 
 
@@ -23,13 +24,12 @@ class BuildKernel(build_ext):
         if self.editable_mode:
             return
         sys.path.insert(0, str(ROOT))  # an isolated build does not see the checkout
-        from kernelgate.bench.build import (
-            build,  # here, because an editable install has nothing but setuptools when it starts
-        )
+        # Here, because an editable install has nothing but setuptools when it starts.
         from kernelgate.bench.errors import KernelgateError
+        from kernelgate.bench.kernel import commit
 
         try:
-            built = build.build_tree(ROOT, namespace="fa_s512")
+            built = commit.build_tree(ROOT, commit.HowToBuild(namespace="fa_s512")).built[CARD.stem]
         except KernelgateError as error:
             raise CompileError(str(error)) from error
         target = Path(*self.get_outputs())
@@ -44,7 +44,8 @@ class BuildKernel(build_ext):
 
     def get_source_files(self) -> list[str]:
         """For the source distribution."""
-        return [str(path.relative_to(ROOT)) for path in sorted((ROOT / "csrc").rglob("*")) if path.suffix in SOURCES]
+        sources = (path for path in (ROOT / "csrc").rglob("*") if path.suffix in SOURCES)
+        return sorted(str(path.relative_to(ROOT)) for path in (*sources, CARD))
 
 
 class PlatformWheel(bdist_wheel):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernelgate.bench.errors import UsageError
+
 
 @dataclass(frozen=True)
 class DtypeFacts:
@@ -26,18 +28,26 @@ DTYPES: Mapping[str, DtypeFacts] = {
     "fp8_e5m2": DtypeFacts(8, "float8_e5m2", ("e5m2",)),
     "int8": DtypeFacts(8, "int8", ("s8",)),
     "int32": DtypeFacts(32, "int32", ("s32",)),
+    "int64": DtypeFacts(64, "int64", ("s64", "long")),
+    "uint8": DtypeFacts(8, "uint8", ("u8",)),
+    "bool": DtypeFacts(8, "bool"),
 }
 """By the name that ids, axes and reports use."""
 
-OF_KERNELS = ("fp16", "bf16", "fp32")
-"""Those that a case may have."""
-
 _NAMES = {spelling: name for name, facts in DTYPES.items() for spelling in (name, facts.torch_name, *facts.aliases)}
 
-PROSE = tuple(spelling for spelling in _NAMES if spelling not in ("float", "s8", "s32"))
+PROSE = tuple(spelling for spelling in _NAMES if spelling not in ("float", "long", "bool", "s8", "s32", "s64", "u8"))
 """The spellings that mean a dtype in a sentence, too."""
 
 
 def canonical(spelling: str) -> str | None:
     """ "torch.Float16" -> "fp16"; None for what is no dtype here."""
     return _NAMES.get(spelling.casefold().removeprefix("torch."))
+
+
+def known(spelling: str) -> str:
+    """The same; raises UsageError for what is no dtype here."""
+    name = canonical(spelling)
+    if name is None:
+        raise UsageError(f"there is no dtype {spelling!r}; there are {', '.join(DTYPES)}")
+    return name

@@ -45,5 +45,14 @@ class CompileError(BuildError):
         self.log = log
 
 
+class CardError(BuildError):
+    """A card says something that it cannot mean, or its kernel does not fit it."""
+
+    def __init__(self, file: str, line: int | None, member: str, text: str) -> None:
+        where = f"{file}:{line}" if line else file
+        super().__init__(f"{where}: {member}: {text}" if member else f"{where}: {text}")
+        self.file, self.line, self.member, self.text = file, line, member, text
+
+
 class NoDeviceError(KernelgateError):
     """This machine lacks the GPU, driver or tool that was asked for."""

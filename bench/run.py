@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from kernelgate.bench import record, subject
-from kernelgate.bench.build import build
-from kernelgate.bench.build import library as libraries
-from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.build import library as built
+from kernelgate.bench.build.library import Libraries, Sides
 from kernelgate.bench.check import fuzz as fuzzing
 from kernelgate.bench.errors import KernelgateError, NoKernelError, UsageError
-from kernelgate.bench.kernel import case_list
-from kernelgate.bench.kernel.case_list import SuiteCase
+from kernelgate.bench.explain import tile
+from kernelgate.bench.explain.tile import BlockNeeds
+from kernelgate.bench.kernel import cards, commit, compared
+from kernelgate.bench.kernel.cards import Cards, ChosenCase
+from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.timing import paired, summary
+from kernelgate.bench.timing.paired import CardPlan
 
 LOG_COLUMNS = 120
 """Of a log, which has no width of its own."""
@@ -28,45 +32,107 @@ def new_seed() -> int:
     return secrets.randbelow(2**31)
 
 
-def library(repo: Path, ref: str | None, folder: Path | None) -> Library:
-    """The library in `folder`, or compiled from the commit `ref`, or from the working tree where neither is named."""
-    if ref is not None and folder is not None:
-        raise UsageError(f"name either a commit ({ref}) or a compiled library ({folder}), not both")
+def own_cards(repo: Path) -> Cards:
+    """The cards of the checkout that this is called in: in a workflow they are the default branch's."""
+    return cards.read((git.toplevel(repo) or repo) / cards.FOLDER)
+
+
+def libraries(repo: Path, ref: str | None, folder: Path | None, how: HowToBuild | None = None) -> Libraries:
+    """Those in `folder`, or compiled from the commit `ref`, or from the working tree where neither is named."""
+    _one_of(ref, folder)
     if folder is not None:
-        return libraries.read(folder)
-    return build.build_tree(git.toplevel(repo) or repo) if ref is None else build.build_commit(repo, ref)
+        return built.read_all(folder)
+    return commit.build_tree(git.toplevel(repo) or repo, how) if ref is None else commit.build_commit(repo, ref, how)
 
 
 def sides(
     repo: Path, base: str | None, base_folder: Path | None, head: str | None, head_folder: Path | None, alone: bool
-) -> Sides:
-    """Both libraries. The base that is not named is the commit where the branch of `repo` began."""
+) -> dict[str, Sides]:
+    """Both libraries of each card of the head. The base that is not named is the commit where the branch began.
+
+    A base may lack a card, or not compile: then the head is alone, and says why.
+    """
     if alone and (base is not None or base_folder is not None):
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
     if head_folder is not None and not alone and base is None and base_folder is None:
         raise UsageError("--head-library also needs --base-library, --base or --alone")
-    built = library(repo, head, head_folder)
+    _one_of(base, base_folder)
+    heads = libraries(repo, head, head_folder)
     if alone:
-        return Sides(None, built)
+        return {name: Sides(None, library) for name, library in heads.built.items()}
     ref = git.default_base(repo) if base is None and base_folder is None else base
-    return Sides(library(repo, ref, base_folder), built)
+    bases = libraries(repo, ref, base_folder, HowToBuild(forgiving=True))
+    return {name: _side(name, library, bases) for name, library in heads.built.items()}
+
+
+def _one_of(ref: str | None, folder: Path | None) -> None:
+    if ref is not None and folder is not None:
+        raise UsageError(f"name either a commit ({ref}) or compiled libraries ({folder}), not both")
+
+
+def _side(name: str, head: built.Library, bases: Libraries) -> Sides:
+    if name in bases.built:
+        return Sides(bases.built[name], head)
+    return Sides(None, head, bases.absent.get(name, f"the base commit has no card {name}"))
+
+
+@dataclass(frozen=True)
+class FuzzOptions:
+    """What a call asks for; None leaves a thing to kernelgate."""
+
+    seed: int | None = None
+    ids: tuple[str, ...] = ()
+    """Of configurations; of one card's as CARD/ID."""
 
 
 def fuzz(
-    repo: Path, ref: str | None, folder: Path | None, seed: int | None, ids: Sequence[str], output: Path | None
-) -> record.Check:
-    """Fuzzes one library; the results also go into a run record at `output`. Skipped where there is no kernel."""
+    repo: Path, ref: str | None, folder: Path | None, asked: FuzzOptions, output: Path | None
+) -> tuple[record.Check, ...]:
+    """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none."""
     try:
-        head = library(repo, ref, folder)
+        heads = libraries(repo, ref, folder)
+        about = compared.judged(own_cards(repo), {name: Sides(None, one) for name, one in heads.built.items()})
+        if not about:
+            raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
     except NoKernelError as error:
-        made, done = record.RunRecord(), fuzzing.skipped(str(error))
+        made = record.RunRecord()
+        done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
     else:
         machine = environment.describe()
-        made = record.RunRecord(run=subject.describe(None, head), environments=(machine,))
-        done = fuzzing.run(head, new_seed() if seed is None else seed, machine, ids)
+        head = about[0].sides.head
+        made = record.RunRecord(
+            run=subject.describe(None, head), environments=(machine,), cards=tuple(one.recorded for one in about)
+        )
+        done = fuzz_all(about, asked, machine)
     if output:
-        record.write(made.model_copy(update={"checks": (done,)}), output)
+        record.write(made.model_copy(update={"checks": done}), output)
     return done
+
+
+def fuzz_all(about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment) -> tuple[record.Check, ...]:
+    """The fuzz check of each card's head."""
+    seed = new_seed() if asked.seed is None else asked.seed
+    wanted = _by_card(asked.ids, [one.card.name for one in about])
+    return tuple(
+        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name])
+        for one in about
+        if one.card.name in wanted
+    )
+
+
+def _by_card(ids: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:
+    """What is asked of each card; of all of them all where nothing is."""
+    if not ids:
+        return {name: [] for name in names}
+    wanted: dict[str, list[str]] = {}
+    for text in ids:
+        name, _, case_id = text.rpartition("/")
+        if not name and len(names) > 1:
+            raise UsageError(f"there are {len(names)} cards: write --case {names[0]}/{case_id}")
+        if name and name not in names:
+            raise UsageError(f"there is no card {name}; there are {', '.join(names)}")
+        wanted.setdefault(name or names[0], []).append(case_id)
+    return wanted
 
 
 @dataclass(frozen=True)
@@ -84,17 +150,19 @@ class TimingOptions:
     """The label in the policy of the GPU that is measured, …"""
     target: str | None = None
     """… and the compute capability that it has."""
+    plan_hash: str | None = None
+    """Of what the default branch plans for that GPU, whatever is asked for here."""
+    same: bool = False
+    """Also time cards whose base and head are the same library."""
 
-    def check(self) -> None:
+    def check(self, known: Cards) -> None:
         """Raises UsageError for a case or suite that does not exist: before anything is compiled or started."""
-        self.cases("cpu")  # which can run every case
-
-    def cases(self, device: environment.DeviceKind) -> tuple[SuiteCase, ...]:
-        return case_list.select(device, self.suite, self.case_ids)
+        if known.cards:
+            cards.select(known, "cuda", self.suite, self.case_ids)
 
 
 def bench(
-    timed: Sides,
+    about: Sequence[Compared],
     asked: TimingOptions,
     output: Path,
     stop: paired.Stop = paired.never,
@@ -104,41 +172,98 @@ def bench(
     """Times both sides into a run record at `output`, and shows its times and rates. `stop` may end it early.
 
     `fuzzed`: a record of the same head whose fuzz results go into this one; it may be the file at `output`. Raises
-    UsageError where it is of another head.
+    UsageError where it is of another head, and where there is no case for this machine.
     """
-    about = subject.describe(timed.base, timed.head)
-    done = fuzz_results(fuzzed, about) if fuzzed else None
+    head = about[0].sides
+    run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), head.head)
+    done = fuzz_results(fuzzed, run) if fuzzed else ()
     machine = environment.describe()
+    every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
+    chosen = tuple(one for one in every if asked.same or asked.case_ids or one.card.name not in unchanged(about))
     plan = paired.PairedPlan(
-        base=timed.base,
-        head=timed.head,
-        cases=asked.cases(environment.kind(machine)),
+        parts=card_plans(about, chosen),
         environment=machine,
         seed=new_seed() if asked.seed is None else asked.seed,
         processes=asked.processes,
         rounds=asked.rounds,
     )
-    skeleton = record.RunRecord(
-        run=about.model_copy(update={"gpu": asked.gpu}),
-        expected=case_list.expected(
-            plan.cases, min(asked.least, asked.processes), asked.gpu, asked.target, checks=("fuzz",) if done else ()
-        ),
-        checks=(done,) if done else (),
+    planned = cards.expected(
+        every, min(asked.least, asked.processes), asked.gpu, asked.target, checks=("fuzz",) if done else ()
     )
+    planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
+    skeleton = begun(about, run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash}), machine)
+    skeleton = skeleton.model_copy(update={"expected": planned, "checks": done})
+    if not plan.parts:
+        if not every:
+            raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
+        record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
+        return skeleton
     timed_record = paired.run(plan, skeleton, output, stop, resume)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
     return timed_record
 
 
-def builds(sides: Sides) -> tuple[record.Build, ...]:
-    """Both libraries with what the compiler made of their kernels. Raises KernelgateError where that is not known."""
-    missing = libraries.facts_missing(sides)
+def begun(about: Sequence[Compared], run: record.Run, machine: record.Environment) -> record.RunRecord:
+    """A record of nothing yet: cards, builds, and what a reader must know of them."""
+    notes = [note for one in about for note in one.notes]
+    for one in about:
+        if one.same:
+            text = f"base and head of {one.card.name} are the same library"
+            notes.append(record.Note(code="same_library", card=one.card.name, text=text))
+    return record.RunRecord(
+        run=run,
+        environments=(machine,),
+        cards=tuple(one.recorded for one in about),
+        builds=tuple(build for one in about for build in built.build_records(one.sides)),
+        notes=tuple(notes),
+    )
+
+
+def unchanged(about: Sequence[Compared]) -> frozenset[str]:
+    """The cards of which nothing that is measured differs."""
+    return frozenset(one.card.name for one in about if one.same)
+
+
+def card_plans(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:
+    """What to time of each card."""
+    by_name = {one.card.name: one for one in about}
+    names = dict.fromkeys(one.card.name for one in chosen)
+    return tuple(
+        CardPlan(
+            card=by_name[name].card,
+            sides=by_name[name].sides,
+            cases=tuple(one.case for one in chosen if one.card.name == name),
+        )
+        for name in names
+    )
+
+
+def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: int) -> BlockNeeds:
+    """What a card's tile, or so many bytes of shared memory, ask of a multiprocessor. Raises UsageError."""
+    if plain := tile.plain(words, warps):
+        return plain
+    rows, columns = tile.sizes(words)
+    asked = {"rows": rows, "columns": columns, "stages": stages, "warps": warps}
+    known = cards.read((git.toplevel(repo) or repo) / cards.FOLDER, tile=asked).without_mistakes()
+    if len(known.cards) > 1 and card is None:
+        raise UsageError(f"there are several cards: name one with --card: {', '.join(known.names)}")
+    if not known.cards or (card is not None and card not in known.names):
+        raise UsageError(f"--tile {words}: there is no card {card or ''}; there are {', '.join(known.names) or 'none'}")
+    said = known[card or known.names[0]].tile
+    if not isinstance(said, dict):
+        raise UsageError(f"--tile {words}: {said}")
+    return BlockNeeds(f"{words}, {stages} stages", said["shared_bytes"], said["threads"], said["registers"])
+
+
+def builds(sides: Mapping[str, Sides]) -> tuple[record.Build, ...]:
+    """All libraries with what the compiler made of their kernels. Raises KernelgateError where that is not known."""
+    missing = [why for both in sides.values() for why in built.facts_missing(both)]
     if missing:
         whys = (one.split(": ", 1) for one in missing)
         message = "; ".join(f"the registers and instructions of {side} are unknown: {why}" for side, why in whys)
         raise KernelgateError(message)
-    return libraries.build_records(sides, case_list.CARD)
+    return tuple(build for both in sides.values() for build in built.build_records(both))
 
 
 def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tuple[record.Build, ...]:
@@ -146,7 +271,9 @@ def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tup
 
     Raises UsageError where the record is about another library of the same side.
     """
-    known = {(one.card or case_list.CARD, one.side): one for one in old}  # run/1 knows no card
+    only = {one.card for one in new}
+    nameless = next(iter(only)) if len(only) == 1 else ""  # run/1 knows no card
+    known = {(one.card or nameless, one.side): one for one in old}
     for one in new:
         before = known.get((one.card, one.side), one)
         if before.library_sha256 not in (None, one.library_sha256):
@@ -155,19 +282,20 @@ def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tup
     return tuple(known.values())
 
 
-def put_into(path: Path, sides: Sides, parts: Callable[[record.RunRecord], dict[str, object]]) -> None:
+def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.RunRecord], dict[str, object]]) -> None:
     """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
     old = record.read(path) if path.exists() else _begun(sides)
     record.write(old.model_copy(update=parts(old)), path)
 
 
-def _begun(sides: Sides) -> record.RunRecord:
-    return record.RunRecord(run=subject.describe(sides.base, sides.head), environments=(environment.describe(),))
+def _begun(sides: Mapping[str, Sides]) -> record.RunRecord:
+    first = next(iter(sides.values()))
+    return record.RunRecord(run=subject.describe(first.base, first.head), environments=(environment.describe(),))
 
 
-def fuzz_results(path: Path, about: record.Run) -> record.Check | None:
+def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
     """What the record at `path` says of the same head's correctness."""
     fuzzed = record.read(path)
     if fuzzed.run.head_sha != about.head_sha:
         raise UsageError(f"{path} is about commit {fuzzed.run.head_sha}, not {about.head_sha}; fuzz that one")
-    return fuzzed.fuzz
+    return tuple(check for check in fuzzed.checks if check.kind == "fuzz")

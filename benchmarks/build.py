@@ -1,4 +1,4 @@
-"""How long it takes to compile HEAD's kernel for sm_89 and sm_90 on two cores, and to find it again: `make benchmark`.
+"""How long it takes to compile HEAD's kernels for sm_89 and sm_90 on two cores, and to find it again: `make benchmark`.
 
 Prints a Markdown table. Cold builds start from an empty cache, without ccache.
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernelgate.bench.build import archs, build, toolchain
+from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import git
 
 REPEATS = 3
@@ -26,7 +27,7 @@ VERB = (sys.executable, "-m", "kernelgate.ci.cli", "build", "--ref", "HEAD")
 
 def process(cache: Path) -> None:
     """`kernelgate build --ref HEAD`, from starting Python to its end."""
-    environment = {**os.environ, build.CACHE: str(cache)}
+    environment = {**os.environ, build.CACHE_VARIABLE: str(cache)}
     subprocess.run(VERB, cwd=ROOT, env=environment, capture_output=True, check=True)
 
 
@@ -62,14 +63,14 @@ def main() -> None:
         caches = [Path(folder, str(number)) for number in range(REPEATS)]
         cold = seconds(REPEATS, lambda number: process(caches[number]))
         cached = seconds(REPEATS, lambda number: process(caches[number]))
-        os.environ[build.CACHE] = str(caches[0])
-        found = seconds(REPEATS, lambda _: build.build_commit(ROOT))
+        os.environ[build.CACHE_VARIABLE] = str(caches[0])
+        found = seconds(REPEATS, lambda _: commit.build_commit(ROOT))
     print(f"Commit {git.resolve(ROOT, 'HEAD')[:7]} for sm_89 and sm_90. {machine()}\n")
     print(f"| what | seconds, median of {REPEATS} | range |")
     print("| --- | --: | --: |")
     print(row("`kernelgate build`, empty cache, whole process", cold))
     print(row("`kernelgate build`, cached, whole process", cached))
-    print(row("`kernelgate.bench.build.build.build_commit`, cached", found))
+    print(row("`kernelgate.bench.kernel.commit.build_commit`, cached", found))
 
 
 if __name__ == "__main__":

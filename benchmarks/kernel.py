@@ -29,22 +29,65 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from kernelgate.bench.build import library
-from kernelgate.bench.kernel.case_list import SCALE, SuiteCase
-from kernelgate.bench.kernel.oracle import TORCH_DTYPES
+from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.kernel.calls import load
+from kernelgate.bench.kernel.draw import TORCH_DTYPES
 from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
 
 SCHEMA = "kernelgate.kernel-benchmark/1"
-TARGET = SuiteCase(512, 32, 8, "fp16")
+CARD = "attention"
+HEAD_DIM = 64
+SCALE = HEAD_DIM**-0.5
+
+
+@dataclass(frozen=True)
+class AttentionCase:
+    """Attention forward on tensors of shape (batch, heads, seq, 64)."""
+
+    seq: int
+    batch: int
+    heads: int
+    dtype: str
+    causal: bool = False
+
+    @property
+    def id(self) -> str:
+        """As the card's cases have it."""
+        causal = "_causal" if self.causal else ""
+        return f"s{self.seq}_b{self.batch}_h{self.heads}_d{HEAD_DIM}_{self.dtype}{causal}"
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        return (self.batch, self.heads, self.seq, HEAD_DIM)
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Of q, of k, of v and of the output."""
+        return self.batch * self.heads * self.seq * HEAD_DIM * DTYPES[self.dtype].bytes
+
+    @property
+    def pairs(self) -> int:
+        """Visible pairs of query and key, of all heads."""
+        of_a_head = self.seq * (self.seq + 1) // 2 if self.causal else self.seq * self.seq
+        return self.batch * self.heads * of_a_head
+
+    @property
+    def flops(self) -> int:
+        """Two products of one multiplication and one addition for each visible pair and channel."""
+        return 4 * HEAD_DIM * self.pairs
+
+
+TARGET = AttentionCase(512, 32, 8, "fp16")
 FEW = (
     TARGET,
-    SuiteCase(512, 32, 8, "fp16", causal=True),
-    SuiteCase(512, 32, 8, "bf16"),
-    SuiteCase(4096, 4, 8, "fp16"),
+    AttentionCase(512, 32, 8, "fp16", causal=True),
+    AttentionCase(512, 32, 8, "bf16"),
+    AttentionCase(4096, 4, 8, "fp16"),
 )
 SEQS, BATCHES, HEADS = (256, 512, 1024, 2048, 4096), (8, 32, 128), 8
 ALL = (
-    *(SuiteCase(seq, batch, HEADS, "fp16", causal) for seq, batch, causal in product(SEQS, BATCHES, (False, True))),
-    *(SuiteCase(seq, 32, HEADS, "bf16", causal) for seq, causal in product((512, 2048), (False, True))),
+    *(AttentionCase(seq, batch, HEADS, "fp16", causal) for seq, batch, causal in product(SEQS, BATCHES, (False, True))),
+    *(AttentionCase(seq, 32, HEADS, "bf16", causal) for seq, causal in product((512, 2048), (False, True))),
 )
 FLEX = {(seq, 32, causal) for seq in (512, 2048) for causal in (False, True)}
 """FlexAttention is compiled anew for each shape, which takes seconds."""
@@ -91,26 +134,26 @@ def override(kernel: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class KernelInputs:
-    case: SuiteCase
+    case: AttentionCase
     pool: torch.Tensor
     """(sets, 3, B, H, S, 64)"""
     out: torch.Tensor
 
 
-def inputs(case: SuiteCase) -> KernelInputs:
+def inputs(case: AttentionCase) -> KernelInputs:
     sets = max(1, min(SETS, SET_BYTES // (3 * case.tensor_bytes)))
     generator = torch.Generator("cuda").manual_seed(0)
     pool = torch.randn((sets, 3, *case.shape), dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=generator)
     return KernelInputs(case, pool, torch.empty_like(pool[0, 0]))
 
 
-def sides(given: KernelInputs, kernel: library.ForwardOut, flex: bool) -> dict[str, Callable[[int], object]]:
+def sides(given: KernelInputs, operators: Any, flex: bool) -> dict[str, Callable[[int], object]]:
     """What is timed, from the number of an input set to one call on it."""
     case = given.case
 
     def ours(name: str | None, number: int) -> None:
         with override(name):
-            kernel(*given.pool[number], given.out, SCALE, case.causal)
+            operators.forward_out(*given.pool[number], given.out, SCALE, case.causal)
 
     def theirs(backend: SDPBackend | None, number: int) -> torch.Tensor:
         q, k, v = given.pool[number]
@@ -147,7 +190,7 @@ def samples_us(
     given: KernelInputs, calls: dict[str, Callable[[int], object]], timer: CudaTimer
 ) -> dict[str, list[float]]:
     sets = len(given.pool)
-    estimate_us = given.case.work.flops / 350e6 + 4
+    estimate_us = given.case.flops / 350e6 + 4
     count = max(2, min(16, round(SAMPLE_US / estimate_us)))
     graphs: dict[str, Call] = {}
     for name, call in calls.items():
@@ -167,27 +210,27 @@ def samples_us(
     return samples
 
 
-def errors(case: SuiteCase, kernel: library.ForwardOut) -> dict[str, dict[str, float]]:
+def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
     """How far each side is from float64: largest and mean difference, on a few batches."""
-    given = inputs(SuiteCase(case.seq, ERROR_BATCH, HEADS, case.dtype, case.causal))
+    given = inputs(AttentionCase(case.seq, ERROR_BATCH, HEADS, case.dtype, case.causal))
     q, k, v = given.pool[0]
     exact = scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=case.causal)
     found = {}
-    for name, call in sides(given, kernel, flex=False).items():
+    for name, call in sides(given, operators, flex=False).items():
         result = call(0)
         difference = ((given.out if result is None else result).double() - exact).abs()  # type: ignore[attr-defined]
         found[name] = {"max": float(difference.max()), "mean": float(difference.mean())}
     return found
 
 
-def measure(folder: Path, cases: tuple[SuiteCase, ...], flex: bool) -> dict[str, Any]:
-    built = library.read(folder)
-    kernel = library.load(built)
+def measure(folder: Path, cases: tuple[AttentionCase, ...], flex: bool) -> dict[str, Any]:
+    built = library.read_all(folder).built[CARD]
+    operators = load(built)
     timer = CudaTimer()
     rows = []
     for case in cases:
         given = inputs(case)
-        samples = samples_us(given, sides(given, kernel, flex), timer)
+        samples = samples_us(given, sides(given, operators, flex), timer)
         axes = {"S": case.seq, "B": case.batch, "H": case.heads, "dtype": case.dtype, "causal": case.causal}
         rows.append({"case": case.id, **axes, "samples_us": samples})
         print(case.id, {name: round(median(taken), 2) for name, taken in samples.items()}, file=sys.stderr, flush=True)
@@ -197,7 +240,7 @@ def measure(folder: Path, cases: tuple[SuiteCase, ...], flex: bool) -> dict[str,
 
     with nvml.opened():
         driver = nvml.driver_version()
-    accuracy = {case.id: errors(case, kernel) for case in FEW[:3]}
+    accuracy = {case.id: errors(case, operators) for case in FEW[:3]}
     return {
         "schema": SCHEMA,
         "machine": {"gpu": torch.cuda.get_device_name(), "driver": driver, "torch": torch.__version__},
@@ -237,14 +280,13 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def limits_us(case: SuiteCase) -> dict[str, float]:
+def limits_us(case: AttentionCase) -> dict[str, float]:
     """The least time that each unit of an H200 needs at its highest clock."""
     rate = SMS * CLOCK_HZ
-    pairs = case.work.flops / (4 * 64)
     return {
-        "matrix products": case.work.flops / (rate * TENSOR_FLOPS_CLOCK) * 1e6,
-        "exponentials": pairs / (rate * EXP_CLOCK) * 1e6,
-        "DRAM": case.work.bytes / DRAM_BYTES_S * 1e6,
+        "matrix products": case.flops / (rate * TENSOR_FLOPS_CLOCK) * 1e6,
+        "exponentials": case.pairs / (rate * EXP_CLOCK) * 1e6,
+        "DRAM": 4 * case.tensor_bytes / DRAM_BYTES_S * 1e6,
     }
 
 
@@ -259,10 +301,10 @@ def plot(record: dict[str, Any], path: Path) -> None:
     figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for causal, panel in zip((False, True), panels, strict=True):
         rows = [row for row in record["rows"] if row["B"] == 32 and row["dtype"] == "fp16" and row["causal"] == causal]
-        cases = {row["S"]: SuiteCase(row["S"], 32, HEADS, "fp16", causal) for row in rows}
+        cases = {row["S"]: AttentionCase(row["S"], 32, HEADS, "fp16", causal) for row in rows}
 
-        def each_pair_ps(times_us: dict[int, float], cases: dict[int, SuiteCase] = cases) -> list[float]:
-            return [time_us * 1e6 / (cases[seq].work.flops / (4 * 64)) for seq, time_us in times_us.items()]
+        def each_pair_ps(times_us: dict[int, float], cases: dict[int, AttentionCase] = cases) -> list[float]:
+            return [time_us * 1e6 / cases[seq].pairs for seq, time_us in times_us.items()]
 
         for name in (FLASH, MMA_SYNC, CUDNN, OURS):
             panel.plot(list(cases), each_pair_ps({row["S"]: medians(row)[name] for row in rows}), "o-", label=name)
@@ -270,7 +312,7 @@ def plot(record: dict[str, Any], path: Path) -> None:
         panel.plot(list(flex), each_pair_ps(flex), "s", label="FlexAttention")
         if not causal:
             seqs = FLASH_ATTENTION_3_TFLOPS.items()
-            published = {seq: cases[seq].work.flops / tflops / 1e6 for seq, tflops in seqs if seq in cases}
+            published = {seq: cases[seq].flops / tflops / 1e6 for seq, tflops in seqs if seq in cases}
             panel.plot(list(published), each_pair_ps(published), "kx", label="FlashAttention-3, published (H100)")
         for name, style in (("exponentials", "--"), ("DRAM", ":")):
             label = "limit: exponentials, and matrix products" if name == "exponentials" else "limit: DRAM"

@@ -18,10 +18,11 @@ from kernelgate.ci import verbs_github, verbs_judge, verbs_measure
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="kernelgate")
 def cli() -> None:
-    """Continuous integration for CUDA kernels: build, fuzz, time, judge, and report in one comment."""
+    """Continuous integration for GPU kernels: build, fuzz, time, judge, and report in one comment."""
 
 
 for _verb in (
+    verbs_measure.cards,
     verbs_measure.build,
     verbs_measure.fuzz,
     verbs_measure.bench,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import CompileError, RecordError
+from kernelgate.bench.errors import CardError, CompileError, RecordError
+from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.cards import NO_CASES
 from kernelgate.ci.judge.early_stop import decided
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
@@ -43,52 +46,81 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     """
     from kernelgate.bench import run as verbs
 
-    path = out / RECORD
     for name in (RECORD, COMMENT, PAGE):
         (out / name).unlink(missing_ok=True)
     say("1/3 build")
     try:
-        verbs.library(repo, None, None)
+        verbs.libraries(repo, None, None)
     except CompileError as error:
-        failure = _does_not_compile(error)
-        part = GpuReport(failure=failure)
-        return _written(part, GpuEvidence("", fault=failure.fault), policy, out)
-    measured = _measure(repo, base, path, policy)
-    record.write(measured, path)
-    verdict = judge(measured, policy, name=str(path))
+        return _failed(_does_not_compile(error), policy, out)
+    except CardError as error:
+        return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
+    measured = _measure(repo, base, out / RECORD, policy)
+    record.write(measured, out / RECORD)
+    verdict = judge(measured, policy, name=str(out / RECORD))
     stored = stored_baseline(repo / ".ci", measured)
-    against = judge(measured, policy, stored[1], str(path), against=stored[0]) if stored else None
+    against = judge(measured, policy, stored[1], str(out / RECORD), against=stored[0]) if stored else None
     part = of_record("", measured, verdict, against)
     return _written(part, gate.evidence("", measured, verdict, policy.static), policy, out)
 
 
+def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
+    return _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
+
+
 def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRecord:
-    """The record of base against head. A head with wrong results is not timed."""
+    """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.system import git
+
+    commit = git.resolve(repo, base) if base else git.default_base(repo)
+    sides = verbs.sides(repo, commit, None, None, None, alone=False)
+    with git.worktree(repo, commit, cards.FOLDER) as tree:
+        judging = cards.read(tree / cards.FOLDER)
+        if judging.mistakes:
+            judging = replace(judging, mistakes=())  # its cards that can be used
+        return _measured(compared.judged(judging, sides, "default branch"), path, policy)
+
+
+def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecord:
     from kernelgate.bench import run as verbs
     from kernelgate.bench import subject
-    from kernelgate.bench.check import fuzz
     from kernelgate.bench.explain import causes
-    from kernelgate.bench.kernel import case_list
+    from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.system import environment
     from kernelgate.bench.timing import paired
 
-    timed = verbs.sides(repo, base, None, None, None, alone=False)
     machine = environment.describe()
+    run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), about[0].sides.head)
+    begun = verbs.begun(about, run, machine)
+    touched = [one for one in about if not one.same]
+    if not touched:
+        say("base and head are the same libraries: nothing is measured")
+        return begun
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    fuzzed = fuzz.run(timed.head, seed, machine)
-    begun = RunRecord(run=subject.describe(timed.base, timed.head), environments=(machine,), checks=(fuzzed,))
-    timed_cases = case_list.select(environment.kind(machine), None, ())
-    plan = paired.PairedPlan(timed.base, timed.head, timed_cases, machine, seed)
-    if fuzzed.status == "failed":
+    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, verbs.FuzzOptions(seed), machine)})
+    if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
-        return begun.model_copy(update={"builds": paired.builds(plan)})
+        return begun
+    cpu = environment.kind(machine) == "cpu"
+    chosen = compared.select(touched, environment.kind(machine), None, ())
+    if not chosen:
+        targets = sorted({target for one in touched for target in one.sides.head.manifest.targets})
+        compiled = f"compiled for {', '.join(targets)}, and not run: " if targets else "not run: "
+        text = f"{compiled}no card has cases for {'a machine without a GPU' if cpu else 'a GPU'}"
+        say(text)
+        return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
     say("3/3 bench")
+    checks: tuple[record.CheckKind, ...] = ("fuzz",) if begun.fuzz and begun.fuzz.status != "skipped" else ()
+    begun = begun.model_copy(update={"expected": cards.expected(chosen, policy.processes.minimum, checks=checks)})
+    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed)
     measured = paired.run(plan, begun, path, lambda grown: decided(grown, policy))
-    cases = [] if environment.kind(machine) == "cpu" else [case_list.TARGET.id]
+    profiled = [] if cpu else list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
     how = policy.profiling
     options = causes.profiling(path.parent / "profile", how.clock_control, how.timeout_s)
-    return causes.add(measured, timed, cases, options)
+    return causes.add(measured, {one.card.name: one.sides for one in touched}, profiled, options)
 
 
 def written(out: Path) -> list[str]:

@@ -43,11 +43,11 @@ def template(body: Path | None, policy_file: Path | None) -> int:
     Reads BODY.md, or in a workflow the pull request of its event; there, the job summary lists what is missing.
     Exit codes: 0 nothing blocks, 1 a part that the policy requires is missing.
     """
+    from kernelgate.ci import default_branch
     from kernelgate.ci.github import review
     from kernelgate.ci.github.actions import Step
-    from kernelgate.ci.judge import policy
 
-    return review.review(Step(), policy.load(policy_file).template, body)
+    return review.review(Step(), default_branch.rules(policy_file).template, body)
 
 
 @click.command()
@@ -58,19 +58,19 @@ def plan(policy_file: Path | None) -> None:
     Reads the event (pull request, push, schedule or dispatch), the changed files, the labels and the policy, and writes
     the plan to the step's outputs. Needs GITHUB_TOKEN.
     """
+    from kernelgate.ci import default_branch
     from kernelgate.ci.github import plan
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import connect
-    from kernelgate.ci.judge import policy
 
     step = Step()
-    plan.announce(step, plan.plan(step, connect(step), policy.load(policy_file).measure))
+    plan.announce(step, plan.plan(step, connect(step), default_branch.rules(policy_file).measure))
 
 
 @click.command()
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def command(policy_file: Path | None) -> None:
-    """In a workflow: answer a comment such as `/kernelgate bench s512_b32_h8_d64_fp16`.
+    """In a workflow: answer a comment such as `/kernelgate bench`, which may name cases.
 
     For people with write access only; what is measured is the commit that was head when they asked. Needs GITHUB_TOKEN.
     """

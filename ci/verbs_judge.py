@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from kernelgate.bench.errors import UsageError
-
-if TYPE_CHECKING:
-    from kernelgate.bench.record import Expected
-    from kernelgate.ci.judge.policy import Policy
 
 
 @click.command()
@@ -64,15 +60,6 @@ def compare(
     return compare.worst_exit_code(codes)
 
 
-def _expected(rules: Policy) -> dict[str, Expected]:
-    """What a whole measurement of a pull request holds, by GPU: from the cases and the policy of the default branch."""
-    from kernelgate.bench.kernel import case_list
-
-    cases = case_list.select("cuda", None, ())
-    least = rules.processes.minimum
-    return {gpu.label: case_list.expected(cases, least, gpu.label, gpu.target) for gpu in rules.measure.gpus}
-
-
 @click.command()
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--from", "folder", type=click.Path(path_type=Path), help="The folder that `kernelgate fetch` filled.")
@@ -115,11 +102,11 @@ def report(
     from rich.console import Console
 
     from kernelgate.bench import record
+    from kernelgate.ci import default_branch
     from kernelgate.ci.document import render
-    from kernelgate.ci.judge import policy
     from kernelgate.ci.report.build import judged_report
 
-    rules = policy.load(policy_file, preset)
+    rules = default_branch.rules(policy_file, preset)
     if (run is None) == (folder is None) or (post and folder is None):
         raise UsageError(
             "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
@@ -131,7 +118,7 @@ def report(
         from kernelgate.ci.github.actions import Step
 
         step = Step()
-        expected = _expected(rules)
+        expected = default_branch.expected(rules)
         if post:
             return publish.post(client.connect(step), folder, rules, task, page, expected)
         bot = client.connect(step) if step.token else None

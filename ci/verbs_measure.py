@@ -9,6 +9,8 @@ from typing import Literal
 
 import click
 
+from kernelgate.bench.errors import UsageError
+
 
 def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
     """The options that name base and head."""
@@ -34,27 +36,51 @@ def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
     metavar="SECONDS",
     help="End a compile that takes longer.",
 )
-def build(ref: str | None, output: Path | None, time_limit: float) -> None:
-    """Compile one commit's kernel into the cache, and print where the library is. Needs no GPU.
+@click.option(
+    "--as-base",
+    "is_base",
+    is_flag=True,
+    help="Leave out what has no card or does not compile, and say why in the output: the head is then measured alone.",
+)
+def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool) -> None:
+    """Compile the kernels of one commit's cards into the cache, and print where they are. Needs no GPU.
 
     Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
     cache is $KERNELGATE_CACHE, or ~/.cache/kernelgate.
 
     Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not run, 64 usage.
     """
+    from kernelgate.bench import run as verbs
     from kernelgate.bench.build import build
-    from kernelgate.bench.system import git, progress
+    from kernelgate.bench.kernel import commit
+    from kernelgate.bench.system import progress
     from kernelgate.bench.system.supervise import TimeLimits
 
-    limits = TimeLimits(total_s=time_limit)
-    here = Path.cwd()
-    built = (
-        build.build_tree(git.toplevel(here) or here, limits=limits)
-        if ref is None
-        else build.build_commit(here, ref, limits=limits)
-    )
-    progress.say(build.describe(built))
-    click.echo((build.export(built, output) if output else built).path)
+    how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base)
+    built = verbs.libraries(Path.cwd(), ref, None, how)
+    for library in built.built.values():
+        progress.say(build.describe(library))
+    for name, why in built.absent.items():
+        progress.say(f"{name} is left out: {why}")
+    for library in (commit.export(built, output) if output else built).built.values():
+        click.echo(library.path)
+
+
+@click.command()
+@click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
+@click.option("--json", "as_json", is_flag=True, help="With --list: one JSON object, `cards`.")
+def cards(only_list: bool, as_json: bool) -> int:
+    """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
+
+    Each mistake names its file, line and member. Checking compiles the kernels, as `kernelgate build` does.
+
+    Exit codes: 0 all are right, 1 mistakes, 2 no cards, 3 could not run, 64 usage.
+    """
+    from kernelgate.bench import list_cards
+
+    if as_json and not only_list:
+        raise UsageError("--json goes with --list")
+    return list_cards.run(Path.cwd(), check=not only_list, as_json=as_json, say=click.echo)
 
 
 @click.command()
@@ -66,15 +92,14 @@ def build(ref: str | None, output: Path | None, time_limit: float) -> None:
     "case_ids",
     envvar="KERNELGATE_FUZZ_CASE",
     multiple=True,
-    help="Run this configuration alone, such as s512_b32_h8 or edge_s513.",
+    help="Run this configuration alone, as failures name it; with several cards CARD/ID.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
 def fuzz(
     ref: str | None, library: Path | None, seed: int | None, case_ids: tuple[str, ...], output: Path | None
 ) -> int:
-    """Run the kernel on random inputs and compare it with PyTorch's SDPA in float64.
+    """Run each card's kernel on random inputs and compare it with the card's oracle in float64.
 
-    38 configurations around S=512 and at the edges of tiles; on a CPU the same list with fewer batches and heads.
     Every failure comes with the command that repeats it.
 
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
@@ -83,8 +108,9 @@ def fuzz(
     from kernelgate.bench import run as verbs
     from kernelgate.bench.check import fuzz
 
-    done = verbs.fuzz(Path.cwd(), ref, library, seed, case_ids, output)
-    click.echo(fuzz.summary(done))
+    done = verbs.fuzz(Path.cwd(), ref, library, verbs.FuzzOptions(seed, case_ids), output)
+    for check in done:
+        click.echo(fuzz.summary(check))
     return fuzz.exit_code(done)
 
 
@@ -94,13 +120,13 @@ def fuzz(
 @click.option("--head", help="Time this commit instead of the working tree.")
 @click.option("--head-library", type=click.Path(path_type=Path), help="Time this compiled library.")
 @click.option("--alone", is_flag=True, help="Time the head without a base, next to the reference; for baselines.")
-@click.option("--suite", help="pr, full or cpu. Default: pr on a GPU, cpu elsewhere.")
+@click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
 @click.option(
     "--case",
     "case_ids",
     envvar="KERNELGATE_BENCH_CASE",
     multiple=True,
-    help="Time this case, such as s512_b32_h8_d64_fp16; may be repeated.",
+    help="Time this case, written as `kernelgate cards` lists them; may be repeated.",
 )
 @click.option(
     "--processes", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of fresh processes."
@@ -114,6 +140,7 @@ def fuzz(
     type=click.Path(path_type=Path),
     help="Take the results of `kernelgate fuzz -o FILE` into the record.",
 )
+@click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
 @click.option("--gpu", help="The label in the policy of the GPU that is measured, such as l4: kept in the record.")
 @click.option(
     "-o",
@@ -136,6 +163,7 @@ def bench(
     seed: int | None,
     resume: bool,
     fuzzed: Path | None,
+    same: bool,
     gpu: str | None,
     output: Path,
 ) -> None:
@@ -146,16 +174,22 @@ def bench(
     Prints the record's path; judge it with `kernelgate compare`.
     """
     from kernelgate.bench import run as verbs
+    from kernelgate.bench.kernel import cards, compared
     from kernelgate.ci.judge import policy
     from kernelgate.ci.judge.early_stop import decided
 
     rules = policy.load()
     target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
-    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, rules.processes.minimum, gpu, target)
-    asked.check()
+    judging = verbs.own_cards(Path.cwd())
+    least = rules.processes.minimum
+    # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
+    plan_hash = cards.planned(judging, least, gpu, target).hash if gpu else None
+    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same)
+    asked.check(judging)
     settled = partial(decided, policy=rules)
     sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    verbs.bench(sides, asked, output, settled, resume, fuzzed)
+    about = compared.judged(judging, sides, "default branch" if gpu else None)
+    verbs.bench(about, asked, output, settled, resume, fuzzed)
     click.echo(output)
 
 
@@ -169,7 +203,7 @@ def bench(
     type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
     help="Default: all four; may be repeated.",
 )
-@click.option("--case", "cases", multiple=True, help="Default: two small ragged ones; may be repeated.")
+@click.option("--case", "cases", multiple=True, help="Default: the cards' small ones; may be repeated.")
 def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
     """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
 
@@ -177,15 +211,23 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     """
     from kernelgate.bench import run as verbs
     from kernelgate.bench.build.archs import only_gpu
+    from kernelgate.bench.build.library import Sides
     from kernelgate.bench.check import sanitize as sanitizer
-    from kernelgate.bench.kernel import case_list
+    from kernelgate.bench.kernel import compared
     from kernelgate.bench.system import cuda_tools
     from kernelgate.ci.document import formatting
 
-    chosen = [case_list.parse(case).id for case in cases] or sanitizer.CASES
     cuda_tools.find(sanitizer.SANITIZER)
     only_gpu()
-    found = sanitizer.library(verbs.library(Path.cwd(), ref, library), tools or sanitizer.TOOLS, chosen)
+    heads = verbs.libraries(Path.cwd(), ref, library)
+    sides = {name: Sides(None, one) for name, one in heads.built.items()}
+    about = compared.judged(verbs.own_cards(Path.cwd()), sides)
+    asked = compared.select(about, "cuda", None, cases) if cases else ()
+    found: list[sanitizer.SanitizerFinding] = []
+    for one in about:
+        chosen = [case for case in asked if case.card.name == one.card.name] or sanitizer.default_cases(one.card)
+        if not asked or chosen[0] in asked:
+            found += sanitizer.library(one.sides.head, chosen, tools or sanitizer.TOOLS)
     for finding in found:
         click.echo(str(finding))
     click.echo("nothing found" if not found else formatting.counted(len(found), "finding"))
@@ -199,7 +241,7 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     "cases",
     envvar="KERNELGATE_PROFILE_CASE",
     multiple=True,
-    help="Such as s512_b32_h8_d64_fp16, the default; may be repeated.",
+    help="Written as `kernelgate cards` lists them; may be repeated. Default: each card's target case.",
 )
 @click.option(
     "--set",
@@ -210,7 +252,7 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     show_default=True,
     help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
 )
-@click.option("--kernel", default="attention", show_default=True, help="Profile the kernel whose name contains this.")
+@click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
 @click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
@@ -222,7 +264,7 @@ def profile(
     alone: bool,
     cases: tuple[str, ...],
     which: Literal["quick", "full"],
-    kernel: str,
+    kernel: str | None,
     out: Path,
     run: Path | None,
     policy_file: Path | None,
@@ -234,16 +276,19 @@ def profile(
     from kernelgate.bench import run as verbs
     from kernelgate.bench.build.archs import only_gpu
     from kernelgate.bench.explain import nsight
-    from kernelgate.bench.kernel import case_list
+    from kernelgate.bench.kernel import compared
+    from kernelgate.bench.kernel.cards import ChosenCase
     from kernelgate.bench.system import progress
     from kernelgate.ci.explain import analyze as profiles
     from kernelgate.ci.judge import policy
 
     rules = policy.load(policy_file).profiling
-    chosen = [case_list.parse(case).id for case in cases] or [case_list.TARGET.id]
     options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
     compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    done = nsight.profile(compiled, chosen, options)
+    about = compared.judged(verbs.own_cards(Path.cwd()), compiled)
+    targets = [ChosenCase(one.card, one.card.target) for one in about]
+    chosen = compared.select(about, "cuda", None, cases) if cases else targets
+    done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
     if run is not None and done.profiles:
         verbs.put_into(run, compiled, lambda _: {"profile": done.profiles})
     for text in profiles.sides_to_text(out, done.profiles):
@@ -258,9 +303,10 @@ def profile(
 @click.option("--record", "run", type=click.Path(path_type=Path), help="Add the result to this run record.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
-@click.option("--tile", help="Compile nothing: would this tile fit? Queries x keys, such as 128x64.")
-@click.option("--stages", type=int, default=2, show_default=True, help="Number of pipeline stages for keys and values.")
-@click.option("--warps", type=int, default=4, show_default=True, help="Number of warps of a tile.")
+@click.option("--tile", help="Compile nothing: would this fit? Rows x columns of a card's tile, or bytes (48KiB).")
+@click.option("--card", help="For --tile: the card, where there are several.")
+@click.option("--stages", type=int, default=2, show_default=True, help="For --tile: number of pipeline stages.")
+@click.option("--warps", type=int, default=4, show_default=True, help="For --tile: number of warps of a block.")
 @click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, l40s, a100, h100 or h200.")
 def resources(
     base: str | None,
@@ -272,6 +318,7 @@ def resources(
     as_json: bool,
     policy_file: Path | None,
     tile: str | None,
+    card: str | None,
     stages: int,
     warps: int,
     gpu: str,
@@ -282,9 +329,11 @@ def resources(
     """
     if tile is not None:
         from kernelgate.bench import hardware
+        from kernelgate.bench import run as verbs
         from kernelgate.bench.explain import tile as calculator
 
-        click.echo(calculator.explain(calculator.parse(tile, stages, warps), hardware.gpu(gpu)))
+        needs = verbs.block_needs(Path.cwd(), card, tile, stages, warps)
+        click.echo(calculator.explain(needs, hardware.gpu(gpu)))
         return 0
     from kernelgate.bench import run as verbs
     from kernelgate.ci.judge import policy, static

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kernelgate.bench.build import library
-from kernelgate.bench.build.build import build_tree
+from kernelgate.bench.build import archs, build
 from kernelgate.bench.build.library import Library
+from kernelgate.bench.kernel import commit
+from kernelgate.bench.system import supervise
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,7 +35,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ONE_PROCESS = frozenset(
     {
-        "bench/build/test_build.py",
+        "bench/kernel/test_commit.py",
+        "bench/kernel/test_operators.py",
         "workflows/test_checks.py",
         "workflows/test_install_page.py",
         "workflows/test_measured.py",
@@ -52,8 +56,51 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def kernel_library() -> Library:
-    """The working tree's kernel, for the CPU and the targets that `kernelgate build` chooses here."""
-    return build_tree(ROOT)
+    """The working tree's attention, for the CPU and the targets that `kernelgate build` chooses here."""
+    return commit.build_tree(ROOT).built["attention"]
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all tests that load libraries: two copies of one library cannot be in one process."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, on a machine that has no GPU and asks for none."""
+    folder = tmp_path / "the cache"
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(folder))
+    monkeypatch.delenv(archs.ARCH_LIST, raising=False)
+    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
+    return folder
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Puts a g++ of our own first on PATH: it answers --version as the real one does, then runs `script`, in which
+    `$GXX` is the real one."""
+
+    def install(script: str) -> Path:
+        path = tmp_path / "compiler" / "g++"
+        path.parent.mkdir()
+        real = shutil.which("g++")
+        path.write_text(f'#!/bin/bash\nGXX={real}\n[ "$1" = --version ] && exec $GXX --version\n{script}\n')
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+        return path.parent
+
+    return install
+
+
+@pytest.fixture
+def no_compiling(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From the call on, whoever starts ninja fails the test."""
+
+    def forbid() -> None:
+        monkeypatch.setattr(supervise, "run", lambda *_, **__: pytest.fail("something was compiled"))
+
+    return forbid
 
 
 @pytest.fixture(scope="session")
@@ -71,8 +118,8 @@ def register_fake() -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def kernel(kernel_library: Library, register_fake: Callable[[str], None]) -> Any:
     """The operators `forward` and `forward_out` of the working tree, ready to be called and traced."""
-    import torch  # here, because the tests of ci run without it
+    from kernelgate.bench.kernel import calls  # here, because the tests of ci run without torch
 
-    library.load(kernel_library)
+    operators = calls.load(kernel_library)
     register_fake(kernel_library.manifest.namespace)
-    return getattr(torch.ops, kernel_library.manifest.namespace)
+    return operators

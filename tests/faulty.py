@@ -1,18 +1,11 @@
-"""Kernels with a known fault, as real libraries: a kernel.so that, when it is loaded, registers operators in Python.
-
-The library is plain C. Its constructor hands this file to the interpreter that loads it, so that a test's kernel
-travels the same way as a compiled one: through the folder, the hash, dlopen and torch.ops.
-"""
+"""Attention kernels with a known fault, as real libraries (tests/registered.py) of .ci/kernels/attention.py."""
 
 from __future__ import annotations
 
 import builtins
 import functools
-import hashlib
-import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,60 +14,42 @@ from typing import Any
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from kernelgate.bench.build import library
 from kernelgate.bench.build.library import Library
+from kernelgate.bench.kernel.cards import CardFacts
+from tests import registered
 
 SCHEMA = "forward_out(Tensor q, Tensor k, Tensor v, Tensor(a!) out, float scale, bool causal) -> ()"
-SOURCE = r"""
-extern int PyGILState_Ensure(void);
-extern void PyGILState_Release(int);
-extern int PyRun_SimpleString(const char*);
-__attribute__((constructor)) static void loaded(void) {
-  int state = PyGILState_Ensure();
-  PyRun_SimpleString(CODE);
-  PyGILState_Release(state);
-}
-"""
+CARD = Path(__file__).parent.parent / ".ci" / "kernels" / "attention.py"
 LOADED = "kernelgate_faulty_kernels"
-"""The attribute of `builtins` that holds what this process has loaded."""
+"""The attribute of `builtins` that holds the faults of what this process has loaded."""
 
 
-def build(folder: Path, namespace: str, fault: str = "none") -> Library:
+@functools.cache
+def card() -> CardFacts:
+    """The judging card."""
+    return registered.facts(CARD)
+
+
+def build(folder: Path, namespace: str, fault: str = "none", **fields: Any) -> Library:
     """A library in `folder` whose kernel has the fault; "none" is right in every way."""
-    folder.mkdir(parents=True)
+    # A module of its own for each library: what one remembers is not known to another.
     code = (
         "import importlib.util as u\n"
-        f"s = u.spec_from_file_location('faulty_{namespace}', {str(Path(__file__))!r})\n"
+        f"s = u.spec_from_file_location('faulty_' + namespace, {str(Path(__file__))!r})\n"
         "m = u.module_from_spec(s); s.loader.exec_module(m)\n"
-        f"m.register({namespace!r}, {fault!r})\n"
+        f"m.register(operator, {fault!r})\n"
     )
-    command = ["gcc", "-shared", "-fPIC", f"-DCODE={json.dumps(code)}", "-x", "c", "-", "-o", str(folder / "kernel.so")]
-    subprocess.run(command, input=SOURCE, text=True, check=True)
-    manifest = library.Manifest(
-        namespace=namespace,
-        sha=None,
-        targets=(),
-        key=f"{namespace}-{fault}",
-        seconds=0.1,
-        sha256=hashlib.sha256((folder / "kernel.so").read_bytes()).hexdigest(),
-        kernels=(),
-    )
-    (folder / "library.json").write_text(manifest.model_dump_json())
-    return library.read(folder)
+    return registered.build(folder, namespace, code, **fields)
 
 
-def register(namespace: str, fault: str) -> None:
+def register(operator: Callable[[str], Callable[[Any], Any]], fault: str) -> None:
     """Runs in the process that loads the library."""
-    loaded: list[Any] = getattr(builtins, LOADED, [])
+    loaded: list[str] = getattr(builtins, LOADED, [])
     setattr(builtins, LOADED, loaded)
-    if loaded and "loner" in [fault, *(other for other, _ in loaded)]:
+    if loaded and "loner" in [fault, *loaded]:
         os.abort()
-    operators = torch.library.Library(namespace, "DEF")
-    loaded.append((fault, operators))
-    operators.define(SCHEMA)
-    kernel = FAULTS[fault]
-    for device in ("CPU", "CUDA"):
-        operators.impl("forward_out", kernel, device)
+    loaded.append(fault)
+    operator(SCHEMA)(FAULTS[fault])
 
 
 Kernel = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, float, bool], None]

@@ -31,9 +31,10 @@ def process(samples_us: Mapping[str, Iterable[float]], role: Role = "paired", **
 
 
 def case(
-    id_: str, processes: Iterable[TimedProcess] = (), axes: Axes | None = None, work: Work | None = None, card: str = ""
+    id_: str, processes: Iterable[TimedProcess] = (), axes: Axes | None = None, work: Work | None = None, **named: str
 ) -> TimedCase:
-    return TimedCase(Case(card=card, id=id_, axes=axes or {}, work=work), tuple(processes))
+    """`named`: the case's `card` and `label`."""
+    return TimedCase(Case(id=id_, axes=axes or {}, work=work, **named), tuple(processes))
 
 
 def run_record(cases: Sequence[TimedCase] = (), environment: Environment | None = None, **parts: Any) -> RunRecord:

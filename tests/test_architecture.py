@@ -228,6 +228,20 @@ def requirements(names: list[str]) -> set[str]:
     return found
 
 
+def test_nothing_outside_of_a_card_knows_what_a_kernel_computes() -> None:
+    """Neither the words of the kernel that is included, nor those of any other case."""
+    words = re.compile(r"attention|sdpa|head.?dim|causal|fa_s512", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for top in ("bench", "ci", ".github")
+        for path in sorted((ROOT / top).rglob("*"))
+        if path.is_file() and path.suffix in (".py", ".jinja", ".html", ".css", ".yml", ".md", ".toml")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if words.search(line)
+    ]
+    assert found == []
+
+
 WITHOUT = """
 import sys
 class Absent:

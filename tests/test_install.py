@@ -96,7 +96,7 @@ def test_installed_package_computes_attention(
 def test_editable_install_compiles_nothing(
     checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    installed = pip("--editable", str(checkout), **{build.CACHE: str(tmp_path / "cache")})
+    installed = pip("--editable", str(checkout), **{build.CACHE_VARIABLE: str(tmp_path / "cache")})
     assert installed.returncode == 0, installed.stdout + installed.stderr
     assert not (tmp_path / "cache").exists()
     assert not list(checkout.rglob("*.so"))
@@ -122,7 +122,7 @@ def test_failed_compile_ends_the_install_with_its_first_error(
     checkout: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     (checkout / "csrc" / "attention" / "attention.h").write_text("#error broken on purpose\n", encoding="utf-8")
-    refused = pip(str(checkout), **{build.CACHE: str(tmp_path / "cache"), archs.ARCH_LIST: ""})
+    refused = pip(str(checkout), **{build.CACHE_VARIABLE: str(tmp_path / "cache"), archs.ARCH_LIST: ""})
     assert refused.returncode == 1
     assert "error: the working tree does not compile" in refused.stdout + refused.stderr
     assert "csrc/attention/attention.h:1: error: " in refused.stdout + refused.stderr
@@ -136,3 +136,4 @@ def test_source_distribution_holds_what_is_compiled(checkout: Path, tmp_path: Pa
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "csrc" / "attention").rglob("*.*")}
     assert sources <= held
     assert {"setup.py", "pyproject.toml", "LICENSE", "bench/build/build.py", "csrc/fa_s512/__init__.py"} <= held
+    assert ".ci/kernels/attention.py" in held

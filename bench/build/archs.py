@@ -51,7 +51,7 @@ def _parse_word(word: str) -> Target:
     raise UsageError(f"{ARCH_LIST}: {word!r} is not a compute capability: write such as '8.9' or '8.9;9.0'")
 
 
-def demanded(wanted: Collection[Target], available: Collection[Target]) -> tuple[Target, ...]:
+def demanded(wanted: Collection[Target], available: Collection[Target], card: str) -> tuple[Target, ...]:
     """The targets that were asked for, each with its architecture-specific code where the commit has it.
 
     A runner of compute capability 9.0 asks for 9.0, whether a commit has sm_90a or not; a machine that asks for 9.0a
@@ -62,7 +62,8 @@ def demanded(wanted: Collection[Target], available: Collection[Target]) -> tuple
     if missing:
         has = ", ".join(map(sm, sorted(available))) or "none"
         raise BuildError(
-            f"{ARCH_LIST} asks for {', '.join(missing)}, but csrc/ has no translation unit for it; it has: {has}"
+            f"{ARCH_LIST} asks for {', '.join(missing)}, but the sources of {card} have no translation unit for it; "
+            f"they have: {has}"
         )
     specific: set[Target] = {(*target, "a") for target in wanted if len(target) == 2}
     return tuple(sorted({*wanted, *specific.intersection(available)}))

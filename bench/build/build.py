@@ -1,4 +1,4 @@
-"""Compiles one commit's kernel, once: libraries are kept under a hash of everything that decides what they will be.
+"""Compiles a card's sources, once: libraries are kept under a hash of everything that decides what they will be.
 
 Needs no GPU. A machine without nvcc compiles the CPU path alone and says so.
 """
@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,94 +18,136 @@ from pathlib import Path
 from kernelgate.bench.build import archs, library, machine_code, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.compiler_errors import STATUS, first_error
-from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library, Manifest
+from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, Library, Manifest, card_in
 from kernelgate.bench.build.machine_code import MachineCode
-from kernelgate.bench.build.recipe import COMPILER_VARIABLES, FOLDER, Recipe, Sources, read_sources, target_of
+from kernelgate.bench.build.recipe import (
+    COMPILER_VARIABLES,
+    Recipe,
+    Sources,
+    literal_namespace,
+    namespace_of,
+    target_of,
+)
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.errors import BuildError, CompileError, KernelgateError
-from kernelgate.bench.system import cuda_tools, git, supervise
+from kernelgate.bench.system import cuda_tools, supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 
-CACHE = "KERNELGATE_CACHE"
+CACHE_VARIABLE = "KERNELGATE_CACHE"
 
 
-def build_commit(repo: Path, ref: str = "HEAD", *, limits: TimeLimits = LIMITS) -> Library:
-    """The library of the commit that `ref` names, compiled unless the cache holds it.
+def build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: TimeLimits = LIMITS) -> Library:
+    """The library of these sources, compiled unless the cache holds it. `sha`: the commit that they are of.
 
-    Raises CompileError where the sources do not compile, and another KernelgateError where that cannot be tried.
+    `namespace` is where torch.ops will have the operators; None takes one from the contents. Raises CompileError where
+    the sources do not compile, and another KernelgateError where that cannot be tried.
     """
-    sha = git.resolve(repo, ref)
-    with git.worktree(repo, sha, FOLDER) as tree:
-        sources = read_sources(tree, f"commit {sha[:12]}")
-    return _build(sources, sha, limits=limits)
-
-
-def build_tree(tree: Path, *, namespace: str | None = None, limits: TimeLimits = LIMITS) -> Library:
-    """The library of a work tree as it stands; its sha is HEAD's where the kernel's sources are those of HEAD.
-
-    `namespace` is where torch.ops will have the operators; None takes one from the contents.
-    """
-    sources = read_sources(tree, str(tree))
-    return _build(sources, git.unchanged_head(tree, FOLDER), namespace=namespace, limits=limits)
+    tools = toolchain.find()
+    _check_torch(sources, tools)
+    chosen = _targets(sources, tools)
+    variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
+    recipe = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
+    found = cached(recipe.key, lambda entry: _compile(recipe, entry, sha, limits))
+    return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
 
 
 def describe(built: Library) -> str:
-    """Such as "a1b2c3d for sm_89, sm_90: compiled in 11.9 s"."""
+    """Such as "rmsnorm of a1b2c3d for sm_89, sm_90: compiled in 11.9 s"."""
     manifest = built.manifest
     how = f"{'cached, ' if built.cached else ''}compiled in {manifest.seconds:.1f} s"
-    return f"{_subject(manifest.sha, manifest.targets)}: {how}"
+    return f"{_subject(manifest.card, manifest.sha, manifest.targets)}: {how}"
+
+
+def with_card(built: Library, card: Path) -> Library:
+    """The library together with its commit's card, whose contents the cache keeps, too."""
+    data = card.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    kept = cache_folder() / "cards" / digest / card.name
+    if not kept.exists() or kept.read_bytes() != data:
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = kept.with_name(f".{card.name}.{os.getpid()}")
+            unfinished.write_bytes(data)
+            unfinished.replace(kept)
+        except OSError as error:
+            raise _not_writable(error) from None
+    return replace(built, manifest=built.manifest.model_copy(update={"card_sha256": digest}), card_file=kept)
 
 
 def export(built: Library, folder: Path) -> Library:
     """A copy of the library in `folder`, to be carried to the machine that measures."""
     folder.mkdir(parents=True, exist_ok=True)
+    if built.manifest.kind == "package":
+        for part in (PACKAGE, CACHE):
+            shutil.rmtree(folder / part, ignore_errors=True)
+            shutil.copytree(built.folder / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        _copy(built.path, folder / LIBRARY)
+    if built.card is not None:
+        target = card_in(folder, built.manifest)
+        target.parent.mkdir(exist_ok=True)
+        _copy(built.card, target)
+    write_manifest(built.manifest, folder)
+    return replace(built, folder=folder, card_file=None)
+
+
+def _copy(source: Path, target: Path) -> None:
     # Renamed into place, because a process may have the old file mapped.
-    unfinished = folder / f".{LIBRARY}.{os.getpid()}"
-    shutil.copyfile(built.path, unfinished)
-    unfinished.replace(folder / LIBRARY)
-    _write_manifest(built.manifest, folder)
-    return replace(built, folder=folder)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(source, unfinished)
+    unfinished.replace(target)
 
 
 def cache_folder() -> Path:
     """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder."""
-    if chosen := os.environ.get(CACHE):
+    if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).absolute()
     caches = os.environ.get("XDG_CACHE_HOME")
     return (Path(caches) if caches else Path.home() / ".cache") / "kernelgate"
 
 
-def _build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: TimeLimits) -> Library:
-    tools = toolchain.find()
-    chosen = _targets(sources, tools)
-    variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
-    recipe = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
-    entry = cache_folder() / recipe.key
+def cached(key: str, make: Callable[[Path], Library]) -> Library:
+    """The cache's entry for a key, made where there is none, by one process at a time."""
+    entry = cache_folder() / key
     found = _cached(entry)
     if found is None:
-        with _locked(cache_folder() / "locks" / recipe.key):
-            found = _cached(entry) or _compile(recipe, entry, sha, limits)
-    return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
+        with _locked(cache_folder() / "locks" / key):
+            found = _cached(entry) or make(entry)
+    return found
+
+
+def _check_torch(sources: Sources, tools: Toolchain) -> None:
+    wanted, installed = sources.spec.torch, tools.torch.version
+    if wanted and wanted != installed and not f"{installed.split('+')[0]}.".startswith(f"{wanted}."):
+        raise BuildError(
+            f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed "
+            "here: install that version, or name the one that will load the library in the card"
+        )
 
 
 def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
     """What TORCH_CUDA_ARCH_LIST asks for; without it, what serves the L4 and the GPU at hand as far as possible."""
     wanted = archs.parse(os.environ.get(ARCH_LIST, ""))
-    available = sources.target_units
+    wanted_here = wanted or tuple(sorted({archs.L4, *archs.gpus_at_hand()}))
+    available = sources.available(wanted_here)
     install = cuda_tools.TOOLS["nvcc"].install
+    if wanted and not available:
+        return ()  # a kernel for the CPU alone
     if wanted and tools.cuda is None:
         raise BuildError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: {install}")
     if wanted:
-        return archs.demanded(wanted, available)
+        return archs.demanded(wanted, available, sources.card)
     if available and tools.cuda is None:
+        if not sources.host_units:
+            raise BuildError(f"{sources.card} has CUDA sources alone, but {tools.cuda_missing}; install it: {install}")
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: {install})")
         return ()
-    gpus = sorted({archs.L4, *archs.gpus_at_hand()})
+    gpus = [(one[0], one[1]) for one in wanted_here]
     has = ", ".join(map(sm, available))
     for major, minor in gpus:
         if available and not archs.serving([(major, minor)], available):
-            say(f"no target of csrc/ runs on compute capability {major}.{minor}; it has: {has}")
+            say(f"no target of {sources.card} runs on compute capability {major}.{minor}; it has: {has}")
     return archs.serving(gpus, available)
 
 
@@ -124,9 +166,7 @@ def _locked(path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w", encoding="utf-8")
     except OSError as error:
-        raise KernelgateError(
-            f"the cache cannot be written: {error.filename}: {error.strerror}; set {CACHE} to a folder that can be"
-        ) from None
+        raise _not_writable(error) from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -136,12 +176,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def _not_writable(error: OSError) -> KernelgateError:
+    return KernelgateError(
+        f"the cache cannot be written: {error.filename}: {error.strerror}; set {CACHE_VARIABLE} to a folder that can be"
+    )
+
+
 def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -> Library:
     """Compiles into the cache. The caller holds the entry's lock."""
-    work = entry.parent / "building" / entry.name
+    work = work_folder(entry)
     log = entry.parent / "logs" / f"{entry.name}.log"
-    if entry.exists():
-        say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     try:
         _write_sources(recipe, work)
@@ -151,7 +195,10 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
         seconds = time.monotonic() - start
         code = _facts(work / LIBRARY, recipe.targets)
         manifest = Manifest(
-            namespace=recipe.namespace,
+            card=recipe.sources.card,
+            namespace=namespace_of(recipe),
+            shared_namespace=bool(literal_namespace(recipe.sources) or recipe.fixed_namespace),
+            torch=recipe.sources.spec.torch and recipe.toolchain.torch.version,
             sha=None,
             targets=tuple(map(sm, recipe.targets)),
             key=recipe.key,
@@ -160,7 +207,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
             kernels=code.kernels,
             facts_missing=code.missing,
         )
-        _put_in_place(manifest, work, entry)
+        put_in_place(manifest, work, entry, (LIBRARY,))
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return Library(entry, manifest, cached=False)
@@ -172,14 +219,14 @@ def _facts(path: Path, targets: Sequence[object]) -> MachineCode:
 
 def _with_facts(found: Library) -> Library:
     """A library from a time when this machine could not read machine code gets its facts once it can."""
-    if found.manifest.facts_missing is None or not found.manifest.targets:
+    if found.manifest.facts_missing is None or not found.manifest.targets or found.manifest.kind == "package":
         return found
     code = machine_code.facts(found.path)
     if code.missing == found.manifest.facts_missing:
         return found
     manifest = found.manifest.model_copy(update={"kernels": code.kernels, "facts_missing": code.missing})
     with suppress(OSError):  # a cache that only others may write
-        _write_manifest(manifest, found.folder)
+        write_manifest(manifest, found.folder)
     return replace(found, manifest=manifest)
 
 
@@ -194,7 +241,7 @@ def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: T
     """Returns when work/kernel.so is there. Raises CompileError, or BuildError past the time limit."""
     start = time.monotonic()
     unfinished = [*recipe.units, LIBRARY]
-    label = f"compile {_subject(sha, [*map(sm, recipe.targets)])}"
+    label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file, track(label, len(unfinished)) as advance:
 
@@ -229,8 +276,8 @@ def _name(sha: str | None) -> str:
     return sha[:7] if sha else "the working tree"
 
 
-def _subject(sha: str | None, names: Sequence[str]) -> str:
-    return f"{_name(sha)} for {', '.join(names) or 'the CPU alone'}"
+def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
+    return f"{card} of {_name(sha)} for {', '.join(names) or 'the CPU alone'}"
 
 
 def _environment() -> dict[str, str]:
@@ -239,16 +286,25 @@ def _environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
 
 
-def _put_in_place(manifest: Manifest, work: Path, entry: Path) -> None:
-    finished = work / "entry"
+def work_folder(entry: Path) -> Path:
+    """Where a cache entry is made before it is put in place."""
+    if entry.exists():
+        say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
+    return entry.parent / "building" / entry.name
+
+
+def put_in_place(manifest: Manifest, work: Path, entry: Path, parts: Sequence[str]) -> None:
+    """Makes a cache entry of the finished parts of a work folder."""
+    finished = work / ".entry"  # no source lies there
     finished.mkdir()
-    (work / LIBRARY).rename(finished / LIBRARY)
-    _write_manifest(manifest, finished)
+    for part in parts:
+        (work / part).rename(finished / part)
+    write_manifest(manifest, finished)
     shutil.rmtree(entry, ignore_errors=True)  # where it was damaged
     finished.rename(entry)
 
 
-def _write_manifest(manifest: Manifest, folder: Path) -> None:
+def write_manifest(manifest: Manifest, folder: Path) -> None:
     # Renamed into place, because another process may be reading the old one.
     unfinished = folder / f".{MANIFEST}.{os.getpid()}"
     unfinished.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")

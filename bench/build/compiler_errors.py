@@ -32,7 +32,7 @@ NINJA = re.compile(r"ninja: (?:error|fatal): (?P<text>.+)")
 @dataclass(frozen=True)
 class FirstError:
     source: str
-    """The file whose step failed, such as csrc/attention/mma_sync/mma_sync_sm89.cu, or kernel.so where linking did."""
+    """The file whose step failed, such as csrc/gemm_sm89.cu, or kernel.so where linking did."""
     text: str
     """`file:line: error: …`, the file as git names it; the file alone where the tool names no line."""
 

@@ -11,8 +11,8 @@ is read, never loaded. One record, 128 bytes, little-endian, without pointers:
       std::int32_t threads;               // of a block; 0 leaves it to __launch_bounds__
     };
 
-A plain identifier is the kernel's own name and means every instance of the template: `attention`. Anything else counts
-where it stands in the demangled name, with or without namespaces, spaces aside: `attention<Sm90, 1, false>` is one
+A plain identifier is the kernel's own name and means every instance of the template: `rms_norm`. Anything else counts
+where it stands in the demangled name, with or without namespaces, spaces aside: `gemm<Sm90, 1, false>` is one
 instance. Of several records for a kernel, the longest text counts, then the one that names the target, then the most
 shared memory. In C++, at namespace scope (not inside a template):
 
@@ -23,7 +23,7 @@ shared memory. In C++, at namespace scope (not inside a template):
           KernelgateLaunch KERNELGATE_JOIN(kernelgate_launch_, __COUNTER__) = {                            \\
               kernel, 1, target, dynamic_shared_bytes, threads}
 
-    KERNELGATE_LAUNCH("attention", 90, SharedStorage::kBytes, kThreads);
+    KERNELGATE_LAUNCH("gemm", 90, SharedStorage::kBytes, kThreads);
 """
 
 from __future__ import annotations

@@ -1,37 +1,33 @@
-"""One commit's compiled kernel: a folder with `kernel.so` and `library.json`.
+"""One commit's compiled kernel: a folder, all that crosses from the machine that compiles to the one that measures.
 
-The folder is all that crosses from the machine that compiles to the machine that measures. The library registers two
-operators under its own namespace, so that base and head can live in one process:
-
-    forward(Tensor q, Tensor k, Tensor v, float scale, bool causal) -> Tensor
-    forward_out(Tensor q, Tensor k, Tensor v, Tensor(a!) out, float scale, bool causal) -> ()
-
-with contiguous q, k, v, out of shape (B, H, S, 64).
+`library.json` says what it is. An extension's folder holds `kernel.so`, which registers its operators under a namespace
+of its own, so that base and head can live in one process. A package's holds its sources in `package/` and what Triton
+made of them for each target in `cache/`. `card/<name>.py` is the commit's own card, for its `call`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build.occupancy import with_occupancy
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.record import KernelFacts
 
-if TYPE_CHECKING:
-    import torch
-
 LIBRARY = "kernel.so"
 MANIFEST = "library.json"
-
-ForwardOut = Callable[["torch.Tensor", "torch.Tensor", "torch.Tensor", "torch.Tensor", float, bool], None]
-"""(q, k, v, out, scale, causal)"""
+CARD = "card"
+PACKAGE = "package"
+CACHE = "cache"
+ABSENT = "absent.json"
+"""In a folder of libraries: why cards have none; empty where the commit has no cards."""
 
 
 class Manifest(BaseModel):
@@ -39,7 +35,17 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    card: str
+    """The name of the card that it is of."""
+    kind: Literal["extension", "package"] = "extension"
     namespace: str
+    """Of the operators in torch.ops; of a package its name."""
+    shared_namespace: bool = False
+    """Whether another commit's library registers the same names, so that the two cannot share a process."""
+    operators: tuple[str, ...] = ()
+    """What importing a package registers with torch, such as "my_ops::scale"."""
+    torch: str | None = None
+    """The one version of torch that can load it; None where any from 2.11 on can."""
     sha: str | None
     """The commit, or null for a working tree with changes, and in the cache, which knows contents alone."""
     targets: tuple[str, ...]
@@ -49,7 +55,9 @@ class Manifest(BaseModel):
     seconds: float
     """How long compiling took."""
     sha256: str
-    """Of the library file."""
+    """Of the library file, or of all files of a package."""
+    card_sha256: str | None = None
+    """Of the commit's own card; null in the cache."""
     kernels: tuple[KernelFacts, ...]
     """What the compiler made of each kernel; without occupancy, which is a GPU's. No default: a manifest of the time
     before this field is refused, so that its library is built again."""
@@ -63,18 +71,32 @@ class Library:
     manifest: Manifest
     cached: bool
     """True where nothing had to be compiled."""
+    card_file: Path | None = None
+    """The commit's own card, of a library in the cache."""
 
     @property
     def path(self) -> Path:
-        return self.folder / LIBRARY
+        """The file that is loaded, or the folder that is imported from."""
+        return self.folder / (LIBRARY if self.manifest.kind == "extension" else PACKAGE)
+
+    @property
+    def card(self) -> Path | None:
+        """The commit's own card; None in the cache, which knows contents alone."""
+        return self.card_file or (card_in(self.folder, self.manifest) if self.manifest.card_sha256 else None)
+
+    def same_as(self, other: Library) -> bool:
+        """Whether nothing that is measured differs: sources, recipe and card."""
+        return self.manifest.key == other.manifest.key and self.manifest.card_sha256 == other.manifest.card_sha256
 
 
 @dataclass(frozen=True)
 class Sides:
-    """The libraries that a call names. Without a base, the head is timed alone."""
+    """One card's libraries that a call names. Without a base, the head is timed alone."""
 
     base: Library | None
     head: Library
+    why_alone: str | None = None
+    """Why there is no base although one was asked for."""
 
     @property
     def named(self) -> dict[str, Library]:
@@ -82,32 +104,99 @@ class Sides:
         return {"head": self.head} if self.base is None else {"base": self.base, "head": self.head}
 
 
+@dataclass(frozen=True)
+class Libraries:
+    """What one commit was compiled to: a library for each card."""
+
+    built: Mapping[str, Library]
+    absent: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Why a card has none, where that was to be borne."""
+
+
+_ABSENT: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
+
+
+def read_all(folder: Path) -> Libraries:
+    """The library in `folder`, or those in its folders. Raises KernelgateError as `read` does."""
+    if (folder / MANIFEST).exists():
+        found = [read(folder)]
+    else:
+        found = [read(path.parent) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+    absent: dict[str, str] = {}
+    if (folder / ABSENT).exists():
+        try:
+            absent = _ABSENT.validate_json((folder / ABSENT).read_bytes())
+        except ValidationError as error:
+            raise KernelgateError(f"{folder / ABSENT} cannot be read: {error}") from None
+    elif not found:
+        raise KernelgateError(f"{folder} holds no compiled kernel: there is no {MANIFEST} in it or in a folder of it")
+    return Libraries({library.manifest.card: library for library in found}, absent)
+
+
+class LibraryAt(BaseModel):
+    """Where a worker process finds a library and its commit's card."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: Path
+    card: Path | None
+
+    @classmethod
+    def of(cls, library: Library) -> LibraryAt:
+        card = library.card
+        return cls(folder=library.folder.absolute(), card=card.absolute() if card else None)
+
+    def read(self) -> Library:
+        return replace(read(self.folder), card_file=self.card)
+
+
 def read(folder: Path) -> Library:
     """The library in `folder`. Raises KernelgateError where a file is missing, malformed, or not the one described."""
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
-        digest = hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()
+        digest = content_digest(folder, manifest.kind)
+        known = manifest.card_sha256 is not None
+        card = hashlib.sha256(card_in(folder, manifest).read_bytes()).hexdigest() if known else None
     except OSError as error:
         raise KernelgateError(f"{folder} holds no compiled kernel: {error.filename}: {error.strerror}") from None
     except ValidationError as error:
         raise KernelgateError(f"{folder / MANIFEST} is not a library manifest: {error}") from None
-    if digest != manifest.sha256:
-        raise KernelgateError(f"{folder / LIBRARY} is not the file that {MANIFEST} describes; build it again")
+    if (digest, card) != (manifest.sha256, manifest.card_sha256):
+        wrong = card_in(folder, manifest) if digest == manifest.sha256 else Library(folder, manifest, True).path
+        raise KernelgateError(f"{wrong} is not the one that {MANIFEST} describes; build it again")
     return Library(folder, manifest, cached=True)
 
 
-def build_records(sides: Sides, card: str) -> tuple[record.Build, ...]:
+def card_in(folder: Path, manifest: Manifest) -> Path:
+    """Where a folder that was handed over has the commit's own card."""
+    return folder / CARD / f"{manifest.card}.py"
+
+
+def content_digest(folder: Path, kind: Literal["extension", "package"]) -> str:
+    """The sha256 of what is loaded: the file's, or that over all of a package's files and their names."""
+    if kind == "extension":
+        return hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()
+    whole = hashlib.sha256()
+    for path in sorted(one for part in (PACKAGE, CACHE) for one in (folder / part).rglob("*") if one.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if "__pycache__" not in name:
+            whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
+    return whole.hexdigest()
+
+
+def build_records(sides: Sides) -> tuple[record.Build, ...]:
     """The libraries as a run record holds them: the one place where a `Build` is made."""
-    return tuple(build_record(library, side, card) for side, library in sides.named.items())
+    return tuple(build_record(library, side) for side, library in sides.named.items())
 
 
-def build_record(library: Library, side: record.Side, card: str) -> record.Build:
+def build_record(library: Library, side: record.Side) -> record.Build:
     manifest = library.manifest
     return record.Build(
-        card=card,
+        card=manifest.card,
         side=side,
         sha=manifest.sha,
         key=manifest.key,
+        call_hash=manifest.card_sha256,
         tree="clean" if manifest.sha else "changed",
         seconds=manifest.seconds,
         cached=library.cached,
@@ -124,15 +213,3 @@ def facts_missing(sides: Sides) -> tuple[str, ...]:
         for side, library in sides.named.items()
         if library.manifest.targets and library.manifest.facts_missing
     )
-
-
-def load(library: Library) -> ForwardOut:
-    """Loads the library into this process and returns its `forward_out`."""
-    import torch
-
-    try:
-        torch.ops.load_library(str(library.path))  # type: ignore[no-untyped-call]
-        operator: ForwardOut = getattr(torch.ops, library.manifest.namespace).forward_out
-    except (OSError, AttributeError, RuntimeError) as error:
-        raise KernelgateError(f"{library.path} cannot be loaded by torch {torch.__version__}: {error}") from None
-    return operator

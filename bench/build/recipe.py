@@ -1,30 +1,42 @@
-"""How the kernel's sources become kernel.so: translation units, flags, and the build.ninja that says so."""
+"""How a card's sources become kernel.so: translation units, flags, and the build.ninja that says so."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from kernelgate.bench.build.archs import Target, sm, target
 from kernelgate.bench.build.library import LIBRARY
+from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.build.toolchain import Toolchain, anywhere
-from kernelgate.bench.errors import NoKernelError
+from kernelgate.bench.errors import BuildError
 
-FOLDER = "csrc"
-SUFFIXES = frozenset({".cpp", ".cu", ".h", ".cuh"})
-TARGET_UNIT = re.compile(rf"{FOLDER}/(?:.+/)?[^/]+_sm(\d{{2,3}}a?)\.cu")
+HOST_UNITS = (".cpp", ".cc", ".cxx")
+HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inl", ".inc")
+SUFFIXES = frozenset({*HOST_UNITS, *HEADERS, ".cu"})
+TARGET_UNIT = re.compile(r"(?:.+/)?[^/]+_sm(\d{2,3}a?)\.cu")
+INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
+CLASSIC = re.compile(r"torch/(?:all|custom_class|extension|library|python|script|torch|types)\.h|(?:ATen|c10)/.+")
+"""Headers that are not of the stable ABI: torch's own refuse to be compiled with it."""
+INCLUDE_FOLDER = re.compile(r"-(?:I|iquote)(.*)")
+NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
+"""What the build defines as the namespace; the second is the name that torch's own builds define."""
+REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
 
 # Hidden symbols, and none that are unique in the process: base and head have the same names and must not share statics.
 COMPILE = ("-O3", "-std=c++17")
 HOST = ("-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-Wall")
-CXX_FLAGS = (*COMPILE, *HOST, "-Wextra", "-DTORCH_TARGET_VERSION=0x020b000000000000")
-"""The last one asks torch's headers for the stable ABI of 2.11."""
+CXX_FLAGS = (*COMPILE, *HOST, "-Wextra")
+STABLE_ABI = "-DTORCH_TARGET_VERSION=0x020b000000000000"
+"""Asks torch's headers for the stable ABI of 2.11."""
 NVCC_FLAGS = (*COMPILE, "--expt-relaxed-constexpr", "-lineinfo", "-Xcompiler", ",".join(HOST))
 LINK_FLAGS = (
     "-shared",
@@ -41,6 +53,7 @@ LINK_FLAGS = (
     "-lpthread",
 )
 CUDA_LINK_FLAGS = ("-l:libcudart_static.a", "-lrt", "-ldl")
+CLASSIC_LINK_FLAGS = ("-ltorch_python",)
 # Variables that change what compilers do without standing on their command line.
 COMPILER_VARIABLES = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 
@@ -49,16 +62,25 @@ COMPILER_VARIABLES = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPE
 class Sources:
     """What enters a compile: path below the repository's root -> contents."""
 
+    card: str
+    """The name of the card that they are of."""
+    spec: ExtensionSpec
     files: Mapping[str, bytes]
 
     @property
-    def units(self) -> tuple[str, ...]:
-        """The translation units that every library has."""
-        return tuple(name for name in sorted(self.files) if name.endswith(".cpp"))
+    def host_units(self) -> tuple[str, ...]:
+        """The C++ translation units."""
+        return tuple(name for name in sorted(self.files) if name.endswith(HOST_UNITS) and name not in self.included)
+
+    @property
+    def plain_units(self) -> tuple[str, ...]:
+        """The CUDA translation units that are compiled for every target."""
+        found = (name for name in sorted(self.files) if name.endswith(".cu") and not TARGET_UNIT.fullmatch(name))
+        return tuple(name for name in found if name not in self.included)
 
     @property
     def target_units(self) -> dict[Target, tuple[str, ...]]:
-        """Those of each target."""
+        """Those of one target each, named `…_sm<NN>.cu`."""
         units: dict[Target, tuple[str, ...]] = {}
         for name in sorted(self.files):
             if match := TARGET_UNIT.fullmatch(name):
@@ -66,11 +88,25 @@ class Sources:
                 units[key] = (*units.get(key, ()), name)
         return units
 
+    @cached_property
+    def included(self) -> frozenset[str]:
+        """The files that others include, such as `impl.cu`: part of these, and no translation units of their own."""
+        folders = _include_folders(self.spec)
+        names = (name for path, data in self.files.items() for name in _included_names(path, data, folders))
+        return frozenset(name for name in names if name in self.files)
+
+    def available(self, wanted: Iterable[Target]) -> tuple[Target, ...]:
+        """What these sources can be compiled for, of what is wanted and beyond."""
+        own = set(self.target_units)
+        plain = {_as_units_have_it(one, own) for one in wanted} if self.plain_units else set()
+        return tuple(sorted(own | plain))
+
     def for_targets(self, targets: Iterable[Target]) -> Sources:
         """Without the translation units of other targets, which must not tell two libraries apart."""
         wanted = set(targets)
         unwanted = {name for key, names in self.target_units.items() if key not in wanted for name in names}
-        return Sources({name: contents for name, contents in self.files.items() if name not in unwanted})
+        unwanted -= self.included
+        return replace(self, files={name: data for name, data in self.files.items() if name not in unwanted})
 
 
 @dataclass(frozen=True)
@@ -91,7 +127,8 @@ class Recipe:
         cuda = self.toolchain.cuda if self.targets else None
         parts = {
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.files.items()},
-            "commands": _ninja_file(self.units, self.targets, anywhere(self.toolchain), self.fixed_namespace or ""),
+            "card": self.sources.card,
+            "commands": _ninja_file(self.sources, self.targets, anywhere(self.toolchain), self.fixed_namespace or ""),
             "environment": self.environment,
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
             "torch": self.toolchain.torch.version,
@@ -100,7 +137,7 @@ class Recipe:
 
     @property
     def namespace(self) -> str:
-        return self.fixed_namespace or f"fa_s512_{self.key[:12]}"
+        return self.fixed_namespace or f"{self.sources.card}_{self.key[:12]}"
 
     @property
     def ninja_file(self) -> str:
@@ -108,22 +145,52 @@ class Recipe:
 
         Paths in it are relative, so that messages name files as the repository does and ccache knows them anywhere.
         """
-        return _ninja_file(self.units, self.targets, self.toolchain, self.namespace)
+        return _ninja_file(self.sources, self.targets, self.toolchain, self.namespace)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """What is compiled, slowest kind first so that no core idles at the end."""
-        of_target = self.sources.target_units
-        return (*(unit for key in self.targets for unit in of_target[key]), *self.sources.units)
+        """What is compiled."""
+        return _units(self.sources, self.targets)
 
 
-def read_sources(tree: Path, name: str) -> Sources:
-    """The kernel's sources in a work tree, which errors call `name`. Raises NoKernelError where there are none."""
-    paths = (path for path in sorted((tree / FOLDER).rglob("*")) if path.suffix in SUFFIXES and path.is_file())
-    sources = Sources({path.relative_to(tree).as_posix(): path.read_bytes() for path in paths})
-    if not sources.units:
-        raise NoKernelError(f"{name} has no {FOLDER}/**/*.cpp: there is no kernel to compile")
+def read_sources(tree: Path, name: str, card: str, spec: ExtensionSpec) -> Sources:
+    """A card's sources in a work tree, which errors call `name`, with the headers that they include.
+
+    Raises BuildError where a pattern matches nothing or leads out of the tree, where there is nothing to compile, and
+    where a source needs the classic ABI and the card does not say for which torch.
+    """
+    files: dict[str, bytes] = {}
+    for pattern in spec.sources:
+        try:
+            found = _matches(tree, pattern)
+        except ValueError as error:
+            raise BuildError(f"{name}: the pattern {pattern} of the card {card} {error}") from None
+        if not found:
+            suffixes = " ".join(sorted(SUFFIXES))
+            raise BuildError(f"{name} has no sources at {pattern}, which the card {card} names ({suffixes})")
+        files |= {path.relative_to(tree).as_posix(): path.read_bytes() for path in found}
+    _with_headers(tree, files, _include_folders(spec))
+    sources = Sources(card, spec, dict(sorted(files.items())))
+    if not sources.host_units and not sources.plain_units:
+        raise BuildError(f"{name}: the sources of the card {card} hold no .cpp or .cu that every library has")
+    _check_abi(name, sources)
     return sources
+
+
+def literal_namespace(sources: Sources) -> str | None:
+    """The name of their own under which the sources register operators, on some path at least."""
+    literal = sorted(_registered(sources) - set(NAMESPACES))
+    return literal[0] if literal else None
+
+
+def namespace_of(recipe: Recipe) -> str:
+    """Where torch.ops will have the operators: sources that can register them where the build asks for it do so."""
+    literal = literal_namespace(recipe.sources)
+    return recipe.namespace if literal is None or _registered(recipe.sources) & set(NAMESPACES) else literal
+
+
+def _registered(sources: Sources) -> set[str]:
+    return {name.decode() for data in sources.files.values() for name in REGISTERS.findall(data)}
 
 
 def target_of(unit: str) -> str | None:
@@ -132,29 +199,136 @@ def target_of(unit: str) -> str | None:
     return sm(target(match[1])) if match else None
 
 
-def _ninja_file(units: Iterable[str], targets: Iterable[Target], toolchain: Toolchain, namespace: str) -> str:
-    defines = [f"-DFA_S512_{sm(key).replace('_', '').upper()}" for key in targets]
-    include = ["-isystem", str(toolchain.torch.include)]
-    link = [str(toolchain.gxx), "-o", "$out", "$in", f"-L{toolchain.torch.lib}", *LINK_FLAGS]
+def _as_units_have_it(wanted: Target, units: set[Target]) -> Target:
+    """The target; its plain code where translation units are named after that and none after the target itself."""
+    plain = wanted[0], wanted[1]
+    return plain if wanted not in units and plain in units else wanted
+
+
+def _matches(tree: Path, pattern: str) -> list[Path]:
+    """The sources that a pattern names; a folder stands for all in it. Raises ValueError saying what is wrong."""
+    if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
+        raise ValueError("leads out of the repository")
+    try:
+        found = sorted(tree.glob(pattern)) if Path(pattern).parts else [tree]
+    except ValueError as error:
+        raise ValueError(f"is no pattern: {error}") from None
+    listed = dict.fromkeys(inner for path in found for inner in (path, *(path.rglob("*") if path.is_dir() else ())))
+    taken = [path for path in listed if path.suffix in SUFFIXES or path.is_dir()]
+    outside = next((path for path in sorted(taken) if not _inside(tree, path)), None)
+    if outside is not None:
+        raise ValueError(f"leads out of the repository through the link {outside.relative_to(tree)}")
+    return [path for path in taken if path.suffix in SUFFIXES and path.is_file()]
+
+
+def _inside(tree: Path, path: Path) -> bool:
+    return path.resolve().is_relative_to(tree.resolve())
+
+
+def _with_headers(tree: Path, files: dict[str, bytes], folders: Iterable[str]) -> None:
+    """Adds the repository's own headers that the files include, and those that these include."""
+    waiting = list(files)
+    while waiting:
+        includer = waiting.pop()
+        for name in _included_names(includer, files[includer], folders):
+            path = tree / name
+            if name not in files and not name.startswith(("../", "/")) and path.is_file() and _inside(tree, path):
+                files[name] = path.read_bytes()
+                waiting.append(name)
+
+
+def _included_names(includer: str, contents: bytes, folders: Iterable[str]) -> Iterator[str]:
+    """Every path below the repository's root that an include of this file may mean."""
+    for quote, found in INCLUDE.findall(contents):
+        own = [posixpath.dirname(includer)] if quote == b'"' else []
+        for folder in (*own, *folders):
+            yield posixpath.normpath(posixpath.join(folder, found.decode(errors="replace")))
+
+
+def _include_folders(spec: ExtensionSpec) -> tuple[str, ...]:
+    """The folders of the repository in which the card's flags let compilers look for headers."""
+    words = pairwise((*spec.flags, *spec.nvcc_flags, ""))
+    named = ((INCLUDE_FOLDER.fullmatch(word), after) for word, after in words)
+    return tuple(match[1] or after for match, after in named if match)
+
+
+def _check_abi(name: str, sources: Sources) -> None:
+    """Says what to do about a source that includes headers beyond the stable ABI."""
+    if sources.spec.torch is not None:
+        return
+    for path, contents in sources.files.items():
+        for found in INCLUDE.finditer(contents):
+            header = found[2].decode(errors="replace")
+            if CLASSIC.fullmatch(header):
+                line = contents.count(b"\n", 0, found.start()) + 1
+                raise BuildError(
+                    f"{name}: {path}:{line} includes {header}, but the card {sources.card} is compiled to the stable "
+                    "ABI, which runs on every torch from 2.11 on: include <torch/csrc/stable/library.h> instead, or "
+                    f'name the torch that will load the library: Extension(…, torch="2.11") (docs/cards.md, '
+                    '"torch/extension.h")'
+                )
+
+
+def _units(sources: Sources, targets: Iterable[Target]) -> tuple[str, ...]:
+    """The translation units, slowest kind first so that no core idles at the end."""
+    of_target = sources.target_units
+    chosen = tuple(targets)
+    plain = sources.plain_units if chosen else ()
+    return (*(unit for key in chosen for unit in of_target.get(key, ())), *plain, *sources.host_units)
+
+
+def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchain, namespace: str) -> str:
+    chosen = tuple(targets)
+    spec = sources.spec
+    registers = [f"-D{macro}={namespace}" for macro in NAMESPACES]
+    names = [f"-DKERNELGATE_{sm(key).replace('_', '').upper()}" for key in chosen]
+    defines = ["-DKERNELGATE_CUDA", *names] if chosen else []
+    abi = [] if spec.torch else [STABLE_ABI]
+    torch = toolchain.torch
+    include = ["-isystem", str(torch.include)]
+    if spec.torch:
+        include += ["-isystem", str(torch.include / "torch/csrc/api/include"), "-isystem", str(torch.python_include)]
+    link = [str(toolchain.gxx), "-o", "$out", "$in", f"-L{torch.lib}"]
+    # Python's own symbols come from the interpreter that loads the library.
+    link += [*LINK_FLAGS[:1], *LINK_FLAGS[2:], *CLASSIC_LINK_FLAGS] if spec.torch else LINK_FLAGS
     ccache = [str(toolchain.ccache)] if toolchain.ccache else []
     rules = []
-    if defines and (cuda := toolchain.cuda):
+    if chosen and (cuda := toolchain.cuda):
         include += ["-isystem", str(cuda.include)]
         link += [f"-L{cuda.lib}", *CUDA_LINK_FLAGS]
         nvcc = [*ccache, str(cuda.nvcc), "-ccbin", str(toolchain.gxx), *NVCC_FLAGS, *defines]
-        rules.append(_rule("nvcc", [*nvcc, "-gencode", "$gencode", "-c", "$in", "-o", "$out"]))
-    gxx = [*ccache, str(toolchain.gxx), *CXX_FLAGS, *defines, f"-DKERNELGATE_NAMESPACE={namespace}", *include]
-    rules += [_rule("cxx", [*gxx, "-c", "$in", "-o", "$out"]), _rule("link", link, description="$out")]
+        # Where device code does not register operators, ccache need not tell namespaces apart.
+        nvcc += registers if _mentions_namespace(sources) else []
+        # Flags such as -fopenmp are g++'s alone.
+        both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
+        nvcc += [*abi, *include, *both, *spec.nvcc_flags]
+        rules.append(_rule("nvcc", [*nvcc, "$gencode", "-c", "$in", "-o", "$out"]))
+    gxx = [*ccache, str(toolchain.gxx), *CXX_FLAGS, *defines, *registers, *abi, *include, *spec.flags]
+    # Last, because some flags, such as -fopenmp, name libraries.
+    link_rule = _rule("link", [*link, *spec.flags], description="$out")
+    rules += [_rule("cxx", [*gxx, "-c", "$in", "-o", "$out"]), link_rule]
+    units = _units(sources, chosen)
     objects = " ".join(_path(f"{unit}.o") for unit in units)
-    return "\n".join([*rules, *map(_compile, units), f"build {LIBRARY}: link {objects}", ""])
+    builds = (_compile(unit, chosen) for unit in units)
+    return "\n".join([*rules, *builds, f"build {LIBRARY}: link {objects}", ""])
 
 
-def _compile(unit: str) -> str:
+def _mentions_namespace(sources: Sources) -> bool:
+    device = [data for name, data in sources.files.items() if not name.endswith(HOST_UNITS)]
+    return any(macro.encode() in data for macro in NAMESPACES for data in device)
+
+
+def _compile(unit: str, targets: Iterable[Target]) -> str:
     build = f"build {_path(unit)}.o: "
-    match = TARGET_UNIT.fullmatch(unit)
-    if match is None:
+    if not unit.endswith(".cu"):
         return f"{build}cxx {_path(unit)}"
-    return f"{build}nvcc {_path(unit)}\n  gencode = arch=compute_{match[1]},code=sm_{match[1]}"
+    match = TARGET_UNIT.fullmatch(unit)
+    chosen = set(targets)
+    # Of a unit for every target, plain code serves what architecture-specific code of the same capability would.
+    every = [one for one in sorted(chosen) if len(one) == 2 or (one[0], one[1]) not in chosen]
+    numbers = [match[1]] if match else [sm(one).removeprefix("sm_") for one in every]
+    codes = " ".join(f"-gencode arch=compute_{number},code=sm_{number}" for number in numbers)
+    return f"{build}nvcc {_path(unit)}\n  gencode = {codes}"
 
 
 def _rule(name: str, words: Iterable[str], description: str = "$in") -> str:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
@@ -21,6 +22,8 @@ class Torch:
     include: Path
     lib: Path
     version: str
+    python_include: Path
+    """Of this Python's own headers, for sources that include torch/extension.h."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,9 @@ def find() -> Toolchain:
 
 def anywhere(toolchain: Toolchain) -> Toolchain:
     """The same compilers without the folders they lie in: what their commands look like on every machine."""
-    torch = replace(toolchain.torch, include=Path("torch/include"), lib=Path("torch/lib"))
+    torch = replace(
+        toolchain.torch, include=Path("torch/include"), lib=Path("torch/lib"), python_include=Path("python/include")
+    )
     cuda = toolchain.cuda and replace(
         toolchain.cuda, nvcc=Path("nvcc"), include=Path("cuda/include"), lib=Path("cuda/lib")
     )
@@ -70,7 +75,7 @@ def _find_torch() -> Torch:
     if spec is None or spec.origin is None:
         raise BuildError("torch's headers are missing: torch is not installed beside this Python; pip install torch")
     root = Path(spec.origin).parent
-    return Torch(root / "include", root / "lib", metadata.version("torch"))
+    return Torch(root / "include", root / "lib", metadata.version("torch"), Path(sysconfig.get_paths()["include"]))
 
 
 def _find_cuda() -> tuple[Cuda | None, str]:

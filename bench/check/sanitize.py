@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.kernel import watched_call
+from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import ROOT
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-CASES = ("s65_b1_h2_d64_fp16", "s129_b2_h1_d64_bf16_causal")
-"""Ragged lengths, so that masks and edges are met; small, for the tools slow a kernel down a hundredfold."""
 TIMEOUT_S = 300.0
 FOUND = 7
 """The exit code that compute-sanitizer is told to give where it finds something."""
 SANITIZER = "compute-sanitizer"
-NCU_WORKER = "kernelgate.bench.explain.ncu_worker"
 
 # "=========     at kernel(float *, int)+0xc0 in file.cu:7", also "… access at kernel(float *)+0xa0 in race.cu:6".
 _AT = re.compile(r"at (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>\S+?):(?P<line>\d+))?$")
@@ -48,23 +45,22 @@ class SanitizerFinding:
         return f"{self.tool}: {self.what}, in {self.kernel}{where}{often}"
 
 
-def library(built: Library, tools: Sequence[str] = TOOLS, cases: Sequence[str] = CASES) -> tuple[SanitizerFinding, ...]:
-    """What the tools find in a compiled kernel."""
+def library(built: Library, cases: Sequence[ChosenCase], tools: Sequence[str] = TOOLS) -> tuple[SanitizerFinding, ...]:
+    """What the tools find in a compiled kernel, on cases of its card."""
     found: list[SanitizerFinding] = []
     sanitizer = cuda_tools.find(SANITIZER)
     with progress.track("sanitize", len(tools) * len(cases)) as advance:
         for tool in tools:
-            for case in cases:
-                worker = (
-                    sys.executable,
-                    "-m",
-                    NCU_WORKER,
-                    str(built.folder.resolve()),
-                    case,
-                )
-                found += program(sanitizer, tool, worker)
-                advance(f"{tool}, {case}")
+            for chosen in cases:
+                found += program(sanitizer, tool, watched_call.command(built, chosen.card, chosen.case))
+                advance(f"{tool}, {chosen.case.id}")
     return merged(found)
+
+
+def default_cases(card: CardFacts) -> tuple[ChosenCase, ...]:
+    """Those that the card names for it; else its smallest, since the tools slow a kernel down a hundredfold."""
+    smallest = sorted(card.suites["pr"], key=lambda case: case.bytes or 0.0)[:1]
+    return tuple(ChosenCase(card, case) for case in card.sanitize or smallest)
 
 
 def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[SanitizerFinding, ...]:
@@ -74,7 +70,7 @@ def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[Sa
         code = supervise.run(
             (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), *words),
             cwd=ROOT,
-            env=dict(os.environ),
+            env=watched_call.environment(),
             limits=TimeLimits(silence_s=60.0, total_s=TIMEOUT_S),
             on_line=lines.append,
             on_silence=lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),

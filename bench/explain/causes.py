@@ -5,7 +5,7 @@ It is not needed for a verdict: where it is missing, the record's notes say why,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,19 +13,23 @@ from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Sides, facts_missing
 from kernelgate.bench.errors import NoDeviceError
 from kernelgate.bench.explain import nsight
+from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import Note, RunRecord
 
 
-def add(record: RunRecord, sides: Sides, cases: Sequence[str], options: nsight.Options | None) -> RunRecord:
+def add(
+    record: RunRecord, libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: nsight.Options | None
+) -> RunRecord:
     """The record with the profiles of `cases` and a note on each thing that is missing.
 
     Without `options`, on a machine without a GPU, nothing is profiled. The kernels' registers and shared memory are in
     the record's builds already: they travel with the library.
     """
-    notes = [Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in facts_missing(sides)]
+    missing = [why for sides in libraries.values() for why in facts_missing(sides)]
+    notes = [Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in missing]
     if options is None:
         return record.model_copy(update={"notes": (*record.notes, *notes)})
-    done = nsight.profile(sides, cases, options)
+    done = nsight.profile(libraries, cases, options)
     notes += [Note(code="no_profile", text=failure) for failure in done.failures]
     return record.model_copy(update={"profile": done.profiles, "notes": (*record.notes, *notes)})
 

@@ -43,7 +43,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ProfiledKernel:
     name: str
     """Demangled, with parameters, where the report has it."""
     device: str | None
@@ -54,7 +54,7 @@ class Kernel:
     rules: tuple[Rule, ...]
 
 
-def read(path: Path) -> tuple[Kernel, ...]:
+def read(path: Path) -> tuple[ProfiledKernel, ...]:
     """The launches in the report, in its order. Raises ReportError where it is no report, is damaged, or holds none."""
     try:
         with path.open("rb") as file:
@@ -69,7 +69,7 @@ def read(path: Path) -> tuple[Kernel, ...]:
     return kernels
 
 
-def _kernels(path: Path) -> Iterator[Kernel]:
+def _kernels(path: Path) -> Iterator[ProfiledKernel]:
     try:
         import ncu_report
     except (ImportError, OSError) as error:
@@ -87,7 +87,7 @@ def _kernels(path: Path) -> Iterator[Kernel]:
             yield kernel
 
 
-def _kernel(action: Any) -> Kernel | None:
+def _kernel(action: Any) -> ProfiledKernel | None:
     name = _name(action)
     known = set(_names(action))
     if not name or not known:
@@ -95,7 +95,7 @@ def _kernel(action: Any) -> Kernel | None:
     value = _reader(action, known)
     major, minor = (value(f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
     sms = value("device__attribute_multiprocessor_count") or value("launch__sm_count")
-    return Kernel(
+    return ProfiledKernel(
         name=name,
         device=_text(action, "device__attribute_display_name") if "device__attribute_display_name" in known else None,
         compute_capability=(int(major), int(minor)) if major is not None and minor is not None else None,

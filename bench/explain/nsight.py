@@ -1,4 +1,4 @@
-"""Profiles base and head with Nsight Compute: one launch of each side after warm-up.
+"""Profiles base and head with Nsight Compute: the kernels of one call of each side after warm-up.
 
 Whatever goes wrong with the profiler is one sentence and costs nothing else: timings and verdicts stand without it.
 """
@@ -8,11 +8,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import re
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,15 +19,12 @@ from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
-from kernelgate.bench.explain.ncu_worker import WARM_UP
-from kernelgate.bench.kernel.case_list import CARD
+from kernelgate.bench.kernel import watched_call
+from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import Profile, Side
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import ROOT
-
-KERNEL = "attention"
-"""In the name of the kernel that csrc/ launches."""
 
 PERMISSION = (
     "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN, or put "
@@ -37,6 +32,8 @@ PERMISSION = (
 )
 
 
+MAX_KERNELS = 8
+"""Of one call that are profiled."""
 _PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
@@ -53,7 +50,8 @@ class Options:
     set: Literal["quick", "full"] = "quick"
     clock_control: Literal["none", "base"] = "none"
     timeout_s: float = 120.0
-    kernel: str = KERNEL
+    kernel: str | None = None
+    """Profile the kernels whose name matches this regular expression; None leaves that to the card."""
 
 
 @dataclass(frozen=True)
@@ -63,40 +61,63 @@ class ProfilingResult:
     """Why a side has no profile, a sentence each."""
 
 
-def profile(sides: Sides, cases: Sequence[str], options: Options) -> ProfilingResult:
-    """Profiles every case on both sides; summaries of all of them go to `options.out`."""
+@dataclass(frozen=True)
+class ProfilingJob:
+    """One side of one case."""
+
+    chosen: ChosenCase
+    side: Side
+    library: Library
+
+    @property
+    def where(self) -> str:
+        return f"{self.side} at {self.chosen.case.id}"
+
+    def pattern(self, options: Options) -> str | None:
+        """Which kernels are meant: those asked for, the card's, or the library's; None where nobody knows."""
+        known = sorted({re.escape(kernel.name.split("<")[0]) for kernel in self.library.manifest.kernels})
+        return options.kernel or self.chosen.card.kernel or ("|".join(known) or None)
+
+
+def profile(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> ProfilingResult:
+    """Profiles every case on both sides of its card; summaries of all of them go to `options.out`."""
     try:
         ncu = cuda_tools.find("ncu")
     except NoDeviceError as error:
         return ProfilingResult((), (str(error),))
-    jobs = [(case, side, library) for case in cases for side, library in sides.named.items()]
+    jobs = [
+        ProfilingJob(chosen, side, library)
+        for chosen in cases
+        for side, library in libraries[chosen.card.name].named.items()
+    ]
     options.out.mkdir(parents=True, exist_ok=True)
     profiles: list[Profile] = []
     failures: list[str] = []
     with progress.track("profile", len(jobs)) as advance:
-        for case, side, library in jobs:
+        for job in jobs:
             try:
-                profiles.append(profile_side(ncu, library, side, case, options))
+                profiles.append(profile_side(ncu, job, options))
             except KernelgateError as error:
-                failures.append(f"no profile of {side} at {case}: {error}")
-            advance(f"{case}, {side}")
+                failures.append(f"no profile of {job.where}: {error}")
+            advance(job.where)
     if profiles:
         write_summaries(profiles, options.out)
     return ProfilingResult(tuple(profiles), tuple(dict.fromkeys(failures)))
 
 
-def profile_side(ncu: Path, library: Library, side: Side, case: str, options: Options) -> Profile:
+def profile_side(ncu: Path, job: ProfilingJob, options: Options) -> Profile:
     """One side's profile, its report in `options.out`. Raises ProfileError saying what kept it from being made."""
-    report = options.out / f"{case}.{side}.ncu-rep"
+    report = options.out / f"{job.chosen.card.name}.{job.chosen.case.id}.{job.side}.ncu-rep"
     report.unlink(missing_ok=True)
-    target = (sys.executable, "-m", "kernelgate.bench.explain.ncu_worker", str(library.folder.resolve()), case)
+    target = watched_call.command(job.library, job.chosen.card, job.chosen.case)
+    pattern = job.pattern(options)
     lines: list[str] = []
     start = time.monotonic()
     try:
         code = supervise.run(
-            (*command(ncu, report, options), *target),
+            (*command(ncu, report, options, pattern), *target),
             cwd=ROOT,
-            env=dict(os.environ),
+            env=watched_call.environment(),
             limits=TimeLimits(silence_s=30.0, total_s=options.timeout_s),
             on_line=lines.append,
             on_silence=lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),
@@ -105,25 +126,26 @@ def profile_side(ncu: Path, library: Library, side: Side, case: str, options: Op
         raise ProfileError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished") from None
     except OSError as error:
         raise ProfileError(f"{ncu} cannot be started: {error.strerror}") from None
-    reason = failure(lines, code, options.kernel)
+    reason = failure(lines, code, pattern)
     if reason is not None:
         raise ProfileError(reason)
     if not report.exists():
         raise ProfileError(f"ncu ended with {code} and wrote no report")
-    kernel = ncu_reader.read(report)[0]
+    # Of several kernels in one call the longest says most.
+    kernel = max(ncu_reader.read(report), key=lambda one: one.figures.get("duration_us", 0.0))
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
-    progress.say(f"profiled {side} at {case}: {passes} passes, {time.monotonic() - start:.1f} s")
+    progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
     return Profile(
-        card=CARD,
-        case=case,
-        side=side,
+        card=job.chosen.card.name,
+        case=job.chosen.case.id,
+        side=job.side,
         metrics=dict(kernel.figures),
         report=report.name,
         report_sha256=hashlib.sha256(report.read_bytes()).hexdigest(),
     )
 
 
-def command(ncu: Path, report: Path, options: Options) -> tuple[str, ...]:
+def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> tuple[str, ...]:
     """ncu's own words, up to the program that it runs."""
     wanted = ("--metrics", ",".join(metrics.quick_counters(options.capability)))
     return (
@@ -133,18 +155,17 @@ def command(ncu: Path, report: Path, options: Options) -> tuple[str, ...]:
         str(report.resolve()),
         "--clock-control",
         options.clock_control,
-        "--kernel-name",
-        f"regex:{options.kernel}",
-        "--launch-skip",
-        str(WARM_UP),
+        "--profile-from-start",
+        "off",  # watched_call.py says which call
         "--launch-count",
-        "1",
+        str(MAX_KERNELS),
+        *(("--kernel-name", f"regex:{pattern}") if pattern else ()),
         *(("--set", "full") if options.set == "full" else ()),
         *wanted,
     )
 
 
-def failure(lines: Iterable[str], code: int, kernel: str) -> str | None:
+def failure(lines: Iterable[str], code: int, pattern: str | None) -> str | None:
     """Why there is no profile, from what ncu printed; None if ncu reported no error."""
     output = list(lines)
     text = "\n".join(output)
@@ -153,7 +174,7 @@ def failure(lines: Iterable[str], code: int, kernel: str) -> str | None:
     if "No kernels were profiled" in text:
         names = [line.split(".", 1)[1].strip() for line in output if line.strip()[:1].isdigit() and "." in line]
         there = f"; it ran: {', '.join(names[:5])}" if names else ""
-        return f"no kernel whose name contains {kernel!r} was launched{there}"
+        return f"no kernel {f'whose name matches {pattern!r} ' if pattern else ''}was launched{there}"
     errors = [line.split("==ERROR==", 1)[1].strip() for line in output if "==ERROR==" in line]
     if errors:
         return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
@@ -167,10 +188,10 @@ def write_summaries(profiles: Sequence[Profile], out: Path) -> None:
     """`profile.csv`, a row for each figure, and `profile.json`, a list of what the run record holds."""
     with (out / "profile.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(("case", "side", "metric", "label", "unit", "value"))
+        writer.writerow(("card", "case", "side", "metric", "label", "unit", "value"))
         for one in profiles:
             writer.writerows(
-                (one.case, one.side, key, metrics.label(key), metrics.unit(key), value)
+                (one.card, one.case, one.side, key, metrics.label(key), metrics.unit(key), value)
                 for key, value in one.metrics.items()
             )
     content = json.dumps([one.model_dump() for one in profiles], indent=2)

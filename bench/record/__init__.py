@@ -42,6 +42,7 @@ from kernelgate.bench.record.identity import (
     Shard,
     Tolerance,
     Work,
+    expected_hash,
 )
 from kernelgate.bench.record.processes import Calls, Condensed, OutputErrors, Process, Telemetry, Timing
 from kernelgate.bench.record.run_record import SCHEMA, RunRecord, TimedCase, TimedProcess, timed_cases
@@ -89,6 +90,7 @@ __all__ = [
     "Timing",
     "Tolerance",
     "Work",
+    "expected_hash",
     "from_json",
     "json_schema",
     "read",

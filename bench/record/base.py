@@ -23,7 +23,8 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
-Axes = dict[str, Finite | str]
+Axes = dict[str, Annotated[bool, Field(strict=True)] | Finite | str]
+"""By name. True and false are themselves; every other number is a float, also 0 and 1."""
 
 
 def without_nulls(data: Any) -> Any:

@@ -41,6 +41,8 @@ class Build(Model):
     sha: str | None = None
     key: str | None = None
     """The content address of the library in the build cache."""
+    call_hash: str | None = None
+    """Of the commit's own card file, whose `call` runs the library."""
     tree: Literal["clean", "changed"] | None = None
     """Whether the sources were those of `sha`."""
     seconds: NonNegative | None = None

@@ -76,9 +76,22 @@ class Cost(Model):
 
 
 class Note(Model):
-    """What the producer wants known of how it measured."""
+    """What the producer wants known of how it measured. Any code may be used; these are known:
+
+    no_card_on_base           the default branch has no card of the kernel yet: the head's own was used
+    card_changed              the head changes the card: the default branch's was used
+    head_alone                there is nothing to compare the head with, and the text says why
+    same_library              base and head are one library, which was not timed
+    alternating               base and head took turns in separate processes, and the text says why
+    no_cases                  no card has cases for the machine: nothing was timed
+    no_reference              the reference could not be timed, and the text says why
+    returns_new_tensors       calls allocate their outputs: no guards around them, and different addresses
+    compiled_while_measuring  a kernel was compiled on the machine that measures
+    """
 
     code: str = "note"
+    card: str | None = None
+    """The card that it is about; null where it is about the whole record."""
     text: str
 
 

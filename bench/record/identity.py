@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -25,6 +27,7 @@ class Run(Model):
     version: str | None = None
     """Of the producer."""
     plan_hash: str | None = None
+    """`expected_hash` of what the default branch asked for when this was planned."""
     repository: str | None = None
     pull_request: int | None = None
     event: str | None = None
@@ -116,6 +119,8 @@ class Case(Model):
 
     card: str = ""
     id: Annotated[str, Field(min_length=1)]
+    label: str | None = None
+    """How people read the case, from its card; null: its axes."""
     axes: Axes = {}
     work: Work | None = None
     tolerance: Tolerance | None = None
@@ -136,3 +141,11 @@ class Expected(Model):
     checks: tuple[CheckKind, ...] = ()
     processes: Positive | None = None
     """The least number of processes that hold each case."""
+    hash: str | None = None
+    """Of the plan, as `expected_hash` has it."""
+
+
+def expected_hash(expected: Expected) -> str:
+    """The same for the same cards, cases, checks and processes, whichever GPU they are for."""
+    asked = expected.model_dump(mode="json", include={"cards", "cases", "checks", "processes"}, exclude_defaults=True)
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

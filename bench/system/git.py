@@ -6,11 +6,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernelgate.bench.errors import KernelgateError, NoKernelError
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system.progress import say
 
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Set while git runs a hook; they would send every call to that hook's repository."""
@@ -66,38 +67,59 @@ def default_base(repo: Path) -> str:
     return base.stdout.strip()
 
 
-def unchanged_head(tree: Path, folder: str) -> str | None:
-    """HEAD's sha where `folder` of the checkout at `tree` is as HEAD has it; None otherwise, and outside of git."""
+def unchanged_head(tree: Path, paths: Sequence[str]) -> str | None:
+    """HEAD's sha where these paths (or patterns) of the checkout at `tree` are as HEAD has them; else None.
+
+    None outside of git, too, and where one of them is ignored, so that HEAD has it not.
+    """
     root = toplevel(tree)
     if root is None or root != tree.resolve():
         return None
-    status = _checked(root, "status", "--porcelain", "--untracked-files=all", "--", folder).stdout
+    # Git answers for a submodule as a whole.
+    submodules = [path for path, _ in _submodules(root, "HEAD")]
+    asked = {next((one for one in submodules if path.startswith(f"{one}/")), path) for path in paths}
+    status = _checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked).stdout
+    ignored = _git(root, "check-ignore", "--", *asked).stdout
     head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
-    return head.stdout.strip() if head.returncode == 0 and not status else None
-
-
-def has(repo: Path, sha: str, folder: str) -> bool:
-    """Whether this repository knows the commit, and it has the folder."""
-    return toplevel(repo) is not None and _git(repo, "cat-file", "-e", f"{sha}:{folder}").returncode == 0
+    return head.stdout.strip() if head.returncode == 0 and not status and not ignored else None
 
 
 @contextmanager
-def worktree(repo: Path, sha: str, folder: str) -> Iterator[Path]:
-    """A temporary work tree that holds `folder` as of `sha`, removed when the block ends.
+def worktree(repo: Path, sha: str, path: str = ".") -> Iterator[Path]:
+    """A temporary work tree that holds `path` (all of the repository) as of `sha`, removed when the block ends.
 
     It has an index of its own and is never registered under .git/worktrees: what a killed run leaves behind is a
-    temporary folder, and neither stale registrations nor a repository that cannot be written to are in the way.
+    temporary folder, and neither stale registrations nor a repository that cannot be written to are in the way. A
+    commit that has no such path gives an empty tree. Submodules are in it as far as the checkout has them.
     """
-    if _git(repo, "cat-file", "-e", f"{sha}:{folder}").returncode != 0:
-        raise NoKernelError(f"commit {sha[:12]} has no {folder}/: name a commit that has the kernel's sources")
     with tempfile.TemporaryDirectory(prefix="kernelgate-worktree-") as temporary:
         tree = Path(temporary) / "tree"
-        tree.mkdir()
-        # A checkout of paths moves no branch; the user's post-checkout hook is not meant for it.
-        root = toplevel(repo) or repo  # paths count from there
-        words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", folder)
-        _checked(root, *words, extra={"GIT_INDEX_FILE": str(Path(temporary) / "index")})
+        _check_out(toplevel(repo) or repo, sha, path, tree)  # paths count from there
         yield tree
+
+
+def _check_out(root: Path, sha: str, path: str, tree: Path) -> None:
+    tree.mkdir(parents=True, exist_ok=True)
+    if not _checked(root, "ls-tree", "--name-only", sha, "--", path).stdout:
+        return
+    # A checkout of paths moves no branch; the user's post-checkout hook is not meant for it.
+    words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", path)
+    with tempfile.TemporaryDirectory(prefix="kernelgate-index-") as temporary:
+        _checked(root, *words, extra={"GIT_INDEX_FILE": str(Path(temporary) / "index")})
+    for submodule, commit in _submodules(root, sha, path):
+        if not (root / submodule / ".git").exists():
+            continue
+        if _git(root / submodule, "cat-file", "-e", commit).returncode == 0:
+            _check_out(root / submodule, commit, ".", tree / submodule)
+        else:
+            say(f"the checkout of the submodule {submodule} has no commit {commit[:12]}: it is left out of {sha[:12]}")
+
+
+def _submodules(root: Path, sha: str, path: str = ".") -> list[tuple[str, str]]:
+    """Path and commit of each submodule of a commit."""
+    listed = _git(root, "ls-tree", "-r", "-z", sha, "--", path).stdout.split("\0")
+    entries = (line.partition("\t") for line in listed if line.startswith("160000 "))
+    return [(name, entry.split()[2]) for entry, _, name in entries]
 
 
 def _checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -12,26 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter
-
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, Sides, build_records
+from kernelgate.bench.build.library import Library, LibraryAt, Sides, build_records
 from kernelgate.bench.errors import KernelgateError, RecordError
-from kernelgate.bench.kernel import case_list
-from kernelgate.bench.kernel.case_list import SuiteCase
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import environment, lock, progress
-from kernelgate.bench.system.worker_process import Child, ChildError, Message
-from kernelgate.bench.timing.protocol import (
-    ROUNDS_PER_TURN,
-    CaseDone,
-    Doing,
-    Failed,
-    FromChild,
-    Go,
-    Ready,
-    TimingRequest,
-)
+from kernelgate.bench.system.worker_process import Child
+from kernelgate.bench.timing.protocol import ROUNDS_PER_TURN, AskedCase, CaseDone, Go, Ready, TimingRequest
+from kernelgate.bench.timing.runner import LoadError, ProcessError, Runner
+
+__all__ = ["LoadError", "ProcessError"]
 
 PROCESSES = 5
 ROUNDS = 100
@@ -42,16 +33,30 @@ MAX_CPU_CACHE = 32 << 20
 
 Stop = Callable[[RunRecord], bool]
 """Given the record after a process: is it enough?"""
-_MESSAGE: TypeAdapter[Doing | Ready | CaseDone | Failed] = TypeAdapter(FromChild)
+
+
+@dataclass(frozen=True)
+class CardPlan:
+    """What to time of one card. Without a base, the head is timed alone, beside the reference."""
+
+    card: CardFacts
+    sides: Sides
+    cases: tuple[CaseFacts, ...]
+
+    @property
+    def libraries(self) -> dict[record.Side, Library]:
+        return dict(self.sides.named)
+
+    @property
+    def recorded(self) -> tuple[record.Case, ...]:
+        return tuple(map(self.card.recorded_case, self.cases))
 
 
 @dataclass(frozen=True)
 class PairedPlan:
-    """What to time. Without a base, the head is timed alone, beside the reference."""
+    """What to time: cards, one after the other in each turn of processes."""
 
-    base: Library | None
-    head: Library
-    cases: tuple[SuiteCase, ...]
+    parts: tuple[CardPlan, ...]
     environment: record.Environment
     seed: int
     processes: int = PROCESSES
@@ -59,20 +64,12 @@ class PairedPlan:
     patience_s: float = PATIENCE_S
 
     @property
-    def libraries(self) -> dict[record.Side, Library]:
-        return dict(Sides(self.base, self.head).named)
-
-    @property
     def turns(self) -> int:
         return -(-self.rounds // ROUNDS_PER_TURN)
 
-
-class ProcessError(KernelgateError):
-    """A process could not be finished."""
-
-
-class LoadError(ProcessError):
-    """A library could not be loaded together with the other one."""
+    @property
+    def cases(self) -> tuple[record.Case, ...]:
+        return tuple(case for part in self.parts for case in part.recorded)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -102,22 +99,14 @@ def run(plan: PairedPlan, skeleton: RunRecord, path: Path, stop: Stop = never, r
         record.write(current, path)
         return current
     progress.say(f"seed {plan.seed}")
-    current = _noted(current, f"seed {plan.seed} from process {finished + 1} on")
-    together = _together(plan, current)
+    current = _noted(current, _note("seed", f"seed {plan.seed} from process {finished + 1} on"))
+    together = {part.card.name: _together(part, current) for part in plan.parts}
     try:
         with lock.device(plan.environment.device.uuid), progress.track("bench", _steps(plan, finished)) as advance:
-            for number in range(finished, plan.processes):
-                try:
-                    process, notes = _process(plan, number, together, advance)
-                except LoadError as error:
-                    if not together or plan.base is None or number > finished:
-                        raise
-                    together = False
-                    current = _noted(current, _alternating_because(str(error)))
-                    process, notes = _process(plan, number, together, advance)
-                current = _noted(_grown(current, process), *notes)
+            for number, part in _order(plan, current):
+                current = _with_process(plan, part, number, current, together, advance)
                 record.write(current, path)
-                if stop(current):
+                if part is plan.parts[-1] and stop(current):
                     break
     except BaseException as error:
         if current.processes:
@@ -126,6 +115,40 @@ def run(plan: PairedPlan, skeleton: RunRecord, path: Path, stop: Stop = never, r
     current = _ended(current, "complete")
     record.write(current, path)
     return current
+
+
+def _order(plan: PairedPlan, current: RunRecord) -> list[tuple[int, CardPlan]]:
+    """The processes that are missing: a process of each card in turn."""
+    have = {part.card.name: _count(current, part) for part in plan.parts}
+    numbers = range(plan.processes)
+    return [(number, part) for number in numbers for part in plan.parts if number >= have[part.card.name]]
+
+
+def _count(current: RunRecord, part: CardPlan) -> int:
+    """How many processes every case of a card has."""
+    names = {case.key for case in part.recorded}
+    return min((len(case.processes) for case in record.timed_cases(current) if case.key in names), default=0)
+
+
+def _with_process(
+    plan: PairedPlan,
+    part: CardPlan,
+    number: int,
+    current: RunRecord,
+    together: dict[str, bool],
+    advance: progress.Advance,
+) -> RunRecord:
+    """The record with one process more. Sides that cannot be loaded into one process alternate from now on."""
+    name = part.card.name
+    try:
+        process, notes = _process(plan, part, number, together[name], advance)
+    except LoadError as error:
+        if not together[name] or part.sides.base is None or number > 0:
+            raise
+        together[name] = False
+        current = _noted(current, _alternating_because(str(error)))
+        process, notes = _process(plan, part, number, together[name], advance)
+    return _noted(_grown(current, process), *notes)
 
 
 def _ended(current: RunRecord, how: Literal["complete", "failed", "cancelled"]) -> RunRecord:
@@ -141,16 +164,31 @@ def _begun(plan: PairedPlan, skeleton: RunRecord) -> RunRecord:
     begun = skeleton.model_copy(
         update={
             "environments": (plan.environment,),
-            "cards": (case_list.ATTENTION,),
-            "builds": builds(plan),
-            "cases": tuple(map(case_list.recorded, plan.cases)),
+            "cards": _all_cards(plan, skeleton),
+            "builds": (*_other_builds(plan, skeleton), *builds(plan)),
+            "cases": plan.cases,
             "processes": (),
         }
     )
-    if plan.base is not None and plan.base.manifest.key == plan.head.manifest.key:
-        begun = _noted(begun, "base and head are the same library, which is timed against itself")
-    reason = clash(plan)
-    return _noted(begun, _alternating_because(reason)) if reason else begun
+    for part in plan.parts:
+        base = part.sides.base
+        if base is not None and base.same_as(part.sides.head):
+            text = f"base and head of {part.card.name} are the same library, which is timed against itself"
+            begun = _noted(begun, _note("timed_against_itself", text))
+        reason = clash(part)
+        begun = _noted(begun, _alternating_because(reason)) if reason else begun
+    return begun
+
+
+def _all_cards(plan: PairedPlan, skeleton: RunRecord) -> tuple[record.Card, ...]:
+    """The cards of the skeleton, which knows their source, and those of the plan that it does not have."""
+    return tuple({**{p.card.name: p.card.recorded for p in plan.parts}, **{c.name: c for c in skeleton.cards}}.values())
+
+
+def _other_builds(plan: PairedPlan, skeleton: RunRecord) -> tuple[record.Build, ...]:
+    """Of cards that are not timed."""
+    timed = {part.card.name for part in plan.parts}
+    return tuple(build for build in skeleton.builds if build.card not in timed)
 
 
 def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> RunRecord:
@@ -167,12 +205,14 @@ def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> RunRecord:
 def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     """Why the record `old` cannot be continued with this plan; empty where it can."""
     reasons = list(environment.differences(old.environment, plan.environment))
-    before = {build.side: build.library_sha256 for build in old.builds}
-    now = {side: library.manifest.sha256 for side, library in plan.libraries.items()}
+    timed_cards = {part.card.name for part in plan.parts}
+    before = {(one.card, one.side): one.library_sha256 for one in old.builds if one.card in timed_cards}
+    now = {(one.card, one.side): one.library_sha256 for one in builds(plan)}
     if before != now:
         reasons.append("it was measured with other libraries")
-    if [case.key for case in old.cases] != [case_list.recorded(case).key for case in plan.cases]:
-        reasons.append(f"it holds other cases ({', '.join(map(_named, old.cases)) or 'none'})")
+    if [case.key for case in old.cases] != [case.key for case in plan.cases]:
+        here = {case.card for case in plan.cases}
+        reasons.append(f"it holds other cases ({', '.join(_named(case, here) for case in old.cases) or 'none'})")
     timed = [timing for process in old.processes for timing in process.timings]
     rounds = {len(samples) for timing in timed for samples in timing.samples_us.values()}
     if rounds - {plan.rounds}:
@@ -180,24 +220,28 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _named(case: record.Case) -> str:
-    """The id; with its card where that is not the one that is measured here."""
-    return case.id if case.card == case_list.CARD else f"{case.id} of {case.card or 'no card'}"
+def _named(case: record.Case, here: set[str]) -> str:
+    """The id; with its card where that is not one that is measured here."""
+    return case.id if case.card in here else f"{case.id} of {case.card or 'no card'}"
 
 
 def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
     """How the libraries of the plan came to be."""
-    return build_records(Sides(plan.base, plan.head), case_list.CARD)
+    return tuple(build for part in plan.parts for build in build_records(part.sides))
 
 
 def _grown(current: RunRecord, process: record.Process) -> RunRecord:
     return current.model_copy(update={"processes": (*current.processes, process)})
 
 
-def _noted(current: RunRecord, *notes: str) -> RunRecord:
+def _noted(current: RunRecord, *notes: record.Note) -> RunRecord:
     known = {note.text for note in current.notes}
-    new = tuple(record.Note(text=text) for text in dict.fromkeys(notes) if text not in known)
+    new = tuple({note.text: note for note in notes if note.text not in known}.values())
     return current.model_copy(update={"notes": (*current.notes, *new)})
+
+
+def _note(code: str, text: str) -> record.Note:
+    return record.Note(code=code, text=text)
 
 
 def _steps(plan: PairedPlan, finished: int) -> int:
@@ -209,30 +253,38 @@ def _steps(plan: PairedPlan, finished: int) -> int:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def clash(plan: PairedPlan) -> str | None:
-    """Why base and head cannot share a process."""
-    if plan.base is None or plan.base.manifest.key == plan.head.manifest.key:
+def clash(part: CardPlan) -> str | None:
+    """Why base and head cannot share a process: what one registers would answer for the other, without a word."""
+    base, head = part.sides.base, part.sides.head
+    if base is None or base.same_as(head):
         return None
-    if plan.base.manifest.namespace != plan.head.manifest.namespace:
+    if head.manifest.kind == "package":
+        both = sorted(set(base.manifest.operators) & set(head.manifest.operators))
+        return f"both register the operator {', '.join(both)}" if both else None
+    if base.manifest.namespace != head.manifest.namespace:
         return None
-    return f"both register their operators as torch.ops.{plan.head.manifest.namespace}"
+    return f"both register their operators as torch.ops.{head.manifest.namespace}"
 
 
-def _together(plan: PairedPlan, current: RunRecord) -> bool:
+def _together(part: CardPlan, current: RunRecord) -> bool:
     """A run that began with alternating processes continues with them."""
-    return clash(plan) is None and all(process.role != "alternating" for process in current.processes)
+    timed = {
+        timing.card for process in current.processes if process.role == "alternating" for timing in process.timings
+    }
+    return clash(part) is None and part.card.name not in timed
 
 
-def _alternating_because(reason: str) -> str:
-    return (
+def _alternating_because(reason: str) -> record.Note:
+    return _note(
+        "alternating",
         "base and head cannot be loaded into one process, so two processes took turns and precision is lower: up to "
-        f"about 1% of difference can come from the processes themselves ({reason})"
+        f"about 1% of difference can come from the processes themselves ({reason})",
     )
 
 
-def _teams(plan: PairedPlan, number: int, together: bool) -> list[list[record.Side]]:
+def _teams(plan: PairedPlan, part: CardPlan, number: int, together: bool) -> list[list[record.Side]]:
     """Which sides share a process, in the order in which processes start and libraries are loaded."""
-    sides = list(plan.libraries)
+    sides = list(part.libraries)
     if together:
         return [random.Random(f"{plan.seed}/{number}/load").sample(sides, len(sides))]  # noqa: S311 - not for secrets
     return [[side] for side in (sides if number % 2 == 0 else reversed(sides))]
@@ -243,61 +295,30 @@ def _teams(plan: PairedPlan, number: int, together: bool) -> list[list[record.Si
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-class _Runner:
-    """A worker process, led step by step."""
-
-    def __init__(self, child: Child, name: str, patience_s: float) -> None:
-        self._child = child
-        self._name = name
-        self._patience_s = patience_s
-        self._doing = Doing(what="starting", loading=True)
-
-    def step(self, message: Message) -> Ready | CaseDone:
-        """Sends a message and waits until the step that it asks for is done."""
-        try:
-            self._child.send(message)
-            while True:
-                answer = self._child.receive(_MESSAGE, self._patience_s)
-                if isinstance(answer, Failed):
-                    raise self._error(answer.why)
-                if not isinstance(answer, Doing):
-                    return answer
-                self._doing = answer
-        except ChildError as error:
-            raise self._error(f"the process {error}") from None
-
-    def _error(self, why: str) -> ProcessError:
-        if self._doing.loading:
-            return LoadError(f"{self._name} failed while {self._doing.what}: {why}")
-        return ProcessError(
-            f"{self._name} failed while {self._doing.what}: {why}. `kernelgate fuzz` shows which inputs a kernel fails "
-            "on; earlier processes are kept, and --resume continues after them"
-        )
-
-
 def _process(
-    plan: PairedPlan, number: int, together: bool, advance: progress.Advance
-) -> tuple[record.Process, list[str]]:
-    name = f"process {number + 1} of {plan.processes}"
+    plan: PairedPlan, part: CardPlan, number: int, together: bool, advance: progress.Advance
+) -> tuple[record.Process, list[record.Note]]:
+    alone = len(plan.parts) == 1
+    name = f"process {number + 1} of {plan.processes}{'' if alone else f', {part.card.name}'}"
     rng = random.Random(f"{plan.seed}/{number}/turns")  # noqa: S311 - not for secrets
-    teams = _teams(plan, number, together)
+    teams = _teams(plan, part, number, together)
     timings: list[record.Timing] = []
-    notes: list[str] = []
+    notes: list[record.Note] = []
     started_at, begun = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         runners = []
         for team in teams:
-            runner = _Runner(stack.enter_context(Child("kernelgate.bench.timing.worker")), name, plan.patience_s)
-            runner.step(_request(plan, number, team))
+            runner = Runner(stack.enter_context(Child("kernelgate.bench.timing.worker")), name, plan.patience_s)
+            runner.step(_request(plan, part, number, team))
             runners.append(runner)
-        for case in plan.cases:
+        for case in part.cases:
             done = _case(plan, runners, rng, partial(advance, f"{name}, {case.id}"))
             timings.append(merged([answer.timing for answer in done]))
             notes += [note for answer in done for note in answer.notes]
     process = record.Process(
-        id=str(number + 1),
+        id=str(number + 1) if alone else f"{part.card.name}-{number + 1}",
         environment=plan.environment.id,
-        role=_role(plan, together),
+        role=_role(part, together),
         loaded=tuple(side for team in teams for side in team),
         seed=f"{plan.seed}/{number}",
         started_at=started_at.isoformat(timespec="seconds"),
@@ -308,14 +329,14 @@ def _process(
     return process, notes
 
 
-def _role(plan: PairedPlan, together: bool) -> record.Role:
-    if plan.base is None:
+def _role(part: CardPlan, together: bool) -> record.Role:
+    if part.sides.base is None:
         return "block"
     return "paired" if together else "alternating"
 
 
 def _case(
-    plan: PairedPlan, runners: Sequence[_Runner], rng: random.Random, turned: Callable[[], None]
+    plan: PairedPlan, runners: Sequence[Runner], rng: random.Random, turned: Callable[[], None]
 ) -> list[CaseDone]:
     """Prepares the case everywhere, lets the runners take turns in random order, and collects what they timed."""
     prepared = [runner.step(Go(inner_repeats=1)) for runner in runners]
@@ -327,13 +348,15 @@ def _case(
     return [answer for runner in runners if isinstance(answer := runner.step(go), CaseDone)]
 
 
-def _request(plan: PairedPlan, number: int, team: Sequence[record.Side]) -> TimingRequest:
+def _request(plan: PairedPlan, part: CardPlan, number: int, team: Sequence[record.Side]) -> TimingRequest:
     device = environment.kind(plan.environment)
     return TimingRequest(
         device=device,
         uuid=plan.environment.device.uuid,
-        libraries=tuple((side, plan.libraries[side].folder.absolute()) for side in team),
-        cases=tuple(case.id for case in plan.cases),
+        card=part.card.name,
+        card_file=part.card.file.absolute(),
+        libraries=tuple((side, LibraryAt.of(part.libraries[side])) for side in team),
+        cases=tuple(AskedCase(id=case.id, axes=case.axes) for case in part.cases),
         rounds=plan.rounds,
         cache_bytes=cache_bytes(device, plan.environment.device.l2_bytes),
         seed=f"{plan.seed}/{number}",

@@ -11,19 +11,31 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kernelgate.bench import record
+from kernelgate.bench.build.library import LibraryAt
 from kernelgate.bench.system.worker_process import Message
 
 ROUNDS_PER_TURN = 20
 
 
+class AskedCase(Message):
+    """A case, by its axes."""
+
+    id: str
+    axes: dict[str, bool | int | float | str]
+
+
 class TimingRequest(Message):
-    """What this process shall time."""
+    """What this process shall time: cases of one card."""
+
+    card: str
+    card_file: Path
+    """The judging card: inputs, oracle and tolerance."""
 
     device: Literal["cuda", "cpu"]
     uuid: str | None
-    libraries: tuple[tuple[record.Side, Path], ...]
+    libraries: tuple[tuple[record.Side, LibraryAt], ...]
     """In the order of loading."""
-    cases: tuple[str, ...]
+    cases: tuple[AskedCase, ...]
     rounds: int
     cache_bytes: int
     """What the input sets together must exceed."""
@@ -49,7 +61,7 @@ class CaseDone(Message):
 
     kind: Literal["done"] = "done"
     timing: record.Timing
-    notes: tuple[str, ...] = ()
+    notes: tuple[record.Note, ...] = ()
 
 
 class Doing(Message):

@@ -1,42 +1,45 @@
-"""One process of a paired comparison: a fresh process that loads the libraries and times them. Led by timing/paired.py.
+"""One process of a paired comparison: a fresh process that loads one card's libraries and times them. Led by
+timing/paired.py.
 
-All sides share the same sets of inputs and one output buffer, because where tensors lie changes how fast they are.
-Each call takes the next set, so that its inputs are not in the cache and the output buffer holds another set's result:
-a kernel that skips work leaves a wrong output. Rounds drawn at random, which a kernel cannot know, are checked against
-the oracle; between turns the sets are filled anew, so that an output remembered from an earlier turn is wrong too.
+All sides share the same sets of inputs and the same outputs, because where tensors lie changes how fast they are. Each
+call takes the next set, so that its inputs are not in the cache and the outputs hold another set's result: a kernel
+that skips work leaves a wrong output. Rounds drawn at random, which a kernel cannot know, are checked against the
+oracle; between turns the sets are filled anew, so that an output remembered from an earlier turn is wrong too.
 """
 
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import cycle
 from statistics import median
+from typing import Any
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
 
 from kernelgate.bench import record
-from kernelgate.bench.build import library
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.bench.kernel import case_list, oracle
-from kernelgate.bench.kernel.case_list import SCALE, SuiteCase
-from kernelgate.bench.kernel.oracle import largest
-from kernelgate.bench.kernel.tolerance import TOLERANCES
+from kernelgate.bench.kernel import calls, compare, loading, operands
+from kernelgate.bench.kernel.calls import Bound
+from kernelgate.bench.kernel.operands import Tensors
+from kernelgate.bench.kernel.package import autotune
+from kernelgate.bench.kernel.package import cache as package_cache
 from kernelgate.bench.system import telemetry
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker_process import Parent
 from kernelgate.bench.timing import timer as timers
-from kernelgate.bench.timing.protocol import ROUNDS_PER_TURN, CaseDone, Doing, Failed, Go, Ready, TimingRequest
-from kernelgate.bench.timing.timer import Call, Interval, Timer
+from kernelgate.bench.timing.prepared import Bench, LoadedKernels, prepare
+from kernelgate.bench.timing.protocol import (
+    ROUNDS_PER_TURN,
+    CaseDone,
+    Doing,
+    Failed,
+    Go,
+    Ready,
+    TimingRequest,
+)
+from kernelgate.bench.timing.timer import Interval, Timer
 
-CHECKS = 3
-"""Rounds of each side whose output is compared with the oracle."""
-CHECKED_HEADS = 16
-"""Heads of it that are compared: more float64 work between rounds would heat the device and change its clocks."""
 WARM_UP_S = 0.5
 """Device work before the first sample of a process: until then ratios of identical code scatter several times more."""
 CASE_WARM_UP_S = 0.1
@@ -44,52 +47,6 @@ CASE_WARM_UP_S = 0.1
 GRAPH_US = 2_000.0
 """Device time of one graph, long enough for its own launch not to matter."""
 GRAPH_ROUNDS = 15
-MAX_SETS = 1024
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# What is prepared for one case
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Shared by all sides."""
-
-    pool: torch.Tensor
-    """(sets, 3, B, H, S, 64)"""
-    sets: tuple[tuple[torch.Tensor, torch.Tensor, torch.Tensor], ...]
-    """Views of the pool: q, k and v."""
-    out: torch.Tensor
-
-    def refill(self, generator: torch.Generator) -> None:
-        self.pool.normal_(generator=generator)
-
-
-@dataclass
-class Checks:
-    """Copies of outputs of timed calls, and what comparing them has shown so far."""
-
-    rounds: dict[record.Side, frozenset[int]]
-    heads: torch.Tensor
-    """Which of the B × H heads are compared, drawn at random: a kernel cannot know them."""
-    copies: dict[tuple[record.Side, int], torch.Tensor]
-    """For each checked round a buffer of shape (1, heads, S, 64)."""
-    sets: dict[tuple[record.Side, int], int] = field(default_factory=dict)
-    """Which input set the copy in that buffer belongs to; emptied after each turn."""
-    results: dict[record.Side, list[oracle.Comparison]] = field(default_factory=dict)
-
-    def calls(self) -> dict[record.Side, record.Calls]:
-        return {
-            side: record.Calls(compared=len(results), failed=sum(not result.passed for result in results))
-            for side, results in self.results.items()
-        }
-
-    def errors(self) -> dict[record.Side, record.OutputErrors]:
-        return {
-            side: record.OutputErrors(maximum=largest([result.max_abs_error for result in results]))
-            for side, results in self.results.items()
-        }
 
 
 @dataclass
@@ -104,116 +61,76 @@ class Rounds:
     """Calls in each sample, as many as the last Go says."""
 
 
-@dataclass(frozen=True)
-class Bench:
-    case: SuiteCase
-    timer: Timer
-    sides: dict[record.Side, Callable[[int], Call]]
-    """From the number of an input set to the call on it."""
-    inputs: Inputs
-    checks: Checks
-    sets: Iterator[int]
-    """The number of the set for the next call, on and on."""
-    generator: torch.Generator
-    rng: random.Random
-
-
-def prepare(
-    case: SuiteCase, kernels: dict[record.Side, library.ForwardOut], timer: Timer, request: TimingRequest
-) -> Bench:
-    seed = f"{request.seed}/{case.id}"
-    rng = random.Random(seed)  # noqa: S311 - not for secrets
-    generator = torch.Generator(request.device).manual_seed(rng.getrandbits(63))
-    pool = torch.empty(
-        (set_count(case, request.cache_bytes), 3, *case.shape),
-        dtype=oracle.TORCH_DTYPES[case.dtype],
-        device=request.device,
-    )
-    inputs = Inputs(pool, tuple((q, k, v) for q, k, v in pool), torch.empty_like(pool[0, 0]))
-    inputs.refill(generator)
-    sides: dict[record.Side, Callable[[int], Call]] = {
-        side: partial(_kernel_call, kernel, inputs, case.causal) for side, kernel in kernels.items()
-    }
-    sides["reference"] = partial(_reference_call, inputs, case.causal)
-    checked = {side: frozenset(rng.sample(range(request.rounds), min(CHECKS, request.rounds))) for side in kernels}
-    all_heads = range(case.batch * case.heads)
-    heads = torch.tensor(rng.sample(all_heads, min(CHECKED_HEADS, len(all_heads))), device=request.device)
-    copies = {(side, number): of_heads(inputs.out, heads) for side in kernels for number in checked[side]}
-    checks = Checks(checked, heads, copies)
-    return Bench(case, timer, sides, inputs, checks, cycle(range(len(pool))), generator, rng)
-
-
-def of_heads(tensor: torch.Tensor, heads: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Copies some heads of a tensor (B, H, S, 64), which are numbered through, to (1, heads, S, 64)."""
-    return torch.index_select(tensor.reshape(1, -1, *tensor.shape[2:]), 1, heads, out=out)
-
-
-def set_count(case: SuiteCase, cache_bytes: int) -> int:
-    """So many input sets that those which are read between two uses of one fill the cache.
-
-    Bounded, because each set costs the host memory too: cases of fewer than some hundred rows in all stay in the cache.
-    """
-    return min(MAX_SETS, max(2, cache_bytes // (3 * case.tensor_bytes) + 2))
-
-
-def _kernel_call(kernel: library.ForwardOut, inputs: Inputs, causal: bool, number: int) -> Call:
-    return partial(kernel, *inputs.sets[number], inputs.out, SCALE, causal)
-
-
-def _reference_call(inputs: Inputs, causal: bool, number: int) -> Call:
-    """PyTorch's SDPA with the backend that it chooses by itself. It allocates its output: it has no `out` argument."""
-    return partial(scaled_dot_product_attention, *inputs.sets[number], is_causal=causal)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The steps
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def run(request: TimingRequest, parent: Parent) -> None:
     """Loads the libraries, then times every case of the request, one step for each Go."""
-    kernels = _load(request, parent)
-    parent.send(Doing(what="setting up the device"))
-    if request.device == "cpu":
-        torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
-    timer = timers.timer(request.device)
-    step_us = timers.clock_step(timer)
-    warm_up_s = WARM_UP_S
-    with telemetry.source(request.device, request.uuid) as source:
-        parent.send(Ready())
-        for case in map(case_list.parse, request.cases):
-            parent.receive(Go)
-            parent.send(Doing(what=f"making the inputs of {case.id}"))
-            bench = prepare(case, kernels, timer, request)
-            call_us = warm_up(bench, warm_up_s, parent)
-            parent.send(Ready(inner_repeats=timers.inner_repeats(step_us, call_us)))
-            timed = _turns(bench, request.rounds, source, parent)
-            parent.receive(Go)
-            parent.send(Doing(what=f"replaying graphs of {case.id}"))
-            timing = record.Timing(
-                card=case_list.CARD,
-                case=case.id,
-                samples_us={side: tuple(times) for side, times in timed.samples_us.items()},
-                inner_repeats=timed.inner_repeats,
-                telemetry=telemetry.summary(timed.readings),
-                graph_us=_graphs(bench, call_us),
-                calls=bench.checks.calls(),
-                errors=bench.checks.errors(),
-                clock_step_us=step_us,
-            )
-            parent.send(CaseDone(timing=timing, notes=_notes(case, request.device, timer)))
-            warm_up_s = CASE_WARM_UP_S
-            del bench
-            if request.device == "cuda":
-                torch.cuda.empty_cache()
+    with package_cache.shared([at.folder for _, at in request.libraries]) as cache:
+        loaded = _load(request, parent)
+        parent.send(Doing(what="setting up the device"))
+        if request.device == "cpu":
+            torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
+        timer = timers.timer(request.device)
+        step_us = timers.clock_step(timer)
+        warm_up_s = WARM_UP_S
+        with telemetry.source(request.device, request.uuid) as source:
+            parent.send(Ready())
+            for asked in request.cases:
+                parent.receive(Go)
+                parent.send(Doing(what=f"making the inputs of {asked.id}"))
+                bench = prepare(asked, loaded, timer, request)
+                call_us = warm_up(bench, warm_up_s, parent)
+                parent.send(Ready(inner_repeats=_repeats(bench, step_us, call_us)))
+                timed = _turns(bench, request.rounds, source, parent)
+                parent.receive(Go)
+                parent.send(Doing(what=f"replaying graphs of {asked.id}"))
+                parent.send(_done(bench, timed, request, step_us, call_us, cache.compiled()))
+                warm_up_s = CASE_WARM_UP_S
+                del bench
+                if request.device == "cuda":
+                    torch.cuda.empty_cache()
 
 
-def _load(request: TimingRequest, parent: Parent) -> dict[record.Side, library.ForwardOut]:
-    kernels: dict[record.Side, library.ForwardOut] = {}
-    for side, folder in request.libraries:
+def _repeats(bench: Bench, step_us: float, call_us: float) -> int:
+    """Of a kernel that works in place no more than there are fresh inputs."""
+    wanted = timers.inner_repeats(step_us, call_us)
+    return min(wanted, len(bench.data.sets)) if bench.data.kernel.in_place else wanted
+
+
+def _done(
+    bench: Bench, timed: Rounds, request: TimingRequest, step_us: float, call_us: float, compiled: tuple[str, ...]
+) -> CaseDone:
+    timing = record.Timing(
+        card=request.card,
+        case=bench.asked.id,
+        samples_us={side: tuple(times) for side, times in timed.samples_us.items()},
+        inner_repeats=timed.inner_repeats,
+        telemetry=telemetry.summary(timed.readings),
+        graph_us={} if bench.data.kernel.in_place else _graphs(bench, call_us),
+        calls=bench.checks.calls(),
+        errors=bench.checks.errors(),
+        autotuned=_autotuned(bench),
+        clock_step_us=step_us,
+    )
+    notes = [*bench.notes, *_notes(bench.asked.id, request.device, bench.timer)]
+    if compiled:
+        names = ", ".join(compiled)
+        text = f"{bench.asked.id}: {names} was compiled while measuring, for the build had not foreseen it"
+        notes.append(record.Note(code="compiled_while_measuring", text=text))
+    return CaseDone(timing=timing, notes=tuple(notes))
+
+
+def _autotuned(bench: Bench) -> dict[record.Side, str]:
+    """What @triton.autotune chose for each side's package."""
+    return {side: choice for side, bound in bench.bound.items() if (choice := autotune.chosen(bound.ops))}
+
+
+def _load(request: TimingRequest, parent: Parent) -> LoadedKernels:
+    parent.send(Doing(what="reading the card"))
+    judge = loading.load(request.card_file)
+    bound: dict[record.Side, Bound] = {}
+    for side, at in request.libraries:
         parent.send(Doing(what=f"loading {side}", loading=True))
-        kernels[side] = library.load(library.read(folder))
-    return {side: kernels[side] for side in sorted(kernels)}
+        bound[side] = calls.bind(at.read(), judge, side)
+    return LoadedKernels(judge, {side: bound[side] for side in sorted(bound)})
 
 
 def cpu_threads(cores: int) -> int:
@@ -225,10 +142,11 @@ def warm_up(bench: Bench, seconds: float, parent: Parent) -> float:
     """The time of one call of the fastest side, in microseconds, once the device has worked for `seconds`."""
     calls = {str(side): call(next(bench.sets)) for side, call in bench.sides.items()}
     for side, call in calls.items():
-        parent.send(Doing(what=f"calling {side} for the first time on {bench.case.id}"))
+        parent.send(Doing(what=f"calling {side} for the first time on {bench.asked.id}"))
         bench.timer.run(call)
-    parent.send(Doing(what=f"warming up {bench.case.id}"))
+    parent.send(Doing(what=f"warming up {bench.asked.id}"))
     call_us = timers.warm_up(bench.timer, calls, seconds)
+    bench.data.restore(list(range(len(bench.data.sets))))
     bench.timer.host_bound = 0
     return min(call_us.values())
 
@@ -238,38 +156,70 @@ def _turns(bench: Bench, rounds: int, read: telemetry.Source, parent: Parent) ->
     for first in range(0, rounds, ROUNDS_PER_TURN):
         timed.inner_repeats = parent.receive(Go).inner_repeats
         turn = range(first, min(first + ROUNDS_PER_TURN, rounds))
-        parent.send(Doing(what=f"timing rounds {turn[0] + 1} to {turn[-1] + 1} of {bench.case.id}"))
+        parent.send(Doing(what=f"timing rounds {turn[0] + 1} to {turn[-1] + 1} of {bench.asked.id}"))
         order = [(number, side) for number in turn for side in bench.rng.sample(list(bench.sides), len(bench.sides))]
         intervals = [_interval(bench, number, side, timed.inner_repeats) for number, side in order]
         times = bench.timer.measure(intervals, meanwhile=lambda: timed.readings.append(read()))
         for (_, side), time_us in zip(order, times, strict=True):
             timed.samples_us[side].append(time_us / timed.inner_repeats)
         _check(bench)
-        bench.inputs.refill(bench.generator)
+        bench.data.refill()
         parent.send(Ready())
     return timed
 
 
 def _interval(bench: Bench, number: int, side: record.Side, repeats: int) -> Interval:
     """The calls of one side in round `number`; where the round is checked, the last call's output is copied after."""
-    used = [next(bench.sets) for _ in range(repeats)]
+    used = _next_sets(bench, side, repeats)
     calls = tuple(bench.sides[side](used_set) for used_set in used)
-    if side == "reference" or number not in bench.checks.rounds[side]:
+    restore = partial(bench.data.restore, used) if bench.data.kernel.in_place else None
+    if side == "reference":
         return Interval(calls)
+    if number not in bench.checks.rounds[side]:
+        return Interval(calls, after=restore)
     bench.checks.sets[side, number] = used[-1]
-    copy = partial(of_heads, bench.inputs.out, bench.checks.heads, out=bench.checks.copies[side, number])
-    return Interval(calls, after=copy)
+    returned: list[Any] = [None]
+
+    def last() -> None:
+        returned[0] = calls[-1]()
+
+    def after() -> None:
+        bench.checks.copies[side, number] = _copied(bench, side, returned[0], used[-1])
+        if restore:
+            restore()
+
+    return Interval((*calls[:-1], last), after=after)
+
+
+def _next_sets(bench: Bench, side: record.Side, repeats: int) -> list[int]:
+    """The sets of a sample. The last is another one than that whose result the outputs hold: else a kernel that does
+    nothing would leave what is right, always so where `repeats` is a multiple of the number of sets."""
+    used = [next(bench.sets) for _ in range(repeats)]
+    if side == "reference":
+        return used
+    writers = [other for other in bench.bound if other != side] or [side]
+    if used[-1] in [bench.last_set.get(writer) for writer in writers]:
+        used = [*used[1:], next(bench.sets)]
+    bench.last_set[side] = used[-1]
+    return used
+
+
+def _copied(bench: Bench, side: record.Side, returned: Any, used_set: int) -> Tensors:
+    """What is compared of the outputs of a call."""
+    in_place = tuple(bench.data.kernel.in_place)
+    made = calls.results(bench.bound[side], returned, bench.data.sets[used_set], bench.data.outs, in_place)
+    return {name: bench.checks.part(name, tensor) for name, tensor in made.items()}
 
 
 def _check(bench: Bench) -> None:
     """Compares the copies of this turn with the oracle, while their inputs still stand."""
-    tolerance = TOLERANCES[bench.case.dtype]
-    for key, used_set in bench.checks.sets.items():
-        q, k, v = (of_heads(tensor, bench.checks.heads) for tensor in bench.inputs.sets[used_set])
-        expected = oracle.expected(q, k, v, SCALE, bench.case.causal)
-        compared = oracle.compare(bench.checks.copies[key], expected, tolerance)
-        bench.checks.results.setdefault(key[0], []).append(compared)
-    bench.checks.sets.clear()
+    kernel, checks = bench.data.kernel, bench.checks
+    for key, used_set in checks.sets.items():
+        given = operands.changed_by_name(bench.data.sets[used_set], checks.part)
+        right = compare.expected(kernel, bench.case, given, tuple(checks.copies[key]))
+        checks.results.setdefault(key[0], []).append(compare.outputs(kernel, bench.case, checks.copies[key], right))
+    checks.sets.clear()
+    checks.copies.clear()
 
 
 def _graphs(bench: Bench, call_us: float) -> dict[record.Side, float]:
@@ -286,11 +236,13 @@ def _graphs(bench: Bench, call_us: float) -> dict[record.Side, float]:
     return {side: median(times_us) / count for side, times_us in times.items()}
 
 
-def _notes(case: SuiteCase, device: str, timer: Timer) -> tuple[str, ...]:
+def _notes(case: str, device: str, timer: Timer) -> tuple[record.Note, ...]:
     if device == "cpu":
-        return (f"the CPU kernel was timed on {torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores",)
+        cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
+        return (record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"),)
     if timer.host_bound:
-        return (f"{case.id}: the host fell behind, so that the GPU may have waited for it inside samples",)
+        text = f"{case}: the host fell behind, so that the GPU may have waited for it inside samples"
+        return (record.Note(code="host_bound", text=text),)
     return ()
 
 
@@ -299,8 +251,10 @@ def main() -> None:
     request = parent.receive(TimingRequest)
     try:
         run(request, parent)
-    except (KernelgateError, RuntimeError) as error:  # torch reports what a kernel did wrong as RuntimeError
+    except (KernelgateError, OSError) as error:
         parent.send(Failed(why=str(error).strip().split("\n")[0]))
+    except Exception as error:
+        parent.send(Failed(why=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ _PLAIN = re.compile(
     rf"""
     [("'“\[]*                                 # opening marks; "[" is checked below
     (?:
-        {_NUMBER}(?:%|×|{_WORD})?             # 4.9%, 4×, 128MiB
+        {_NUMBER}(?:e[+−-]?\d+|%|×|{_WORD})?  # 4.9%, 4×, 128MiB, 2.4e−07
       | (?:{_WORD}|\d+(?=[A-Za-zµ]))\d*(?:['/=−–](?:{_WORD}|\d+))*   # slower, TFLOP/s, S=512
       | (?:{_WORD}|\d+)(?:-{_WORD})+          # 64-bit, back-to-back
       | \d+(?:[-–]\d+)+                       # 2026-11-21
@@ -103,8 +103,14 @@ def prose(text: str) -> Markdown:
     words = visible(text).split(" ")
     marked = [(_is_plain(word, first=index == 0), word) for index, word in enumerate(words)]
     runs = [(plain, " ".join(word for _, word in run)) for plain, run in groupby(marked, key=itemgetter(0))]
-    line = " ".join(run if plain else code(run) for plain, run in runs)
+    line = " ".join(run if plain else _coded(run) for plain, run in runs)
     return Markdown(framed(text, line))
+
+
+def _coded(run: str) -> str:
+    """A code span; a comma that only ends its words stands behind it."""
+    body = run.rstrip(",")
+    return f"{code(body)}{run[len(body) :]}" if body.strip() else code(run)
 
 
 def link(text: str, address: str) -> Markdown:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kernelgate.bench import dtypes
 from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device, Run
+from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Piece
 
 MISSING = "—"
 NOT_MEASURED = "not measured"
+REFERENCE = "PyTorch"
+"""What is timed beside, where a card does not say."""
+MAX_LABEL = 80
+"""Characters of a name that a card gives; more would fill a table's cell."""
 
 _TIME_UNITS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 _GPU_WORDS = re.compile(
     r"(?:GeForce|RTX|GTX|Ti|SUPER|PCIe|SXM\d?|NVL|HBM\d\w?|Ada|Generation|[A-Z]{1,2}\d{1,4}|\d{1,4}(?:GB)?)"
 )
 _CPU_FAMILY = re.compile(r"(AMD|Intel)\b.*?\b(EPYC|Ryzen|Threadripper|Xeon|Core)\b")
+_AXIS = re.compile(r"[A-Za-z_]\w{0,31}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z0-9][\w.+-]{0,39}", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -125,38 +132,47 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def label(axes: Axes) -> str | None:
-    """ "S=512 B=32 H=8 fp16 causal" where the parameters say so; None where they are of another kind."""
-    known = {key.lower(): value for key, value in axes.items()}
-    sizes_ = [_whole(known.get(key)) for key in "sbhd"]
-    dtype = dtypes.canonical(str(known.get("dtype", "")))
-    if dtype is None or None in sizes_[:3]:
-        return None
-    s, b, h, d = sizes_
-    words = [f"S={s}", f"B={b}", f"H={h}"]
-    if d not in (None, 64):
-        words.append(f"D={d}")
-    words.append(dtype)
-    if known.get("causal") in (1, "true", "True"):
-        words.append("causal")
-    return " ".join(words)
+def label(axes: Axes, switches: Collection[str] = ()) -> str | None:
+    """ "M=4096 N=1024 fp16 bias": the axes as people write them; None where they are not plainly words and numbers.
+
+    `switches`: axes that are on or off although they are written as 1 and 0, as old records have them.
+    """
+    words = [_axis(axis, bool(value) if axis in switches else value) for axis, value in axes.items()]
+    return None if None in words else " ".join(filter(None, words)) or None
+
+
+def flags(every: Iterable[Axes]) -> frozenset[str]:
+    """The axes whose values are only true and false, or 0 and 1."""
+    values: dict[str, set[bool | float | str]] = {}
+    for axes in every:
+        for axis, value in axes.items():
+            values.setdefault(axis, set()).add(value)
+    # True == 1 and False == 0, so this is about all four.
+    return frozenset(axis for axis, found in values.items() if found <= {True, False})
+
+
+def switched(every: Iterable[Axes]) -> frozenset[str]:
+    """The flags that are off somewhere: an axis that is 1 everywhere may as well be a number, such as a batch of 1."""
+    known = tuple(every)
+    return frozenset(axis for axis in flags(known) if any(axes.get(axis) == 0 for axes in known))
 
 
 def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> dict[CaseKey, Piece]:
-    """What to call each case: its label where that is known and says which case of its card is meant, else its id.
+    """What to call each case: its label, its axes, or its id where neither says which case of its card is meant.
 
-    Where two cards share a label or an id, the card's own label stands before it.
+    Where there are several cards, the card's own label stands before it.
     """
-    listed = tuple(cards)
-    labels = {case.key: label(case.axes) for case in cases}
+    known, listed = tuple(cases), tuple(cards)
+    switches = switched(case.axes for case in known)
+    labels = {case.key: visible(case.label or "", MAX_LABEL) or label(case.axes, switches) for case in known}
     uses = Counter((key.card, text) for key, text in labels.items())
-    sharing = Counter(text for _, text in uses)
-    card_names = _card_names(listed)
-    found: dict[CaseKey, Piece] = dict(ids(labels, listed))
+    titles = titles_of((case.card for case in known), listed)
+    found: dict[CaseKey, Piece] = {
+        key: Code(f"{titles[key.card]}/{key.id}") if titles.get(key.card) else Code(key.id) for key in labels
+    }
     for key, text in labels.items():
         if text is not None and uses[key.card, text] == 1:
-            card = card_names.get(key.card, key.card) if sharing[text] > 1 else ""
-            found[key] = f"{card}, {text}" if card else text
+            found[key] = f"{titles[key.card]}, {text}" if titles.get(key.card) else text
     return found
 
 
@@ -164,19 +180,32 @@ def ids(keys: Iterable[CaseKey], cards: Iterable[Card] = ()) -> dict[CaseKey, Co
     """Each case's id; behind its card's label where cases of two cards share the id."""
     known = tuple(dict.fromkeys(keys))
     sharing = Counter(key.id for key in known)
-    card_names = _card_names(cards)
+    titles = card_names(cards)
     found = {}
     for key in known:
-        card = card_names.get(key.card, key.card) if sharing[key.id] > 1 else ""
+        card = titles.get(key.card, key.card) if sharing[key.id] > 1 else ""
         found[key] = Code(f"{card}/{key.id}" if card else key.id)
     return found
 
 
-def _card_names(cards: Iterable[Card]) -> dict[str, str]:
+def card_names(cards: Iterable[Card]) -> dict[str, str]:
     """Each card's label, or its name where it has none or shares it with another card."""
-    labels = {card.name: card.label for card in cards}
+    labels = {card.name: visible(card.label or "", MAX_LABEL) for card in cards}
     uses = Counter(labels.values())
-    return {name: text if text and uses[text] == 1 else name for name, text in labels.items()}
+    return {name: text if text and uses[text] == 1 else visible(name, MAX_LABEL) for name, text in labels.items()}
+
+
+def titles_of(named: Iterable[str], cards: Iterable[Card]) -> dict[str, str]:
+    """What to call each card where there are several, named or listed; nothing where there is one, which needs none."""
+    labels = card_names(cards)
+    known = tuple(dict.fromkeys((*named, *labels)))
+    return {card: labels.get(card, visible(card, MAX_LABEL)) for card in known} if len(known) > 1 else {}
+
+
+def reference(cards: Iterable[Card]) -> str:
+    """What the reference is called: by its name where all cards have the same."""
+    called = {visible(card.reference or "", MAX_LABEL) or REFERENCE for card in cards} or {REFERENCE}
+    return called.pop() if len(called) == 1 else "reference"
 
 
 def device(device_: Device) -> tuple[Piece, ...]:
@@ -220,10 +249,15 @@ def sentence(text: str) -> str:
     return body[:1].lower() + body[1:] if body[1:2].islower() else body
 
 
-def _whole(value: float | str | None) -> int | None:
-    if not isinstance(value, int | float) or value != int(value) or not 0 <= value < 10**7:
+def _axis(axis: str, value: bool | float | str) -> str | None:
+    """One axis in a label: nothing where it is false, None where it cannot be shown as words."""
+    if not _AXIS.fullmatch(axis) or (isinstance(value, str) and not _WORD.fullmatch(value)):
         return None
-    return int(value)
+    if isinstance(value, bool):
+        return axis if value else ""
+    if isinstance(value, str):
+        return (dtypes.canonical(value) or value) if axis.casefold() == "dtype" else f"{axis}={value}"
+    return f"{axis}={int(value)}" if value == int(value) and abs(value) < 1e15 else f"{axis}={value:g}"
 
 
 def _minus(text: str) -> str:

@@ -23,6 +23,7 @@ class Mark(Enum):
     WRONG = ("🛑", "✕", "bad")
     BUILD = ("🔧", "✕", "bad")
     RUNNER = ("🛠️", "!", "unknown")
+    NONE = ("➖", "–", "unknown")
 
     @property
     def emoji(self) -> str:

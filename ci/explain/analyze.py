@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.explain import metrics, ncu_reader
-from kernelgate.bench.explain.ncu_reader import Kernel
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.explain import bottleneck, recommend, roofline
 from kernelgate.ci.explain.bottleneck import WORDS, Diagnosis
@@ -43,7 +43,7 @@ def in_order(stalls: Iterable[str]) -> tuple[str, ...]:
 class Analysis:
     """One launch of a kernel, judged."""
 
-    kernel: Kernel
+    kernel: ProfiledKernel
     findings: tuple[Diagnosis, ...]
     roofline: Roofline
     recommendations: tuple[Recommendation, ...]
@@ -58,7 +58,7 @@ def analyze(path: Path) -> tuple[Analysis, ...]:
     return tuple(analyze_kernel(kernel) for kernel in ncu_reader.read(path))
 
 
-def analyze_kernel(kernel: Kernel) -> Analysis:
+def analyze_kernel(kernel: ProfiledKernel) -> Analysis:
     findings = bottleneck.classify(kernel)
     return Analysis(kernel, findings, roofline.place(kernel), recommend.recommend(kernel, findings))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
-from kernelgate.bench.explain.ncu_reader import Kernel
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.ci.explain.facts import Facts, limiter, nvidia_gain
 
 LAUNCH_BOUND_US = 10.0
@@ -75,7 +75,7 @@ class Diagnosis:
 Rule = Callable[[Facts], Diagnosis | None]
 
 
-def classify(kernel: Kernel) -> tuple[Diagnosis, ...]:
+def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
     """The findings, the bottleneck first: the first rule that is sure enough, else the strongest."""
     facts = Facts(kernel)
     findings = [finding for rule in RULES if (finding := rule(facts)) is not None]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX, STALLS
-from kernelgate.bench.explain.ncu_reader import Kernel
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 
 
 @dataclass(frozen=True)
 class Facts:
     """A kernel's figures, and what several rules derive from them; None is what the report does not say."""
 
-    kernel: Kernel
+    kernel: ProfiledKernel
 
     def __getitem__(self, key: str) -> float | None:
         return self.kernel.figures.get(key)
@@ -77,7 +77,7 @@ class Facts:
         return self.stall_share("long_scoreboard", "lg_throttle", "drain")
 
 
-def limiter(kernel: Kernel) -> str | None:
+def limiter(kernel: ProfiledKernel) -> str | None:
     """What keeps more blocks off a multiprocessor, in words."""
     names = {
         "blocks_by_registers": "registers",
@@ -92,7 +92,7 @@ def limiter(kernel: Kernel) -> str | None:
     return " and ".join(words for words, blocks in known.items() if blocks == least)
 
 
-def nvidia_gain(kernel: Kernel, *identifiers: str) -> float | None:
+def nvidia_gain(kernel: ProfiledKernel, *identifiers: str) -> float | None:
     """The largest whole-kernel speed-up that NVIDIA's rules of these names estimate, in percent of the time."""
     gains = [
         rule.speedup_pct

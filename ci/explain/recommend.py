@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kernelgate.bench.explain.ncu_reader import Kernel, Rule
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
 from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, ranked
 from kernelgate.ci.explain.facts import Facts, limiter
 
@@ -63,7 +63,7 @@ STALL_RULES: Mapping[str, Bottleneck] = {
 }
 
 
-def recommend(kernel: Kernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommendation, ...]:
+def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[Recommendation, ...]:
     """Ours for what was found, the bottleneck's first; NVIDIA's estimate where its rules see the same thing."""
     gains = _rule_gains(kernel.rules)
     ours: list[Recommendation] = []
@@ -169,7 +169,7 @@ _ACTIONS: Mapping[Bottleneck, tuple[str, ...]] = {
 }
 
 
-def _actions(kernel: Kernel, finding: Diagnosis) -> tuple[str, ...]:
+def _actions(kernel: ProfiledKernel, finding: Diagnosis) -> tuple[str, ...]:
     """The actions for a finding, fitted to what limits this kernel."""
     actions = _ACTIONS[finding.bottleneck]
     if finding.bottleneck is not Bottleneck.OCCUPANCY:

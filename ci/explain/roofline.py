@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernelgate.bench import hardware
-from kernelgate.bench.explain.ncu_reader import Kernel
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Roofline:
     percent_of_roof: float | None
 
 
-def place(kernel: Kernel) -> Roofline:
+def place(kernel: ProfiledKernel) -> Roofline:
     """The kernel on the roofline of the units that it uses: tensor cores, or float32 pipes, and DRAM."""
     figures = kernel.figures
     clock = figures.get("sm_mhz", 0.0) * 1e6 or None
@@ -50,14 +50,14 @@ def place(kernel: Kernel) -> Roofline:
     return Roofline(intensity, flops, peak, moved, bandwidth, ridge, roof, percent)
 
 
-def tensor_peak(kernel: Kernel, clock: float | None) -> float | None:
+def tensor_peak(kernel: ProfiledKernel, clock: float | None) -> float | None:
     rate = hardware.tensor_rate(kernel.compute_capability)
     if rate is None or not kernel.sm_count or not clock:
         return None
     return rate * kernel.sm_count * clock
 
 
-def _tensor_flops(kernel: Kernel, clock: float | None, seconds: float | None) -> float | None:
+def _tensor_flops(kernel: ProfiledKernel, clock: float | None, seconds: float | None) -> float | None:
     """From the counted operations; else from how busy the tensor cores were, which assumes float16."""
     figures = kernel.figures
     counted = [figures[key] for key in ("tensor_fp16_ops", "tensor_bf16_ops") if key in figures]
@@ -78,7 +78,7 @@ def _scalar_flops(figures: Mapping[str, float], clock: float | None) -> float | 
     return clock * sum(weights[op] * rate for op, rate in known.items())
 
 
-def _float_peak(kernel: Kernel, clock: float | None) -> float | None:
+def _float_peak(kernel: ProfiledKernel, clock: float | None) -> float | None:
     if clock is None:
         return None
     if "ffma_peak" in kernel.figures:

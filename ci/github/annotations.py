@@ -64,8 +64,10 @@ def changed_lines(patch: str) -> list[tuple[int, int]]:
 
 
 def _remark(posting: Posting) -> tuple[Level, str] | None:
+    blocking = {blocker.code for blocker in posting.decision.blockers}
     if any(one.is_wrong for one in posting.gpus):
-        return "failure", "The kernel's output differs from the oracle's. The comment names the first case."
+        message = "The kernel's output differs from the oracle's. The comment names the first case."
+        return ("failure" if BlockCode.WRONG_OUTPUT in blocking else "notice"), message
     news = [
         f"{one.label}: {case.id}: {case.sentence}"
         for one in posting.gpus
@@ -76,8 +78,7 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     if not news:
         return None
     more = f" And {len(news) - 5} more." if len(news) > 5 else ""
-    slower = any(blocker.code is BlockCode.SLOWER for blocker in posting.decision.blockers)
-    return ("failure" if slower else "notice"), "; ".join(news[:5]) + "." + more
+    return ("failure" if BlockCode.SLOWER in blocking else "notice"), "; ".join(news[:5]) + "." + more
 
 
 def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:

@@ -12,13 +12,14 @@ from types import MappingProxyType
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Expected, RunRecord
+from kernelgate.bench.record import Card, Expected, RunRecord, expected_hash
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Report
 from kernelgate.ci.github import claims, job_faults, untrusted_artifact
 from kernelgate.ci.github.description import Claim, Description
 from kernelgate.ci.github.run_info import Job, RunInfo
-from kernelgate.ci.judge import gate, outputs
+from kernelgate.ci.judge import cards, gate, outputs
+from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
@@ -34,6 +35,7 @@ JUDGE_PATHS = ("bench/", "ci/", "kernelgate/", ".ci/", ".github/workflows/", ".g
 ExpectedByLabel = Mapping[str, Expected]
 """What the plan asks of each GPU, by its label in the policy."""
 NO_PLAN: ExpectedByLabel = MappingProxyType({})
+NO_VERDICT = RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
 BUILD = "build"
 """The label of the build job's failure note."""
 _LATER: Line = (
@@ -80,7 +82,7 @@ class Posting:
     @property
     def judged(self) -> bool:
         """Whether anything was found out about the change itself."""
-        judged = any(gpu.verdict and not gpu.verdict.refused for gpu in self.gpus)
+        judged = any(gpu.verdict and _says_something(gpu.verdict) for gpu in self.gpus)
         return judged or self.decision.conclusion != "neutral"
 
     @property
@@ -91,6 +93,12 @@ class Posting:
     @property
     def title(self) -> str:
         return render.plain_line(self.report.headline)
+
+
+def _says_something(verdict: RecordVerdict) -> bool:
+    """The times of a head without a base say nothing of the change."""
+    compared = any(case.status is not Status.ALONE for case in verdict.cases)
+    return verdict.refused is None and (compared or not verdict.cases)
 
 
 def assemble(
@@ -112,8 +120,8 @@ def assemble(
         return _not_measured(change.skipped if change else None)
     merge = task == "bench"
     description = change.description if change and merge else None
-    plan = expected if merge else NO_PLAN
-    results = _results(folder, info, policy, description.claims if description else (), plan)
+    asked = _Asked(task, description.claims if description else (), expected if merge else NO_PLAN)
+    results = _results(folder, info, policy, asked)
     gpus = tuple(result.report for result in results)
     decision = gate.decide(
         [result.evidence for result in results],
@@ -137,6 +145,16 @@ def with_addresses(posting: Posting, page: str | None, run: str) -> Posting:
     return posting if posting.quiet else replace(posting, report=replace(posting.report, elsewhere=where))
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What the run was for."""
+
+    task: Task
+    claims: tuple[Claim, ...]
+    """Of the description."""
+    expected: ExpectedByLabel
+
+
 # The GPUs -------------------------------------------------------------------------------------------------------------
 
 
@@ -145,12 +163,10 @@ def _labels(folder: Path) -> list[str]:
     return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
 
 
-def _results(
-    folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim], expected: ExpectedByLabel
-) -> list[GpuResult]:
+def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list[GpuResult]:
     """Every GPU of which a record, a failure note or a job tells."""
     stopped = {label: job for job in info.failed if (label := job_faults.gpu_of(job.name))}
-    found = [_of_folder(label, folder, info, policy, claimed, expected) for label in _labels(folder)]
+    found = [_of_folder(label, folder, info, policy, asked) for label in _labels(folder)]
     if any(one.report.record or one.evidence.label != BUILD for one in found):
         # The note of a build that other records came out of is about another target.
         found = [one for one in found if one.evidence.label != BUILD] or found
@@ -158,7 +174,7 @@ def _results(
         return [_failed(BUILD, Failure(*job_faults.blame_run(info), run=info.run))]
     else:
         return found
-    planned = set(expected) if _of_pull_request(info) else set()
+    planned = set(asked.expected) if _of_pull_request(info) else set()
     lost = sorted({*stopped, *info.gpus, *planned} - {one.evidence.label for one in found})
     return [
         *(_cut_short(one, stopped.get(one.evidence.label)) for one in found),
@@ -188,16 +204,28 @@ def _of_pull_request(info: RunInfo) -> bool:
 
 def _held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
     """The record with what the plan asked for in place of what it says itself."""
+    plan = plan.model_copy(update={"hash": plan.hash or expected_hash(plan)})
     if not _of_pull_request(info):
         planned = {case.key for case in plan.cases}
         others = tuple(case for case in measured.cases if case.key not in planned)
         plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
-    return measured.model_copy(update={"expected": plan})
+    return _with_own_cards(measured, plan).model_copy(update={"expected": plan})
 
 
-def _of_folder(
-    label: str, folder: Path, info: RunInfo, policy: Policy, claimed: Sequence[Claim], expected: ExpectedByLabel
-) -> GpuResult:
+def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
+    """The record in which every card that the default branch does not have is the head's own, whatever it says."""
+    planned = {card.name for card in plan.cards}
+    if not planned and plan.cases:
+        return measured
+    # A record of run/1 names no card, and its cases are known by their ids.
+    own = cards.known(measured) - planned - ({""} if planned else set())
+    listed = {name: Card(name=name) for name in sorted(own)} | {card.name: card for card in measured.cards}
+    known = tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())
+    return measured.model_copy(update={"cards": known})
+
+
+def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
+    expected = asked.expected
     note = folder / f"{label}.failure.json"
     path = folder / f"{label}.run.json"
     if expected and label not in expected and label != BUILD:
@@ -205,12 +233,14 @@ def _of_folder(
     if path.exists():
         measured = record.read(path)
         measured = _held_to(expected[label], measured, info) if label in expected else measured
-        if not measured.cases and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
+        # Where nothing differs, there is a verdict without times.
+        untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
+        if untimed and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
             return GpuResult(
                 gate.evidence(label, measured, None, policy.static), parts.of_record(label, measured, None)
             )
         if measured.cases or measured.fuzz or not note.exists():
-            return _judged(label, measured, policy, claimed)
+            return _judged(label, measured, policy, asked.claims)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
     return _failed(label, Failure(Fault(failure.fault), failure.message, failure.target, failure.log, info.run))
 
@@ -222,7 +252,8 @@ def _judged(label: str, measured: RunRecord, policy: Policy, claimed: Sequence[C
     if part.record is None:
         return GpuResult(evidence, part)
     assessed = claims.assess(claimed, measured, verdict, policy.gates, policy.template)
-    contradicted = tuple(one.claim.text for one in assessed if one.finding is claims.Support.CONTRADICTED)
+    deciding = claims.assess(claimed, measured, evidence.verdict or NO_VERDICT, policy.gates, policy.template)
+    contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     return GpuResult(
         replace(evidence, contradicted=contradicted),
         replace(part, claims=tuple(one.line for one in assessed), remarks=_unread(measured, policy)),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from kernelgate.bench import dtypes
-from kernelgate.bench.record import Axes, RunRecord
+from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line, Mark
+from kernelgate.ci.github.claimed_cases import ClaimedCases, cases_of
 from kernelgate.ci.github.description import Claim, Effect
 from kernelgate.ci.judge.policy import Gates, Template
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, RecordVerdict
@@ -23,6 +23,9 @@ class Support(IntEnum):
     NOT_MEASURED = 2
     SUPPORTED = 3
 
+
+MAX_AXES = 12
+"""Axes that a line names."""
 
 _WORDS = {
     Support.CONTRADICTED: (Mark.SLIGHT, "is contradicted"),
@@ -39,32 +42,46 @@ class Assessed:
     claim: Claim
     finding: Support
     case: CaseVerdict | None = None
+    strange: tuple[str, ...] = ()
+    """Axes of the claim that no case has, …"""
+    known: tuple[str, ...] = ()
+    """… and those that there are."""
 
     @property
     def line(self) -> Line:
         mark, words = _WORDS[self.finding]
-        if self.case is None or self.finding is Support.NOT_MEASURED:
-            why: Line = (": no measured case fits it",) if self.case is None else (": its case could not be judged",)
-        else:
-            change, interval = formatting.signed(self.case.change_pct, self.case.interval_pct)
-            why = (": ", Code(self.case.id), f" {change} {interval}")
-        return (mark, " claim ", Code(self.claim.text, most=120), f" {words}", *why)
+        return (mark, " claim ", Code(self.claim.text, most=120), f" {words}", *self._why())
+
+    def _why(self) -> Line:
+        if self.strange:
+            there_are = ("; there are ", *_listed(self.known, ", ")) if self.known else ()
+            return (": no case has an axis ", *_listed(self.strange, " or "), *there_are)
+        if self.case is None:
+            return (": no measured case fits it",)
+        if self.finding is Support.NOT_MEASURED:
+            return (": its case could not be judged",)
+        change, interval = formatting.signed(self.case.change_pct, self.case.interval_pct)
+        return (": ", Code(self.case.id), f" {change} {interval}")
+
+
+def _listed(names: Sequence[str], separator: str) -> Line:
+    shown = names[:MAX_AXES]
+    return tuple(piece for number, name in enumerate(shown) for piece in (separator if number else "", Code(name, 40)))
 
 
 def assess(
     claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, gates: Gates, policy: Template
 ) -> tuple[Assessed, ...]:
     """Every claim against the cases of the record that it names."""
-    axes = {case.key: case.axes for case in record.cases}
-    return tuple(
-        _assess(claim, [case for case in verdict.cases if _fits(claim, case.id, axes.get(case.key, {}))], gates, policy)
-        for claim in claims
-    )
+    return tuple(_assess(claim, cases_of(claim, record), verdict.cases, gates, policy) for claim in claims)
 
 
-def _assess(claim: Claim, cases: Sequence[CaseVerdict], gates: Gates, policy: Template) -> Assessed:
-    found = [Assessed(claim, _found(claim, case, gates, policy), case) for case in cases]
-    return min(found, key=lambda one: one.finding, default=Assessed(claim, Support.NOT_MEASURED))
+def _assess(
+    claim: Claim, about: ClaimedCases, cases: Sequence[CaseVerdict], gates: Gates, policy: Template
+) -> Assessed:
+    found = [Assessed(claim, _found(claim, case, gates, policy), case) for case in cases if case.key in about.cases]
+    none = Assessed(claim, Support.NOT_MEASURED, strange=about.strange, known=about.known)
+    return min(found, key=lambda one: one.finding, default=none)
 
 
 def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> Support:
@@ -93,20 +110,3 @@ def _same(case: CaseVerdict, low: float, high: float, margin: float) -> Support:
     if case.direction is not Direction.NONE and (low > margin or high < -margin):
         return Support.CONTRADICTED
     return Support.NOT_SUPPORTED
-
-
-def _fits(claim: Claim, case_id: str, axes: Axes) -> bool:
-    """Whether a claim is about this case: by its id, or by every parameter that the claim names."""
-    if claim.case is not None:
-        return claim.case.casefold() == case_id.casefold()
-    known = {key.casefold(): _value(value) for key, value in axes.items()}
-    return all(known.get(key, "0" if key == "causal" else None) == value for key, value in claim.params)
-
-
-def _value(value: float | str) -> str:
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, int | float):
-        return str(int(value)) if value == int(value) else str(value)
-    word = value.casefold()
-    return dtypes.canonical(word) or {"true": "1", "false": "0"}.get(word, word)

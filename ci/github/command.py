@@ -19,13 +19,12 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently
-from kernelgate.ci.github.plan import CASE, gpus_json, merge_base, targets
+from kernelgate.ci.github.plan import CASE, MAX_CASES, gpus_json, merge_base, targets
 from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.policy import Measure
 
 VERBS = ("bench", "profile", "fuzz")
-MAX_CASES = 16
 MAY_WRITE = ("admin", "maintain", "write")
 _COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE)
 

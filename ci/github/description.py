@@ -33,7 +33,7 @@ class Part(Enum):
     CLAIMS = (
         r"\bclaim",
         "## Claimed effect",
-        'write a line such as "- s512_b32_h8_d64_fp16: 10% faster", or "none"',
+        'write a line such as "- m4096_n1024_fp16: 10% faster", or "none"',
     )
     EVIDENCE = (r"\bprofil|\bevidence", "## Profiler evidence", "give numbers from before and after")
     CORRECTNESS = (r"\bcorrectness", "## Correctness", "tick what you checked")
@@ -65,9 +65,10 @@ class Claim:
     text: str
     """As it was written, for showing; not escaped."""
     case: str | None
-    """A case id, or None where the parameters or nothing choose the cases."""
+    """A case id, with its card or without; None where axes or nothing choose the cases."""
     params: tuple[tuple[str, str], ...]
-    """Such as (("s", "512"), ("dtype", "fp16")); all of them must fit."""
+    """Axes in lower case, such as (("m", "4096"), ("dtype", "fp16")); all of them must fit. Whether the text names axes
+    that are true or false is seen where the cases are known."""
     effect: Effect
     change_pct: float
     """The claimed change of time: negative is faster, 0 for no change."""
@@ -241,13 +242,20 @@ _SAME = re.compile(
     r"|\b(?:the )?same\b|\bneutral\b|\bnot? slower\b",
     re.I,
 )
-_PARAM = re.compile(
-    r"\b(?P<key>s|b|h|d|dtype|causal|seq_?len|batch|heads?|head_?dim)\s*=\s*(?P<value>[A-Za-z0-9]+)", re.I
+PARAM = re.compile(
+    r"""\b(?P<key>[a-z_]\w{0,31})\s*=\s*
+    (?![\d.,]+\s*[x×](?!\w))                                            # 1.25x is a factor
+    (?P<value>(?>-?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)(?![\w×])     # 4096, 0.5, 1e-6
+      |(?>[a-z0-9]\w{0,31}(?:\.\w{1,32})?))                              # fp16, torch.float16, 16x16
+    (?!\w|\s*(?:%|per\ ?cent))""",
+    re.IGNORECASE | re.ASCII | re.VERBOSE,
 )
-_KEYS = {"seqlen": "s", "seq_len": "s", "batch": "b", "head": "h", "heads": "h", "headdim": "d", "head_dim": "d"}
+"""An axis with its value. A number before a percent sign or an x is the effect, whatever stands before it."""
 _DTYPE = re.compile(rf"\b({'|'.join(dtypes.PROSE)})\b", re.I)
-_CAUSAL = re.compile(r"\b(non-?\s?)?causal\b", re.I)
-_ID = re.compile(r"(?<![\w.=-])(?=[A-Za-z0-9.-]*_)[A-Za-z0-9][A-Za-z0-9_.-]{2,79}(?![\w=-]|\s*=)")
+_ID = re.compile(
+    r"(?<![\w./=-])(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,79}/)?"
+    r"(?=[A-Za-z0-9.-]*_)[A-Za-z0-9][A-Za-z0-9_.-]{2,79}(?![\w/=-]|\s*=)"
+)
 
 
 def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
@@ -272,7 +280,7 @@ def _claim(words: str) -> Claim | None:
         return None
     found = _ID.search(words)
     case = found[0].rstrip(".-") if found else None
-    return Claim(visible(words, 200), case, () if case else _params(words), *effect)
+    return Claim(visible(words, 200), case, () if case else named_axes(words), *effect)
 
 
 def _effect(line: str) -> tuple[Effect, float] | None:
@@ -313,19 +321,13 @@ def _value(found: re.Match[str]) -> float:
     return float(found["number"].replace(",", "."))
 
 
-def _params(words: str) -> tuple[tuple[str, str], ...]:
-    chosen = {}
-    for found in _PARAM.finditer(words):
-        key = found["key"].casefold()
-        chosen[_KEYS.get(key, key)] = found["value"].casefold()
-    if "dtype" not in chosen and (dtype := _DTYPE.search(words)):
+def named_axes(words: str) -> tuple[tuple[str, str], ...]:
+    """Every `axis=value`, and the dtype also where it stands alone."""
+    chosen = {found["key"].casefold(): found["value"].casefold() for found in PARAM.finditer(words)}
+    if "dtype" not in chosen and (dtype := _DTYPE.search(PARAM.sub("", words))):
         chosen["dtype"] = dtype[1].casefold()
-    if "causal" not in chosen and (causal := _CAUSAL.search(words)):
-        chosen["causal"] = "0" if causal[1] else "1"
     if "dtype" in chosen:
         chosen["dtype"] = dtypes.canonical(chosen["dtype"]) or chosen["dtype"]
-    if "causal" in chosen:
-        chosen["causal"] = {"true": "1", "yes": "1", "false": "0", "no": "0"}.get(chosen["causal"], chosen["causal"])
     return tuple(sorted(chosen.items()))
 
 
@@ -352,7 +354,7 @@ def _review(described: Description) -> Iterable[str]:
 
 
 def _read(claim: Claim) -> str:
-    where = claim.case or " ".join(f"{key}={value}" for key, value in claim.params) or "all cases"
+    where = claim.case or " ".join(f"{key}={value}" for key, value in claim.params) or "every case that fits"
     if claim.effect is Effect.SAME:
         return f"{where}: no change"
     return f"{where}: time {claim.change_pct:+.3g}%"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernelgate.bench.errors import CompileError, KernelgateError, NoDeviceError, NoKernelError
+from kernelgate.bench.errors import CardError, CompileError, KernelgateError, NoDeviceError, NoKernelError
 from kernelgate.ci.github.untrusted_artifact import MAX_LOG, FailureNote
 
 VARIABLE = "KERNELGATE_FAILURE"
@@ -23,7 +23,7 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
     text = FailureNote.model_validate(
         {
             "schema": "kernelgate.failure/1",
-            "fault": _fault(error),
+            "fault": _fault(error, verb),
             "message": (compiling.first if compiling else str(error))[:MAX_MESSAGE] or type(error).__name__,
             "verb": verb[:40] or None,
             "target": compiling.target if compiling else None,
@@ -44,7 +44,8 @@ def _tail(log: Path) -> tuple[str, ...]:
     return tuple(line[:MAX_LINE] for line in lines[-MAX_LOG:])
 
 
-def _fault(error: KernelgateError) -> str:
-    if isinstance(error, CompileError | NoKernelError):
+def _fault(error: KernelgateError, verb: str) -> str:
+    # What compiles reads the card of the commit; what measures, that of the default branch.
+    if isinstance(error, CompileError | NoKernelError) or (isinstance(error, CardError) and verb == "build"):
         return "build"
     return "runner" if isinstance(error, NoDeviceError) else "ours"

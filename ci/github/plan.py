@@ -11,7 +11,6 @@ from typing import Any
 from github import GithubException
 from github.PullRequest import PullRequest
 
-from kernelgate.bench import dtypes
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
@@ -21,8 +20,11 @@ from kernelgate.ci.github.assemble import JUDGE_PATHS
 from kernelgate.ci.github.client import Bot, changed_names, patiently
 from kernelgate.ci.judge.policy import Measure, RunnerGpu
 
-CASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}", re.ASCII)
-"""A case id as it may be handed on to a command line; the verb that measures knows which cases there are."""
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}"
+CASE = re.compile(rf"{_NAME}(?:/{_NAME})?", re.ASCII)
+"""A case id, or CARD/ID, as it may be handed on to a command line; the verb that measures knows which there are."""
+MAX_CASES = 16
+"""That one request may name."""
 SHA = re.compile(r"[0-9a-f]{40}")
 SETS = ("quick", "full")
 
@@ -69,7 +71,7 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
         return _of_pull_request(bot, rules, event)
     inputs = event.get("inputs")
     given = {key: str(value) for key, value in inputs.items() if value} if isinstance(inputs, dict) else {}
-    if {"ref", "pull-request", "s", "set"} & given.keys():
+    if {"ref", "pull-request", "case", "set"} & given.keys():
         return _of_dispatch(bot, rules, given)
     head = step.environment.get("GITHUB_SHA", "")
     if not SHA.fullmatch(head):
@@ -176,7 +178,7 @@ def _of_dispatch(bot: Bot, rules: Measure, given: Mapping[str, str]) -> Plan:
         f"pull request {number}" if number else "as asked for",
         _gpus(rules, given.get("gpu")),
         Run(base_sha=None if alone else against, head_sha=head, pull_request=number),
-        cases=_case(given),
+        cases=_cases(given.get("case", "")),
         set=given.get("set", "quick"),
     )
 
@@ -200,19 +202,12 @@ def _gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
     return found
 
 
-def _case(given: Mapping[str, str]) -> tuple[str, ...]:
-    """The id of the case that the inputs describe; none where they describe none."""
-    if not {"s", "b", "h", "d", "dtype"} & given.keys() and given.get("causal", "false") == "false":
-        return ()
-    sizes = []
-    for key, default in (("s", "512"), ("b", "32"), ("h", "8"), ("d", "64")):
-        value = given.get(key, default)
-        if not re.fullmatch(r"[1-9]\d{0,5}", value, re.ASCII):
-            raise UsageError(f"{key} is {visible(value, 40)!r}; it must be a positive whole number")
-        sizes.append(f"{key}{value}")
-    dtype, causal = given.get("dtype", "fp16"), given.get("causal", "false")
-    if dtype not in dtypes.OF_KERNELS:
-        raise UsageError(f"dtype is {visible(dtype, 40)!r}; it may be fp16, bf16 or fp32")
-    if causal not in ("true", "false"):
-        raise UsageError(f"causal is {visible(causal, 40)!r}; it may be true or false")
-    return ("_".join([*sizes, dtype, *(["causal"] if causal == "true" else [])]),)
+def _cases(text: str) -> tuple[str, ...]:
+    """The ids in what was typed, which spaces or commas separate; none where nothing was."""
+    words = [word for word in re.split(r"[ ,]+", text) if word]
+    odd = next((word for word in words if not CASE.fullmatch(word)), None)
+    if odd is not None:
+        raise UsageError(f"{visible(odd, 40)!r} is not a case id; `kernelgate cards` lists them")
+    if len(words) > MAX_CASES:
+        raise UsageError(f"at most {MAX_CASES} cases at once; these are {len(words)}")
+    return tuple(dict.fromkeys(words))

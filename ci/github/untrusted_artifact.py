@@ -28,6 +28,8 @@ MAX_ARCHIVE = 16 * 1024 * 1024
 MAX_MEMBER = {RECORD: 8 * 1024 * 1024, FAILURE: 256 * 1024}
 """Bytes. The largest honest record, 27 cases × 5 processes × 100 rounds, has under 2 MiB."""
 MAX_CASES = 256
+MAX_AXES = 64
+"""Of one case."""
 MAX_PROCESSES = 32
 """Of one case; `kernelgate bench` stops at 5."""
 MAX_ENTRIES = 4096
@@ -120,6 +122,8 @@ def _must_be_short(found: RunRecord, name: str) -> None:
     """Refuses what would keep the judge busy for longer than its job may take."""
     lists: tuple[tuple[str, Sequence[Any], int], ...] = (
         ("cases", found.cases, MAX_CASES),
+        ("cards", found.cards, MAX_CASES),
+        *((f"axes of {visible(case.id, 80)!r}", tuple(case.axes), MAX_AXES) for case in found.cases[:MAX_CASES]),
         *((f"processes of {visible(case.id, 80)!r}", case.processes, MAX_PROCESSES) for case in timed_cases(found)),
         ("processes", found.processes, MAX_ENTRIES),
         *(("fuzz results", check.results, MAX_ENTRIES) for check in found.checks),

@@ -39,6 +39,8 @@ class Status(IntEnum):
     FASTER = 4
     """Certainly faster, but not past the gate."""
     UNCHANGED = 5
+    ALONE = 6
+    """Of the head alone: there is nothing to compare it with."""
 
     @property
     def outcome(self) -> Outcome:
@@ -120,7 +122,10 @@ class CaseVerdict:
 
 @dataclass(frozen=True)
 class RecordVerdict:
-    """One record judged. `refused` holds why the record cannot be judged, and then there are no cases."""
+    """One record judged. `refused` holds why the record cannot be judged, and then there are no cases.
+
+    Without cases and not refused, base and head are one library, of which nothing was timed.
+    """
 
     record: str
     verdict: Outcome
@@ -129,6 +134,16 @@ class RecordVerdict:
     refused: str | None = None
     against: str = "base"
     """`base`, or the name of the baseline file."""
+
+
+def overall(cases: Iterable[CaseVerdict]) -> Outcome:
+    """A regression anywhere decides. An improvement needs every other case to be shown faster or the same."""
+    statuses = {case.status for case in cases}
+    if Status.REGRESSED in statuses:
+        return Outcome.REGRESSED
+    if Status.IMPROVED in statuses and not statuses & {Status.SLOWER, Status.UNDECIDED, Status.ALONE}:
+        return Outcome.IMPROVED
+    return Outcome.INCONCLUSIVE if statuses - {Status.UNCHANGED} else Outcome.EQUIVALENT
 
 
 def worst_first(cases: Iterable[CaseVerdict]) -> list[CaseVerdict]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import RecordError
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import verbatim
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, worst_first
@@ -58,13 +59,14 @@ def _case_json(case: CaseVerdict) -> dict[str, Any]:
 def as_text(verdict: RecordVerdict) -> str:
     """What people read: the record's verdict with its reason, then a sentence a case with its findings, worst first."""
     lines = [f"{verdict.record}: {verdict.verdict}", f"  {verdict.reason}"]
+    ids = formatting.ids(case.key for case in verdict.cases)
     for case in worst_first(verdict.cases):
-        lines += _case_lines(case) if len(verdict.cases) > 1 else _finding_lines(case)
+        lines += _case_lines(case, ids[case.key].text) if len(verdict.cases) > 1 else _finding_lines(case)
     return "\n".join(map(verbatim, lines))
 
 
-def _case_lines(case: CaseVerdict) -> list[str]:
-    return [f"  {sentences.mark(case.status).glyph} {case.id}: {case.sentence}", *_finding_lines(case)]
+def _case_lines(case: CaseVerdict, id_: str) -> list[str]:
+    return [f"  {sentences.mark(case.status).glyph} {id_}: {case.sentence}", *_finding_lines(case)]
 
 
 def _finding_lines(case: CaseVerdict) -> list[str]:

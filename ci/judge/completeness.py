@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench.record import COMPARED, Case, CaseKey, Expected, RunRecord
+from kernelgate.bench.record import COMPARED, Case, CaseKey, CheckKind, Expected, RunRecord
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.document.model import Code, Line, Piece
+from kernelgate.ci.judge import cards
 
 MAX_NAMED = 3
 """Cases that a sentence names; of more it gives the number."""
+REPLANNED: Line = ("the cards of the default branch changed between plan and report, so this must be measured again",)
 
 
 @dataclass(frozen=True)
@@ -24,41 +26,77 @@ class Completeness:
 
 
 def against_plan(record: RunRecord, label: str) -> Completeness:
-    """`label`: of the GPU that was to be measured, or "". A record that does not say what was expected is complete."""
-    if record.expected is None:
+    """`label`: of the GPU that was to be measured, or "". A record that does not say what was expected is complete.
+
+    Cards with one library on both sides need no measurement. A record that was planned by other cards than those that
+    it is held against is of nothing else, and has to be made again.
+    """
+    expected = record.expected
+    if expected is None:
         return Completeness()
-    return Completeness(tuple(_missing(record, record.expected)), tuple(_contrary(record, record.expected, label)))
+    contrary = tuple(_of_another_gpu(record, expected, label))
+    if replanned(record, expected):
+        return Completeness((REPLANNED,), contrary)
+    return Completeness(tuple(_missing(record, expected)), (*contrary, *_not_asked_for(record, expected)))
+
+
+def replanned(record: RunRecord, expected: Expected) -> bool:
+    """Whether the default branch asks for something else than it did when the record was planned."""
+    planned = record.run.plan_hash
+    return planned is not None and expected.hash is not None and planned != expected.hash
 
 
 def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
-    counts = _processes_by_case(record)
+    own = sorted(_own_of_plan(record, expected))
+    if own:
+        yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
+    counts, exempt = _processes_by_case(record), cards.same_library(record) | set(own)
+    # A record of run/1 names no card.
     held = {case.key: counts[case.key] or counts[CaseKey("", case.id)] for case in expected.cases}
     least = expected.processes or 1
-    absent = [case for case in expected.cases if held[case.key] == 0]
+    absent = [case for case in expected.cases if held[case.key] == 0 and case.card not in exempt]
     if absent:
         yield (*_named(absent), f" {_were(absent)} not timed")
     short = [case for case in expected.cases if 0 < held[case.key] < least]
     if short:
         fewest = min(held[case.key] for case in short)
         yield (*_named(short), f" {_were(short)} timed in {fewest} of {least} processes")
-    done = {check.kind for check in record.checks if check.status != "skipped"}
     for kind in expected.checks:
-        if kind not in done:
-            yield (f"the {kind} check did not run",)
+        yield from _unchecked(record, expected, kind, exempt)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
 
 
-def _contrary(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:
+def _own_of_plan(record: RunRecord, expected: Expected) -> frozenset[str]:
+    """Cards of the plan that were judged by the head's own all the same."""
+    return cards.of_head(record) & {card.name for card in expected.cards if card.source != "head"}
+
+
+def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Line]:
+    """The cards for which a check did not run. A check that names no card is of all of them."""
+    done = {check.card for check in record.checks if check.kind == kind and check.status != "skipped"}
+    asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
+    lacking = sorted(asked - done - set(exempt)) if "" not in done else []
+    if lacking and len(lacking) == len(asked):
+        yield (f"the {kind} check did not run",)
+    elif lacking:
+        yield (f"the {kind} check did not run for ", *_listed(lacking))
+
+
+def _of_another_gpu(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:
     if label and expected.label not in (None, label):
         yield ("it was planned for the GPU ", Code(expected.label or ""), ", not for ", Code(label))
     capabilities = {one.device.compute_capability for one in record.environments} - {None}
     if expected.target is not None and capabilities - {expected.target}:
         measured = ", ".join(sorted(filter(None, capabilities)))
         yield ("it was measured on compute capability ", Code(measured), "; the plan asked for ", Code(expected.target))
-    # A record of run/1 names no card.
+
+
+def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:
+    """Cases that the plan does not have. What the head itself brought decides nothing, so it may be there."""
     asked = {key for case in expected.cases for key in (case.key, CaseKey("", case.id))}
-    extra = [case for case in record.cases if case.key not in asked] if asked else []
+    own = cards.of_head(record)
+    extra = [case for case in record.cases if case.key not in asked and case.card not in own] if asked else []
     if extra:
         yield ("it holds ", *_named(extra), ", which the plan did not ask for")
 
@@ -77,8 +115,12 @@ def _processes_by_case(record: RunRecord) -> Counter[CaseKey]:
 def _named(cases: Sequence[Case]) -> tuple[Piece, ...]:
     if len(cases) > MAX_NAMED:
         return (counted(len(cases), "case"),)
-    return tuple(piece for number, case in enumerate(cases) for piece in (", " if number else "", Code(case.id)))
+    return _listed([case.id for case in cases])
 
 
-def _were(cases: Sequence[Case]) -> str:
-    return "was" if len(cases) == 1 else "were"
+def _listed(names: Sequence[str]) -> tuple[Piece, ...]:
+    return tuple(piece for number, name in enumerate(names) for piece in (", " if number else "", Code(name)))
+
+
+def _were(several: Sequence[object]) -> str:
+    return "was" if len(several) == 1 else "were"

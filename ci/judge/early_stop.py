@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from kernelgate.bench.record import RunRecord, timed_cases
-from kernelgate.ci.judge import estimate
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge import cards, estimate
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.policy import Policy
@@ -17,11 +17,12 @@ def decided(record: RunRecord, policy: Policy) -> bool:
 
     True as well at the policy's limit of processes. The levels of `judge` hold however often this was asked.
     """
-    if min((len(case.processes) for case in timed_cases(record)), default=0) >= policy.processes.limit:
+    timed = cards.compared(record)
+    if min((len(case.processes) for case in timed), default=0) >= policy.processes.limit:
         return True
     if unfit(record, policy):
         return True
-    evidences = [estimate.of_paired(case, record.environment.device, policy) for case in timed_cases(record)]
+    evidences = [estimate.of_paired(case, record.environment.device, policy) for case in timed]
     claimed = claims(evidences, policy)
     return all(claim and _settled(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
 

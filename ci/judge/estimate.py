@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, Device, Side, TimedCase, TimedProcess
 from kernelgate.ci.judge import location, stats, validity
+from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array, Pooled
@@ -113,6 +114,9 @@ def _difference(base: Pooled, head: Pooled, bias: float) -> Pooled:
 
 def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     """The evidence of a case whose processes timed both sides."""
+    sides = {side for process in case.processes for side, samples in process.samples_us.items() if samples}
+    if "head" in sides and "base" not in sides:
+        return _of_head(case, device, policy)
     timed = [process for process in case.processes if process.samples_us.get("base") and process.samples_us.get("head")]
     roles = {process.role for process in timed}
     paired = roles <= {"paired"}
@@ -136,6 +140,18 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     prior_df = 1 / (1 / spread.prior_processes + 1 / sum(found.rounds for found in changes))
     group, odd = _settle(_group(changes, prior, prior_df), policy, _bounds(policy))
     return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
+
+
+def _of_head(case: TimedCase, device: Device, policy: Policy) -> Evidence:
+    """The evidence of a case whose head was timed and whose base was not: its times, of which nothing follows."""
+    timed = [process for process in case.processes if process.samples_us.get("head")]
+    head, reference = (_times(timed, side) for side in ("head", "reference"))
+    found = (
+        Finding(HEAD_ALONE, "the head was measured alone", True),
+        *validity.of_telemetry(timed, policy.limits, interleaved=True),
+        *validity.below_floor(_medians(head=head), case.case, device, policy.limits),
+    )
+    return Evidence(case.key, (), head, reference, False, (), 0.0, found)
 
 
 def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Policy) -> Evidence:

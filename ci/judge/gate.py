@@ -6,20 +6,23 @@ Plain data in, a `Decision` out. The rules, in order:
    policy fails, a contradicted claim or an incomplete description where the policy says so. The check fails.
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
-3. The check succeeds only where every GPU was measured as planned and every verdict is certain.
+3. The check succeeds only where every GPU was measured as planned and every verdict is certain. A card with one library
+   on both sides is certain without times: no kernel changed.
+
+What a card that the head itself brought says decides nothing: it neither blocks nor passes, since its author wrote it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import completeness, outputs, static
-from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, worst_first
+from kernelgate.ci.judge import cards, completeness, outputs, static
+from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.policy import Static
 from kernelgate.ci.judge.static import StaticFinding
 
@@ -73,6 +76,7 @@ class GpuEvidence:
 
     label: str
     verdict: RecordVerdict | None = None
+    """Of the cards that decide."""
     wrong: bool = False
     static: tuple[StaticFinding, ...] = ()
     contradicted: tuple[str, ...] = ()
@@ -114,8 +118,21 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     held = completeness.against_plan(record, label)
     if held.contrary:
         return GpuEvidence(label, fault=Fault.OURS)
-    found = static.judge(record.builds, policy)
-    return GpuEvidence(label, verdict, outputs.is_wrong(record), found, missing=held.missing)
+    proven = cards.without(record, cards.of_head(record))
+    found = static.judge(proven.builds, policy)
+    decides = _of_proven(record, verdict)
+    return GpuEvidence(label, decides, outputs.is_wrong(proven), found, missing=held.missing)
+
+
+def _of_proven(record: RunRecord, verdict: RecordVerdict | None) -> RecordVerdict | None:
+    """The verdict on the cards of the default branch; None where the record has no other than the head's own."""
+    own = cards.of_head(record)
+    if verdict is None or not own or verdict.refused is not None:
+        return verdict
+    cases = tuple(case for case in verdict.cases if case.card not in own)
+    if not cases and not cards.same_library(record) - own:
+        return None
+    return replace(verdict, cases=cases, verdict=overall(cases))
 
 
 def decide(

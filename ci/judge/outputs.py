@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from kernelgate.bench.record import CaseKey, FuzzResult, RunRecord, timed_cases
+from kernelgate.bench.record import CaseKey, Check, FuzzResult, RunRecord, timed_cases
 
 
-def fuzz_failures(record: RunRecord) -> tuple[FuzzResult, ...]:
-    return tuple(result for result in record.fuzz.results if not result.passed) if record.fuzz else ()
+def fuzz_checks(record: RunRecord) -> tuple[Check, ...]:
+    """One for each card that was fuzzed."""
+    return tuple(check for check in record.checks if check.kind == "fuzz")
+
+
+def fuzz_failures(record: RunRecord) -> tuple[tuple[str, FuzzResult], ...]:
+    """Each with the card that it is of."""
+    checks = fuzz_checks(record)
+    return tuple((check.card, result) for check in checks for result in check.results if not result.passed)
 
 
 def wrong_outputs(record: RunRecord) -> tuple[CaseKey, ...]:
@@ -19,5 +26,5 @@ def wrong_outputs(record: RunRecord) -> tuple[CaseKey, ...]:
 
 
 def is_wrong(record: RunRecord) -> bool:
-    failed = record.fuzz is not None and record.fuzz.status == "failed"
+    failed = any(check.status == "failed" for check in fuzz_checks(record))
     return failed or bool(wrong_outputs(record))

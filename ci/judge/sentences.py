@@ -16,6 +16,7 @@ STATUS: Mapping[Status, tuple[Mark, str]] = {
     Status.IMPROVED: (Mark.FASTER, "improved"),
     Status.FASTER: (Mark.FASTER, "faster but not past the gate"),
     Status.UNCHANGED: (Mark.SAME, "unchanged"),
+    Status.ALONE: (Mark.NONE, "measured without a base"),
 }
 """How a status is marked, and what it is called where cases are counted."""
 
@@ -26,6 +27,8 @@ def mark(status: Status) -> Mark:
 
 def of_case(case: CaseVerdict, policy: Policy) -> str:
     """One sentence with the change, its interval and what this run could have seen."""
+    if case.status is Status.ALONE:
+        return f"not compared: {case.disqualifying[0].message}"
     if case.disqualifying:
         return f"cannot tell: {case.disqualifying[0].message}"
     if case.change_pct is None or case.interval_pct is None or case.minimum_detectable_pct is None:
@@ -87,6 +90,8 @@ def in_table(case: CaseVerdict, gates: Gates) -> str:
             return "faster"
         case Status.UNCHANGED:
             return "same" if case.direction is Direction.NONE else f"same: within {margin(gates)}"
+        case Status.ALONE:
+            return "not compared"
         case Status.UNDECIDED:
             blamed = sorted({finding.code.replace("_", " ") for finding in case.disqualifying})
             return f"cannot tell: {', '.join(blamed)}" if blamed else noise([case])

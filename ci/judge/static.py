@@ -20,6 +20,7 @@ class StaticFinding:
     kernel: str
     target: str
     message: str
+    card: str = ""
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.kernel} for {self.target}: {self.message}"
@@ -31,6 +32,7 @@ class Pair:
 
     base: KernelFacts | None
     head: KernelFacts
+    card: str = ""
 
 
 def shared_before(pair: Pair) -> int | None:
@@ -45,7 +47,9 @@ def pairs(builds: Iterable[Build]) -> tuple[Pair, ...]:
     listed = [(build, one) for build in builds for one in build.kernels]
     bases = {(build.card, one.target, one.name): one for build, one in listed if build.side == "base"}
     return tuple(
-        Pair(bases.get((build.card, one.target, one.name)), one) for build, one in listed if build.side == "head"
+        Pair(bases.get((build.card, one.target, one.name)), one, build.card)
+        for build, one in listed
+        if build.side == "head"
     )
 
 
@@ -65,7 +69,7 @@ def _spills(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
     after = pair.head.spill_bytes or 0
     if after > before:
         message = f"{after} bytes of registers are spilled to local memory; the base spills {before}"
-        yield StaticFinding("new_spills", severity, pair.head.name, pair.head.target, message)
+        yield StaticFinding("new_spills", severity, pair.head.name, pair.head.target, message, pair.card)
 
 
 def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
@@ -77,7 +81,7 @@ def _occupancy(pair: Pair, severity: Severity) -> Iterator[StaticFinding]:
             limit = pair.head.occupancy_limits.get(gpu, "")
             because = f", limited by {limit}" if limit else ""
             message = f"occupancy on the {gpu} falls from {before:g}% to {after:g}%{because}"
-            yield StaticFinding("occupancy_loss", severity, pair.head.name, pair.head.target, message)
+            yield StaticFinding("occupancy_loss", severity, pair.head.name, pair.head.target, message, pair.card)
 
 
 def exit_code(findings: Iterable[StaticFinding]) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.judge import estimate, sentences, stats, validity
+from kernelgate.ci.judge import cards, estimate, sentences, stats, validity
 from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
 from kernelgate.ci.judge.case import (
     CaseVerdict,
@@ -20,6 +20,7 @@ from kernelgate.ci.judge.case import (
     ProcessChange,
     RecordVerdict,
     Status,
+    overall,
     worst_first,
 )
 from kernelgate.ci.judge.estimate import Evidence
@@ -40,6 +41,8 @@ __all__ = [
     "worst_first",
 ]
 
+NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same library"
+
 # ---- one record ------------------------------------------------------------------------------------------------------
 
 
@@ -51,14 +54,17 @@ def judge(
     Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
     """
     stored = dict(_stored(record, baseline)) if baseline else {}
+    timed = cards.compared(record)
     refused = unfit(record, policy) or (_mismatch(record, baseline, policy) if baseline else None)
+    if refused is None and not timed:
+        return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
     if refused is None:
         device = record.environment.device
         evidences = [
             estimate.of_baseline(case, stored[case.key], device, policy)
             if baseline
             else estimate.of_paired(case, device, policy)
-            for case in timed_cases(record)
+            for case in timed
             if baseline is None or case.key in stored
         ]
         refused = _too_little(evidences)
@@ -69,21 +75,21 @@ def judge(
         _judge_case(case, claim, policy) if claim else _without_estimate(case, policy)
         for case, claim in zip(evidences, claimed, strict=True)
     )
-    outcome = _overall(cases)
+    outcome = overall(cases)
     notes = _notes(record, baseline) if baseline else []
     return RecordVerdict(name, outcome, "; ".join([_reason(outcome, cases), *notes]), cases, None, against)
 
 
 def exit_code(verdict: RecordVerdict) -> int:
     """0 improved · 1 regressed · 2 no significant difference · 3 no judgement was possible."""
-    if verdict.refused is not None or all(case.disqualifying for case in verdict.cases):
+    if verdict.refused is not None or (verdict.cases and all(case.disqualifying for case in verdict.cases)):
         return 3
     return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}.get(verdict.verdict, 2)
 
 
 def unfit(record: RunRecord, policy: Policy) -> str | None:
     """Why nothing in the record may be judged."""
-    if not record.cases:
+    if not cards.compared(record) and not cards.nothing_differs(record):
         return "the record holds no cases"
     if record.fuzz and record.fuzz.status == "failed":
         failed = sum(not result.passed for result in record.fuzz.results)
@@ -112,7 +118,7 @@ def _mismatch(record: RunRecord, baseline: RunRecord, policy: Policy) -> str | N
     if now and was and now != was:
         return f"the baseline was measured on {was}, this record on {now}: times of different devices are not compared"
     if not list(_stored(record, baseline)):
-        ids, known = (", ".join(case.id for case in one.cases) or "none" for one in (record, baseline))
+        ids, known = (", ".join(case.id for case in cards.compared(one)) or "none" for one in (record, baseline))
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
     absurd = _absurd(baseline, policy)
     return absurd and f"the baseline's {absurd}"
@@ -121,7 +127,7 @@ def _mismatch(record: RunRecord, baseline: RunRecord, policy: Policy) -> str | N
 def _stored(record: RunRecord, baseline: RunRecord) -> Iterator[tuple[CaseKey, TimedCase]]:
     """Each case of the record with the baseline's of the same card and id; an old baseline names no card."""
     known = {case.key: case for case in timed_cases(baseline)}
-    for case in record.cases:
+    for case in cards.compared(record):
         found = known.get(case.key) or known.get(CaseKey("", case.id))
         if found is not None:
             yield case.key, found
@@ -138,21 +144,11 @@ def _too_little(evidences: Sequence[Evidence]) -> str | None:
 def _notes(record: RunRecord, baseline: RunRecord) -> list[str]:
     """What limits a comparison with a baseline, for people."""
     known = dict(_stored(record, baseline))
-    missing = [case.id for case in record.cases if case.key not in known]
+    missing = [case.id for case in cards.compared(record) if case.key not in known]
     notes = [f"not in the baseline: {', '.join(missing)}"] if missing else []
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
     return notes
-
-
-def _overall(cases: Sequence[CaseVerdict]) -> Outcome:
-    """A regression anywhere decides. An improvement needs every other case to be shown faster or the same."""
-    statuses = {case.status for case in cases}
-    if Status.REGRESSED in statuses:
-        return Outcome.REGRESSED
-    if Status.IMPROVED in statuses and not statuses & {Status.SLOWER, Status.UNDECIDED}:
-        return Outcome.IMPROVED
-    return Outcome.INCONCLUSIVE if statuses - {Status.UNCHANGED} else Outcome.EQUIVALENT
 
 
 def _reason(outcome: Outcome, cases: Sequence[CaseVerdict]) -> str:
@@ -172,7 +168,7 @@ def _without_estimate(case: Evidence, policy: Policy) -> CaseVerdict:
     verdict = CaseVerdict(
         card=case.key.card,
         id=case.key.id,
-        status=Status.UNDECIDED,
+        status=Status.ALONE if _is_alone(case) else Status.UNDECIDED,
         direction=Direction.NONE,
         sentence="",
         change_pct=None,
@@ -191,6 +187,10 @@ def _without_estimate(case: Evidence, policy: Policy) -> CaseVerdict:
         findings=case.findings,
     )
     return replace(verdict, sentence=sentences.of_case(verdict, policy))
+
+
+def _is_alone(case: Evidence) -> bool:
+    return any(finding.code == cards.HEAD_ALONE for finding in case.findings)
 
 
 def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict:

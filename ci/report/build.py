@@ -15,7 +15,7 @@ from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import Decision, GpuEvidence
 from kernelgate.ci.judge.policy import Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.report import correctness, headline, profile_plot, sections, tables, why
+from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sections, tables, why
 from kernelgate.ci.report.case_plot import plot
 from kernelgate.ci.report.gpu import Failure, GpuReport, judged, of_record
 from kernelgate.ci.report.headline import of_gpu
@@ -63,7 +63,8 @@ def judged_report(
 ) -> Report:
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
     stored = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
-    if stored and not any(_has_both(process) for case in timed_cases(record) for process in case.processes):
+    processes = [process for case in timed_cases(record) for process in case.processes]
+    if stored and processes and not any(map(_has_both, processes)):
         return report(record, stored, policy.gates, static=policy.static)
     return report(record, judge(record, policy, name=name), policy.gates, stored, policy.static)
 
@@ -104,11 +105,14 @@ def _folded_title(rows: int, gpus: int) -> str:
 
 
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
-    if gpu.record is None or gpu.verdict is None or gpu.is_wrong:
+    if gpu.record is None:
         return gpu.remarks
     record = gpu.record
+    on_cards = card_remarks.remarks(record, gpu.verdict)
+    if gpu.verdict is None or gpu.is_wrong:
+        return (*on_cards, *gpu.remarks)
     blocking = why.blocking(record, policy.static) if merge else ()
-    return (*_one_library(record), *_precision(record), *blocking, *gpu.remarks)
+    return (*on_cards, *_precision(record), *blocking, *gpu.remarks)
 
 
 def _open(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
@@ -122,11 +126,11 @@ def _checks(gpu: GpuReport, policy: Policy) -> tuple[Line, ...]:
     if gpu.record is None:
         return ()
     if gpu.is_wrong:
-        return (correctness.beside_wrong(gpu.record),)
+        return correctness.beside_wrong(gpu.record)
     if gpu.verdict is None:
         return ()
     baseline = (_baseline(gpu.record, gpu.baseline, policy.gates),) if gpu.baseline else ()
-    return (correctness.line(gpu.record.fuzz), *baseline)
+    return (*correctness.lines(gpu.record), *baseline)
 
 
 def _why(gpu: GpuReport, label: str) -> tuple[Line, ...]:
@@ -151,14 +155,6 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
 
 
 # Lines around the table -----------------------------------------------------------------------------------------------
-
-
-def _one_library(record: RunRecord) -> tuple[Line, ...]:
-    """A remark where base and head compiled to the same: then no difference could be found."""
-    libraries = {build.side: build.library_sha256 for build in record.builds if build.library_sha256}
-    if "base" not in libraries or libraries["base"] != libraries.get("head"):
-        return ()
-    return ((Mark.SAME, " Base and head compile to the same library, which was timed against itself."),)
 
 
 def _precision(record: RunRecord) -> tuple[Line, ...]:

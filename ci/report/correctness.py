@@ -6,7 +6,8 @@ from kernelgate.bench.record import Check, FuzzResult, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
 from kernelgate.ci.document.model import Block, Code, Column, Line, Mark, Paragraph, Piece, Section, Table, Verbatim
-from kernelgate.ci.judge.outputs import fuzz_failures, wrong_outputs
+from kernelgate.ci.judge import cards
+from kernelgate.ci.judge.outputs import fuzz_checks, fuzz_failures, wrong_outputs
 
 MAX_FAILURES = 20
 """Failing cases listed; the record holds them all."""
@@ -18,33 +19,66 @@ def headline(record: RunRecord) -> Line:
     """The first line where a result is wrong: how many cases, and which kind."""
     failed = fuzz_failures(record)
     if failed:
-        total = sum(len(check.results) for check in record.checks if check.kind == "fuzz")
+        wrong_cards, named = {card for card, _ in failed}, titles(record)
+        checks = [check for check in fuzz_checks(record) if check.card in wrong_cards]
+        total = formatting.counted(sum(len(check.results) for check in checks), "fuzz case")
+        of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
         verb = "fails" if len(failed) == 1 else "fail"
-        return (
-            Mark.WRONG,
-            f" Wrong result: {len(failed)} of {formatting.counted(total, 'fuzz case')} {verb}; speed was not judged",
-        )
+        return (Mark.WRONG, f" Wrong result: {len(failed)} of {total}{of} {verb}; speed was not judged")
     wrong = wrong_outputs(record)
     if wrong:
         names = formatting.names(record.cases, record.cards)
-        cases = names[wrong[0]] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
+        which = names[wrong[0]] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
         return (
             Mark.WRONG,
             " Wrong result: the timed output of ",
-            cases,
+            which,
             " differs from the oracle's; speed was not judged",
         )
     return (Mark.WRONG, " Wrong result: the fuzz run failed; speed was not judged")
 
 
+def titles(record: RunRecord) -> dict[str, str]:
+    """What to call the cards of the record, where there are several."""
+    return formatting.titles_of((*(case.card for case in record.cases), *_fuzzed(record)), record.cards)
+
+
+def argument(record: RunRecord, card: str, id_: str) -> str:
+    """How a command names a case: CARD/ID where the record has several cards."""
+    return f"{card}/{id_}" if card and titles(record) else id_
+
+
 def first_failure(record: RunRecord) -> Line:
     """ "First: S=513 …: error 0.41 at row 512. "; empty where no fuzz case failed."""
-    return next((("First: ", *_case(result), ": ", _fault(result), ". ") for result in fuzz_failures(record)), ())
+    return next((("First: ", *_case(record, *one), ": ", _fault(one[1]), ". ") for one in fuzz_failures(record)), ())
 
 
 def how_to_repeat(record: RunRecord) -> Line:
     """The command for the first failure; empty where no fuzz case failed."""
-    return next((("Repeat: ", Code(repeat(result), most=MAX_COMMAND)) for result in fuzz_failures(record)), ())
+    return next(
+        (("Repeat: ", Code(repeat(record, *one), most=MAX_COMMAND)) for one in fuzz_failures(record)),
+        (),
+    )
+
+
+def lines(record: RunRecord) -> tuple[Line, ...]:
+    """What was checked of each card, a line each. A card with one library on both sides needs no check."""
+    checks = {check.card: check for check in fuzz_checks(record)}
+    if cards.nothing_differs(record) and not checks:
+        return ()
+    named = titles(record)
+    listed = dict.fromkeys([*checks, *(case.case.card for case in cards.compared(record))])
+    if not named or "" in checks or not listed:
+        return tuple(map(line, checks.values())) or (line(None),)
+    return tuple(_of_card(named[card], line(checks.get(card))) for card in listed)
+
+
+def _of_card(title: str, said: Line) -> Line:
+    return (said[0], f" {title}:", *said[1:]) if title else said
+
+
+def _fuzzed(record: RunRecord) -> tuple[str, ...]:
+    return tuple(check.card for check in fuzz_checks(record))
 
 
 def line(fuzz: Check | None) -> Line:
@@ -64,13 +98,15 @@ def line(fuzz: Check | None) -> Line:
     return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz))
 
 
-def beside_wrong(record: RunRecord) -> Line:
-    """One line under a wrong result: how to repeat it, or that the fuzz list alone would not have shown it."""
-    repeat = how_to_repeat(record)
-    if repeat or record.fuzz is None or record.fuzz.status != "passed":
-        return repeat or line(record.fuzz)
+def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
+    """What stands under a wrong result: how to repeat it, or that the fuzz list alone would not have shown it."""
+    repeated = how_to_repeat(record)
+    if repeated:
+        return (repeated,)
+    if record.fuzz is None or record.fuzz.status != "passed":
+        return lines(record)
     passed = formatting.counted(len(record.fuzz.results), "fuzz case")
-    return (Mark.SLIGHT, f" only timed calls were wrong: {passed} passed")
+    return ((Mark.SLIGHT, f" only timed calls were wrong: {passed} passed"),)
 
 
 def section(record: RunRecord) -> Section | None:
@@ -79,22 +115,25 @@ def section(record: RunRecord) -> Section | None:
     if not failed:
         return None
     columns = (Column("fuzz case"), Column("seed", numeric=True), Column("error"))
-    rows = tuple((_case(result), (str(result.seed),), (_fault(result),)) for result in failed[:MAX_FAILURES])
-    repeats = tuple(command for result in failed[:MAX_FAILURES] if len(command := repeat(result)) <= MAX_COMMAND)
+    shown = failed[:MAX_FAILURES]
+    rows = tuple((_case(record, card, result), (str(result.seed),), (_fault(result),)) for card, result in shown)
+    repeats = tuple(command for one in shown if len(command := repeat(record, *one)) <= MAX_COMMAND)
     blocks: list[Block] = [Table(columns, rows), Verbatim(repeats)]
     if len(failed) > MAX_FAILURES:
         blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
     return Section(f"Failing fuzz cases ({len(failed)})", tuple(blocks), worth=90)
 
 
-def repeat(result: FuzzResult) -> str:
+def repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
     """The one command that runs a fuzz case again: made here, since a command in a record could be anybody's."""
-    return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", result.id)
+    return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", argument(record, card, result.id))
 
 
-def _case(result: FuzzResult) -> tuple[Piece, ...]:
-    label = formatting.label(result.axes)
-    return (label,) if label else (Code(result.id),)
+def _case(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
+    every = [one.axes for check in fuzz_checks(record) if check.card == card for one in check.results]
+    label = formatting.label(result.axes, formatting.switched(every))
+    title = titles(record).get(card)
+    return (*((f"{title}, ",) if title else ()), label or Code(result.id))
 
 
 def _fault(result: FuzzResult) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kernelgate.bench.record import Device, Run, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line, Mark
-from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.policy import Gates
@@ -63,6 +63,8 @@ def own_line(gpu: GpuReport, gates: Gates) -> Line:
         return correctness.headline(gpu.record)
     if gpu.verdict is None or gpu.record is None:
         return _untimed(gpu)
+    if unrun := cards.notes(gpu.record, cards.NO_CASES):
+        return (Mark.NONE, " Not measured: ", formatting.sentence(unrun[0].text))
     words = opening(gpu.verdict, gpu.cases, place(gpu.record.environment.device), gates)
     return (words.mark, f" {words.verdict}: ", *words.rest)
 
@@ -110,9 +112,10 @@ def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
     if gpu.failure is not None:
         return (_RANKS[gpu.failure.fault], Status.UNDECIDED, 0.0)
     if not gpu.cases:
-        return (5, Status.UNDECIDED, 0.0)
+        same = gpu.verdict is not None and gpu.verdict.verdict is Outcome.EQUIVALENT
+        return (6, Status.UNCHANGED, 0.0) if same else (5, Status.UNDECIDED, 0.0)
     status, change = severity(gpu.cases[0].case)
-    place_ = {Status.REGRESSED: 2, Status.SLOWER: 3, Status.UNDECIDED: 5}.get(status, 6)
+    place_ = {Status.REGRESSED: 2, Status.SLOWER: 3, Status.UNDECIDED: 5, Status.ALONE: 5}.get(status, 6)
     return (place_, status, change)
 
 
@@ -161,7 +164,12 @@ def opening(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line, ga
     if verdict.refused is not None:
         return Opening(Mark.UNKNOWN, "Cannot be judged", (formatting.sentence(verdict.refused),))
     if not cases:
+        if verdict.verdict is Outcome.EQUIVALENT:
+            return Opening(Mark.NONE, "Nothing to compare", ("base and head compile to the same library",))
         return Opening(Mark.UNKNOWN, "Cannot tell", ("no case was timed",))
+    if is_alone(cases):
+        count = formatting.counted(len(cases), "case")
+        return Opening(Mark.NONE, "Not compared", ("the head was measured alone, ", count, *where))
     if verdict.verdict is Outcome.REGRESSED:
         group = _group(cases, Status.REGRESSED)
         return Opening(Mark.SLOWER, "Slower", (*_extreme(group, len(cases), "worst"), *where, _also_faster(cases)))
@@ -192,9 +200,18 @@ def _undecided(cases: Sequence[JudgedCase], where: Line, gates: Gates) -> Openin
         return Opening(Mark.SLIGHT, "A little slower", rest)
     if _has(cases, Status.IMPROVED):
         return _faster(cases, where)
-    faster = _group(cases, Status.FASTER)
-    short = sentences.short_of_gate(faster[0].case, gates)
-    return Opening(Mark.FASTER, "A little faster", (*_extreme(faster, len(cases), "most"), *where, ", ", short))
+    if faster := _group(cases, Status.FASTER):
+        short = sentences.short_of_gate(faster[0].case, gates)
+        return Opening(Mark.FASTER, "A little faster", (*_extreme(faster, len(cases), "most"), *where, ", ", short))
+    unchanged = len(_group(cases, Status.UNCHANGED))
+    verb = "is" if unchanged == 1 else "are"
+    within = f"{unchanged} of {len(cases)} cases {verb} within {sentences.margin(gates)} of the base"
+    return Opening(Mark.SAME, "No change", (within, *where, "; the others have no base"))
+
+
+def is_alone(cases: Sequence[JudgedCase]) -> bool:
+    """Whether there is no base to any case."""
+    return bool(cases) and all(one.status is Status.ALONE for one in cases)
 
 
 def _also_faster(cases: Sequence[JudgedCase]) -> str:
@@ -288,7 +305,7 @@ def _briefly(gpu: GpuReport, gates: Gates) -> str:
     if gpu.verdict is None:
         return "no times"
     words = opening(gpu.verdict, gpu.cases, (), gates)
-    return f"{formatting.sentence(words.verdict)}: {tables.counts(gpu.cases)}" if gpu.cases else "cannot be judged"
+    return formatting.sentence(words.verdict) + (f": {tables.counts(gpu.cases)}" if gpu.cases else "")
 
 
 def compared(run: Run, against: str = "base") -> Line:
@@ -301,7 +318,7 @@ def compared(run: Run, against: str = "base") -> Line:
 def _compared(gpus: Sequence[GpuReport]) -> Line:
     first = next((gpu for gpu in gpus if gpu.record is not None), gpus[0])
     untimed = first.record is not None and first.verdict is None and not first.is_wrong
-    if untimed and first.run.base_sha is None:
+    if (untimed and first.run.base_sha is None) or is_alone(first.cases):
         return ("Of ", formatting.commit(first.run.head_sha, "the working tree"), " alone")
     return compared(first.run, first.verdict.against if first.verdict and not first.is_wrong else "base")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kernelgate.bench import rates
 from kernelgate.bench.record import (
@@ -31,10 +31,11 @@ from kernelgate.ci.document.model import (
     Table,
     Verbatim,
 )
+from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.policy import Static
-from kernelgate.ci.report import why
-from kernelgate.ci.report.correctness import MAX_COMMAND
+from kernelgate.ci.report import card_remarks, why
+from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
 
 
@@ -54,6 +55,7 @@ def sections(record: RunRecord, cases: Sequence[JudgedCase], policy: Static) -> 
 
 def statistics(cases: Sequence[JudgedCase], cards: Sequence[Card] = ()) -> Section | None:
     """The numbers that each verdict rests on."""
+    cases = [one for one in cases if one.status is not Status.ALONE]
     if not cases:
         return None
     columns = (
@@ -126,9 +128,9 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         ),
     )
     note: Line = (
-        "Time of one call over all rounds of all processes. “× PyTorch” in the first table is the reference's median "
-        "divided by the kernel's: above 1 the kernel is the faster one. “Kernel” is the same call replayed from a "
-        "CUDA graph; “launch overhead” is what P50 holds beyond it.",
+        f"Time of one call over all rounds of all processes. “× {formatting.reference(record.cards)}” in the first "
+        "table is the reference's median divided by the kernel's: above 1 the kernel is the faster one. “Kernel” is "
+        "the same call replayed from a CUDA graph; “launch overhead” is what P50 holds beyond it.",
     )
     return Section("Speed: percentiles, throughput, launch overhead", (Table(columns, rows), Paragraph(note)), worth=40)
 
@@ -159,6 +161,7 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
         )
         for one in cases
         for finding in one.case.findings
+        if finding.code != HEAD_ALONE
     )
     names = formatting.names(record.cases, record.cards)
     rows = tuple(
@@ -167,15 +170,17 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
         for number, process in enumerate(case.processes, start=1)
     )
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
-    if record.notes:
-        blocks += [Paragraph(("How it was measured:",)), Bullets(tuple((note.text,) for note in record.notes))]
+    said = card_remarks.said(record)
+    notes = tuple((note.text,) for note in record.notes if note not in said)
+    if notes:
+        blocks += [Paragraph(("How it was measured:",)), Bullets(notes)]
     if any(_was_read(process.telemetry) for case in timed_cases(record) for process in case.processes):
         columns = (Column("case"), Column("process", numeric=True), Column("role"), *_TELEMETRY)
         blocks.append(Table(columns, rows))
     elif rows:
         blocks.append(Paragraph((f"Clocks, temperature and power: {formatting.NOT_MEASURED}.",)))
     title = ["Clocks", "temperature"]
-    title += ["notes"] if record.notes else []
+    title += ["notes"] if notes else []
     title += [f"warnings ({len(warnings)})"] if warnings else []
     return Section(", ".join(title), tuple(blocks), worth=30) if blocks else None
 
@@ -225,7 +230,8 @@ def machine(record: RunRecord) -> Section | None:
     rows = tuple(((what,), value) for what, value in facts if value)
     blocks: list[Block] = [Table((Column("what"), Column("value")), rows)] if rows else []
     if record.builds:
-        blocks.append(_builds(record.builds))
+        titles = formatting.titles_of((build.card for build in record.builds), record.cards)
+        blocks.append(_builds(record.builds, titles))
     return Section("Machine and build", tuple(blocks), worth=50) if blocks else None
 
 
@@ -247,8 +253,10 @@ def _run(record: RunRecord) -> str | None:
     return None if run is None else f"{run}, attempt {attempt}" if attempt is not None else str(run)
 
 
-def _builds(builds: Iterable[Build]) -> Table:
+def _builds(builds: Iterable[Build], titles: Mapping[str, str]) -> Table:
+    """`titles`: of the cards, where there are several."""
     columns = (
+        *((Column("kernel"),) if titles else ()),
         Column("side"),
         Column("commit"),
         Column("targets"),
@@ -257,6 +265,7 @@ def _builds(builds: Iterable[Build]) -> Table:
     )
     rows = tuple(
         (
+            *(((titles[build.card],),) if titles else ()),
             (build.side,),
             (formatting.commit(build.sha, "working tree"),),
             _named(", ".join(build.targets)) or (formatting.MISSING,),
@@ -274,12 +283,14 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
     known = [base[:12]] if base and formatting.is_commit(base) else []
     if record.profile and not record.cases:
         sides = ["--base", *known] if known else ["--alone"]
-        profile = _on_case(["kernelgate", "profile", *sides], record.profile[0].case)
+        first = record.profile[0]
+        profile = _on_case(["kernelgate", "profile", *sides], argument(record, first.card, first.case))
         return Section("Run it yourself", (Verbatim((profile,)),), worth=80)
     lines: list[str] = []
     if record.cases:
         bench = ["kernelgate", "bench", *(word for sha in known for word in ("--base", sha))]
-        lines += [f"{_on_case(bench, cases[0].case.id if cases else '')} -o run.json"]
+        worst = argument(record, cases[0].case.card, cases[0].case.id) if cases else ""
+        lines += [f"{_on_case(bench, worst)} -o run.json"]
         lines += [shell("kernelgate", "compare", "run.json")]
     if record.fuzz and record.fuzz.seed is not None:
         lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed)))

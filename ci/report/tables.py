@@ -55,21 +55,40 @@ def _rows(gpus: Sequence[GpuReport]) -> Rows:
 
 def _table(rows: Rows, keys: Sequence[CaseKey], gpus: Sequence[GpuReport], gates: Gates) -> Table:
     if len(gpus) == 1:
-        return _of_one(tuple(rows[key][gpus[0].label] for key in keys), gates)
+        return _of_one(tuple(rows[key][gpus[0].label] for key in keys), reference(gpus), gates)
     columns = (Column("case"), *(Column(gpu.label, numeric=True) for gpu in gpus))
     return Table(columns, tuple(_row_of_several(rows[key], gpus) for key in keys))
 
 
-def _of_one(cases: Sequence[JudgedCase], gates: Gates) -> Table:
+def reference(gpus: Sequence[GpuReport]) -> str:
+    """What is timed beside, by the name that the cards give it."""
+    return formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
+
+
+def _of_one(cases: Sequence[JudgedCase], beside: str, gates: Gates) -> Table:
+    if all(one.status is Status.ALONE for one in cases):
+        return _of_heads(cases, beside)
     columns = (
         Column("case"),
         Column("base", numeric=True),
         Column("head", numeric=True),
         Column("change", numeric=True),
-        Column("× PyTorch", numeric=True),
+        Column(f"× {beside}", numeric=True),
         Column("verdict"),
     )
     return Table(columns, tuple(_row_of_one(one, gates) for one in cases))
+
+
+def _of_heads(cases: Sequence[JudgedCase], beside: str) -> Table:
+    """Where there is no base: the head's times beside the reference's."""
+    titles = ("case", "head", beside, f"× {beside}")
+    columns = tuple(Column(title, numeric=number > 0) for number, title in enumerate(titles))
+
+    def row(one: JudgedCase) -> tuple[Line, ...]:
+        head, other = formatting.durations(one.case.head_us, one.case.reference_us)
+        return (_name(one, news=False), (head,), (other,), (_against_reference(one.case),))
+
+    return Table(columns, tuple(map(row, cases)))
 
 
 def _row_of_one(one: JudgedCase, gates: Gates) -> tuple[Line, ...]:
@@ -95,6 +114,8 @@ def _row_of_several(cases: Mapping[str, JudgedCase], gpus: Sequence[GpuReport]) 
 def _cell(one: JudgedCase) -> Line:
     """A case on one GPU: mark, change, and the times that it is made of."""
     base, head = formatting.durations(one.case.base_us, one.case.head_us)
+    if one.status is Status.ALONE:
+        return (sentences.mark(one.status), f" {head}, no base")
     times = f", {base} → {head}" if one.case.base_us is not None else ""
     return (sentences.mark(one.status), " ", *_change(one), times)
 
@@ -109,8 +130,8 @@ def _change(one: JudgedCase) -> Line:
 
 
 def _against_reference(case: CaseVerdict) -> str:
-    """How many times as fast as PyTorch, base → head; from medians of one run."""
+    """How many times as fast as the reference, base → head; from medians of one run."""
     if case.reference_us is None:
         return formatting.MISSING
-    sides = [f"{case.reference_us / side:.2f}" if side else formatting.MISSING for side in (case.base_us, case.head_us)]
-    return " → ".join(sides)
+    times = (case.head_us,) if case.status is Status.ALONE else (case.base_us, case.head_us)
+    return " → ".join(f"{case.reference_us / side:.2f}" if side else formatting.MISSING for side in times)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelgate.bench.explain import metrics
-from kernelgate.bench.explain.ncu_reader import Kernel
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Mark, Paragraph, Section, Strong, Table
@@ -20,7 +20,7 @@ from kernelgate.ci.explain.analyze import Analysis, MetricChange
 from kernelgate.ci.explain.bottleneck import SURE, WORDS
 from kernelgate.ci.explain.facts import limiter
 from kernelgate.ci.explain.recommend import Recommendation
-from kernelgate.ci.judge import static
+from kernelgate.ci.judge import cards, static
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.policy import Static
 from kernelgate.ci.report.gpu import JudgedCase
@@ -75,7 +75,7 @@ def both_sides(record: RunRecord) -> tuple[Both, ...]:
 def _analysis(one: Profile, record: RunRecord) -> Analysis:
     device = record.environment.device
     figures = {key: float(value) for key, value in one.metrics.items() if isinstance(value, int | float)}
-    kernel = Kernel(one.case, device.name, _capability(device.compute_capability), device.sm_count, figures, ())
+    kernel = ProfiledKernel(one.case, device.name, _capability(device.compute_capability), device.sm_count, figures, ())
     return analyze.analyze_kernel(kernel)
 
 
@@ -92,14 +92,15 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
     """Why the worst case changed, and what to try; nothing where no case changed or none has both profiles.
 
-    `label`: of the GPU, where several are reported; then case and GPU are named.
+    `label`: of the GPU, where several are reported; then case and GPU are named, and of several cards the case.
     """
     profiles = {one.key: one for one in both_sides(record) if one.base is not None}
     case = next((one for one in cases if one.status.is_news and one.case.key in profiles), None)
     if case is None:
         return ()
     slower = case.status.is_slower
-    where: Line = (" ", Code(label), ", ", case.name, ":") if label else ()
+    several = formatting.titles_of((one.card for one in record.cases), record.cards)
+    where: Line = (" ", Code(label), ", ", case.name, ":") if label else (" ", case.name, ":") if several else ()
     found = profiles[case.case.key]
     reasons = explaining(found, slower)
     lines: list[Line] = []
@@ -199,7 +200,7 @@ def _wait(change: MetricChange) -> str:
     return f"{metrics.label(change.key)} {change.before:.2f} → {change.after:.2f} cycles per instruction"
 
 
-def _fewer_registers(sides: Sequence[Kernel]) -> str:
+def _fewer_registers(sides: Sequence[ProfiledKernel]) -> str:
     """Spills come of registers that were taken away, where they were."""
     counts = [side.figures.get("registers") for side in sides]
     if len(counts) == 2 and counts[0] is not None and counts[1] is not None and counts[1] < counts[0]:
@@ -211,7 +212,7 @@ def _short(key: str) -> str:
     return {"occupancy_pct": "occupancy", "local_instructions": "spill instructions"}.get(key, metrics.label(key))
 
 
-def _because(sides: Sequence[Kernel]) -> str:
+def _because(sides: Sequence[ProfiledKernel]) -> str:
     """What moved the occupancy: registers or shared memory, where that is what limits the side that has less."""
     if not sides:
         return ""
@@ -312,16 +313,26 @@ def _moved(old: float | None, new: float | None) -> str:
 
 
 def blocking(record: RunRecord, policy: Static) -> tuple[Line, ...]:
-    """A remark for each thing that the compiler alone shows and the policy blocks."""
+    """A remark for each thing that the compiler alone shows and the policy blocks; none on the head's own cards."""
+    titles, own = _titles(record), cards.of_head(record)
     return tuple(
-        (Mark.SLOWER, " Blocks: ", *_static_line(one))
+        (Mark.SLOWER, " Blocks: ", *_static_line(one, titles))
         for one in static.judge(record.builds, policy)
-        if one.severity == "fail"
+        if one.severity == "fail" and one.card not in own
     )
 
 
-def _static_line(one: static.StaticFinding) -> Line:
-    return Code(one.kernel), " for ", Code(one.target), f": {one.message}."
+def _titles(record: RunRecord) -> dict[str, str]:
+    """What to call the cards, where kernels of several were compiled."""
+    return formatting.titles_of((build.card for build in record.builds if build.kernels), record.cards)
+
+
+def _static_line(one: static.StaticFinding, titles: Mapping[str, str]) -> Line:
+    return *_card(titles, one.card), Code(one.kernel), " for ", Code(one.target), f": {one.message}."
+
+
+def _card(titles: Mapping[str, str], card: str) -> Line:
+    return (f"{titles[card]}, ",) if titles.get(card) else ()
 
 
 def static_section(record: RunRecord, policy: Static) -> Section | None:
@@ -339,13 +350,15 @@ def static_section(record: RunRecord, policy: Static) -> Section | None:
         Column("instructions"),
     )
     marks = {"fail": Mark.SLOWER, "warn": Mark.SLIGHT}
-    lines = tuple((marks[one.severity], " ", *_static_line(one)) for one in static.judge(record.builds, policy))
+    titles = _titles(record)
+    found = static.judge(record.builds, policy)
+    lines = tuple((marks[one.severity], " ", *_static_line(one, titles)) for one in found)
     blocks: list[Block] = [Bullets(lines)] if lines else []
-    table = Table(columns, tuple(_static_row(pair) for pair in pairs))
+    table = Table(columns, tuple(_static_row(pair, titles) for pair in pairs))
     return Section("Registers, shared memory, instructions", (*blocks, table), worth=70)
 
 
-def _static_row(pair: static.Pair) -> tuple[Line, ...]:
+def _static_row(pair: static.Pair, titles: Mapping[str, str]) -> tuple[Line, ...]:
     base, head = pair.base, pair.head
     occupancy = ", ".join(
         f"{_sides((base.occupancy_pct.get(gpu) if base else None), value, '%')} on the {gpu}"
@@ -357,7 +370,7 @@ def _static_row(pair: static.Pair) -> tuple[Line, ...]:
     shown = kinds if base is not None else list(head.instructions)
     mix = ", ".join(f"{k} {_sides(base.instructions.get(k, 0) if base else None, head.instructions[k])}" for k in shown)
     return (
-        (Code(head.name),),
+        (*_card(titles, pair.card), Code(head.name)),
         (Code(head.target),),
         (_sides(base.registers if base else None, head.registers),),
         (_sides(base.spill_bytes if base else None, head.spill_bytes, " B"),),

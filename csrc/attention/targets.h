@@ -1,11 +1,11 @@
-// The targets compiled into this library, named by the build with -DFA_S512_SM<nn>: one translation unit each for every
-// kernel that the target has.
+// The targets compiled into this library, named by the build with -DKERNELGATE_SM<nn>: one translation unit each for
+// every kernel that the target has.
 #pragma once
 
 #include "attention.h"
 #include "dispatch.h"
 
-#if defined(FA_S512_SM80) || defined(FA_S512_SM89) || defined(FA_S512_SM90) || defined(FA_S512_SM90A)
+#if defined(KERNELGATE_SM80) || defined(KERNELGATE_SM89) || defined(KERNELGATE_SM90) || defined(KERNELGATE_SM90A)
 #define FA_S512_HAS_TARGETS 1
 
 #include <cuda_runtime_api.h>
@@ -24,16 +24,16 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-#ifdef FA_S512_SM80
+#ifdef KERNELGATE_SM80
     {{8, 0, false}, forward_sm80},
 #endif
-#ifdef FA_S512_SM89
+#ifdef KERNELGATE_SM89
     {{8, 9, false}, forward_sm89},
 #endif
-#ifdef FA_S512_SM90
+#ifdef KERNELGATE_SM90
     {{9, 0, false}, forward_sm90},
 #endif
-#ifdef FA_S512_SM90A
+#ifdef KERNELGATE_SM90A
     {{9, 0, true}, forward_sm90a},
 #endif
 };

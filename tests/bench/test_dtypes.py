@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 import torch
 
 from kernelgate.bench import dtypes
+from kernelgate.bench.check import fuzz_worker
 from kernelgate.bench.dtypes import DTYPES
-from kernelgate.bench.kernel import case_list
+from kernelgate.bench.errors import UsageError
+from kernelgate.bench.kernel.draw import TORCH_DTYPES
+from kernelgate.bench.kernel.tolerance import SMALLEST, TOLERANCES
 
 
 @pytest.mark.parametrize(
@@ -45,5 +46,12 @@ def test_no_spelling_means_two() -> None:
     assert "float" not in dtypes.PROSE
 
 
-def test_a_case_may_have_those_of_kernels() -> None:
-    assert get_args(case_list.Dtype) == dtypes.OF_KERNELS
+def test_each_has_a_tolerance_a_smallest_step_and_patterns() -> None:
+    assert set(TOLERANCES) == set(SMALLEST) == set(DTYPES) == set(TORCH_DTYPES)
+    assert set(fuzz_worker.PATTERNS) == set(TORCH_DTYPES.values())
+
+
+def test_an_unknown_one_is_named_with_those_there_are() -> None:
+    assert dtypes.known("half") == "fp16"
+    with pytest.raises(UsageError, match="there is no dtype 'double'; there are fp32, fp16"):
+        dtypes.known("double")

@@ -11,6 +11,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+LITTLE = """
+import subprocess
+class Little(subprocess.Popen):
+    def __init__(self, words, *rest, **more):  # git and the reader of cards: neither a compiler nor a worker
+        assert words[0] == "git" or "kernelgate.bench.kernel.card_reader" in words, words
+        super().__init__(words, *rest, **more)
+subprocess.Popen = Little
+"""
+
+
 def torch_after(code: str) -> tuple[bool, str]:
     """Whether torch is loaded after the code in a fresh process, and what that wrote to standard error."""
     words = [sys.executable, "-c", f"{code}\nimport sys; print('torch' in sys.modules)"]
@@ -22,8 +32,16 @@ def test_the_test_would_see_it() -> None:
     assert torch_after("import kernelgate.bench.timing.worker")[0]
 
 
+def test_starting_a_worker_would_be_seen() -> None:
+    worker = "from kernelgate.bench.system.worker_process import Child; Child('kernelgate.bench.timing.worker')"
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        torch_after(f"{LITTLE}\n{worker}")
+    assert "AssertionError" in caught.value.stderr
+
+
 def test_what_leads_a_measurement() -> None:
     modules = "kernelgate.bench.run, kernelgate.bench.timing.paired, kernelgate.bench.check.fuzz, kernelgate.ci.local"
+    modules += ", kernelgate.bench.list_cards, kernelgate.bench.kernel.compared"
     assert not torch_after(f"import {modules}")[0]
 
 
@@ -38,8 +56,7 @@ def test_what_leads_a_measurement() -> None:
     ],
 )
 def test_a_plain_refusal_starts_nothing(words: list[str], code: int, says: str) -> None:
-    nothing = "import subprocess; subprocess.Popen = None"  # neither a compiler nor a worker
-    run = f"from kernelgate.ci import cli; {nothing}; assert cli.run({words!r}) == {code}"
-    loaded, said = torch_after(run)
+    run = f"from kernelgate.ci import cli; assert cli.run({words!r}) == {code}"
+    loaded, said = torch_after(f"{LITTLE}\n{run}")
     assert says in said
     assert not loaded

@@ -49,6 +49,7 @@ WHOLE: dict[str, Any] = {
         "cases": [{"card": "attention", "id": "s512"}],
         "checks": ["fuzz", "sanitizer", "outputs", "witness"],
         "processes": 5,
+        "hash": "5f0c",
     },
     "environments": [
         {
@@ -93,6 +94,7 @@ WHOLE: dict[str, Any] = {
             "side": "head",
             "sha": OTHER_SHA,
             "key": "0123",
+            "call_hash": "c4d5",
             "tree": "clean",
             "seconds": 12.5,
             "cached": False,
@@ -119,7 +121,8 @@ WHOLE: dict[str, Any] = {
         {
             "card": "attention",
             "id": "s512",
-            "axes": {"S": 512.0, "dtype": "fp16"},
+            "label": "S=512, causal",
+            "axes": {"S": 512.0, "dtype": "fp16", "causal": True, "bias": False},
             "work": {"flops": 1e9, "bytes": 1e6},
             "tolerance": {"atol": 2e-3, "rtol": 1e-3},
         }
@@ -222,7 +225,7 @@ WHOLE: dict[str, Any] = {
         }
     ],
     "costs": [{"phase": "bench", "gpu_seconds": 30.0, "retried": True}],
-    "notes": [{"code": "seed", "text": "seed 5 from process 1 on"}],
+    "notes": [{"code": "seed", "card": "attention", "text": "seed 5 from process 1 on"}],
     "summary": {
         "source": "main",
         "cases": {"s512": {"median_us": 300.5, "interval_us": [299.0, 302.0], "samples": 100, "processes": 5}},
@@ -359,6 +362,53 @@ def test_canaries_and_their_like_are_not_compared() -> None:
     processes = [{"id": role, "role": role, "timings": timings} for role in roles]
     (found,) = record.timed_cases(record.from_json(changed(processes=processes)))
     assert [timed.role for timed in found.processes] == ["paired", "alternating", "block"]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("true", True),
+        ("false", False),
+        ("1", 1.0),
+        ("0", 0.0),
+        ("1.0", 1.0),
+        ("512", 512.0),
+        ('"true"', "true"),
+        ('"1"', "1"),
+    ],
+)
+def test_an_axis_keeps_its_kind(written: str, read: object) -> None:
+    """True is not 1: a boolean axis is named where it is true, and a number with its value."""
+    for schema, axes in (("kernelgate.run/2", "axes"), ("kernelgate.run/1", "params")):
+        text = f'{{"schema":"{schema}","cases":[{{"id":"x","{axes}":{{"a":{written}}}}}]}}'
+        made = record.from_json(text)
+        for found in (made, record.from_json(record.to_json(made))):
+            value = found.cases[0].axes["a"]
+            assert (value, type(value)) == (read, type(read))
+
+
+def test_a_plan_has_the_same_hash_wherever_it_is_measured() -> None:
+    def expected(**changes: object) -> record.Expected:
+        known = {
+            "cards": [{"name": "norm"}],
+            "cases": [{"id": "x", "axes": {"M": 1}}],
+            "checks": ["fuzz"],
+            "processes": 2,
+        }
+        return record.Expected.model_validate({**known, **changes})
+
+    plan = record.expected_hash(expected())
+    assert len(plan) == 64
+    for same in ({"label": "l4", "target": "8.9"}, {"hash": "0"}, {"cases": [{"id": "x", "axes": {"M": 1.0}}]}):
+        assert record.expected_hash(expected(**same)) == plan
+    for other in (
+        {"cards": [{"name": "norm", "hash": "1"}]},
+        {"cases": [{"id": "x", "axes": {"M": True}}]},
+        {"cases": [{"id": "x", "label": "X", "axes": {"M": 1}}]},
+        {"checks": []},
+        {"processes": 3},
+    ):
+        assert record.expected_hash(expected(**other)) != plan
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------

@@ -8,25 +8,36 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench import run as verbs
-from kernelgate.bench.build.library import Library, Manifest
+from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
 from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.commit import HowToBuild
+from tests import faulty
 
 REPO = Path("repo")
 HEAD = record.Run(head_sha="a" * 40)
+KNOWN = cards.Cards(faulty.CARD.parent, (faulty.card(),))
 
 
 @pytest.fixture(autouse=True)
 def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Libraries that are named after what they were asked for."""
 
-    def named(name: str) -> Library:
-        return Library(Path(name), Manifest.model_construct(), cached=True)
+    def named(name: str) -> Libraries:
+        return Libraries({"attention": Library(Path(name), Manifest.model_construct(), cached=True)})
+
+    def commit(repo: Path, ref: str, how: HowToBuild | None) -> Libraries:
+        if ref.startswith("broken"):
+            assert how is not None
+            assert how.forgiving
+            return Libraries({}, {"attention": "it does not compile"} if ref == "broken" else {})
+        return named(f"commit {ref} of {repo}")
 
     monkeypatch.setattr(verbs.git, "toplevel", lambda _: Path("top"))
     monkeypatch.setattr(verbs.git, "default_base", lambda _: "where-it-began")
-    monkeypatch.setattr(verbs.build, "build_tree", lambda tree: named(f"tree {tree}"))
-    monkeypatch.setattr(verbs.build, "build_commit", lambda repo, ref: named(f"commit {ref} of {repo}"))
-    monkeypatch.setattr(verbs.libraries, "read", lambda folder: named(f"folder {folder}"))
+    monkeypatch.setattr(verbs.commit, "build_tree", lambda tree, _: named(f"tree {tree}"))
+    monkeypatch.setattr(verbs.commit, "build_commit", commit)
+    monkeypatch.setattr(verbs.built, "read_all", lambda folder: named(f"folder {folder}"))
 
 
 def sides(
@@ -36,7 +47,7 @@ def sides(
     head_folder: Path | None = None,
     alone: bool = False,
 ) -> tuple[str | None, str]:
-    found = verbs.sides(REPO, base, base_folder, head, head_folder, alone)
+    found = verbs.sides(REPO, base, base_folder, head, head_folder, alone)["attention"]
     return (str(found.base.folder) if found.base else None, str(found.head.folder))
 
 
@@ -56,6 +67,14 @@ def test_a_head_can_be_alone() -> None:
     assert sides(head_folder=Path("b"), alone=True) == (None, "folder b")
 
 
+@pytest.mark.parametrize(
+    ("base", "why"), [("broken", "it does not compile"), ("broken too", "the base commit has no card attention")]
+)
+def test_a_base_without_this_card_leaves_the_head_alone_and_says_why(base: str, why: str) -> None:
+    found = verbs.sides(REPO, base, None, None, None, False)["attention"]
+    assert (found.base, found.why_alone) == (None, why)
+
+
 def test_words_that_contradict_each_other() -> None:
     with pytest.raises(UsageError, match="leave out --base"):
         sides(base="v1", alone=True)
@@ -72,7 +91,7 @@ def test_words_that_contradict_each_other() -> None:
 def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Path) -> None:
     done = record.Check(kind="fuzz", status="passed", seed=7)
     record.write(record.RunRecord(run=HEAD, checks=(done,)), tmp_path / "run.json")
-    assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == done
+    assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == (done,)
 
 
 def test_fuzz_results_of_another_head_are_refused(tmp_path: Path) -> None:
@@ -86,7 +105,7 @@ def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, m
     monkeypatch.setattr(verbs.environment, "describe", lambda: here)
     monkeypatch.setattr(verbs.subject, "describe", lambda *_: HEAD)
     path, profile = tmp_path / "run.json", (record.Profile(case="a", side="head", metrics={"duration_us": 1.0}),)
-    both = verbs.Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))
+    both = {"attention": Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))}
     verbs.put_into(path, both, lambda _: {"profile": profile})
     begun = record.read(path)
     assert (begun.environment, begun.run, begun.profile) == (here, HEAD, profile)
@@ -105,13 +124,13 @@ def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, m
 )
 def test_cases_that_do_not_exist_are_refused_before_anything_is_built(asked: verbs.TimingOptions, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        asked.check()
+        asked.check(KNOWN)
 
 
 def test_cases_of_either_device_pass() -> None:
-    verbs.TimingOptions().check()
-    verbs.TimingOptions(case_ids=("s512_b1_h1_d64_fp32", "s512_b1_h1_d64_bf16")).check()
-    verbs.TimingOptions("full").check()
+    verbs.TimingOptions().check(KNOWN)
+    verbs.TimingOptions(case_ids=("s512_b1_h1_d64_fp32", "s512_b1_h1_d64_bf16")).check(KNOWN)
+    verbs.TimingOptions("full").check(KNOWN)
 
 
 KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)
@@ -119,6 +138,7 @@ KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)
 
 def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = None) -> Library:
     manifest = Manifest(
+        card="attention",
         namespace="n",
         sha=None,
         targets=("sm_89",),
@@ -132,12 +152,12 @@ def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = Non
 
 
 def test_kernels_are_those_of_the_manifests() -> None:
-    base, head = verbs.builds(verbs.Sides(library("1"), library("2", KERNEL)))
+    base, head = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
     assert (base.side, base.kernels, head.side, head.kernels) == ("base", (), "head", (KERNEL,))
 
 
 def test_unknown_kernels_are_said() -> None:
-    sides_ = verbs.Sides(library("1", missing="cuobjdump is missing"), library("2", missing="no memory"))
+    sides_ = {"attention": Sides(library("1", missing="cuobjdump is missing"), library("2", missing="no memory"))}
     message = (
         "the registers and instructions of base are unknown: cuobjdump is missing; "
         "the registers and instructions of head are unknown: no memory"
@@ -147,7 +167,7 @@ def test_unknown_kernels_are_said() -> None:
 
 
 def test_the_kernels_go_into_the_builds_of_a_record() -> None:
-    new = verbs.builds(verbs.Sides(library("1"), library("2", KERNEL)))
+    new = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
     assert verbs.with_builds((), new) == new
     timed = record.Build(card="attention", side="head", sha="a" * 40, library_sha256="2", seconds=9.0)
     old = record.Build(side="base")  # of run/1: no card, no hash
@@ -157,4 +177,4 @@ def test_the_kernels_go_into_the_builds_of_a_record() -> None:
 def test_the_kernels_of_another_library_are_refused() -> None:
     timed = record.Build(card="attention", side="head", library_sha256="1")
     with pytest.raises(UsageError, match="another library of the head"):
-        verbs.with_builds((timed,), verbs.builds(verbs.Sides(None, library("2", KERNEL))))
+        verbs.with_builds((timed,), verbs.builds({"attention": Sides(None, library("2", KERNEL))}))

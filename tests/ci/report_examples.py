@@ -84,14 +84,17 @@ def case(
     return runs.case(
         case_id(s, b, dtype, causal),
         [timed_process(samples, role, **known | (process or {})) for _ in range(PROCESSES)],
-        axes={"S": s, "B": b, "H": 8, "D": 64, "dtype": dtype, "causal": int(causal)},
+        axes={"S": s, "B": b, "H": 8, "D": 64, "dtype": dtype, "causal": causal},
         work=Work(flops=flops, bytes=4.0 * b * 8 * s * 64 * 2),
+        label=f"S={s} B={b} H=8 {SHORT[dtype]}" + (" causal" if causal else ""),
     )
 
 
+SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
+
+
 def case_id(s: int, b: int, dtype: str = "float16", causal: bool = False) -> str:
-    short = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}[dtype]
-    return f"s{s}_b{b}_h8_d64_{short}" + ("_causal" if causal else "")
+    return f"s{s}_b{b}_h8_d64_{SHORT[dtype]}" + ("_causal" if causal else "")
 
 
 def verdict_of(

@@ -10,14 +10,14 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.kernel import case_list
-from kernelgate.bench.kernel.case_list import SuiteCase
 from kernelgate.ci import cli, local
 from tests import runs
 from tests.bench.machine import CPU
 from tests.runs import run_record
 
 ROOT = Path(__file__).parent.parent.parent
+CARD = ".ci/kernels/attention.py"
+SMALL = 'case(64, 1, 2, "fp32")'
 NORMALISE = "const float normalise ="
 FEW = ("edge_s1", "edge_s4", "edge_s63", "edge_s64")
 
@@ -28,14 +28,15 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tree = tmp_path / "clone"
     for folder in ("csrc", ".ci"):
         shutil.copytree(ROOT / folder, tree / folder)
+    cases = ('case(512, 1, 8, "fp32"), ', 'case(512, 1, 8, "fp32", causal=True), ', 'case(512, 1, 4, "bf16")')
+    edit(tree, CARD, "".join(cases), SMALL)
     git(tree, "init", "--quiet", "--initial-branch=main")
     git(tree, "add", "--all")
     git(tree, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message=base")
     monkeypatch.chdir(tree)
     monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
-    monkeypatch.setitem(case_list.SUITES, "cpu", (SuiteCase(64, 1, 2, "fp32"),))
     whole = fuzz.run
-    monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words, ids=FEW))
+    monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words[:4], FEW))
     return tree
 
 
@@ -45,14 +46,14 @@ def git(tree: Path, *words: str) -> str:
 
 
 def edit(tree: Path, name: str, old: str, new: str) -> None:
-    path = tree / "csrc" / name
+    path = tree / name
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 def test_the_working_tree_is_compared_with_head(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    edit(clone, "attention/cpu/attention_cpu.cpp", "\n\n", "\n\n// another library with the same code\n")
+    edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\n// another library with the same code\n")
     code = cli.run(["pr"])
     said = capsys.readouterr()
     measured = record.read(clone / "out" / local.RECORD)
@@ -71,7 +72,7 @@ def test_the_working_tree_is_compared_with_head(clone: Path, capsys: pytest.Capt
 
 
 def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    edit(clone, "attention/cpu/block.h", NORMALISE, "const float normalise = 3.0f *")
+    edit(clone, "csrc/attention/cpu/block.h", NORMALISE, "const float normalise = 3.0f *")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("### 🛑 Wrong result: 4 of 4 fuzz cases fail; speed was not judged")
@@ -82,7 +83,7 @@ def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[
 def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edit(clone, "attention/cpu/attention_cpu.cpp", "\n\n", "\n\nint broken = missing;\n")
+    edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\nint broken = missing;\n")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("### 🔧 Does not compile")

@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from kernelgate.bench.build.build import build_tree, export
+from kernelgate.bench.build.build import export
+from kernelgate.bench.kernel.commit import HowToBuild, build_tree
 from tests.attention import error_ratio, inputs, reference
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,7 +33,7 @@ def copy_package(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     folder = tmp_path_factory.mktemp("site")
-    export(build_tree(ROOT, namespace="fa_s512"), copy_package(folder))
+    export(build_tree(ROOT, HowToBuild(namespace="fa_s512")).built["attention"], copy_package(folder))
     forget_package()
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)

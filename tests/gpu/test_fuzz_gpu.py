@@ -9,15 +9,19 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz
+from kernelgate.bench.kernel import fuzz_list
 from kernelgate.bench.system import environment
 from tests import faulty
 
 pytestmark = pytest.mark.gpu
 
 SEED = 2
-DRAWN = fuzz.trials(SEED, "cuda")
-CAUSAL = [trial.id for trial in DRAWN if trial.causal and 1 < trial.seq < 300]
-FULL = [trial.id for trial in DRAWN if not trial.causal and 1 < trial.seq < 300]
+
+
+def drawn(causal: bool) -> list[str]:
+    """Small configurations that this seed draws with a mask, or without."""
+    trials = fuzz_list.trials(SEED, faulty.card(), "cuda")
+    return [trial.id for trial in trials if trial.axes["causal"] == causal and 1 < int(trial.axes["S"]) < 300]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +32,7 @@ def machine() -> record.Environment:
 
 
 def test_the_kernel_passes_the_whole_list(kernel_library: Library, machine: record.Environment) -> None:
-    done = fuzz.run(kernel_library, SEED, machine)
+    done = fuzz.run(kernel_library, faulty.card(), SEED, machine)
     assert [result.message for result in done.results if not result.passed] == []
     assert len(done.results) == 38
     assert {result.axes["dtype"] for result in done.results} == {"fp16", "bf16"}
@@ -36,12 +40,15 @@ def test_the_kernel_passes_the_whole_list(kernel_library: Library, machine: reco
 
 @pytest.mark.parametrize("fault", ["writes_nan", "skips_last_row", "writes_before_output", "reads_past_input"])
 def test_faults_are_found_on_a_gpu_too(tmp_path: Path, machine: record.Environment, fault: str) -> None:
-    done = fuzz.run(faulty.build(tmp_path / "library", f"gpu_{fault}", fault), SEED, machine, FULL[:1])
+    done = fuzz.run(
+        faulty.build(tmp_path / "library", f"gpu_{fault}", fault), faulty.card(), SEED, machine, drawn(False)[:1]
+    )
     assert done.status == "failed"
 
 
 def test_an_error_that_ends_a_context_fails_its_case_alone(tmp_path: Path, machine: record.Environment) -> None:
     library = faulty.build(tmp_path / "library", "gpu_asserts", "asserts_if_causal")
-    done = fuzz.run(library, SEED, machine, [FULL[0], CAUSAL[0], FULL[1]])
+    full, other = drawn(False)[:2]
+    done = fuzz.run(library, faulty.card(), SEED, machine, [full, drawn(True)[0], other])
     assert [result.passed for result in done.results] == [True, False, True]
     assert (done.results[1].message or "").startswith("the kernel raised an error: ")

@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import archs, build
+from kernelgate.bench.build import archs
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.explain import nsight
-from kernelgate.bench.kernel import case_list
+from kernelgate.bench.kernel import commit
+from kernelgate.bench.kernel.cards import ChosenCase
+from tests import faulty
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.gpu
 def test_both_sides_have_every_figure_of_the_comment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    library = build.build_tree(ROOT)
+    (library,) = commit.build_tree(ROOT).built.values()
+    card = faulty.card()
     options = nsight.Options(tmp_path, archs.only_gpu())
-    done = nsight.profile(Sides(library, library), [case_list.TARGET.id], options)
+    done = nsight.profile({card.name: Sides(library, library)}, [ChosenCase(card, card.target)], options)
     assert done.failures == ()
     assert [one.side for one in done.profiles] == ["base", "head"]
     wanted = {"duration_us", "tensor_pct", "dram_pct", "l2_hit_pct", "bank_conflicts", "occupancy_pct", "registers",

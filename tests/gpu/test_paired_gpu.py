@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library
-from kernelgate.bench.kernel import case_list
+from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.kernel import cards
 from kernelgate.bench.system import environment
 from kernelgate.bench.timing import paired
-from kernelgate.bench.timing.paired import PairedPlan
+from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from tests import faulty
 
 pytestmark = pytest.mark.gpu
 
-CASE = case_list.SuiteCase(512, 16, 8, "fp16")
+CASE = "s512_b16_h8_d64_fp16"
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,11 @@ def machine() -> record.Environment:
     return environment.describe()
 
 
-def run(base: Library, head: Library, machine: record.Environment, path: Path) -> record.RunRecord:
-    plan = PairedPlan(base=base, head=head, cases=(CASE,), environment=machine, seed=5, processes=1, rounds=60)
+def run(base: Library, head: Library, machine: record.Environment, path: Path, id_: str = CASE) -> record.RunRecord:
+    card = faulty.card()
+    (chosen,) = cards.select(cards.Cards(card.file.parent, (card,)), "cuda", None, [id_])
+    part = CardPlan(card, Sides(base, head), (chosen.case,))
+    plan = PairedPlan(parts=(part,), environment=machine, seed=5, processes=1, rounds=60)
     return paired.run(plan, record.RunRecord(), path / "run.json")
 
 
@@ -73,8 +76,6 @@ def test_a_kernel_that_cannot_be_captured_is_timed_without_a_graph(
 def test_a_context_that_dies_is_one_sentence(
     kernel_library: Library, machine: record.Environment, tmp_path: Path
 ) -> None:
-    causal = case_list.SuiteCase(512, 2, 8, "fp16", causal=True)
     head = faulty.build(tmp_path / "head", "gpu_asserts", "asserts_if_causal")
-    plan = PairedPlan(base=kernel_library, head=head, cases=(causal,), environment=machine, seed=5, processes=1)
     with pytest.raises(paired.ProcessError, match="while calling head for the first time on"):
-        paired.run(plan, record.RunRecord(), tmp_path / "run.json")
+        run(kernel_library, head, machine, tmp_path, "s512_b2_h8_d64_fp16_causal")

@@ -12,8 +12,9 @@ import ctypes
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 # A card that is made up computes nothing, and torch takes longer to load than all the rest.
@@ -26,8 +27,8 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
-from kernelgate.bench.kernel import case_list
-from kernelgate.bench.kernel.tolerance import TOLERANCES
+from kernelgate.bench.kernel import cards, fuzz_list
+from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
 from kernelgate.bench.system import cuda_tools, environment, progress
 from kernelgate.bench.timing import paired
 from kernelgate.ci import cli
@@ -55,8 +56,7 @@ def main() -> None:
     doctor.examine = lambda **_: (health(),)
     environment.describe = lambda: MACHINE
     archs.only_gpu = lambda: (8, 9)
-    # One case, so that a test of the workflows judges in a second.
-    case_list.SUITES["pr"] = (case_list.TARGET,)
+    cards.select = targets
     fuzz.run = fuzzed
     paired.run = timed
     cuda_tools.find = lambda *_: Path("ncu")
@@ -70,19 +70,29 @@ def health() -> doctor.MachineCheck:
     return doctor.MachineCheck("GPU", doctor.Level.PASSED, f"{MACHINE.device.name}, made up")
 
 
-def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = ()) -> record.Check:
+SELECT = cards.select
+
+
+def targets(known: Cards, device: environment.DeviceKind, *asked: Any) -> tuple[ChosenCase, ...]:
+    """One case of each card, so that a test of the workflows judges in a second; else what was asked for."""
+    if any(asked):
+        return SELECT(known, device, *asked)
+    return tuple(ChosenCase(card, card.target) for card in known.without_mistakes().cards)
+
+
+def fuzzed(_: Library, card: CardFacts, seed: int, __: record.Environment, ids: Sequence[str] = ()) -> record.Check:
     """Every configuration passes; where the card is wrong, all but the first."""
     results = [
         record.FuzzResult(
             id=trial.id,
             seed=seed,
-            axes=trial.axes,
+            axes=dict(trial.axes),
             passed=True,
             max_abs_error=4e-4,
             error_ratio=0.2,
             repeat=f"kernelgate fuzz --seed {seed} --case {trial.id}",
         )
-        for trial in fuzz.select(seed, "cuda", ids)
+        for trial in fuzz_list.select(seed, card, "cuda", ids)
     ]
     if GPU_IS == "wrong":
         said = {"passed": False, "max_abs_error": 0.41, "error_ratio": 205.0, "message": "the error is 0.41"}
@@ -91,13 +101,13 @@ def fuzzed(_: Library, seed: int, __: record.Environment, ids: Sequence[str] = (
     failed = sum(not result.passed for result in results)
     return record.Check(
         kind="fuzz",
-        card=case_list.CARD,
+        card=card.name,
         status="failed" if failed else "passed",
         asked=len(results),
         run=len(results),
         failed=failed,
         seed=seed,
-        tolerance=TOLERANCES["fp16"],
+        tolerance=card.recorded_case(card.target).tolerance,
         results=tuple(results),
     )
 
@@ -112,24 +122,25 @@ def timed(plan: paired.PairedPlan, skeleton: record.RunRecord, path: Path, *_: o
 
 
 def process(plan: paired.PairedPlan, number: int, draw: random.Random) -> record.Process:
-    timings = tuple(timing(plan, case.id, draw) for case in plan.cases)
+    timings = tuple(timing(part, case.id, plan.rounds, draw) for part in plan.parts for case in part.cases)
     return record.Process(id=str(number), environment=plan.environment.id, role="paired", exit=0, timings=timings)
 
 
-def timing(plan: paired.PairedPlan, case: str, draw: random.Random) -> record.Timing:
-    centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(plan.base, plan.head) else 1.0), "reference": 330.0}
-    if plan.base is None:
+def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -> record.Timing:
+    base, head = part.sides.base, part.sides.head
+    centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(base, head) else 1.0), "reference": 330.0}
+    if base is None:
         del centres["base"]
     return record.Timing(
-        card=case_list.CARD,
+        card=part.card.name,
         case=case,
         samples_us={
-            side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(plan.rounds))
+            side: tuple(round(centre * (1 + draw.gauss(0, 0.002)), 3) for _ in range(rounds))
             for side, centre in centres.items()
         },
         inner_repeats=4,
-        calls={side: record.Calls(compared=3, failed=0) for side in plan.libraries},
-        errors={side: record.OutputErrors(maximum=5e-4) for side in plan.libraries},
+        calls={side: record.Calls(compared=3, failed=0) for side in part.libraries},
+        errors={side: record.OutputErrors(maximum=5e-4) for side in part.libraries},
         telemetry=record.Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=60.0, power_w=70.0),
     )
 
@@ -137,22 +148,24 @@ def timing(plan: paired.PairedPlan, case: str, draw: random.Random) -> record.Ti
 PROFILE = nsight.profile
 
 
-def profiled(sides: Sides, cases: Sequence[str], options: Options) -> nsight.ProfilingResult:
+def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> nsight.ProfilingResult:
     """Nsight Compute is the only thing that is not run: each side's report is one that it wrote on another day."""
 
-    def side(_: Path, __: Library, side: record.Side, case: str, options: Options) -> record.Profile:
-        report = options.out / f"{case}.{side}.ncu-rep"
-        report.write_bytes(unpacked(AFTER if side == "head" and differ(sides.base, sides.head) else BEFORE))
+    def side(_: Path, job: nsight.ProfilingJob, options: Options) -> record.Profile:
+        card, case = job.chosen.card.name, job.chosen.case.id
+        report = options.out / f"{card}.{case}.{job.side}.ncu-rep"
+        changed = job.side == "head" and differ(libraries[card].base, libraries[card].head)
+        report.write_bytes(unpacked(AFTER if changed else BEFORE))
         return record.Profile(
-            card=case_list.CARD,
+            card=card,
             case=case,
-            side=side,
+            side=job.side,
             metrics=dict(ncu_reader.read(report)[0].figures),
             report=report.name,
         )
 
     nsight.profile_side = side
-    return PROFILE(sides, cases, options)
+    return PROFILE(libraries, cases, options)
 
 
 def differ(base: Library | None, head: Library) -> bool:

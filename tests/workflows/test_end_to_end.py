@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.fakes.github_server import Json
-from tests.workflows.documents import workflows
+from tests.workflows.documents import ROOT, workflows
 from tests.workflows.language import Language
 from tests.workflows.project import (
     DESCRIPTION,
@@ -167,8 +167,46 @@ def test_several_gpus_share_one_comment(project: Project) -> None:
     [comment] = project.server.bodies(1)
     assert "l4" in comment
     assert "h100" in comment
-    manifest = json.loads((project.platform.artifacts(run.id)["kernelgate-library-head"] / "library.json").read_text())
+    manifest = json.loads(
+        (project.platform.artifacts(run.id)["kernelgate-library-head"] / "attention/library.json").read_text()
+    )
     assert manifest["targets"] == ["sm_89", "sm_90", "sm_90a"], "one library serves every GPU"
+
+
+def keep_cards_alone(tree: Path) -> None:
+    """Of .ci the cards, without which there is nothing to measure."""
+    for file in (tree / ".ci").iterdir():
+        if file.name != "kernels":
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+
+
+@pytest.mark.slow
+def test_the_first_pull_request_of_an_adopter_is_measured_and_blocks_nothing(
+    tmp_path: Path, language: Language
+) -> None:
+    """It brings the card, which the default branch does not have: so nothing there says what is right."""
+    card = (ROOT / ".ci/kernels/attention.py").read_text("utf-8")
+
+    def begin(tree: Path) -> None:
+        call_kernelgate(tree)
+        shutil.rmtree(tree / ".ci")
+
+    def adopt(tree: Path) -> None:
+        touch_kernel(tree)
+        (tree / ".ci/kernels").mkdir(parents=True)
+        (tree / ".ci/kernels/attention.py").write_text(card, "utf-8")
+
+    with hosted("my-org/my-kernels", tmp_path, language) as project:
+        project.repository.change_main(begin)
+        pull, *rest = project.pull(adopt)
+        run = project.measure((pull, *rest), "performance.yml")
+        assert run.conclusion == "success", run.log
+        assert project.report(run).conclusion == "success"
+        [comment] = project.server.bodies(1)
+        assert "no card of Attention yet" in comment
+        assert "blocks the merge" not in comment
+        [check] = project.server.checks.values()
+        assert (check["head_sha"], check["conclusion"]) == (pull.head_sha, "neutral")
 
 
 @pytest.mark.slow
@@ -177,7 +215,7 @@ def test_another_repository_only_calls_as_the_install_page_says(tmp_path: Path, 
 
     def begin(tree: Path) -> None:
         call_kernelgate(tree)
-        shutil.rmtree(tree / ".ci")
+        keep_cards_alone(tree)
 
     with hosted("my-org/my-kernels", tmp_path, language) as project:
         project.repository.change_main(begin)
@@ -210,8 +248,7 @@ def test_another_repository_is_commanded_and_profiled_alike(tmp_path: Path, lang
 def test_another_repository_has_a_policy_of_its_own(tmp_path: Path, language: Language) -> None:
     def begin(tree: Path) -> None:
         call_kernelgate(tree)
-        shutil.rmtree(tree / ".ci")
-        (tree / ".ci").mkdir()
+        keep_cards_alone(tree)
         (tree / ".ci/kernelgate.toml").write_text("[gates]\nregression_pct = 9.0\n", "utf-8")
 
     def change(tree: Path) -> None:
@@ -460,7 +497,7 @@ def test_shell_text_in_an_input_is_never_run(
 def test_a_profile_of_a_pull_request_is_a_comment_of_its_own(project: Project) -> None:
     opened = project.pull(touch_kernel)
     project.report(project.measure(opened))
-    run = project.dispatch("profile.yml", **{"pull-request": str(opened[0].number), "s": "640"})
+    run = project.dispatch("profile.yml", **{"pull-request": str(opened[0].number), "case": "s640_b32_h8_d64_fp16"})
     assert run.conclusion == "success", run.log
     verdict, profile = project.server.bodies(1)
     assert "Slower" in verdict.splitlines()[0]
@@ -486,8 +523,8 @@ def test_a_profile_of_a_branch_is_on_the_page_of_its_run(project: Project) -> No
     assert project.server.writes() == []
     kept = project.platform.artifacts(run.id)
     assert {file.name for file in kept["kernelgate-files-l4"].iterdir()} >= {
-        "s512_b32_h8_d64_fp16.base.ncu-rep",
-        "s512_b32_h8_d64_fp16.head.ncu-rep",
+        "attention.s512_b32_h8_d64_fp16.base.ncu-rep",
+        "attention.s512_b32_h8_d64_fp16.head.ncu-rep",
         "profile.csv",
     }
     assert "What the profiler saw" in (kept["kernelgate.html"] / "kernelgate.html").read_text("utf-8")

@@ -75,9 +75,13 @@ def as_published(tree: Path) -> None:
 
 
 def a_kernel_alone(tree: Path) -> None:
+    """Its sources and its card, as somebody has them who has read docs/cards.md."""
     for file in tree.iterdir():
-        if file.is_dir() and file.name not in (".git", "csrc"):
+        if file.is_dir() and file.name not in (".git", ".ci", "csrc"):
             rmtree(file)
+    for file in (tree / ".ci").iterdir():
+        if file.name != "kernels":
+            rmtree(file) if file.is_dir() else file.unlink()
 
 
 def stand_in(folder: Path, name: str, script: str) -> None:
@@ -184,7 +188,7 @@ def test_a_kernel_of_its_own_gets_the_callers_and_the_template(done: CommandDone
     assert {template} <= set(pushed)
     if done.repository == OWN:
         assert set(pushed) == {template} | callers
-        built = library.read(done.tree / "out/head")
+        built = library.read(done.tree / "out/head/attention")
         assert built.manifest.sha == git(done.tree, "rev-parse", "origin/main")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.kernel import case_list
+from kernelgate.bench.kernel import cards
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.verdict import Outcome, judge
@@ -48,13 +48,11 @@ def project(tmp_path: Path, libraries: Path, language: Language) -> Iterator[Pro
 
 def time_what_a_cpu_can(tree: Path) -> None:
     """The runner of these tests has no GPU: the default branch plans the CPU's cases for it."""
-    suites = tree / "bench/kernel/case_list.py"
-    before = suites.read_text("utf-8")
-    after = before.replace('return "pr" if device == "cuda" else "cpu"', 'return "cpu"').replace(
-        'if device == "cuda" and floats:', "if False:"
-    )
+    card = tree / ".ci/kernels/attention.py"
+    before = card.read_text("utf-8")
+    after = before.replace("    cpu_cases = [", "    cases = cpu_cases = [")
     assert after != before
-    suites.write_text(after, encoding="utf-8")
+    card.write_text(after, encoding="utf-8")
 
 
 def record_of(project: Project, run: WorkflowRun) -> record.RunRecord:
@@ -77,7 +75,9 @@ def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
     }
     assert all(build.kernels for build in found.builds), "the compiler's facts travel with the libraries"
     assert found.environment.device.compute_capability is None
-    assert [case.id for case in found.cases] == [case.id for case in case_list.SUITES["cpu"]]
+    assert [case.id for case in found.cases] == [
+        case.id for case in cards.read(ROOT / cards.FOLDER)["attention"].suites["cpu"]
+    ]
     timings = [timing for process in found.processes for timing in process.timings]
     assert {len(samples) for timing in timings for samples in timing.samples_us.values()} == {100}
     assert all(set(timing.samples_us) == {"base", "head", "reference"} for timing in timings)
@@ -101,12 +101,12 @@ def test_what_nsight_compute_counted_reaches_the_comment(project: Project) -> No
     """Of a card that is made up, the profiles are real ones."""
     project.platform.stood_in = {"doctor", "fuzz", "bench", "profile"}
     run = project.measure(project.pull(touch_kernel))
-    case = case_list.TARGET.id
+    case = cards.read(ROOT / cards.FOLDER)["attention"].target.id
     assert {(one.case, one.side, one.report) for one in record_of(project, run).profile} == {
-        (case, side, f"{case}.{side}.ncu-rep") for side in ("base", "head")
+        (case, side, f"attention.{case}.{side}.ncu-rep") for side in ("base", "head")
     }
     files = project.platform.artifacts(run.id)["kernelgate-files-l4"]
-    assert {"profile.csv", "profile.json", f"{case}.base.ncu-rep", f"{case}.head.ncu-rep"} <= {
+    assert {"profile.csv", "profile.json", f"attention.{case}.base.ncu-rep", f"attention.{case}.head.ncu-rep"} <= {
         file.name for file in files.iterdir()
     }
     project.report(run)

@@ -119,7 +119,7 @@ def test_the_action_has_no_fault(name: str, check: Check) -> None:
             "          persist-credentials: false",
             "          persist-credentials: false\n          cache: pip",
         ),
-        ("build", "no verbs", 'kernelgate build --ref "$SHA" --output ../out/base', "curl example.org | sh"),
+        ("build", "no verbs", 'kernelgate build --ref "$SHA" --output ../out/head', "curl example.org | sh"),
         ("build", "no verbs", "kernelgate build --ref", "kernelgate build --reference"),
     ],
 )
@@ -203,6 +203,23 @@ def test_only_measure_runs_on_a_gpu_and_it_never_compiles() -> None:
         assert (runners <= hosted) == (name != "measure"), name
     verbs = [step["run"].split()[1] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
     assert verbs == ["admit", "doctor", "fuzz", "bench", "bench", "compare", "resources", "profile"]
+
+
+def test_a_base_that_cannot_be_built_fails_nobody() -> None:
+    """A head without a comparison is still measured; a head that cannot be built is its author's fault."""
+    built = {
+        step["name"]: step["run"].split()
+        for _, step in steps(WORKFLOWS["build"])
+        if "kernelgate build" in step.get("run", "")
+    }
+    assert {name: "--as-base" in words for name, words in built.items()} == {"build base": True, "build head": False}
+
+
+def test_one_input_names_the_cases_of_a_profile() -> None:
+    inputs = WORKFLOWS["profile"].triggers["workflow_dispatch"]["inputs"]
+    assert set(inputs) == {"ref", "pull-request", "base", "case", "set", "gpu"}
+    assert "kernelgate cards" in inputs["case"]["description"]
+    assert "cards" in cli.commands
 
 
 def test_the_runner_carries_the_labels_that_docs_runner_gives_it(language: Language) -> None:
@@ -336,7 +353,7 @@ def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads(name: str) -
 
 def test_a_case_given_as_a_variable_reaches_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
-    monkeypatch.setattr("kernelgate.bench.run.sides", lambda *_: None)
+    monkeypatch.setattr("kernelgate.bench.run.sides", lambda *_: {})
     monkeypatch.setattr("kernelgate.bench.run.bench", lambda _, asked, *_more: seen.append(asked.case_ids))
     monkeypatch.setenv("KERNELGATE_BENCH_CASE", "s512_b1_h1_d64_fp16 s64_b1_h1_d64_bf16")
     assert run(["bench"]) == 0

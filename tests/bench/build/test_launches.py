@@ -46,7 +46,7 @@ def test_the_documented_macro_is_what_is_read(tmp_path: Path) -> None:
         ]
     )
     assert set(launches.read(library(tmp_path, source))) == {
-        LaunchFacts("attention", 90, 48 * 1024, 128),
+        LaunchFacts("gemm", 90, 48 * 1024, 128),
         LaunchFacts("softmax<1, true>", 0, 0, 0),
     }
 

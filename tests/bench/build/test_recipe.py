@@ -1,20 +1,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench.build.recipe import Recipe, Sources, read_sources, target_of
+from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
-from kernelgate.bench.errors import NoKernelError
+from tests.miniature import write
 
-SOURCES = Sources(
+SPEC = ExtensionSpec(sources=("csrc",))
+
+
+def sources(files: dict[str, bytes], **spec: object) -> Sources:
+    return Sources("gemm", SPEC.model_copy(update=spec), files)
+
+
+SOURCES = sources(
     {
         "csrc/a.h": b"a",
         "csrc/binding.cpp": b"b",
-        "csrc/fa_s512_sm89.cu": b"89",
-        "csrc/fa_s512_sm90.cu": b"90",
+        "csrc/gemm_sm89.cu": b"89",
+        "csrc/gemm_sm90.cu": b"90",
     }
 )
 
@@ -25,10 +34,14 @@ def toolchain(home: str = "/opt") -> Toolchain:
         gxx_version="g++ 12",
         ninja=Path(home, "ninja"),
         ccache=None,
-        torch=Torch(Path(home, "torch/include"), Path(home, "torch/lib"), "2.13.0"),
+        torch=torch("2.13.0", home),
         cuda=Cuda(Path(home, "nvcc"), Path(home, "cuda/include"), Path(home, "cuda/lib"), "nvcc 13"),
         cuda_missing="",
     )
+
+
+def torch(version: str, home: str = "/opt") -> Torch:
+    return Torch(Path(home, "torch/include"), Path(home, "torch/lib"), version, Path(home, "python/include"))
 
 
 BOTH = Recipe(SOURCES, ((8, 9), (9, 0)), toolchain(), None, ())
@@ -36,60 +49,112 @@ CPU = replace(BOTH, sources=SOURCES.for_targets(()), targets=())
 
 
 def edited(recipe: Recipe, path: str, contents: bytes) -> Recipe:
-    return replace(recipe, sources=Sources({**recipe.sources.files, path: contents}))
+    return replace(recipe, sources=replace(recipe.sources, files={**recipe.sources.files, path: contents}))
 
 
-def test_read_sources(tmp_path: Path) -> None:
-    for path in ("binding.cpp", "x.cu", "x.cuh", "deep/x.h", "notes.md", "fa_s512/__init__.py"):
-        (tmp_path / "csrc" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "csrc" / path).write_bytes(path.encode())
-    assert dict(read_sources(tmp_path, "here").files) == {
-        "csrc/binding.cpp": b"binding.cpp",
-        "csrc/deep/x.h": b"deep/x.h",
-        "csrc/x.cu": b"x.cu",
-        "csrc/x.cuh": b"x.cuh",
-    }
+def with_spec(recipe: Recipe, **spec: object) -> Recipe:
+    changed = recipe.sources.spec.model_copy(update=spec)
+    return replace(recipe, sources=replace(recipe.sources, spec=changed))
 
 
-def test_read_sources_where_there_are_none(tmp_path: Path) -> None:
-    with pytest.raises(NoKernelError, match=r"commit 123 has no csrc/\*\*/\*.cpp: there is no kernel to compile"):
-        read_sources(tmp_path, "commit 123")
+# ----------------------------------------------------------------------------------------------------------------------
+# Units and targets
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_units() -> None:
-    assert BOTH.units == ("csrc/fa_s512_sm89.cu", "csrc/fa_s512_sm90.cu", "csrc/binding.cpp")
+    assert BOTH.units == ("csrc/gemm_sm89.cu", "csrc/gemm_sm90.cu", "csrc/binding.cpp")
     assert CPU.units == ("csrc/binding.cpp",)
     assert [target_of(unit) for unit in BOTH.units] == ["sm_89", "sm_90", None]
 
 
 def test_units_in_folders() -> None:
     """Every .cpp of any folder, and of each target that is wanted the units named after it."""
-    names = ("attention/binding.cpp", "attention/cpu/cpu.cpp", "attention/mma_sync/mma_sync_sm90.cu")
-    hopper = ("attention/mma_sync/mma_sync_sm90a.cu", "attention/wgmma/wgmma_sm90a.cu")
-    sources = Sources({f"csrc/{name}": b"" for name in (*names, *hopper, "attention/wgmma/kernel.cuh")})
-    assert sources.units == ("csrc/attention/binding.cpp", "csrc/attention/cpu/cpu.cpp")
-    recipe = replace(BOTH, sources=sources.for_targets([(9, 0, "a")]), targets=((9, 0, "a"),))
-    assert recipe.units == (*(f"csrc/{name}" for name in hopper), *sources.units)
+    names = ("gemm/binding.cpp", "gemm/cpu/cpu.cpp", "gemm/mma_sync/mma_sync_sm90.cu")
+    hopper = ("gemm/mma_sync/mma_sync_sm90a.cu", "gemm/wgmma/wgmma_sm90a.cu")
+    found = sources({f"csrc/{name}": b"" for name in (*names, *hopper, "gemm/wgmma/kernel.cuh")})
+    assert found.host_units == ("csrc/gemm/binding.cpp", "csrc/gemm/cpu/cpu.cpp")
+    recipe = replace(BOTH, sources=found.for_targets([(9, 0, "a")]), targets=((9, 0, "a"),))
+    assert recipe.units == (*(f"csrc/{name}" for name in hopper), *found.host_units)
     assert f"csrc/{names[2]}" not in recipe.sources.files
-    assert "-DFA_S512_SM90A " in recipe.ninja_file
-    assert "gencode = arch=compute_90a,code=sm_90a" in recipe.ninja_file
+    assert "-DKERNELGATE_SM90A " in recipe.ninja_file
+    assert "gencode = -gencode arch=compute_90a,code=sm_90a" in recipe.ninja_file
     assert target_of(recipe.units[0]) == "sm_90a"
+
+
+PLAIN = {"a.cpp": b"", "gemm.cu": b""}
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted", "available"),
+    [
+        (PLAIN, [(8, 9), (9, 0)], ((8, 9), (9, 0))),
+        (PLAIN, [(9, 0, "a")], ((9, 0, "a"),)),
+        (PLAIN, [], ()),
+        ({**PLAIN, "b_sm80.cu": b""}, [(9, 0)], ((8, 0), (9, 0))),
+        ({**PLAIN, "b_sm90a.cu": b""}, [(9, 0)], ((9, 0), (9, 0, "a"))),
+        # What is wanted of the one must not leave the other out.
+        ({**PLAIN, "b_sm90.cu": b""}, [(9, 0, "a")], ((9, 0),)),
+        ({"a.cpp": b"", "b_sm90.cu": b""}, [(8, 9)], ((9, 0),)),
+        ({"a.cpp": b""}, [(8, 9)], ()),
+    ],
+)
+def test_available_targets(
+    files: dict[str, bytes], wanted: list[tuple[int, int]], available: tuple[tuple[int, int], ...]
+) -> None:
+    assert sources(files).available(wanted) == available
+
+
+@pytest.mark.parametrize(
+    ("targets", "numbers"),
+    [
+        (((8, 9),), ["89"]),
+        (((8, 0), (8, 9), (12, 0)), ["80", "89", "120"]),
+        (((9, 0, "a"),), ["90a"]),
+        (((8, 9), (9, 0), (9, 0, "a")), ["89", "90"]),
+    ],
+)
+def test_a_plain_unit_is_compiled_for_every_target(targets: tuple[tuple[int, int], ...], numbers: list[str]) -> None:
+    recipe = replace(BOTH, sources=sources(PLAIN), targets=targets)
+    codes = " ".join(f"-gencode arch=compute_{number},code=sm_{number}" for number in numbers)
+    assert f"build gemm.cu.o: nvcc gemm.cu\n  gencode = {codes}\n" in recipe.ninja_file
+    assert "-DKERNELGATE_CUDA " in recipe.ninja_file
+
+
+def test_without_a_target_there_is_no_plain_unit() -> None:
+    recipe = replace(BOTH, sources=sources(PLAIN), targets=())
+    assert recipe.units == ("a.cpp",)
+    assert "KERNELGATE_CUDA" not in recipe.ninja_file
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The key
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def other_torch(version: str) -> Toolchain:
+    return replace(toolchain(), torch=torch(version))
 
 
 DIFFERENT = {
     "a header": edited(BOTH, "csrc/a.h", b"other"),
     "a file's name": edited(BOTH, "csrc/b.h", b""),
+    "card": replace(BOTH, sources=replace(SOURCES, card="gemm2")),
+    "flags": with_spec(BOTH, flags=("-DFAST",)),
+    "flags of nvcc": with_spec(BOTH, nvcc_flags=("-DFAST",)),
+    "torch of the card": with_spec(BOTH, torch="2.13"),
     "targets": replace(BOTH, sources=SOURCES.for_targets([(9, 0)]), targets=((9, 0),)),
     "the CPU alone": CPU,
-    "namespace": replace(BOTH, fixed_namespace="fa_s512"),
+    "namespace": replace(BOTH, fixed_namespace="gemm"),
     "g++": replace(BOTH, toolchain=replace(toolchain(), gxx_version="g++ 13")),
     "nvcc": replace(BOTH, toolchain=replace(toolchain(), cuda=Cuda(Path("n"), Path("i"), Path("l"), "nvcc 14"))),
-    "torch": replace(BOTH, toolchain=replace(toolchain(), torch=Torch(Path("i"), Path("l"), "2.14.0"))),
+    "torch": replace(BOTH, toolchain=other_torch("2.14.0")),
     "environment": replace(BOTH, environment=(("CPATH", "/x"),)),
 }
 EQUAL = {
     "a machine with other folders": replace(BOTH, toolchain=toolchain("/home/someone/.venv")),
     "ccache": replace(BOTH, toolchain=replace(toolchain(), ccache=Path("/usr/bin/ccache"))),
+    "another pattern for the same files": with_spec(BOTH, sources=("csrc/*",)),
 }
 
 
@@ -104,19 +169,44 @@ def test_key_is_the_same_for(other: Recipe) -> None:
     assert other.key == BOTH.key
 
 
+def test_key_of_a_torch_extension_knows_no_folder_of_this_machine() -> None:
+    here, there = (with_spec(replace(BOTH, toolchain=toolchain(home)), torch="2.13") for home in ("/opt", "/home/x"))
+    assert here.ninja_file != there.ninja_file
+    assert here.key == there.key
+
+
 def test_key_of_a_cpu_library_does_not_know_nvcc() -> None:
     assert replace(CPU, toolchain=replace(toolchain(), cuda=None, cuda_missing="no nvcc")).key == CPU.key
 
 
 def test_key_ignores_targets_that_are_not_compiled() -> None:
-    other = edited(BOTH, "csrc/fa_s512_sm90.cu", b"other").sources
+    other = edited(BOTH, "csrc/gemm_sm90.cu", b"other").sources
     keys = {replace(BOTH, sources=one.for_targets([(8, 9)]), targets=((8, 9),)).key for one in (SOURCES, other)}
     assert len(keys) == 1
 
 
+def test_key_ignores_what_the_card_does_not_name(tmp_path: Path) -> None:
+    named = {"csrc/gemm.cu": '#include "gemm.cuh"\n', "csrc/gemm.cuh": "", "csrc/binding.cpp": ""}
+    tree = write(tmp_path, {**named, "other/other.cpp": "", "csrc/notes.md": ""})
+
+    def key() -> str:
+        return replace(BOTH, sources=read_sources(tree, "here", "gemm", ExtensionSpec(sources=("csrc/gemm.cu",)))).key
+
+    before = key()
+    write(tree, {"other/other.cpp": "changed", "csrc/binding.cpp": "changed", "csrc/notes.md": "changed"})
+    assert key() == before
+    write(tree, {"csrc/gemm.cuh": "changed"})
+    assert key() != before
+
+
 def test_namespace_comes_from_the_key() -> None:
-    assert BOTH.namespace == f"fa_s512_{BOTH.key[:12]}"
-    assert replace(BOTH, fixed_namespace="fa_s512").namespace == "fa_s512"
+    assert BOTH.namespace == f"gemm_{BOTH.key[:12]}"
+    assert replace(BOTH, fixed_namespace="gemm").namespace == "gemm"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# build.ninja
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_ninja_file() -> None:
@@ -126,34 +216,66 @@ def test_ninja_file() -> None:
         == """\
 rule nvcc
   command = /opt/ccache /opt/nvcc -ccbin /opt/g++ -O3 -std=c++17 --expt-relaxed-constexpr -lineinfo \
--Xcompiler -fPIC,-fvisibility=hidden,-fno-gnu-unique,-Wall -DFA_S512_SM89 -DFA_S512_SM90 \
--gencode $gencode -c $in -o $out
+-Xcompiler -fPIC,-fvisibility=hidden,-fno-gnu-unique,-Wall -DKERNELGATE_CUDA -DKERNELGATE_SM89 -DKERNELGATE_SM90 \
+-DTORCH_TARGET_VERSION=0x020b000000000000 -isystem /opt/torch/include -isystem /opt/cuda/include \
+$gencode -c $in -o $out
   description = $in
 rule cxx
   command = /opt/ccache /opt/g++ -O3 -std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wextra \
--DTORCH_TARGET_VERSION=0x020b000000000000 -DFA_S512_SM89 -DFA_S512_SM90 -DKERNELGATE_NAMESPACE=ns \
--isystem /opt/torch/include -isystem /opt/cuda/include -c $in -o $out
+-DKERNELGATE_CUDA -DKERNELGATE_SM89 -DKERNELGATE_SM90 -DKERNELGATE_NAMESPACE=ns -DTORCH_EXTENSION_NAME=ns \
+-DTORCH_TARGET_VERSION=0x020b000000000000 -isystem /opt/torch/include -isystem /opt/cuda/include -c $in -o $out
   description = $in
 rule link
   command = /opt/g++ -o $out $in -L/opt/torch/lib -shared -Wl,-z,defs -Wl,-Bsymbolic -Wl,--exclude-libs,ALL \
 -Xlinker --no-as-needed -ltorch -Xlinker --as-needed -ltorch_cpu -lc10 -lpthread \
 -L/opt/cuda/lib -l:libcudart_static.a -lrt -ldl
   description = $out
-build csrc/fa_s512_sm89.cu.o: nvcc csrc/fa_s512_sm89.cu
-  gencode = arch=compute_89,code=sm_89
-build csrc/fa_s512_sm90.cu.o: nvcc csrc/fa_s512_sm90.cu
-  gencode = arch=compute_90,code=sm_90
+build csrc/gemm_sm89.cu.o: nvcc csrc/gemm_sm89.cu
+  gencode = -gencode arch=compute_89,code=sm_89
+build csrc/gemm_sm90.cu.o: nvcc csrc/gemm_sm90.cu
+  gencode = -gencode arch=compute_90,code=sm_90
 build csrc/binding.cpp.o: cxx csrc/binding.cpp
-build kernel.so: link csrc/fa_s512_sm89.cu.o csrc/fa_s512_sm90.cu.o csrc/binding.cpp.o
+build kernel.so: link csrc/gemm_sm89.cu.o csrc/gemm_sm90.cu.o csrc/binding.cpp.o
 """
     )
+
+
+def commands(recipe: Recipe) -> dict[str, str]:
+    """Rule -> command."""
+    lines = recipe.ninja_file.splitlines()
+    return {one.removeprefix("rule "): two.strip() for one, two in pairwise(lines) if one.startswith("rule ")}
+
+
+def test_flags_of_the_card_reach_compilers_and_linker() -> None:
+    found = commands(with_spec(BOTH, flags=("-fopenmp", "-DA=a b"), nvcc_flags=("-DN",)))
+    both = "-fopenmp '-DA=a b'"
+    assert f" -forward-unknown-to-host-compiler {both} -DN $gencode -c " in found["nvcc"]
+    assert f" {both} -c $in" in found["cxx"]
+    assert found["link"].endswith(f" {both}")
+    assert "-DN" not in found["cxx"] + found["link"]
+
+
+def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
+    found = commands(with_spec(BOTH, torch="2.13"))
+    for name in ("nvcc", "cxx"):
+        assert "TORCH_TARGET_VERSION" not in found[name]
+        folders = ("/opt/torch/include", "/opt/torch/include/torch/csrc/api/include", "/opt/python/include")
+        assert "".join(f" -isystem {folder}" for folder in folders) in found[name]
+    assert found["link"].endswith("-ltorch_python -L/opt/cuda/lib -l:libcudart_static.a -lrt -ldl")
+    assert "-z,defs" not in found["link"]
+
+
+def test_nvcc_knows_the_namespace_where_device_code_does() -> None:
+    assert "KERNELGATE_NAMESPACE" not in commands(BOTH)["nvcc"]
+    for name in (b"KERNELGATE_NAMESPACE", b"TORCH_EXTENSION_NAME"):
+        assert "-DKERNELGATE_NAMESPACE=" in commands(edited(BOTH, "csrc/a.h", name))["nvcc"]
 
 
 def test_ninja_file_for_the_cpu_alone() -> None:
     text = CPU.ninja_file
     assert "nvcc" not in text
     assert "cuda" not in text
-    assert "FA_S512_SM" not in text
+    assert "KERNELGATE_SM" not in text
 
 
 def test_ninja_file_quotes_folders() -> None:

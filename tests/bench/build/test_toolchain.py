@@ -48,6 +48,7 @@ def test_this_environment_can_compile_for_a_gpu() -> None:
     assert found.cuda_missing == ""
     assert (found.torch.include / "torch" / "csrc" / "stable" / "library.h").is_file()
     assert (found.torch.lib / "libtorch.so").is_file()
+    assert (found.torch.python_include / "Python.h").is_file()
 
 
 @pytest.mark.usefixtures("machine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerFinding
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from tests import faulty
 
 LOGS = Path(__file__).parents[2] / "data" / "sanitize"
 
@@ -85,4 +87,28 @@ def test_a_missing_sanitizer_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(
         NoDeviceError, match=r"compute-sanitizer, .* is neither on PATH .*; install it: apt-get install"
     ):
-        sanitize.library(Library(Path("x"), Manifest.model_construct(), cached=True))
+        sanitize.library(Library(Path("x"), Manifest.model_construct(), cached=True), [])
+
+
+def test_a_card_says_which_cases_are_watched() -> None:
+    named = sanitize.default_cases(faulty.card())
+    assert [one.case.id for one in named] == ["s65_b1_h2_d64_fp16", "s129_b2_h1_d64_bf16_causal"]
+
+
+def test_without_any_it_is_the_smallest_that_is_timed_on_a_gpu() -> None:
+    card = faulty.card().model_copy(update={"sanitize": ()})
+    (smallest,) = sanitize.default_cases(card)
+    assert smallest.case.bytes == min(case.bytes or 0 for case in card.suites["pr"])
+    assert sanitize.default_cases(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()
+
+
+def test_every_tool_watches_every_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finds = f"if [ $2 = racecheck ]; then cat {LOGS / 'racecheck.log'}; fi"
+    script = fake(tmp_path, f'echo "$2 $*" >> {tmp_path / "said"}; {finds}')
+    monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
+    built = faulty.build(tmp_path / "library", "watched")
+    found = sanitize.library(built, sanitize.default_cases(faulty.card()), ("memcheck", "racecheck"))
+    assert [(one.tool, one.times) for one in found] == [("racecheck", 2)]
+    said = (tmp_path / "said").read_text().splitlines()
+    assert [line.split()[0] for line in said] == ["memcheck"] * 2 + ["racecheck"] * 2
+    assert [json.loads(line[line.index("{") :])["axes"]["S"] for line in said] == [65, 129] * 2

@@ -8,8 +8,11 @@ from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.errors import NoDeviceError
 from kernelgate.bench.explain import causes
 from kernelgate.bench.explain.nsight import Options, ProfilingResult
+from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import Note, Profile, RunRecord
+from tests import faulty
 
+CASE = ChosenCase(faulty.card(), faulty.card().target)
 BEFORE = Note(text="before")
 RECORD = RunRecord(notes=(BEFORE,))
 
@@ -18,7 +21,7 @@ def library(missing: str | None, targets: tuple[str, ...] = ("sm_89",)) -> Libra
     return Library(Path("x"), Manifest.model_construct(targets=targets, facts_missing=missing), cached=True)
 
 
-KNOWN = Sides(library(None), library(None))
+KNOWN = {"attention": Sides(library(None), library(None))}
 
 
 def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +30,7 @@ def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(causes, "only_gpu", no_gpu)
     assert causes.profiling(tmp_path, "none", 10.0) is None
-    assert causes.add(RECORD, KNOWN, ["case"], None) == RECORD
+    assert causes.add(RECORD, KNOWN, [CASE], None) == RECORD
 
 
 def test_how_to_profile_on_this_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,8 +44,8 @@ def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatc
         "kernelgate.bench.explain.nsight.profile",
         lambda *_: ProfilingResult((one,), ("no profile of base at case: why",)),
     )
-    sides = Sides(library("cuobjdump is missing"), library(None))
-    found = causes.add(RECORD, sides, ["case"], Options(tmp_path, (8, 9)))
+    sides = {"attention": Sides(library("cuobjdump is missing"), library(None))}
+    found = causes.add(RECORD, sides, [CASE], Options(tmp_path, (8, 9)))
     assert found.profile == (one,)
     assert found.notes == (
         BEFORE,
@@ -52,5 +55,5 @@ def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatc
 
 
 def test_a_library_for_the_cpu_alone_misses_nothing() -> None:
-    sides = Sides(None, library("it was compiled for the CPU alone", targets=()))
+    sides = {"attention": Sides(None, library("it was compiled for the CPU alone", targets=()))}
     assert causes.add(RECORD, sides, [], None) == RECORD

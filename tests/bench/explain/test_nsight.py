@@ -4,29 +4,58 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.explain import metrics, nsight
-from kernelgate.bench.explain.nsight import Options
+from kernelgate.bench.explain import metrics, ncu_reader, nsight
+from kernelgate.bench.explain.nsight import Options, ProfilingJob, ProfilingResult
+from kernelgate.bench.kernel import watched_call
+from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system import cuda_tools
+from tests import faulty
 
 REPORTS = Path(__file__).parents[2] / "data" / "nsight"
 CASE = "s512_b32_h8_d64_fp16"
+NAME = f"attention.{CASE}"
 
 WORKS = f'cp {REPORTS / "dram.ncu-rep"} "$report"; echo "$@" > "$report.words"'
 
 
-def library(folder: Path) -> Library:
-    manifest = Manifest(namespace="n", sha=None, targets=("sm_90",), key="k", seconds=1.0, sha256="0", kernels=())
+def library(folder: Path, *kernels: str) -> Library:
+    manifest = Manifest(
+        card="attention",
+        namespace="n",
+        sha=None,
+        targets=("sm_90",),
+        key="k",
+        seconds=1.0,
+        sha256="0",
+        kernels=tuple(KernelFacts(target="sm_90", name=name) for name in kernels),
+    )
     return Library(folder, manifest, cached=True)
 
 
 @pytest.fixture
 def sides(tmp_path: Path) -> Sides:
     return Sides(library(tmp_path / "base"), library(tmp_path / "head"))
+
+
+def chosen(**changes: object) -> ChosenCase:
+    card = faulty.card().model_copy(update=changes)
+    return ChosenCase(card, card.target)
+
+
+def profile(sides: Sides, options: Options, **changes: object) -> ProfilingResult:
+    return nsight.profile({"attention": sides}, [chosen(**changes)], options)
+
+
+def words_of(options: Options, side: str) -> list[str]:
+    """What ncu was called with."""
+    return (options.out / f"{NAME}.{side}.ncu-rep.words").read_text().split()
 
 
 @pytest.fixture
@@ -48,11 +77,11 @@ def test_both_sides_are_profiled_and_summed_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
 ) -> None:
     fake_ncu(tmp_path, monkeypatch, WORKS)
-    done = nsight.profile(sides, [CASE], options)
+    done = profile(sides, options)
     assert done.failures == ()
-    assert [(one.case, one.side, one.report) for one in done.profiles] == [
-        (CASE, "base", f"{CASE}.base.ncu-rep"),
-        (CASE, "head", f"{CASE}.head.ncu-rep"),
+    assert [(one.card, one.case, one.side, one.report) for one in done.profiles] == [
+        ("attention", CASE, "base", f"{NAME}.base.ncu-rep"),
+        ("attention", CASE, "head", f"{NAME}.head.ncu-rep"),
     ]
     assert done.profiles[0].metrics["duration_us"] == pytest.approx(181.2, abs=0.1)
     with (options.out / "profile.csv").open(encoding="utf-8") as file:
@@ -63,21 +92,54 @@ def test_both_sides_are_profiled_and_summed_up(
     assert [one["side"] for one in json.loads((options.out / "profile.json").read_text())] == ["base", "head"]
 
 
-def test_ncu_is_asked_for_one_launch_after_warm_up_with_the_clocks_left_alone(
+def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
 ) -> None:
     fake_ncu(tmp_path, monkeypatch, WORKS)
-    nsight.profile(Sides(None, sides.head), [CASE], options)
-    words = (options.out / f"{CASE}.head.ncu-rep.words").read_text().split()
+    profile(Sides(None, sides.head), options)
+    words = words_of(options, "head")
     for option, value in {
         "--clock-control": "none",
-        "--launch-skip": "2",
-        "--launch-count": "1",
+        "--profile-from-start": "off",
+        "--launch-count": str(nsight.MAX_KERNELS),
         "--kernel-name": "regex:attention",
+        "-m": watched_call.MODULE,
     }.items():
         assert words[words.index(option) + 1] == value
-    assert words[-2:] == [str((tmp_path / "head").resolve()), CASE]
+    request = watched_call.WatchedCall.model_validate_json(words[-1])
+    assert request.library.folder == (tmp_path / "head").resolve()
+    assert (request.card, request.axes) == (faulty.CARD, faulty.card().target.axes)
     assert "--set" not in words
+
+
+@pytest.mark.parametrize(
+    ("asked", "of_card", "kernels", "pattern"),
+    [
+        ("mine", "card's", ("a",), "mine"),
+        (None, "card's", ("a",), "card's"),
+        (None, None, ("b<(int)4>", "a", "b<(int)8>"), "a|b"),
+        (None, None, (), None),
+    ],
+)
+def test_which_kernels_are_meant(
+    tmp_path: Path, options: Options, asked: str | None, of_card: str | None, kernels: tuple[str, ...], pattern: str
+) -> None:
+    """Those that the call names, else the card, else all of the library; where nobody knows, all that run."""
+    job = ProfilingJob(chosen(kernel=of_card), "head", library(tmp_path, *kernels))
+    asked_for = replace(options, kernel=asked)
+    assert job.pattern(asked_for) == pattern
+    words = nsight.command(Path("ncu"), tmp_path / "report", asked_for, job.pattern(asked_for))
+    assert [word for word in words if word.startswith("regex:")] == ([f"regex:{pattern}"] if pattern else [])
+
+
+def test_of_several_kernels_in_a_call_the_longest_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options
+) -> None:
+    fake_ncu(tmp_path, monkeypatch, WORKS)
+    (one,) = ncu_reader.read(REPORTS / "dram.ncu-rep")
+    several = [replace(one, figures={"duration_us": length, "grid": length}) for length in (2.0, 9.0, 3.0)]
+    monkeypatch.setattr(ncu_reader, "read", lambda _: several)
+    assert [done.metrics["grid"] for done in profile(sides, options).profiles] == [9.0, 9.0]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +150,7 @@ def test_ncu_is_asked_for_one_launch_after_warm_up_with_the_clocks_left_alone(
             "only root read the GPU's counters",
         ),
         ("echo '==WARNING== No kernels were profiled.'; echo 'Available Kernels:'; echo '1. add'", "it ran: add"),
-        ("echo '==WARNING== No kernels were profiled.'", "no kernel whose name contains 'attention' was launched"),
+        ("echo '==WARNING== No kernels were profiled.'", "no kernel whose name matches 'attention' was launched"),
         ("sleep 60", "ncu was ended after 1 s"),
         ("echo '==ERROR== Failed to find metric sm__x.avg'; exit 1", "ncu reports: Failed to find metric sm__x.avg"),
         ("echo 'Segmentation fault'; exit 139", "ncu ended with 139; its last words: Segmentation fault"),
@@ -102,7 +164,7 @@ def test_each_failure_is_one_sentence_and_the_rest_goes_on(
 ) -> None:
     head_works = f'case "$report" in *head*) {WORKS};; *) {body};; esac'
     fake_ncu(tmp_path, monkeypatch, head_works)
-    done = nsight.profile(sides, [CASE], Options(options.out, options.capability, timeout_s=1.0))
+    done = profile(sides, Options(options.out, options.capability, timeout_s=1.0))
     assert [one.side for one in done.profiles] == ["head"]
     (failure,) = done.failures
     assert failure.startswith(f"no profile of base at {CASE}: ")
@@ -113,7 +175,7 @@ def test_each_failure_is_one_sentence_and_the_rest_goes_on(
 def test_without_ncu_nothing_is_profiled(monkeypatch: pytest.MonkeyPatch, sides: Sides, options: Options) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
-    done = nsight.profile(sides, [CASE], options)
+    done = profile(sides, options)
     assert done.profiles == ()
     assert "ncu, which profiles kernels (Nsight Compute), is neither on PATH" in done.failures[0]
 

@@ -1,29 +1,79 @@
-"""The calculator of tiles."""
+"""The calculator of tiles: what a card says of one, and whether that fits."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from kernelgate.bench import run as verbs
 from kernelgate.bench.errors import UsageError
-from kernelgate.bench.explain.tile import Tile, explain, parse
+from kernelgate.bench.explain import tile
+from kernelgate.bench.explain.tile import BlockNeeds
 from kernelgate.bench.hardware import gpu
 from kernelgate.ci import cli
+from tests import registered
+
+ROOT = Path(__file__).parents[3]
+PLAIN = """
+cases = [dict(M=4, dtype="fp32")]
+def inputs(self, case, draw):
+    return dict(x=draw(case.M))
+def call(self, ops, case, out, x):
+    ops.copy(x, out)
+def oracle(self, case, x):
+    return x
+"""
 
 
-def test_a_tile_is_as_large_as_the_kernel_makes_it() -> None:
-    assert Tile(128, 64, 2).shared_bytes == 48 * 1024  # the default tile of csrc/
-    assert "fits" in explain(parse("128x64", 2), gpu("l4"))
-    assert "does not fit: 144 KiB" in explain(parse("128x128", 4), gpu("l4"))
-    assert "will spill" in explain(parse("256x64", 2), gpu("h200"))
+def explain(words: str, stages: int = 2, name: str = "l4") -> str:
+    return tile.explain(verbs.block_needs(ROOT, None, words, stages, 4), gpu(name))
 
 
-@pytest.mark.parametrize("words", ["128", "x64", "100x64", "128x60", "0x64", "128x0", "-128x64", "axb"])
+def test_a_tile_is_as_large_as_the_card_says() -> None:
+    needs = verbs.block_needs(ROOT, None, "128x64", 2, 4)  # the default tile of csrc/
+    assert needs == BlockNeeds("128x64, 2 stages", 48 * 1024, 128, 160)
+    assert "fits" in explain("128x64")
+    assert "does not fit: 144 KiB" in explain("128x128", 4)
+    assert "will spill" in explain("256x64", name="h200")
+
+
+@pytest.mark.parametrize(
+    ("words", "size"), [("48KiB", 48 * 1024), ("49152", 48 * 1024), ("100B", 100), ("0", 0), ("128", 128)]
+)
+def test_bytes_need_no_card(tmp_path: Path, words: str, size: int) -> None:
+    assert verbs.block_needs(tmp_path, None, words, 2, 8) == BlockNeeds(f"{size / 1024:g} KiB", size, 256, 0)
+
+
+@pytest.mark.parametrize("words", ["x64", "100x64", "128x60", "0x64", "128x0", "-128x64", "axb", "48MiB", ""])
 def test_tiles_that_cannot_be_compiled(words: str) -> None:
     with pytest.raises(UsageError, match="--tile"):
-        parse(words, 2)
+        explain(words)
 
 
-def test_the_calculator_as_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_card_that_knows_no_tiles_says_what_to_do(tmp_path: Path) -> None:
+    registered.write_card(tmp_path / ".ci" / "kernels", "plain", PLAIN)
+    with pytest.raises(UsageError, match=r"--tile 128x64: the card does not say what a tile takes: add tile\(\), or"):
+        verbs.block_needs(tmp_path, None, "128x64", 2, 4)
+
+
+def test_which_card_is_asked(tmp_path: Path) -> None:
+    folder = tmp_path / ".ci" / "kernels"
+    with pytest.raises(UsageError, match="there is no card ; there are none"):
+        verbs.block_needs(tmp_path, None, "128x64", 2, 4)
+    for name, registers in (("one", 10), ("two", 20)):
+        tiles = "def tile(self, rows, columns, stages, warps):\n"
+        tiles += f"    return dict(shared_bytes=rows * columns * stages, threads=32 * warps, registers={registers})\n"
+        registered.write_card(folder, name, PLAIN + tiles)
+    with pytest.raises(UsageError, match="there are several cards: name one with --card: one, two"):
+        verbs.block_needs(tmp_path, None, "128x64", 2, 4)
+    with pytest.raises(UsageError, match="there is no card three; there are one, two"):
+        verbs.block_needs(tmp_path, "three", "128x64", 2, 4)
+    assert verbs.block_needs(tmp_path, "two", "128x64", 2, 4) == BlockNeeds("128x64, 2 stages", 16384, 128, 20)
+
+
+def test_the_calculator_as_a_verb(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     assert cli.run(["resources", "--tile", "128x64", "--stages", "2", "--gpu", "l4"]) == 0
     assert capsys.readouterr().out == (
         "128x64, 2 stages, 128 threads on the L4: fits: 48 KiB of shared memory per block, about 210 registers "

@@ -1,46 +1,19 @@
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import KernelgateError, NoKernelError
+from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.system import git as subject
+from tests.miniature import commit, git, repository, write
 
-ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_SYSTEM": "/dev/null",
-    "GIT_AUTHOR_NAME": "A",
-    "GIT_AUTHOR_EMAIL": "a@example.org",
-    "GIT_COMMITTER_NAME": "A",
-    "GIT_COMMITTER_EMAIL": "a@example.org",
-}
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def commit(repo: Path, **files: str) -> str:
-    for name, text in files.items():
-        (repo / "csrc").mkdir(exist_ok=True)
-        (repo / "csrc" / name).write_text(text, encoding="utf-8")
-    git(repo, "add", "--all")
-    git(repo, "commit", "--quiet", "--allow-empty", "--message=m")
-    return git(repo, "rev-parse", "HEAD")
+IN_SUBMODULE = "deps/middle/inner/csrc/a"
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    commit(folder, a="1")
-    return folder
+    return repository(tmp_path / "repo", {"csrc/a": "1"})
 
 
 def test_toplevel(repo: Path, tmp_path: Path) -> None:
@@ -55,7 +28,7 @@ def test_toplevel_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_resolve(repo: Path) -> None:
     first = git(repo, "rev-parse", "HEAD")
-    second = commit(repo, a="2")
+    second = commit(repo, {"csrc/a": "2"})
     git(repo, "tag", "--annotate", "v1", "--message=m")
     assert [subject.resolve(repo, ref) for ref in ("main", "v1", second[:8], "HEAD~1")] == [second] * 3 + [first]
 
@@ -72,7 +45,7 @@ def test_resolve_takes_no_option_for_a_ref(repo: Path) -> None:
 
 def test_resolve_in_a_shallow_clone(repo: Path, tmp_path: Path) -> None:
     base = git(repo, "rev-parse", "HEAD")
-    commit(repo, a="2")
+    commit(repo, {"csrc/a": "2"})
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
     with pytest.raises(KernelgateError, match=f"shallow clone without '{base}': run `git fetch --unshallow`"):
         subject.resolve(tmp_path / "shallow", base)
@@ -96,7 +69,7 @@ def test_resolve_without_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_worktree_holds_the_commit_and_leaves_the_checkout_alone(repo: Path) -> None:
     first = git(repo, "rev-parse", "HEAD")
-    commit(repo, a="2", b="new")
+    commit(repo, {"csrc/a": "2", "csrc/b": "new"})
     (repo / "csrc" / "a").write_text("dirty", encoding="utf-8")
     (repo / "csrc" / "untracked").write_text("u", encoding="utf-8")
     (repo / "csrc" / "b").write_text("staged", encoding="utf-8")
@@ -145,8 +118,9 @@ def test_worktree_of_a_sparse_checkout(repo: Path) -> None:
     sha = commit(repo)
     git(repo, "sparse-checkout", "set", "docs")
     assert not (repo / "csrc").exists()
-    with subject.worktree(repo, sha, "csrc") as tree:
-        assert (tree / "csrc" / "a").exists()
+    for path in ("csrc", "."):
+        with subject.worktree(repo, sha, path) as tree:
+            assert (tree / "csrc" / "a").exists()
 
 
 def test_worktree_of_a_linked_worktree(repo: Path, tmp_path: Path) -> None:
@@ -166,33 +140,104 @@ def test_worktree_inside_a_hook_of_another_repository(
 
 def test_worktree_of_a_commit_without_the_folder(repo: Path) -> None:
     git(repo, "rm", "-r", "--quiet", "csrc")
-    sha = commit(repo)
-    with pytest.raises(NoKernelError, match=f"commit {sha[:12]} has no csrc/"), subject.worktree(repo, sha, "csrc"):
+    for path in ("csrc", "."):  # of an empty commit
+        with subject.worktree(repo, commit(repo), path) as tree:
+            assert not list(tree.iterdir())
+
+
+def test_worktree_of_a_commit_that_is_not_there(repo: Path) -> None:
+    with pytest.raises(KernelgateError, match="failed in"), subject.worktree(repo, "0" * 40, "csrc"):
         pytest.fail("there is nothing to hold")
 
 
+def test_worktree_of_all_of_the_repository(repo: Path) -> None:
+    sha = commit(repo, {"other/deep/b": "2", "c": "3"})
+    (repo / "link").symlink_to("c")
+    linked = commit(repo, {"c": "4"})
+    for folder in (repo, repo / "csrc"):
+        with subject.worktree(folder, sha) as tree:
+            found = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
+            assert (found, (tree / "c").read_text(encoding="utf-8")) == ({"csrc/a", "other/deep/b", "c"}, "3")
+    with subject.worktree(repo, linked) as tree:
+        assert (tree / "link").resolve() == tree / "c"
+
+
+@pytest.fixture
+def outer(repo: Path, tmp_path: Path) -> Path:
+    """A repository that has `repo` as a submodule of a submodule."""
+    inside: tuple[Path, str] = (repo, "inner")
+    for name in ("middle", "outer"):
+        holder = repository(tmp_path / name, {"own": name})
+        git(holder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", *map(str, inside))
+        git(holder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", "--recursive")
+        commit(holder)
+        inside = (holder, "deps/middle")
+    return tmp_path / "outer"
+
+
+def files(tree: Path) -> set[str]:
+    return {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
+
+
+def test_worktree_with_submodules(outer: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    sha = git(outer, "rev-parse", "HEAD")
+    write(outer, {"deps/middle/own": "changed", "deps/middle/inner/csrc/a": "changed", "deps/middle/new": ""})
+    with subject.worktree(outer, sha) as tree:
+        assert files(tree) == {".gitmodules", "own", "deps/middle/.gitmodules", "deps/middle/own", IN_SUBMODULE}
+        assert (tree / IN_SUBMODULE).read_text(encoding="utf-8") == "1"
+        assert (tree / "deps/middle/own").read_text(encoding="utf-8") == "middle"
+    with subject.worktree(outer, sha, "own") as tree:
+        assert files(tree) == {"own"}
+    git(outer, "update-index", "--cacheinfo", f"160000,{'1' * 40},deps/middle")
+    git(outer, "commit", "--quiet", "--message=of a submodule's commit that is not here")
+    with subject.worktree(outer, git(outer, "rev-parse", "HEAD")) as tree:
+        assert files(tree) == {".gitmodules", "own"}
+    assert "the checkout of the submodule deps/middle has no commit 111111111111: it is lef" in capfd.readouterr().err
+
+
+def test_worktree_without_the_submodule_that_the_checkout_lacks(outer: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", str(outer), "clone")
+    with subject.worktree(tmp_path / "clone", git(outer, "rev-parse", "HEAD")) as tree:
+        assert files(tree) == {".gitmodules", "own"}
+
+
+@pytest.mark.parametrize("change", ["deps/middle/own", IN_SUBMODULE, "deps/middle/inner/new"])
+def test_unchanged_head_with_submodules(outer: Path, change: str) -> None:
+    sha = git(outer, "rev-parse", "HEAD")
+    assert subject.unchanged_head(outer, ["own", IN_SUBMODULE]) == sha
+    write(outer, {change: "changed"})
+    assert subject.unchanged_head(outer, ["own"]) == sha
+    assert subject.unchanged_head(outer, ["own", IN_SUBMODULE]) is None
+
+
 def test_unchanged_head(repo: Path, tmp_path: Path) -> None:
-    sha = git(repo, "rev-parse", "HEAD")
-    assert subject.unchanged_head(repo, "csrc") == sha
+    sha = commit(repo, {"csrc/b": "2", ".gitignore": "generated\n"})
+    assert subject.unchanged_head(repo, ["csrc"]) == sha
     (repo / "README").write_text("outside of csrc", encoding="utf-8")
-    assert subject.unchanged_head(repo, "csrc") == sha
+    (repo / "csrc" / "generated").write_text("", encoding="utf-8")
+    assert subject.unchanged_head(repo, ["csrc", "csrc/a"]) == sha
+    assert subject.unchanged_head(repo, ["csrc", "csrc/generated"]) is None
     (repo / "csrc" / "new").write_text("", encoding="utf-8")
-    assert subject.unchanged_head(repo, "csrc") is None
-    assert subject.unchanged_head(repo / "csrc", "csrc") is None
-    assert subject.unchanged_head(tmp_path, "csrc") is None
+    assert subject.unchanged_head(repo, ["csrc"]) is None
+    assert subject.unchanged_head(repo, ["csrc/n*"]) is None
+    assert subject.unchanged_head(repo, ["csrc/a*"]) == sha
+    (repo / "csrc" / "b").unlink()
+    assert subject.unchanged_head(repo, ["csrc/a*", "csrc/b*"]) is None
+    assert subject.unchanged_head(repo / "csrc", ["a"]) is None
+    assert subject.unchanged_head(tmp_path, ["csrc"]) is None
 
 
 def test_unchanged_head_before_the_first_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    assert subject.unchanged_head(tmp_path, "csrc") is None
+    assert subject.unchanged_head(tmp_path, ["csrc"]) is None
 
 
 def test_default_base_is_where_the_branch_began(repo: Path) -> None:
-    fork = commit(repo, a="fork")
+    fork = commit(repo, {"csrc/a": "fork"})
     git(repo, "switch", "--quiet", "--create", "topic")
-    commit(repo, a="topic")
+    commit(repo, {"csrc/a": "topic"})
     git(repo, "switch", "--quiet", "main")
-    commit(repo, b="moved on")
+    commit(repo, {"csrc/b": "moved on"})
     git(repo, "switch", "--quiet", "topic")
     assert subject.default_base(repo) == fork
 
@@ -200,7 +245,7 @@ def test_default_base_is_where_the_branch_began(repo: Path) -> None:
 def test_default_base_prefers_the_remote(repo: Path, tmp_path: Path) -> None:
     pushed = git(repo, "rev-parse", "HEAD")
     git(tmp_path, "clone", "--quiet", str(repo), "clone")
-    commit(tmp_path / "clone", a="not pushed")
+    commit(tmp_path / "clone", {"csrc/a": "not pushed"})
     assert subject.default_base(tmp_path / "clone") == pushed
 
 

@@ -5,6 +5,7 @@ What takes a process (loading, crashes, signals) is tested with real ones, all e
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -13,25 +14,27 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library
+from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.errors import KernelgateError, RecordError
-from kernelgate.bench.kernel import case_list
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing import paired
-from kernelgate.bench.timing.paired import PairedPlan
+from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.ci import cli
 from tests import faulty
 from tests.bench.machine import CPU
 from tests.processes import alive
 
 ROOT = Path(__file__).parents[3]
-SMALL = case_list.SuiteCase(16, 1, 1, "fp32")
-CAUSAL = replace(SMALL, causal=True)
+SMALL = "s16_b1_h1_d64_fp32"
+CAUSAL = f"{SMALL}_causal"
 
 Build = Callable[..., Library]
 
@@ -52,10 +55,14 @@ def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
 
 
-def plan(base: Library | None, head: Library, **changes: object) -> PairedPlan:
-    small = PairedPlan(
-        base=base, head=head, cases=(SMALL,), environment=CPU, seed=5, processes=1, rounds=6, patience_s=60
-    )
+@functools.cache
+def case(id_: str) -> CaseFacts:
+    return cards.select(cards.Cards(faulty.CARD.parent, (faulty.card(),)), "cpu", None, (id_,))[0].case
+
+
+def plan(base: Library | None, head: Library, ids: tuple[str, ...] = (SMALL,), **changes: object) -> PairedPlan:
+    part = CardPlan(card=faulty.card(), sides=Sides(base, head), cases=tuple(map(case, ids)))
+    small = PairedPlan(parts=(part,), environment=CPU, seed=5, processes=1, rounds=6, patience_s=60)
     return replace(small, **changes)  # type: ignore[arg-type]
 
 
@@ -83,7 +90,7 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
     built: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base, head = built(), built()
-    planned = plan(base, head, cases=(SMALL, CAUSAL), processes=2, rounds=25)
+    planned = plan(base, head, (SMALL, CAUSAL), processes=2, rounds=25)
     done = run(planned, tmp_path / "out" / "run.json")
     assert record.read(tmp_path / "out" / "run.json") == done
     assert done.environment == CPU
@@ -91,8 +98,9 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
         ("base", base.manifest.sha256),
         ("head", head.manifest.sha256),
     ]
-    assert [case.id for case in done.cases] == ["s16_b1_h1_d64_fp32", "s16_b1_h1_d64_fp32_causal"]
-    assert done.cases == tuple(map(case_list.recorded, planned.cases))
+    assert [case.id for case in done.cases] == [SMALL, CAUSAL]
+    assert done.cases == planned.cases
+    assert [card.name for card in done.cards] == ["attention"]
     assert {case.card for case in done.cases} == {card.name for card in done.cards}
     assert [(process.id, process.role, process.exit) for process in done.processes] == [
         ("1", "paired", 0),
@@ -121,9 +129,7 @@ def test_a_paired_comparison_of_two_cases_and_two_processes(
 @pytest.mark.usefixtures("in_process")
 def test_a_slower_kernel_takes_longer_in_the_record(built: Build, tmp_path: Path) -> None:
     """Twice the work is no timing assertion: of some rounds, head is slower in most."""
-    done = run(
-        plan(built(), built("twice"), cases=(case_list.SuiteCase(128, 1, 2, "fp32"),), rounds=40), tmp_path / "run.json"
-    )
+    done = run(plan(built(), built("twice"), ("s128_b1_h2_d64_fp32",), rounds=40), tmp_path / "run.json")
     samples = first(done).samples_us
     slower = sum(head > base for base, head in zip(samples["base"], samples["head"], strict=True))
     assert slower > 30
@@ -133,7 +139,7 @@ def test_a_slower_kernel_takes_longer_in_the_record(built: Build, tmp_path: Path
 def test_a_library_against_itself_says_so(built: Build, tmp_path: Path) -> None:
     same = built()
     done = run(plan(same, same), tmp_path / "run.json")
-    assert "base and head are the same library, which is timed against itself" in texts(done)
+    assert "base and head of attention are the same library, which is timed against itself" in texts(done)
     assert set(first(done).samples_us) == {"base", "head", "reference"}
 
 
@@ -191,11 +197,11 @@ def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
     ],
 )
 def test_a_kernel_that_dies_is_named_with_process_and_case(built: Build, tmp_path: Path, fault: str, says: str) -> None:
-    planned = plan(built(), built(fault), cases=(SMALL, CAUSAL), processes=3, patience_s=8 if "hangs" in fault else 60)
+    planned = plan(built(), built(fault), (SMALL, CAUSAL), processes=3, patience_s=8 if "hangs" in fault else 60)
     with pytest.raises(paired.ProcessError) as raised:
         run(planned, tmp_path / "run.json")
     message = str(raised.value)
-    assert message.startswith(f"process 1 of 3 failed while calling head for the first time on {CAUSAL.id}: ")
+    assert message.startswith(f"process 1 of 3 failed while calling head for the first time on {CAUSAL}: ")
     assert says.replace("\\", "") in message
     assert "kernelgate fuzz" in message
     assert "--resume" in message
@@ -211,7 +217,7 @@ def test_processes_before_a_failure_are_kept(built: Build, tmp_path: Path) -> No
         (head.folder / "kernel.so").write_bytes(b"no library")
         return False
 
-    with pytest.raises(paired.LoadError, match=r"process 2 of 3 failed while loading head: .* is not the file that"):
+    with pytest.raises(paired.LoadError, match=r"process 2 of 3 failed while loading head: .* is not the one that"):
         run(plan(base, head, processes=3), path, stop=break_head)
     assert paired.process_count(record.read(path)) == 1
 
@@ -244,15 +250,16 @@ def test_a_library_that_bears_no_other_takes_turns_too(built: Build, tmp_path: P
     assert "while loading" in note
     assert "SIGABRT" in note
     assert [process.role for process in done.processes] == ["alternating"]
-    assert not paired._together(planned, done), "and a resumed run goes on so"
+    assert not paired._together(planned.parts[0], done), "and a resumed run goes on so"
 
 
 def test_both_start_orders_occur() -> None:
-    library = Library(Path("x"), faulty.library.Manifest.model_construct(namespace="n", key="k"), cached=True)
+    library = Library(Path("x"), Manifest.model_construct(namespace="n", key="k"), cached=True)
     planned = plan(library, library)
-    assert paired._teams(planned, 0, together=False) == [["base"], ["head"]]
-    assert paired._teams(planned, 1, together=False) == [["head"], ["base"]]
-    together = {tuple(paired._teams(planned, number, together=True)[0]) for number in range(20)}
+    (part,) = planned.parts
+    assert paired._teams(planned, part, 0, together=False) == [["base"], ["head"]]
+    assert paired._teams(planned, part, 1, together=False) == [["head"], ["base"]]
+    together = {tuple(paired._teams(planned, part, number, together=True)[0]) for number in range(20)}
     assert together == {("base", "head"), ("head", "base")}
 
 
@@ -308,7 +315,7 @@ def test_resuming_where_there_is_no_record_begins_one(built: Build, tmp_path: Pa
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"cases": (CAUSAL,)}, "it holds other cases \\(s16_b1_h1_d64_fp32\\)"),
+        ({"ids": (CAUSAL,)}, "it holds other cases \\(s16_b1_h1_d64_fp32\\)"),
         ({"rounds": 7}, "its processes have 6 rounds, not 7"),
         ({"base": None}, "it was measured with other libraries"),
         ({"environment": CPU.model_copy(update={"torch": "9.9"})}, "torch None, now 9.9"),
@@ -324,8 +331,10 @@ def test_a_record_that_does_not_fit_is_refused(
     planned, before = one_process
     path = tmp_path / "run.json"
     record.write(before, path)
+    sides = planned.parts[0].sides
+    other: dict[str, Any] = {"base": sides.base, "head": sides.head, "processes": 2, **changes}
     with pytest.raises(RecordError, match=f"cannot be resumed: {says}"):
-        run(replace(planned, processes=2, **changes), path, resume=True)  # type: ignore[arg-type]
+        run(plan(**other), path, resume=True)
     assert record.read(path) == before
 
 
@@ -344,7 +353,7 @@ def bench(base: Library, head: Library, output: Path, *words: str) -> subprocess
         "bench",
         *libraries,
         "--case",
-        SMALL.id,
+        SMALL,
         "-o",
         str(output),
         *words,

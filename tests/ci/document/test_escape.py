@@ -19,6 +19,7 @@ PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     "sentence",
     [
         "4.9% slower, between 4.8% and 5.0%; a change of 0.3% would have been seen",
+        "correct: 32 of 32 fuzz cases, largest error 2.4e−07, 39% of its limit",
         "S=512 B=32 H=8 fp16 causal",
         "the GPU was throttled in 4 of 5 processes, which are left out",
         "[+4.8, +5.0]",

@@ -51,21 +51,41 @@ def test_a_change_never_stands_without_its_interval(
 @pytest.mark.parametrize(
     ("axes", "label"),
     [
-        ({"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0}, "S=512 B=32 H=8 fp16"),
-        (
-            {"S": 512, "B": 32, "H": 8, "D": 128, "dtype": "torch.bfloat16", "causal": 1},
-            "S=512 B=32 H=8 D=128 bf16 causal",
-        ),
-        ({"s": 1, "b": 2, "h": 3, "dtype": "float32"}, "S=1 B=2 H=3 fp32"),
-        ({"S": 512, "B": 32, "H": 8}, None),
-        ({"S": 512.5, "B": 32, "H": 8, "dtype": "fp16"}, None),
-        ({"S": "512 @you", "B": 32, "H": 8, "dtype": "fp16"}, None),
-        ({"S": 512, "B": 32, "H": 8, "dtype": "fp16 @you"}, None),
+        ({"M": 4096.0, "N": 1024, "dtype": "torch.bfloat16"}, "M=4096 N=1024 bf16"),
+        ({"S": 512, "causal": True, "bias": False, "dtype": "float16"}, "S=512 causal fp16"),
+        ({"eps": 1e-6, "p": 0.5, "big": 1e20, "mode": "row-major"}, "eps=1e-06 p=0.5 big=1e+20 mode=row-major"),
+        ({"dtype": "fp4"}, "fp4"),
+        ({"B": 1, "zero": 0.0}, "B=1 zero=0"),
+        ({"causal": False}, None),
+        ({"S": "512 @you", "dtype": "fp16"}, None),
+        ({"S": 512, "dtype": "fp16 @you"}, None),
+        ({"@you": 512}, None),
+        ({"S" * 33: 512}, None),
         ({}, None),
     ],
 )
-def test_a_label_is_made_of_parameters_of_the_known_kind_only(axes: Axes, label: str | None) -> None:
+def test_a_label_is_made_of_axes_that_are_plainly_words_and_numbers(axes: Axes, label: str | None) -> None:
     assert formatting.label(axes) == label
+
+
+def test_an_axis_that_is_1_and_0_in_an_old_record_is_on_or_off() -> None:
+    cases = [Case(id=id_, axes={"S": 64, "B": 1, "causal": causal}) for id_, causal in (("a", 0.0), ("b", 1.0))]
+    assert {key.id: name for key, name in formatting.names(cases).items()} == {"a": "S=64 B=1", "b": "S=64 B=1 causal"}
+    assert formatting.flags(case.axes for case in cases) == {"B", "causal"}
+    assert formatting.switched(case.axes for case in cases) == {"causal"}
+    assert formatting.flags([{"a": True, "b": 2.0, "c": "1"}]) == {"a"}
+
+
+def test_a_cases_own_label_comes_before_its_axes() -> None:
+    axes: Axes = {"M": 64}
+    cases = [
+        Case(id="a", axes=axes, label="short rows"),
+        Case(id="b", axes={"M": 65}, label=" \n "),
+        Case(id="c", axes={"M": 66}, label="x" * 500),
+    ]
+    named = {key.id: name for key, name in formatting.names(cases).items()}
+    assert (named["a"], named["b"]) == ("short rows", "M=65")
+    assert len(str(named["c"])) == formatting.MAX_LABEL
 
 
 def test_two_cases_with_one_label_keep_their_ids() -> None:
@@ -75,7 +95,7 @@ def test_two_cases_with_one_label_keep_their_ids() -> None:
     assert names == {"a": Code("a"), "b": Code("b"), "c": "S=64 B=32 H=8 fp16"}
 
 
-def test_cases_of_two_cards_that_share_a_label_or_an_id_are_named_with_the_card() -> None:
+def test_cases_of_several_cards_are_named_with_the_card() -> None:
     axes: Axes = {"S": 512, "B": 32, "H": 8, "dtype": "fp16"}
     cards = [Card(name="forward", label="Attention"), Card(name="norm")]
     cases = [
@@ -87,6 +107,23 @@ def test_cases_of_two_cards_that_share_a_label_or_an_id_are_named_with_the_card(
         CaseKey("norm", "a"): "norm, S=512 B=32 H=8 fp16",
         CaseKey("norm", "b"): Code("norm/b"),
     }
+    assert formatting.names([cases[0], cases[3]], cards)[cases[0].key] == "Attention, S=512 B=32 H=8 fp16"
+    assert formatting.names(cases[:1], cards)[cases[0].key] == "Attention, S=512 B=32 H=8 fp16"
+    assert formatting.names(cases[:1], cards[:1]) == {CaseKey("forward", "a"): "S=512 B=32 H=8 fp16"}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((), "PyTorch"),
+        ((None,), "PyTorch"),
+        (("cuBLAS",), "cuBLAS"),
+        (("cuBLAS", "cuBLAS"), "cuBLAS"),
+        (("cuBLAS", None), "reference"),
+    ],
+)
+def test_the_reference_is_called_as_its_cards_call_it(names: tuple[str | None, ...], said: str) -> None:
+    assert formatting.reference(Card(name=str(number), reference=name) for number, name in enumerate(names)) == said
 
 
 @pytest.mark.parametrize(

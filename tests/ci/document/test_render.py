@@ -20,6 +20,7 @@ from rich.console import Console
 
 from kernelgate.bench.record import (
     Build,
+    Card,
     Check,
     Device,
     Environment,
@@ -64,7 +65,7 @@ def hostile_record(text: str) -> RunRecord:
         telemetry=Telemetry(sm_mhz=1.0, throttle_reasons=(text,)),
         graph_us={"head": 1.0},
     )
-    named = runs.case(text, [timed], axes={"S": 1, "B": 1, "H": 1, "dtype": text, text: text})
+    named = runs.case(text, [timed], axes={"S": 1, "B": 1, "H": 1, "dtype": text, text: text}, label=text)
     device = Device(name=text, compute_capability=text, uuid=text, driver=text, sm_count=12345678)
     facts = KernelFacts(target=text, name=text, registers=1, instructions={text: 1})
     return run_record(
@@ -77,7 +78,11 @@ def hostile_record(text: str) -> RunRecord:
         ),
         checks=(Check(kind="fuzz", status="skipped", reason=text, seed=12345678),),
         profile=(Profile(case=text, side="head", metrics={text: text}, report=text),),
-        notes=(Note(text=text),),
+        cards=(Card(name=text, label=text, reference=text),),
+        notes=(
+            Note(text=text),
+            *(Note(code=code, card=text, text=text) for code in ("head_alone", "card_changed", "no_card_on_base")),
+        ),
     )
 
 
@@ -216,8 +221,8 @@ def harmless_elements(kind: str) -> list[str]:
 
 
 def without_code(elements: list[str]) -> list[str]:
-    """A piece of text may be shown as code on one page and as words on another."""
-    return [element for element in elements if element not in ("code ", "/code")]
+    """A piece of text may be shown as code on one page and as words, which may be strong, on another."""
+    return [element for element in elements if element not in ("code ", "/code", "strong ", "/strong")]
 
 
 @given(HOSTILE)

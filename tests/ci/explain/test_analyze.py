@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.explain.metrics import BY_KEY, STALLS
-from kernelgate.bench.explain.ncu_reader import Kernel, ReportError
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel, ReportError
 from kernelgate.ci import cli
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.bottleneck import WORDS, Bottleneck
@@ -178,7 +178,7 @@ FIGURES = [*BY_KEY, *(f"stall_{reason}" for reason in STALLS), "bank_conflicts",
 def test_any_set_of_counters_gives_a_bottleneck(
     figures: dict[str, float], capability: tuple[int, int] | None, sms: int | None
 ) -> None:
-    analysis = analyze.analyze_kernel(Kernel("k", None, capability, sms, figures, ()))
+    analysis = analyze.analyze_kernel(ProfiledKernel("k", None, capability, sms, figures, ()))
     assert 0 <= analysis.bottleneck.strength <= 1
     assert len(analysis.recommendations) <= 3
     content = json.loads(analyze.to_json([analysis]))
@@ -216,13 +216,13 @@ def test_missing_counters_lower_confidence_rather_than_raise(report: str, seed: 
 
 
 def test_a_report_without_any_counter_is_a_guess() -> None:
-    analysis = analyze.analyze_kernel(Kernel("k", None, None, None, {}, ()))
+    analysis = analyze.analyze_kernel(ProfiledKernel("k", None, None, None, {}, ()))
     assert analysis.bottleneck.strength < 0.1
     assert analysis.roofline.percent_of_roof is None
 
 
 def test_control_characters_in_names_reach_no_terminal() -> None:
-    kernel = Kernel("k\x1b[31m\n## title", None, None, None, {"duration_us": 50.0}, ())
+    kernel = ProfiledKernel("k\x1b[31m\n## title", None, None, None, {"duration_us": 50.0}, ())
     text = analyze.to_text([analyze.analyze_kernel(kernel)])
     assert "\x1b" not in text
     assert text.startswith("k [31m ## title, 50.00 µs\n")

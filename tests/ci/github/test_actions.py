@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import CompileError, KernelgateError, NoDeviceError, NoKernelError, UsageError
+from kernelgate.bench.errors import (
+    CardError,
+    CompileError,
+    KernelgateError,
+    NoDeviceError,
+    NoKernelError,
+    UsageError,
+)
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github import actions, failure_note
 from kernelgate.ci.github.actions import Step
@@ -67,20 +74,28 @@ def test_an_event_that_is_none_is_named(tmp_path: Path, content: str | None) -> 
 # Failure notes -------------------------------------------------------------------------------------------------------
 
 
+MISTAKE = CardError(".ci/kernels/norm.py", 3, "cases", "there are none")
+"""In the commit's own card where it is compiled, and in the default branch's where it is measured."""
+
+
 @pytest.mark.parametrize(
-    ("error", "fault"),
+    ("error", "verb", "fault"),
     [
-        (NoKernelError("csrc/ is empty"), "build"),
-        (NoDeviceError("no GPU"), "runner"),
-        (KernelgateError("the cache is broken"), "ours"),
-        (UsageError(""), "ours"),
+        (NoKernelError("csrc/ is empty"), "bench", "build"),
+        (NoDeviceError("no GPU"), "bench", "runner"),
+        (KernelgateError("the cache is broken"), "bench", "ours"),
+        (UsageError(""), "bench", "ours"),
+        (MISTAKE, "build", "build"),
+        (MISTAKE, "bench", "ours"),
     ],
 )
-def test_a_failure_is_written_down_for_the_report(tmp_path: Path, error: KernelgateError, fault: str) -> None:
+def test_a_failure_is_written_down_for_the_report(
+    tmp_path: Path, error: KernelgateError, verb: str, fault: str
+) -> None:
     path = tmp_path / "new" / "failure.json"
-    failure_note.note(error, "bench", {"KERNELGATE_FAILURE": str(path)})
+    failure_note.note(error, verb, {"KERNELGATE_FAILURE": str(path)})
     found = checked_failure(path.read_bytes())
-    assert (found.fault, found.verb) == (fault, "bench")
+    assert (found.fault, found.verb) == (fault, verb)
 
 
 def test_a_compilers_first_error_is_the_message(tmp_path: Path) -> None:

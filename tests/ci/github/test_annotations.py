@@ -11,6 +11,7 @@ from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
 from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import case, faster, slower
 
 PATCH = """@@ -10,6 +10,7 @@ __global__ void k() {
@@ -68,3 +69,13 @@ def test_the_regression_comes_first_and_is_never_cut() -> None:
 @pytest.mark.parametrize("blocked_by", [None, BlockCode.DESCRIPTION])
 def test_a_faster_kernel_is_no_failure_whatever_else_blocks(blocked_by: BlockCode | None) -> None:
     assert [level for level, _ in notes(-20.0, blocked_by=blocked_by)] == ["notice"]
+
+
+@pytest.mark.parametrize(("blocked_by", "level"), [(BlockCode.WRONG_OUTPUT, "failure"), (None, "notice")])
+def test_a_wrong_result_by_the_heads_own_card_is_no_failure(blocked_by: BlockCode | None, level: str) -> None:
+    made = CARD_EXAMPLES["one_card_wrong"]()
+    blockers = (Blocker(blocked_by),) if blocked_by else ()
+    decision = Decision("failure" if blockers else "neutral", blockers=blockers)
+    posting = Posting(Report(("News",), ()), decision, (GpuReport("l4", made.record, made.verdict),))
+    found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
+    assert [note.level for note in found] == [level]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.ci.document.render import markdown_line
+from kernelgate.bench.record import Card, Case, RunRecord
+from kernelgate.ci.document.render import markdown_line, plain_line
+from kernelgate.ci.github.claimed_cases import cases_of
 from kernelgate.ci.github.claims import Support, assess
 from kernelgate.ci.github.description import read_claims
 from kernelgate.ci.judge.policy import Gates, Template
 from kernelgate.ci.judge.verdict import CaseVerdict, Outcome
 from kernelgate.ci.judge.verdict import Finding as Trouble
+from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import below_gate, case, faster, judge, noisy, record, same, slower
 
 ONE = case(512, 32, 321.4, 0.0)
@@ -66,6 +69,115 @@ def test_one_case(claim: str, verdict: CaseVerdict, finding: Support) -> None:
 )
 def test_a_claim_is_about_every_case_that_it_names(claim: str, finding: Support) -> None:
     assert found(claim, faster(ONE, -12.8), same(OTHER, 0.0)) is finding
+
+
+def about(claim: str, *cases: Case, cards: tuple[Card, ...] = ()) -> set[str]:
+    """The cases that a claim names, as CARD/ID."""
+    [read], _ = read_claims(claim)
+    return {f"{key.card}/{key.id}" for key in cases_of(read, RunRecord(cases=cases, cards=cards)).cases}
+
+
+OLD = (
+    Case(id="a", axes={"S": 512, "causal": 0.0, "B": 1.0}),
+    Case(id="b", axes={"S": 512, "causal": 1.0, "B": 1.0}),
+)
+NEW = (
+    Case(id="a", axes={"S": 512, "causal": False}),
+    Case(id="b", axes={"S": 512, "causal": True}),
+    Case(id="c", axes={"S": 64}),
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "old", "new"),
+    [
+        ("causal: 10% faster", "b", "b"),
+        ("Causal: 10% faster", "b", "b"),
+        ("non-causal: 10% faster", "a", "ac"),
+        ("noncausal: 10% faster", "a", "ac"),
+        ("not causal: 10% faster", "a", "ac"),
+        ("without causal: 10% faster", "a", "ac"),
+        ("causal=true: 10% faster", "b", "b"),
+        ("causal=1: 10% faster", "b", "b"),
+        ("causal = False: 10% faster", "a", "ac"),
+        ("causal=2: 10% faster", "", ""),
+        ("causally: 10% faster", "ab", "abc"),
+        ("S=512 causal: 10% faster", "b", "b"),
+        ("S=512.0: 10% faster", "ab", "ab"),
+        ("S=64: 10% faster", "", "c"),
+        ("S=many: 10% faster", "", ""),
+        ("S=512 non-causal and B=1: no change", "a", ""),
+    ],
+)
+def test_an_axis_is_on_or_off_whatever_its_name(claim: str, old: str, new: str) -> None:
+    """Old records have 1 and 0; a case that leaves such an axis out means off. NEW has no axis B."""
+    assert about(claim, *OLD) == {f"/{id_}" for id_ in old}
+    assert about(claim, *NEW) == {f"/{id_}" for id_ in new}
+
+
+KERNELS = (
+    Case(card="rms_norm", id="m4_fp16", axes={"M": 4, "use_bias": True, "dtype": "fp16"}),
+    Case(card="rms_norm", id="m8_bf16", axes={"M": 8, "use_bias": False, "dtype": "bf16"}),
+    Case(card="norm", id="m4_fp16", axes={"M": 4, "eps": 1e-6, "layout": "row-major", "dtype": "fp16"}),
+    Case(card="gemm", id="k4", axes={"K": 4, "mode": "fast"}),
+    Case(card="group", id="g4", axes={"G": 4}),
+)
+KERNEL_CARDS = (
+    Card(name="rms_norm", label="RMSNorm"),
+    Card(name="norm", label="Layer norm"),
+    Card(name="gemm"),
+    Card(name="group", label="Group layer norm"),
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "cases"),
+    [
+        ("m4_fp16: 10% faster", {"rms_norm/m4_fp16", "norm/m4_fp16"}),
+        ("norm/m4_fp16: 10% faster", {"norm/m4_fp16"}),
+        ("gemm/m4_fp16: 10% faster", set()),
+        ("M=4: 10% faster", {"rms_norm/m4_fp16", "norm/m4_fp16"}),
+        ("K=4.0: 10% faster", {"gemm/k4"}),
+        ("K=4 mode=FAST: 10% faster", {"gemm/k4"}),
+        ("eps=0.000001: 10% faster", {"norm/m4_fp16"}),
+        ("M=4 K=4: 10% faster", set()),
+        ("use_bias: 10% faster", {"rms_norm/m4_fp16"}),
+        ("without use_bias: 10% faster", {"rms_norm/m8_bf16"}),
+        ("half: 10% faster", {"rms_norm/m4_fp16", "norm/m4_fp16"}),
+        ("dtype=torch.bfloat16: 10% faster", {"rms_norm/m8_bf16"}),
+        ("rms_norm: 10% faster", {"rms_norm/m4_fp16", "rms_norm/m8_bf16"}),
+        ("RMSNorm, M=8: 10% faster", {"rms_norm/m8_bf16"}),
+        ("Layer norm: 10% faster", {"norm/m4_fp16"}),
+        ("Group layer norm: 10% faster", {"group/g4"}),
+        ("gemm and norm: 10% faster", {"norm/m4_fp16", "gemm/k4"}),
+        ("everything: 10% faster", {f"{case.card}/{case.id}" for case in KERNELS}),
+    ],
+)
+def test_a_claim_follows_the_cards(claim: str, cases: set[str]) -> None:
+    assert about(claim, *KERNELS, cards=KERNEL_CARDS) == cases
+
+
+def said_of(claim: str, *verdicts: CaseVerdict) -> str:
+    [read], _ = read_claims(claim)
+    [assessed] = assess([read], record((ONE, OTHER)), judge(Outcome.EQUIVALENT, *verdicts), Gates(), Template())
+    assert assessed.finding is Support.NOT_MEASURED
+    return markdown_line(assessed.line)
+
+
+def test_a_claim_on_an_axis_that_there_is_not_says_so() -> None:
+    assert said_of("seq=512: 10% faster", same(ONE, 0.1)) == (
+        "❔ claim `seq=512: 10% faster` was not measured: no case has an axis `seq`; "
+        "there are `S`, `B`, `H`, `D`, `dtype`, `causal`"
+    )
+    assert "no case has an axis `n` or `seq`; there are" in said_of("seq=512 n=3: 10% faster", same(ONE, 0.1))
+    assert said_of("S=640: 10% faster", same(ONE, 0.1)).endswith(" was not measured: no measured case fits it")
+
+
+def test_a_case_without_a_base_supports_no_claim() -> None:
+    made = CARD_EXAMPLES["base_does_not_compile"]()
+    [read], _ = read_claims("M=512: 10% faster")
+    [assessed] = assess([read], made.record, made.verdict, Gates(), Template())
+    assert plain_line(assessed.line) == ("❔ claim M=512: 10% faster was not measured: its case could not be judged")
 
 
 def test_the_line_shows_the_claim_and_the_number() -> None:

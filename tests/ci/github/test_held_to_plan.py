@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Expected, RunRecord, timed_cases
+from kernelgate.bench.record import Expected, RunRecord, expected_hash, timed_cases
 from kernelgate.ci.document.render import comment
-from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, assemble
+from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, PullRequestChange, assemble
+from kernelgate.ci.github.description import Description, read_claims
 from kernelgate.ci.github.run_info import RunInfo
-from kernelgate.ci.judge.gate import Label
+from kernelgate.ci.judge.gate import BlockCode, Decision, Label
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.runs import run_record
 
@@ -91,6 +93,127 @@ def test_a_label_that_the_policy_does_not_have_proves_nothing(tmp_path: Path) ->
 def test_a_gpu_of_the_plan_without_a_record_keeps_the_check_open(tmp_path: Path) -> None:
     found = posting(tmp_path, WHOLE, {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100"})})
     assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
+
+
+def replanned(made: RunRecord, plan_hash: str) -> RunRecord:
+    return made.model_copy(update={"run": made.run.model_copy(update={"plan_hash": plan_hash})})
+
+
+def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(tmp_path: Path) -> None:
+    """A case was taken out of the card meanwhile: of the plan's hash alone that is known to be nobody's fault."""
+    now = PLAN.model_copy(update={"cases": WHOLE.cases[1:]})
+    found = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": now})
+    text = comment(found.report)
+    assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
+    assert text.startswith(
+        "### ❔ Incomplete: the cards of the default branch changed between plan and report, "
+        "so this must be measured again; so far no change, all 9 cases are within"
+    )
+    same = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": PLAN})
+    assert same.decision.conclusion == "success"
+
+
+def test_the_plans_own_hash_is_believed_and_not_the_records(tmp_path: Path) -> None:
+    lies = Expected(cases=WHOLE.cases, hash="a")
+    made = replanned(WHOLE, "a").model_copy(update={"expected": lies})
+    assert "must be measured again" in comment(posting(tmp_path, made, {"l4": PLAN}).report)
+    stated = PLAN.model_copy(update={"hash": "a"})
+    assert posting(tmp_path, made, {"l4": stated}).decision.conclusion == "success"
+
+
+def test_a_command_for_more_cases_has_the_same_plan(tmp_path: Path) -> None:
+    few = PLAN.model_copy(update={"cases": WHOLE.cases[1:]})
+    more = posting(tmp_path, replanned(WHOLE, expected_hash(few)), {"l4": few}, "issue_comment")
+    assert more.decision.conclusion == "success"
+
+
+def carded(name: str) -> RunRecord:
+    return CARD_EXAMPLES[name]().record
+
+
+NORM_PLAN = Expected(
+    label="l4", target="8.9", cards=(NORM,), cases=(record.Case(card="rmsnorm", id="m512"),), checks=("fuzz",)
+)
+
+
+@pytest.mark.parametrize("checks", [(), (fuzzed(NORM),)])
+def test_one_library_passes_without_times(tmp_path: Path, checks: tuple[record.Check, ...]) -> None:
+    made = carded("one_library").model_copy(update={"checks": checks})
+    found = posting(tmp_path, made, {"l4": NORM_PLAN})
+    assert (found.decision.conclusion, found.decision.label) == ("success", Label.UNCHANGED)
+    assert found.title == "➖ Nothing to compare: base and head compile to the same library"
+    assert not found.quiet
+
+
+def test_one_library_of_one_card_passes_for_no_other(tmp_path: Path) -> None:
+    more = NORM_PLAN.model_copy(update={"cases": (*NORM_PLAN.cases, record.Case(card="swiglu", id="m64"))})
+    found = posting(tmp_path, carded("one_library"), {"l4": more})
+    assert found.decision.conclusion == "neutral"
+    assert found.title.startswith("❔ Incomplete: m64 was not timed; so far nothing to compare, base and head")
+
+
+def test_a_profile_of_one_library_is_a_profile(tmp_path: Path) -> None:
+    made = carded("one_library").model_copy(update={"profile": (record.Profile(case="m512", side="head"),)})
+    run = record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event="workflow_dispatch")
+    info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success")
+    record.write(made, tmp_path / "l4.run.json")
+    assert assemble(tmp_path, info, POLICY, None, "profile").title.startswith("✅ Profiled: m512")
+
+
+def test_a_head_without_a_base_blocks_nothing_and_passes_nothing(tmp_path: Path) -> None:
+    made = carded("base_does_not_compile")
+    plan = NORM_PLAN.model_copy(update={"cases": made.cases})
+    found = posting(tmp_path, made, {"l4": plan})
+    assert (found.decision, found.judged, found.quiet) == (Decision("neutral"), False, False)
+    assert "RMSNorm has nothing to be compared with: the base does not compile" in comment(found.report)
+
+
+def test_a_new_card_blocks_nothing(tmp_path: Path) -> None:
+    made = carded("first_card").model_copy(update={"checks": (fuzzed(NORM, failing=1),)})
+    found = posting(tmp_path, made, {"l4": Expected(label="l4", target="8.9", checks=("fuzz",), processes=2)})
+    text = comment(found.report)
+    assert found.decision == Decision("neutral")
+    assert text.startswith("### 🛑 Wrong result: 1 of 4 fuzz cases fails")
+    assert "so nothing here can block." in text
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("plan", [Expected(), Expected(cards=(SWIGLU,), cases=(record.Case(card="swiglu", id="m64"),))])
+def test_a_card_that_the_default_branch_does_not_have_decides_nothing_whatever_it_says(
+    tmp_path: Path, plan: Expected, listed: bool
+) -> None:
+    """It neither passes nor blocks, also where the record calls it the default branch's, or does not list it."""
+    for name in ("timed_against_itself", "card_changed", "one_library"):
+        made = carded(name)
+        made = made if listed else made.model_copy(update={"cards": ()})
+        found = posting(tmp_path, made, {"l4": plan.model_copy(update={"label": "l4"})})
+        assert (found.decision.conclusion, found.decision.label, found.decision.blockers) == ("neutral", None, ())
+
+
+def test_a_record_without_cards_proves_nothing_where_there_are_none(tmp_path: Path) -> None:
+    assert posting(tmp_path, WHOLE, {"l4": Expected(label="l4")}).decision == Decision("neutral")
+
+
+def test_an_old_record_is_held_against_the_cards_by_its_ids(tmp_path: Path) -> None:
+    cases = tuple(case.model_copy(update={"card": "attention"}) for case in WHOLE.cases)
+    plan = PLAN.model_copy(update={"cards": (record.Card(name="attention"),), "cases": cases})
+    assert posting(tmp_path, WHOLE, {"l4": plan}).decision.conclusion == "success"
+
+
+def test_a_claim_that_a_new_card_contradicts_does_not_block(tmp_path: Path) -> None:
+    made = carded("card_changed")
+    cards = tuple(card.model_copy(update={"source": "head"}) for card in made.cards)
+    (tmp_path / "own").mkdir()
+    for source, blocks in ((made.cards, True), (cards, False)):
+        run = record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event="pull_request")
+        info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success")
+        record.write(made.model_copy(update={"cards": source}), tmp_path / "own" / "l4.run.json")
+        claims, _ = read_claims("10% faster")
+        change = PullRequestChange(Description((), claims, ()), ("csrc/rmsnorm.cu",))
+        found = assemble(tmp_path / "own", info, POLICY, change)
+        codes = {blocker.code for blocker in found.decision.blockers}
+        assert codes == ({BlockCode.SLOWER, BlockCode.CONTRADICTED_CLAIM} if blocks else set())
+        assert "is contradicted" in comment(found.report)
 
 
 def test_a_command_may_add_cases_and_passes_nothing_that_it_leaves_out(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +139,25 @@ def test_without_a_commit_there_is_nothing_to_measure(desk: Desk, tmp_path: Path
 
 def test_a_pull_request_is_profiled_at_its_head(desk: Desk, tmp_path: Path) -> None:
     desk.github.open_pull(head_sha=HEAD, base_sha=BASE)
-    found = planned(desk, tmp_path, dispatched(pull_request="#1", s="512", dtype="bf16", causal="true", set="full"))
+    found = planned(desk, tmp_path, dispatched(pull_request="#1", case="m4096_n1024_bf16", set="full"))
     assert (found.run.head_sha, found.run.base_sha, found.run.pull_request, found.set) == (HEAD, BASE, 1, "full")
-    assert found.cases == ("s512_b32_h8_d64_bf16_causal",)
+    assert found.cases == ("m4096_n1024_bf16",)
+
+
+@pytest.mark.parametrize(
+    ("typed", "cases"),
+    [
+        ("", ()),
+        ("  ", ()),
+        ("norm/m4096_n1024_fp16", ("norm/m4096_n1024_fp16",)),
+        ("m1 m2,m3, m1 ,", ("m1", "m2", "m3")),
+        (" ".join(f"m{number}" for number in range(16)), tuple(f"m{number}" for number in range(16))),
+    ],
+)
+def test_cases_are_typed_with_spaces_or_commas(desk: Desk, tmp_path: Path, typed: str, cases: tuple[str, ...]) -> None:
+    desk.github.refs["heads/faster"] = HEAD
+    assert planned(desk, tmp_path, dispatched(ref="faster", case=typed)).cases == cases
+    assert desk.outputs["cases"] == " ".join(cases)
 
 
 def test_a_branch_is_profiled_against_where_it_left_the_default_one(desk: Desk, tmp_path: Path) -> None:
@@ -153,9 +170,9 @@ def test_a_branch_is_profiled_against_where_it_left_the_default_one(desk: Desk, 
 def test_the_default_branch_is_profiled_alone(desk: Desk, tmp_path: Path) -> None:
     desk.github.refs["heads/main"] = HEAD
     desk.github.merge_bases["main", HEAD] = HEAD
-    found = planned(desk, tmp_path, dispatched(s="512"))
-    assert (found.run.head_sha, found.run.base_sha) == (HEAD, None)
-    assert planned(desk, tmp_path, dispatched(s="512", base="main")).run.base_sha == HEAD, "as was asked for"
+    found = planned(desk, tmp_path, dispatched(case="m512"))
+    assert (found.run.head_sha, found.run.base_sha, found.cases) == (HEAD, None, ("m512",))
+    assert planned(desk, tmp_path, dispatched(case="m512", base="main")).run.base_sha == HEAD, "as was asked for"
 
 
 def test_a_base_of_ones_own(desk: Desk, tmp_path: Path) -> None:
@@ -181,8 +198,15 @@ SHELL = [
 ]
 
 
-@pytest.mark.parametrize("text", SHELL)
-@pytest.mark.parametrize("name", ["ref", "base", "pull_request", "s", "b", "h", "d", "dtype", "causal", "set", "gpu"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *product(["ref", "base", "pull_request", "set", "gpu"], SHELL),
+        # Two ids, and one with two dots, are harmless.
+        *product(["case"], [text for text in SHELL if text not in ("a b", "a..b")]),
+        *product(["case"], ["a/b/c", "a/", "a/../b", "../a", "a/.b", "a/-b", "a b;id", "a,$(id)", "x" * 81]),
+    ],
+)
 def test_shell_text_in_any_input_is_refused(desk: Desk, tmp_path: Path, name: str, text: str) -> None:
     desk.github.refs["heads/faster"] = HEAD
     with pytest.raises(UsageError) as caught:
@@ -197,9 +221,8 @@ def test_shell_text_in_any_input_is_refused(desk: Desk, tmp_path: Path, name: st
         ({"ref": "nowhere"}, "there is no branch, tag or commit 'nowhere'"),
         ({"pull_request": "0"}, "is not a pull-request number"),
         ({"ref": "faster", "pull_request": "1"}, "not both: 'faster' and 1"),
-        ({"ref": "faster", "s": "0"}, "s is '0'; it must be a positive whole number"),
-        ({"ref": "faster", "s": "1e3"}, "s is '1e3'"),
-        ({"ref": "faster", "dtype": "int8"}, "it may be fp16, bf16 or fp32"),
+        ({"ref": "faster", "case": "M=1 &"}, "'&' is not a case id; `kernelgate cards` lists them"),
+        ({"ref": "faster", "case": "m " * 17}, "at most 16 cases at once; these are 17"),
         ({"ref": "faster", "set": "all"}, "it may be quick or full"),
         ({"ref": "faster", "gpu": "b200"}, "the policy has no GPU 'b200'; it has: l4"),
     ],

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.kernel import case_list
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import assemble
@@ -18,6 +17,7 @@ from kernelgate.ci.github.post_comment import stated
 from kernelgate.ci.github.publish import post, prepare
 from kernelgate.ci.github.run_info import read_run_info
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 
@@ -144,6 +144,44 @@ def test_spills_that_nobody_looked_for_are_said_to_be_unknown(desk: Desk, tmp_pa
     assert "⚠️ Registers and spills were not read, so new spills would not have been seen." in the_comment(desk)
 
 
+def carded(name: str) -> dict[str, dict[str, bytes]]:
+    made = CARD_EXAMPLES[name]().record
+    run = made.run.model_copy(update={"head_sha": HEAD_SHA, "base_sha": BASE_SHA})
+    return {"kernelgate-record-l4": {"run.json": record.to_json(made.model_copy(update={"run": run})).encode()}}
+
+
+@pytest.mark.parametrize(
+    ("name", "conclusion", "first", "labels"),
+    [
+        (
+            "one_library",
+            "success",
+            "### ➖ Nothing to compare: base and head compile to the same library",
+            ["unchanged"],
+        ),
+        ("base_does_not_compile", "neutral", "### ➖ Not compared: the head was measured alone, 2 cases on the L4", []),
+        ("first_card", "neutral", "### ➖ Not compared: the head was measured alone, 2 cases on the L4", []),
+    ],
+)
+def test_what_was_not_compared_has_a_comment_and_a_check_too(
+    desk: Desk, tmp_path: Path, name: str, conclusion: str, first: str, labels: list[str]
+) -> None:
+    post(desk.bot, measured(desk, tmp_path, carded(name)), POLICY)
+    assert the_comment(desk).startswith(first)
+    assert the_check(desk)["conclusion"] == conclusion
+    assert desk.github.pulls[1].labels == [f"performance: {label}" for label in labels]
+
+
+@pytest.mark.parametrize(("name", "stands"), [("base_does_not_compile", True), ("one_library", False)])
+def test_a_head_without_a_base_hides_no_failure_of_the_same_commit(
+    desk: Desk, tmp_path: Path, name: str, stands: bool
+) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4("slower")), POLICY)
+    post(desk.bot, measured(desk, tmp_path, carded(name)), POLICY)
+    latest = max(desk.github.checks.values(), key=lambda check: int(check["id"]))
+    assert (latest["conclusion"] == "failure") == stands
+
+
 def test_posting_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     post(desk.bot, folder, POLICY)
@@ -179,9 +217,13 @@ def test_an_address_that_is_none_links_nowhere(desk: Desk, tmp_path: Path) -> No
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The suite of pull requests has the cases of the example that the verbs are tried on."""
-    cases = [case_list.parse(case.id) for case in EXAMPLES["slower"]().record.cases]
-    monkeypatch.setitem(case_list.SUITES, "pr", tuple(cases))
+    """The default branch plans the cases of the example that the verbs are tried on."""
+    cases = EXAMPLES["slower"]().record.cases
+
+    def expected(_: object, processes: int, label: str, target: str) -> record.Expected:
+        return record.Expected(label=label, target=target, cases=cases, checks=("fuzz",), processes=processes)
+
+    monkeypatch.setattr("kernelgate.bench.kernel.cards.expected", expected)
 
 
 @pytest.mark.usefixtures("planned")

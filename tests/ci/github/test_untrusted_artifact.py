@@ -275,6 +275,18 @@ def test_many_keys_and_many_cases_are_refused_at_once() -> None:
         checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), KNOWN)
 
 
+def test_many_cards_and_many_axes_are_refused() -> None:
+    """Each name of one may be looked for in every claim."""
+    content = json.loads(HONEST)
+    with pytest.raises(RefusedError, match="it has 257 cards, more than 256"):
+        checked_record(
+            json.dumps(content | {"cards": [{"name": str(number)} for number in range(257)]}).encode(), KNOWN
+        )
+    content["cases"][0]["axes"] = {f"a{number}": True for number in range(65)}
+    with pytest.raises(RefusedError, match="it has 65 axes of 's512_b32_h8_d64_fp16', more than 64"):
+        checked_record(json.dumps(content).encode(), KNOWN)
+
+
 @pytest.mark.parametrize(
     ("key", "entry"),
     [

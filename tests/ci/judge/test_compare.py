@@ -102,6 +102,14 @@ def called(timed: TimedCase, id_: str) -> TimedCase:
     return replace(timed, case=timed.case.model_copy(update={"id": id_}))
 
 
+def test_cases_of_two_cards_that_share_an_id_are_told_apart(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = timed_cases(record.read(files / "same.json"))[0]
+    cases = [replace(same, case=same.case.model_copy(update={"card": card, "id": "x"})) for card in ("norm", "gemm")]
+    record.write(run_record(cases), files / "two.json")
+    run(["compare", "two.json"])
+    assert [line.split(": ")[0] for line in capsys.readouterr().out.splitlines()[2:]] == ["  = norm/x", "  = gemm/x"]
+
+
 def test_people_read_the_worst_case_first(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     same, slower = (timed_cases(record.read(files / f"{name}.json"))[0] for name in ("same", "slower"))
     record.write(run_record((called(same, "first"), called(slower, "second"))), files / "both.json")

@@ -9,16 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.record import Card, Case, Device, Environment, Expected, RunRecord, timed_cases
+from kernelgate.bench.record import (
+    Build,
+    Card,
+    Case,
+    Device,
+    Environment,
+    Expected,
+    KernelFacts,
+    Note,
+    RunRecord,
+    timed_cases,
+)
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code
 from kernelgate.ci.judge import completeness, gate
+from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
 from kernelgate.ci.judge.policy import Policy, Static
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport
+from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
 from tests.ci.records import noise
 from tests.ci.report_examples import EXAMPLES, Example
 from tests.runs import case, process, run_record
@@ -197,6 +210,88 @@ def test_the_decision_holds_together_and_is_what_the_first_screen_says(
         assert not found.open
 
 
+# ---- cards -----------------------------------------------------------------------------------------------------------
+
+
+def decided(name: str) -> Decision:
+    made = CARD_EXAMPLES[name]()
+    return decide([gate.evidence("l4", made.record, made.verdict, Static())])
+
+
+@pytest.mark.parametrize(
+    ("name", "conclusion", "label", "blocking"),
+    [
+        ("improved_beside_one_library", "success", Label.IMPROVED, []),
+        ("improved_beside_unchanged", "success", Label.IMPROVED, []),
+        ("one_library", "success", Label.UNCHANGED, []),
+        ("timed_against_itself", "success", Label.UNCHANGED, []),
+        ("base_does_not_compile", "neutral", None, []),
+        ("first_card", "neutral", None, []),
+        ("second_card", "success", Label.UNCHANGED, []),
+        ("card_changed", "failure", Label.REGRESSED, ["slower"]),
+        ("one_card_wrong", "failure", None, ["wrong_output"]),
+    ],
+)
+def test_cards_decide(name: str, conclusion: str, label: Label | None, blocking: list[str]) -> None:
+    found = decided(name)
+    assert (found.conclusion, found.label, codes(found)) == (conclusion, label, blocking)
+
+
+def own(made: Example, *names: str, **parts: object) -> GpuEvidence:
+    """The evidence where the head brought these cards itself."""
+    cards = tuple(
+        card.model_copy(update={"source": "head"}) if card.name in names else card for card in made.record.cards
+    )
+    return gate.evidence("l4", made.record.model_copy(update={"cards": cards, **parts}), made.verdict, Static())
+
+
+SPILLING = KernelFacts(target="sm_89", name="_kernel", spill_bytes=64)
+
+
+def spilling(made: Example) -> tuple[Build, ...]:
+    return tuple(one.model_copy(update={"kernels": (SPILLING,)}) for one in made.record.builds if one.side == "head")
+
+
+@pytest.mark.parametrize("name", ["card_changed", "one_card_wrong"])
+@pytest.mark.parametrize("spills", [True, False])
+def test_nothing_that_the_heads_own_card_says_blocks_or_passes(name: str, spills: bool) -> None:
+    made = CARD_EXAMPLES[name]()
+    parts = {"builds": spilling(made)} if spills else {}
+    assert decide([own(made, **parts)]).blocks
+    assert decide([own(made, "rmsnorm", "swiglu", **parts)]) == Decision("neutral")
+
+
+def test_what_is_faster_by_the_heads_own_card_passes_nothing() -> None:
+    made = CARD_EXAMPLES["improved_beside_unchanged"]()
+    assert decide([own(made, "swiglu")]).label is Label.UNCHANGED
+    assert decide([own(made, "rmsnorm")]).label is Label.IMPROVED
+    assert decide([own(made, "rmsnorm", "swiglu")]) == Decision("neutral")
+
+
+def test_a_regression_of_the_default_branchs_card_blocks_beside_a_new_one() -> None:
+    made = CARD_EXAMPLES["second_card"]()
+    worse = replace(made.verdict.cases[0], status=Status.REGRESSED)
+    verdict_ = replace(made.verdict, cases=(worse, made.verdict.cases[1]), verdict=Outcome.REGRESSED)
+    assert codes(decide([gate.evidence("l4", made.record, verdict_, Static())])) == ["slower"]
+
+
+def test_a_note_alone_tells_that_there_was_no_card() -> None:
+    """Where no card says whose it is; one of the default branch is not the head's for a note."""
+    made = CARD_EXAMPLES["card_changed"]()
+    note = (Note(code="no_card_on_base", text="there is none"),)
+    assert decide([own(made, notes=note)]).blocks
+    unsaid = tuple(card.model_copy(update={"source": None}) for card in made.record.cards)
+    assert decide([own(made, cards=unsaid)]).blocks
+    assert decide([own(made, cards=unsaid, notes=note)]) == Decision("neutral")
+
+
+def test_a_case_without_a_base_lets_no_check_pass() -> None:
+    made = CARD_EXAMPLES["second_card"]()
+    cards = tuple(card.model_copy(update={"source": "default branch"}) for card in made.record.cards)
+    found = gate.evidence("l4", made.record.model_copy(update={"cards": cards, "notes": ()}), made.verdict, Static())
+    assert decide([found]) == Decision("neutral")
+
+
 # ---- completeness ----------------------------------------------------------------------------------------------------
 
 
@@ -252,6 +347,90 @@ def test_a_record_of_something_else_proves_nothing(changes: dict[str, object], s
     held = completeness.against_plan(made, "l4")
     assert [render.plain_line(line) for line in held.contrary] == [said]
     assert gate.evidence("l4", made, SLOWER, Static()) == GpuEvidence("l4", fault=Fault.OURS)
+
+
+REPLANNED = "the cards of the default branch changed between plan and report, so this must be measured again"
+
+
+@pytest.mark.parametrize(
+    ("planned_by", "asked_by", "again"),
+    [("a", "b", True), ("a", "a", False), (None, "b", False), ("a", None, False), (None, None, False)],
+)
+def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(
+    planned_by: str | None, asked_by: str | None, again: bool
+) -> None:
+    """Its cases are no longer those of the plan, which is nobody's fault."""
+    made = planned(MEASURED, cases=MEASURED.cases[1:], hash=asked_by)
+    made = made.model_copy(update={"run": made.run.model_copy(update={"plan_hash": planned_by})})
+    held = completeness.against_plan(made, "l4")
+    assert [render.plain_line(line) for line in held.missing] == ([REPLANNED] if again else [])
+    assert (held.contrary == ()) == again
+    found = decide([gate.evidence("l4", made, SLOWER if again else SAME, Static())])
+    assert (found.conclusion, codes(found)) == (("failure", ["slower"]) if again else ("neutral", []))
+
+
+def test_a_record_of_another_gpu_is_refused_whatever_planned_it() -> None:
+    made = planned(MEASURED, target="9.0", hash="b")
+    made = made.model_copy(update={"run": made.run.model_copy(update={"plan_hash": "a"})})
+    assert len(completeness.against_plan(made, "l4").contrary) == 1
+
+
+def missing(name: str, *cases: Case, cards: tuple[Card, ...] = (NORM, SWIGLU), **changes: object) -> list[str]:
+    made = CARD_EXAMPLES[name]().record
+    asked = Expected(cards=cards, cases=(*made.cases, *cases), checks=("fuzz",), processes=2)
+    held = completeness.against_plan(made.model_copy(update={"expected": asked, **changes}), "l4")
+    assert held.contrary == ()
+    return [render.plain_line(line) for line in held.missing]
+
+
+ASKED = Case(card="rmsnorm", id="m512")
+
+
+def test_a_card_with_one_library_is_not_asked_for() -> None:
+    assert missing("improved_beside_one_library", ASKED) == []
+    assert missing("improved_beside_unchanged", ASKED) == ["m512 was not timed"]
+    assert missing("one_library", ASKED, cards=(NORM,)) == []
+    assert missing("one_library", Case(card="swiglu", id="m64")) == [
+        "m64 was not timed",
+        "the fuzz check did not run for swiglu",
+    ]
+
+
+def test_each_card_needs_its_own_checks() -> None:
+    both = missing("improved_beside_unchanged")
+    one = missing("improved_beside_unchanged", checks=(fuzzed(NORM),))
+    none = missing("improved_beside_unchanged", checks=())
+    whole = missing("improved_beside_unchanged", checks=(fuzzed(NORM).model_copy(update={"card": ""}),))
+    assert (both, one, none, whole) == (
+        [],
+        ["the fuzz check did not run for swiglu"],
+        ["the fuzz check did not run"],
+        [],
+    )
+
+
+def test_a_new_card_is_no_part_of_the_plan_and_does_not_refuse_the_record() -> None:
+    made = CARD_EXAMPLES["second_card"]().record
+    asked = Expected(cards=(SWIGLU,), cases=made.cases[:1], checks=("fuzz",), processes=2)
+    held = completeness.against_plan(made.model_copy(update={"expected": asked}), "l4")
+    assert held == completeness.Completeness()
+    cards = tuple(card.model_copy(update={"source": "default branch"}) for card in made.cards)
+    other = made.model_copy(update={"expected": asked, "cards": cards, "notes": ()})
+    assert [render.plain_line(line) for line in completeness.against_plan(other, "l4").contrary] == [
+        "it holds m4096_n4096_fp16, which the plan did not ask for"
+    ]
+
+
+def test_a_card_of_the_plan_that_the_head_judged_keeps_the_check_open() -> None:
+    """Else a change could exempt itself by saying that its own card was used."""
+    made = CARD_EXAMPLES["first_card"]()
+    asked = Expected(cards=(NORM,), cases=(ASKED,), checks=("fuzz",), processes=2)
+    record_ = made.record.model_copy(update={"expected": asked})
+    found = decide([gate.evidence("l4", record_, made.verdict, Static())])
+    assert [render.plain_line(line) for line in found.open] == [
+        "rmsnorm was judged by the card of this pull request, not by that of the plan"
+    ]
+    assert (found.conclusion, found.blocks) == ("neutral", False)
 
 
 def test_a_record_without_a_plan_is_complete() -> None:

@@ -26,12 +26,13 @@ POLICY = Policy()
         (Status.IMPROVED, Outcome.IMPROVED),
         (Status.FASTER, Outcome.INCONCLUSIVE),
         (Status.UNCHANGED, Outcome.EQUIVALENT),
+        (Status.ALONE, Outcome.INCONCLUSIVE),
     ],
 )
 def test_a_status_has_an_outcome_a_mark_and_a_word(status: Status, outcome: Outcome) -> None:
     assert status.outcome is outcome
     assert status in sentences.STATUS
-    assert status.is_news == (status not in (Status.UNDECIDED, Status.UNCHANGED))
+    assert status.is_news == (status not in (Status.UNDECIDED, Status.UNCHANGED, Status.ALONE))
 
 
 def test_the_worst_case_comes_first_whatever_the_order_was() -> None:

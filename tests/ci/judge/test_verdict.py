@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelgate.bench.record import (
+    Build,
     Calls,
     Check,
     Environment,
@@ -34,12 +35,14 @@ from kernelgate.ci.judge.verdict import (
     Direction,
     Outcome,
     RecordVerdict,
+    Status,
     exit_code,
     judge,
     worst_first,
 )
+from tests import runs
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
-from tests.runs import changed, run_record, with_telemetry
+from tests.runs import changed, process, run_record, with_telemetry
 
 POLICY = Policy()
 FAST = POLICY.model_copy(update={"bootstrap": Bootstrap(resamples=200)})
@@ -472,8 +475,104 @@ def test_a_case_with_too_few_samples_does_not_stop_the_others() -> None:
     assert exit_code(verdict) == 2
 
 
-def test_a_record_without_base_samples_is_refused() -> None:
-    assert "processes of base and head" in refusal(heads(noise(np.random.default_rng(26))[1]))
+def test_a_head_without_a_base_is_not_compared_and_keeps_its_times() -> None:
+    times = noise(np.random.default_rng(26))[1]
+    verdict = judge(heads(times), FAST)
+    one = only(verdict)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
+    assert (one.status, one.sentence) == (Status.ALONE, "not compared: the head was measured alone")
+    assert (one.base_us, one.change_pct, one.processes) == (None, None, 5)
+    assert one.head_us == pytest.approx(float(np.median(np.concatenate(times))))
+
+
+def test_processes_of_one_side_each_are_too_few_and_not_a_head_alone() -> None:
+    sides = [process({side: np.full(100, 5.0)}) for side in ("base", "head", "base", "head")]
+    assert "processes of base and head" in refusal(run_record((runs.case("one", sides),)))
+
+
+def test_a_case_without_a_base_stops_no_other_and_lets_nothing_pass() -> None:
+    rng = np.random.default_rng(27)
+    good = case(*noise(rng), id_="good")
+    alone = timed_cases(heads(noise(rng)[1], id_="alone"))[0]
+    verdict = judge(run_record((alone, good)), FAST)
+    assert [one.status for one in verdict.cases] == [Status.ALONE, Status.UNCHANGED]
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 2)
+    faster = case(*noise(rng, change=-0.2), id_="faster")
+    assert judge(run_record((alone, faster)), FAST).verdict is Outcome.INCONCLUSIVE
+    slower = case(*noise(rng, change=0.2), id_="slower")
+    assert judge(run_record((alone, slower)), FAST).verdict is Outcome.REGRESSED
+
+
+# ---- one library on both sides ---------------------------------------------------------------------------------------
+
+
+def built(card: str = "norm", **changes: str | None) -> tuple[Build, Build]:
+    """Both sides of a card; `changes` are of the head alone."""
+    known: dict[str, Any] = {"card": card, "key": "k1", "call_hash": "c1"}
+    return Build(side="base", **known), Build(side="head", **{**known, **changes})
+
+
+def test_one_library_on_both_sides_is_equivalent_without_times() -> None:
+    untimed = runs.case("one", card="norm")
+    for cases in ((), (untimed,)):
+        made = run_record(cases, builds=built())
+        verdict = judge(made, FAST)
+        assert (verdict.verdict, verdict.cases, exit_code(verdict)) == (Outcome.EQUIVALENT, (), 2)
+        assert verdict.reason == "nothing to compare: base and head compile to the same library"
+        assert decided(made, FAST)
+
+
+@pytest.mark.parametrize(
+    "builds",
+    [
+        built(key="k2"),
+        built(call_hash="c2"),
+        built(call_hash=None),
+        (built()[1],),
+        (built()[0],),
+        (*built(), Build(card="other", side="head", key="k1", call_hash="c1")),
+        (*built(), *built("other", key="k2")),
+        (built()[0], built("other")[1]),
+    ],
+)
+def test_what_differs_in_anything_is_asked_for(builds: tuple[Build, ...]) -> None:
+    assert refusal(run_record(builds=builds)) == "the record holds no cases"
+
+
+def test_sides_of_which_nothing_is_known_are_not_one_library() -> None:
+    unknown = tuple(one.model_copy(update={"key": None, "call_hash": None}) for one in built())
+    assert refusal(run_record(builds=unknown)) == "the record holds no cases"
+
+
+def test_an_untimed_case_of_another_library_is_too_little() -> None:
+    untimed = runs.case("one", card="norm")
+    assert "one has processes of base and head" in refusal(run_record((untimed,), builds=built(key="k2")))
+
+
+def test_a_card_with_one_library_leaves_the_verdict_to_the_others() -> None:
+    fast = replace(case(*noise(np.random.default_rng(28), change=-0.2)))
+    made = run_record((runs.case("untimed", card="norm"), fast), builds=built())
+    verdict = judge(made, FAST)
+    assert ([one.id for one in verdict.cases], verdict.verdict) == (["one"], Outcome.IMPROVED)
+    assert decided(made, FAST) == decided(run_record((fast,)), FAST)
+
+
+def test_a_library_that_was_timed_against_itself_all_the_same_is_judged() -> None:
+    timed = case(*noise(np.random.default_rng(29)))
+    made = run_record((replace(timed, case=timed.case.model_copy(update={"card": "norm"})),), builds=built())
+    assert [one.status for one in judge(made, FAST).cases] == [Status.UNCHANGED]
+
+
+def test_a_wrong_result_of_one_library_is_a_wrong_result() -> None:
+    failed = Check(kind="fuzz", card="norm", status="failed")
+    assert refusal(run_record(builds=built(), checks=(failed,))).startswith("wrong result")
+
+
+def test_one_library_against_a_baseline_is_refused() -> None:
+    stored = heads(noise(np.random.default_rng(30))[1])
+    verdict = judge(run_record((runs.case("one", card="norm"),), builds=built()), FAST, stored)
+    assert verdict.refused is not None
+    assert "this record holds none" in verdict.refused
 
 
 @pytest.mark.parametrize(("factor", "named"), [(1e-300, "1e-298 µs"), (1e300, "e+302 µs")])

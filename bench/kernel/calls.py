@@ -1,0 +1,108 @@
+"""How a card's `call` meets a commit's library: loads the library, and makes calls of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.kernel import operands
+from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.loading import load as load_card
+from kernelgate.bench.kernel.operands import Inputs, Tensors
+from kernelgate.bench.kernel.package.importer import load as load_package
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One commit's kernel: its own `call` on its own library."""
+
+    kernel: Kernel
+    """The commit's own card; only its `call` is used."""
+    ops: Any
+    """torch.ops.<namespace>, or the package."""
+    takes: frozenset[str] | None
+    """The names that `call` takes; None where it takes any."""
+    needs: frozenset[str] = frozenset()
+    """Those without a default."""
+
+    def returns(self, outputs: tuple[str, ...]) -> bool:
+        """Whether a call gives new tensors, instead of writing into the ones that it is handed."""
+        return self.takes is not None and not self.takes & set(outputs)
+
+    def prepared(self, case: CaseAxes, given: Inputs, outs: Tensors) -> Callable[[], Any]:
+        """One call, with every name that it takes. Raises KernelgateError where it needs what the inputs lack."""
+        offered = {**outs, **given}
+        missing = sorted(self.needs - offered.keys())
+        if missing:
+            raise KernelgateError(f"call() takes {', '.join(missing)}, which neither inputs() nor outputs() gives")
+        chosen = offered if self.takes is None else {name: one for name, one in offered.items() if name in self.takes}
+        call, ops = self.kernel.call, self.ops
+        return lambda: call(ops, case, **chosen)
+
+
+_LOADED: set[str] = set()
+"""The files that this process has: a second copy of one would register its operators again, and crash it."""
+
+
+def bind(library: Library, judge: Kernel, side: str) -> Bound:
+    """Loads a library into this process, with its own commit's card, or with the judging one where it brings none.
+
+    Raises KernelgateError where it cannot be loaded here.
+    """
+    kernel = judge if library.card is None else load_card(library.card)
+    return Bound(
+        kernel, load(library, side, type(kernel).__module__), taken(kernel), frozenset(lacking(kernel, frozenset()))
+    )
+
+
+def load(library: Library, side: str = "head", card: str | None = None) -> Any:
+    """The operators of an extension, or the package. Raises KernelgateError where that cannot be loaded here.
+
+    `card`: the module of the commit's card, whose own imports of the package mean this one.
+    """
+    manifest = library.manifest
+    if manifest.torch and torch.__version__.split("+")[0] != manifest.torch.split("+")[0]:
+        raise KernelgateError(
+            f"{library.path} was compiled for torch {manifest.torch} alone, and torch {torch.__version__} is installed "
+            "here: install that one, or port the sources to the stable ABI (docs/cards.md)"
+        )
+    if manifest.kind == "package":
+        return load_package(library.path, manifest.namespace, side, card)
+    if manifest.sha256 not in _LOADED:
+        try:
+            torch.ops.load_library(str(library.path))  # type: ignore[no-untyped-call]
+        except (OSError, RuntimeError) as error:
+            why = error.__cause__ or error  # torch hides the loader's own words
+            raise KernelgateError(f"{library.path} cannot be loaded by torch {torch.__version__}: {why}") from None
+        _LOADED.add(manifest.sha256)
+    return getattr(torch.ops, manifest.namespace)
+
+
+def taken(kernel: Kernel) -> frozenset[str] | None:
+    """The names that `call` takes after ops and case; None where it takes any."""
+    parameters = list(inspect.signature(kernel.call).parameters.values())
+    if any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters):
+        return None
+    return frozenset(one.name for one in parameters[2:])
+
+
+def lacking(kernel: Kernel, offered: frozenset[str]) -> tuple[str, ...]:
+    """What `call` needs and nobody gives."""
+    parameters = list(inspect.signature(kernel.call).parameters.values())[2:]
+    needed = [one.name for one in parameters if one.default is one.empty and one.kind in (1, 3)]
+    return tuple(name for name in needed if name not in offered)
+
+
+def results(bound: Bound, returned: Any, given: Inputs, outs: Tensors, in_place: tuple[str, ...]) -> Tensors:
+    """Where a call left its outputs: in what it returned, in its inputs, or in the outputs that it was handed."""
+    if in_place:
+        return {name: given[name] for name in in_place}
+    if bound.returns(tuple(outs)):
+        return operands.named(returned, tuple(outs), "call()")
+    return outs

@@ -1,0 +1,204 @@
+"""What a card says of a kernel: the one file that a repository writes, `.ci/kernels/<name>.py` (docs/cards.md).
+
+Imports neither torch nor anything that takes long, so that cards can be listed where torch is not installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from kernelgate.bench.kernel.draw import Draw
+
+AxisValue = int | float | bool | str
+DeviceKind = Literal["cuda", "cpu"]
+
+FUZZED = 32
+"""Configurations that are drawn where a card names none."""
+DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed")
+
+
+class Extension:
+    """CUDA and C++ sources that are compiled to a library which registers its operators with torch.
+
+    `sources` are patterns below the repository's root, such as "csrc/rmsnorm*"; a folder stands for all in it. Headers
+    that they include with quotes come along. `flags` go to both compilers, `nvcc_flags` to nvcc alone. `torch`: the
+    version of torch, such as "2.11", for sources that include torch/extension.h; the others are compiled to the stable
+    ABI and run on every torch from 2.11 on.
+    """
+
+    kind = "extension"
+
+    def __init__(
+        self,
+        *sources: str,
+        flags: Sequence[str] = (),
+        nvcc_flags: Sequence[str] = (),
+        torch: str | None = None,
+    ) -> None:
+        if isinstance(flags, str) or isinstance(nvcc_flags, str):
+            raise TypeError('flags are a list of words, such as ["-O3"]')
+        self.sources = sources
+        self.flags = tuple(flags)
+        self.nvcc_flags = tuple(nvcc_flags)
+        self.torch = torch
+
+
+class Package:
+    """Python sources, such as Triton kernels: a module or package below the repository's root, or in its src/.
+
+    It is copied; its Triton kernels are compiled for each target on the machine that builds.
+    """
+
+    kind = "package"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@dataclass(frozen=True)
+class Between:
+    """A range of real numbers, drawn evenly by logarithm where both ends are positive."""
+
+    low: float
+    high: float
+
+
+def between(low: float, high: float) -> Between:
+    """For an axis of `fuzz`: a real number from `low` to `high`."""
+    return Between(low, high)
+
+
+class Output:
+    """An output's shape and dtype; without a dtype it has the case's."""
+
+    def __init__(self, *shape: int, dtype: str | None = None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+
+class CaseAxes(Mapping[str, AxisValue]):
+    """One shape and dtype: `case.M` and `case["M"]` are the axis M. A boolean axis that is left out is False."""
+
+    def __init__(self, axes: Mapping[str, AxisValue]) -> None:
+        self._axes = dict(axes)
+
+    def __getitem__(self, axis: str) -> AxisValue:
+        return self._axes[axis]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._axes)
+
+    def __len__(self) -> int:
+        return len(self._axes)
+
+    def __getattr__(self, axis: str) -> Any:
+        if axis.startswith("_") or axis not in self._axes:
+            raise AttributeError(f"the case has no axis {axis!r}; it has {', '.join(self._axes)}")
+        return self._axes[axis]
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._axes.items()))
+
+    def __repr__(self) -> str:
+        return f"CaseAxes({', '.join(f'{axis}={value!r}' for axis, value in self._axes.items())})"
+
+
+class Kernel:
+    """A card. Members without a default must be given: `build`, `cases`, `inputs`, `call` and `oracle`.
+
+    `call` and `build` belong to the commit that is measured, all else to the default branch. `case` is one of `cases`,
+    or one drawn from `fuzz`, which also has the axis `distribution`.
+    """
+
+    build: Extension | Package
+    cases: Sequence[Mapping[str, AxisValue]] = ()
+    """What is timed on a GPU; the first is the target case, for which the kernel is tuned."""
+    cpu_cases: Sequence[Mapping[str, AxisValue]] = ()
+    """What is timed on a machine without a GPU; none where the kernel has no CPU path."""
+    suites: Mapping[str, Sequence[Mapping[str, AxisValue]]] = {}
+    """More lists of cases, for `kernelgate bench --suite NAME`."""
+    fuzz: Mapping[str, Any] = {}
+    """What is drawn for each axis: a range, a tuple to choose from (whose members may be ranges), or between(a, b)."""
+    distributions: Sequence[str] = DISTRIBUTIONS
+    """Of random values, by turns; kernelgate/bench/kernel/draw.py has their definitions."""
+    sanitize: Sequence[Mapping[str, AxisValue]] = ()
+    """Small cases for compute-sanitizer; without any, the smallest of `cases`."""
+    independent: Mapping[str, int | tuple[int, ...]] = {}
+    """Input or output -> the axis (or neighbouring axes) along which a part may be checked alone."""
+    in_place: Sequence[str] = ()
+    """Inputs that the kernel overwrites with its results; each is an output, too."""
+    kernel: str | None = None
+    """A regular expression for the names of the kernels that are profiled; all of the library where it is None."""
+    reference_name: str = "PyTorch"
+    """What reports call the reference."""
+
+    # What must be given -----------------------------------------------------------------------------------------------
+
+    def inputs(self, case: Any, draw: Draw) -> dict[str, Any]:
+        """Named inputs: tensors, lists of tensors, numbers. `draw(*shape)` gives values in the case's dtype."""
+        raise NotImplementedError
+
+    def call(self, ops: Any, case: Any, *args: Any, **kwargs: Any) -> Any:
+        """One call of the kernel, with outputs and inputs by name.
+
+        `ops` holds the operators of an Extension (torch.ops.<its namespace>), or is the imported Package. A call that
+        takes no output by name returns it: one tensor, or a tuple in the order of `outputs`.
+        """
+        raise NotImplementedError
+
+    def oracle(self, case: Any, **inputs: Any) -> Any:
+        """The right result: given float64 inputs it is the truth. One tensor, or a tuple in the order of `outputs`."""
+        raise NotImplementedError
+
+    # What has a default -----------------------------------------------------------------------------------------------
+
+    def outputs(self, case: Any, **inputs: Any) -> Output | Mapping[str, Output]:  # noqa: ARG002 - for cards to override
+        """The output, called `out`, or several by name. Default: shape and dtype of the first input tensor."""
+        first = next(value for value in inputs.values() if hasattr(value, "shape"))
+        return Output(*first.shape, dtype=str(first.dtype).removeprefix("torch."))
+
+    def reference(self, case: Any, **inputs: Any) -> Any:
+        """What is timed beside, in the case's own dtype."""
+        return self.oracle(case, **inputs)
+
+    def tolerance(self, case: Any) -> tuple[float, float] | None:  # noqa: ARG002 - for cards to override
+        """(atol, rtol); None leaves it to the dtype of each output (kernelgate/bench/kernel/tolerance.py)."""
+        return None
+
+    def atol_scale(self, case: Any, expected: Any) -> float:  # noqa: ARG002 - for cards to override
+        """What atol is multiplied by: the outputs' size, as the root of their mean square, so that it fits them."""
+        return float(expected.double().square().mean().sqrt()) if expected.numel() else 1.0
+
+    def compare(self, case: Any, name: str, out: Any, expected: Any) -> Any:  # noqa: ARG002 - for cards to override
+        """Whether output `name` is right, for kernels that no elementwise rule fits: True or False, or a tensor with
+        each element's error as a multiple of what is allowed. None leaves it to the tolerance."""
+        return None
+
+    def flops(self, case: Any) -> float | None:  # noqa: ARG002 - for cards to override
+        """Operations of one call, one multiplication and one addition counted as two; None where not known."""
+        return None
+
+    def bytes(self, case: Any) -> float | None:  # noqa: ARG002 - for cards to override
+        """Bytes that one call must move at least; None means inputs and outputs once each."""
+        return None
+
+    def label(self, case: Any) -> str | None:  # noqa: ARG002 - for cards to override
+        """How people read a case; None means its axes: "M=4096 N=1024 fp16"."""
+        return None
+
+    def configurations(self, device: DeviceKind) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002 - as above
+        """The fuzz list: a name for each configuration, and what it says of axes in place of `fuzz`."""
+        return {f"fuzz_{number:02}": {} for number in range(FUZZED)}
+
+    def tile(self, rows: int, columns: int, stages: int, warps: int) -> Mapping[str, int] | str:  # noqa: ARG002 - as above
+        """What a tile asks of a block, for `kernelgate resources --tile`: shared_bytes, threads and registers (of a
+        thread, at least); or why it cannot be compiled."""
+        return "the card does not say what a tile takes: add tile(), or give bytes, such as --tile 48KiB"
+
+
+def by_name(outputs: Output | Mapping[str, Output]) -> dict[str, Output]:
+    """What `outputs` gave: one alone is called `out`."""
+    return {"out": outputs} if isinstance(outputs, Output) else dict(outputs)

@@ -1,0 +1,158 @@
+"""Is a card right? Its inputs, call and oracle are tried on a small case, on any machine.
+
+The library's operators are held against `call` (operators.py). Where the card has CPU cases, the kernel itself is run
+on the smallest and held against the oracle; else inputs, outputs and oracle alone must agree.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.errors import CardError, KernelgateError
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.loading import line_of
+from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent
+
+PATIENCE_S = 120.0
+DISTRIBUTION = "normal"
+
+
+class CardCheckRequest(Message):
+    """Try these cases."""
+
+    library: LibraryAt
+    card: str
+    axes: dict[str, bool | int | float | str]
+    runs: bool
+    """Whether the kernel has a path for the CPU; else it is not called."""
+
+
+class CardCheckAnswer(Message):
+    """What is wrong, or nothing."""
+
+    kind: Literal["card_check"] = "card_check"
+    line: int | None = None
+    member: str = ""
+    fault: str | None = None
+
+
+_ANSWER: TypeAdapter[CardCheckAnswer] = TypeAdapter(CardCheckAnswer)
+
+
+def check(library: Library, card: CardFacts) -> tuple[CardError, ...]:
+    """What is wrong with a card whose library was built; empty where nothing is.
+
+    Raises KernelgateError where the library cannot be loaded here.
+    """
+    mistakes = list(_work(card))
+    on_cpu = card.suites["cpu"]
+    case = min(on_cpu or tuple(card.cases.values()), key=lambda one: one.bytes or 0.0)
+    runs = bool(on_cpu) and library.manifest.kind == "extension"
+    request = CardCheckRequest(library=LibraryAt.of(library), card=str(card.file), axes=case.axes, runs=runs)
+    with Child("kernelgate.bench.kernel.card_check") as child:
+        try:
+            child.send(request)
+            answer = child.receive(_ANSWER, PATIENCE_S)
+        except ChildError as error:
+            raise KernelgateError(f"the card {card.name} cannot be tried: the process {error}") from None
+    if answer.fault is not None:
+        line = answer.line or _line(card, answer.member)
+        mistakes.append(CardError(str(card.file), line, answer.member, f"{answer.fault} (case {case.id})"))
+    return tuple(mistakes)
+
+
+def tried(card: CardFacts, library: Library) -> str:
+    """What `check` has shown, for people."""
+    if card.suites["cpu"] and library.manifest.kind == "extension":
+        return "operators fit call(); call() and oracle() agree on the CPU"
+    return "inputs(), outputs() and oracle() fit each other; the kernel has no CPU path and was not run"
+
+
+def _work(card: CardFacts) -> Iterator[CardError]:
+    lacking = next((case for case in card.cases.values() if case.bytes is None), None)
+    if lacking is not None:
+        text = f"the shapes of {lacking.id} cannot be worked out without torch: say how many bytes one call moves"
+        yield CardError(str(card.file), _line(card, "bytes"), "bytes", text)
+    if all(case.flops is None for case in card.cases.values()):
+        text = "flops() is not given: without it no rate, no roofline and no floor below which no time is believed"
+        yield CardError(str(card.file), _line(card, "flops"), "flops", text)
+
+
+def _line(card: CardFacts, member: str) -> int | None:
+    """Where the card defines the member; where it does not, the line of its class."""
+    return line_of(ast.parse(card.file.read_bytes()), member)
+
+
+# In the process of its own --------------------------------------------------------------------------------------------
+
+
+def examine(request: CardCheckRequest) -> CardCheckAnswer:
+    """Tries one case on the CPU."""
+    from pathlib import Path
+
+    import torch
+
+    from kernelgate.bench.kernel import calls, compare, loading, operands
+    from kernelgate.bench.kernel.card import CaseAxes
+    from kernelgate.bench.kernel.draw import Draw
+
+    path = Path(request.card)
+    kernel, case, member = loading.load(path), CaseAxes(request.axes), "inputs"
+    try:
+        given = operands.inputs(kernel, case, Draw(case, "cpu", 0, DISTRIBUTION))
+        member = "outputs"
+        shapes = operands.output_shapes(kernel, case, given)
+        member = "independent"
+        named = {name: tuple(tensor.shape) for name, tensor in operands.tensors(given)}
+        parts = operands.parts(kernel, {**named, **{name: shape for name, (shape, _) in shapes.items()}})
+        member = "oracle"
+        right = compare.expected(kernel, case, given, tuple(shapes))
+        for name, (shape, _) in shapes.items():
+            if tuple(right[name].shape) != shape:
+                fault = f"oracle() gives {list(right[name].shape)} for {name}; outputs() says {list(shape)}"
+                return CardCheckAnswer(member=member, fault=fault)
+        if parts is not None:
+            member = "independent"
+            some = torch.tensor([0, parts.count - 1][: parts.count])
+            part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, some))
+            alone = compare.expected(kernel, case, part, tuple(shapes))
+            for name in shapes:
+                whole = parts.take(name, right[name], some)
+                if whole.shape != alone[name].shape or not torch.allclose(whole.double(), alone[name].double()):
+                    fault = f"a part of {name} that is computed alone is not that part of the whole"
+                    return CardCheckAnswer(member=member, fault=fault)
+        if not request.runs:
+            return CardCheckAnswer()
+        member = "call"
+        bound = calls.bind(request.library.read(), kernel, "head")
+        outs = {
+            name: torch.empty(shape, dtype=dtype)
+            for name, (shape, dtype) in shapes.items()
+            if name not in kernel.in_place
+        }
+        own = operands.changed(given, torch.Tensor.clone)
+        returned = bound.prepared(case, own, outs)()
+        made = calls.results(bound, returned, own, outs, tuple(kernel.in_place))
+        compared = compare.outputs(kernel, case, made, right)
+        if not compared.passed:
+            where = compare.place(compared.output, compared.worst)
+            ratio = "" if compared.error_ratio is None else f": {compared.error_ratio:.3g} times what is allowed"
+            return CardCheckAnswer(member="call", fault=f"call() and oracle() do not agree at {where}{ratio}")
+    except Exception as error:
+        mistake = loading.mistake_of(path, member, error)
+        return CardCheckAnswer(line=mistake.line, member=member, fault=mistake.text)
+    return CardCheckAnswer()
+
+
+def main() -> None:
+    parent = Parent()
+    parent.send(examine(parent.receive(CardCheckRequest)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+"""The cards of a repository as plain data: what there is to build, to time and to fuzz.
+
+Cards are read in a process of its own (card_reader.py), without torch: the process that orchestrates never runs their
+code, and listing them takes a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernelgate.bench import record
+from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
+from kernelgate.bench.errors import CardError, KernelgateError, UsageError
+from kernelgate.bench.kernel import axes as case_axes
+from kernelgate.bench.kernel.axes import DTYPE
+from kernelgate.bench.kernel.card import DeviceKind
+from kernelgate.bench.kernel.tolerance import TOLERANCES
+from kernelgate.bench.system.worker_process import ROOT
+
+FOLDER = ".ci/kernels"
+"""Where a repository has its cards."""
+PATIENCE_S = 30.0
+SECRET = re.compile(r"^(?:GITHUB|ACTIONS|RUNNER|AWS)_|TOKEN|SECRET|PASSWORD|KEY$")
+"""Variables that a card has no business with."""
+DEFAULT_SUITES: Mapping[DeviceKind, str] = {"cuda": "pr", "cpu": "cpu"}
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CaseFacts(_Facts):
+    """One shape and dtype of a kernel."""
+
+    id: str
+    axes: dict[str, bool | int | float | str]
+    label: str
+    flops: float | None
+    bytes: float | None
+    tolerance: tuple[float, float] | None
+
+    @property
+    def dtype(self) -> str | None:
+        dtype = self.axes.get(DTYPE)
+        return dtype if isinstance(dtype, str) else None
+
+
+class CardFacts(_Facts):
+    """What one card says."""
+
+    name: str
+    label: str
+    file: Path
+    sha256: str
+    build: Annotated[ExtensionSpec | PackageSpec, Field(discriminator="kind")]
+    suites: dict[str, tuple[CaseFacts, ...]]
+    """By name; "pr" is what a GPU times by default, "cpu" what a CPU does."""
+    sanitize: tuple[CaseFacts, ...]
+    asked: tuple[CaseFacts, ...]
+    """Cases that no suite has and a user named."""
+    reference: str
+    kernel: str | None
+    fuzz: dict[DeviceKind, dict[str, dict[str, Any]]]
+    distributions: tuple[str, ...]
+    gives: tuple[str, ...] | None
+    """The names of its inputs and outputs; None where they are known with torch alone."""
+    call_needs: tuple[str, ...]
+    tile: dict[str, int] | str | None
+    """What the card says of the tile that `read` was asked about."""
+
+    @property
+    def recorded(self) -> record.Card:
+        """The card as a record holds it."""
+        return record.Card(
+            name=self.name, label=self.label, hash=self.sha256, build=self.build.kind, reference=self.reference
+        )
+
+    @property
+    def target(self) -> CaseFacts:
+        """The case that the kernel is tuned for."""
+        return (self.suites["pr"] or self.suites["cpu"])[0]
+
+    @property
+    def cases(self) -> dict[str, CaseFacts]:
+        """Every case that the card names, by id."""
+        listed = [*self.asked, *self.sanitize, *(case for suite in self.suites.values() for case in suite)]
+        return {case.id: case for case in listed}
+
+    def recorded_case(self, case: CaseFacts) -> record.Case:
+        """A case as a record holds it."""
+        by_dtype = TOLERANCES.get(case.dtype or "fp32")
+        given = case.tolerance and record.Tolerance(atol=case.tolerance[0], rtol=case.tolerance[1])
+        known = case.flops is not None or case.bytes is not None
+        return record.Case(
+            card=self.name,
+            id=case.id,
+            axes=dict(case.axes),
+            label=case.label,
+            work=record.Work(flops=case.flops, bytes=case.bytes) if known else None,
+            tolerance=given or by_dtype,
+        )
+
+
+@dataclass(frozen=True)
+class Cards:
+    """All cards of one folder, and what is wrong with those that cannot be used."""
+
+    folder: Path
+    cards: tuple[CardFacts, ...]
+    mistakes: tuple[CardError, ...] = ()
+
+    def __getitem__(self, name: str) -> CardFacts:
+        return next(card for card in self.cards if card.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(card.name for card in self.cards)
+
+    def without_mistakes(self) -> Cards:
+        """Raises the first mistake where there is one."""
+        if self.mistakes:
+            raise self.mistakes[0]
+        return self
+
+
+@dataclass(frozen=True)
+class ChosenCase:
+    """A case and its card."""
+
+    card: CardFacts
+    case: CaseFacts
+
+    @property
+    def recorded(self) -> record.Case:
+        return self.card.recorded_case(self.case)
+
+    @property
+    def key(self) -> record.CaseKey:
+        return record.CaseKey(self.card.name, self.case.id)
+
+
+def read(
+    folder: Path,
+    more: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    tile: Mapping[str, int] | None = None,
+) -> Cards:
+    """The cards in a folder; none where there is no such folder.
+
+    `more`: cases to describe besides, by card. `tile`: what each card is asked about a tile.
+
+    Raises KernelgateError where a card crashes or hangs the process that reads it.
+    """
+    if not folder.is_dir():
+        return Cards(folder, ())
+    # -P: a folder named `torch` or `kernelgate` in the current directory must not stand in for the real one.
+    words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.card_reader", str(folder)]
+    words.append(json.dumps({"cases": more or {}, "tile": tile}))
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    env = {name: value for name, value in os.environ.items() if not SECRET.search(name)} | {"PYTHONPATH": path}
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)
+    except subprocess.TimeoutExpired as error:
+        begun = _last(error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout)
+        raise KernelgateError(f"{folder / begun}: reading the card took longer than {PATIENCE_S:g} s") from None
+    if done.returncode != 0:
+        begun = _last(done.stdout)
+        raise KernelgateError(f"{folder / begun}: {_how_it_ended(done.returncode)}: {_last(done.stderr) or 'no word'}")
+    try:
+        answer = json.loads(_last(done.stdout))
+        found = tuple(CardFacts.model_validate(card) for card in answer["cards"])
+        mistakes = tuple(CardError(**mistake) for mistake in answer["mistakes"])
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise KernelgateError(f"{folder}: the cards cannot be read: {_last(done.stderr) or error}") from None
+    return Cards(folder, found, mistakes)
+
+
+def _last(text: str | None) -> str:
+    """The last line; empty where there is none."""
+    return ((text or "").strip().splitlines() or [""])[-1]
+
+
+def _how_it_ended(code: int) -> str:
+    words = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+    return f"the process that read the card {words}"
+
+
+def select(
+    cards: Cards, device: DeviceKind, suite: str | None = None, ids: Iterable[str] = ()
+) -> tuple[ChosenCase, ...]:
+    """The cases that were asked for: the ids where there are any, else the suite, else the device's default.
+
+    An id may be one that no suite has, if it is written like the others of its card; where two cards know it, it must
+    be written CARD/ID. Raises UsageError for an id or a suite that does not exist, for a card that has no cases for
+    the device, and for the first mistake in a card.
+    """
+    cards.without_mistakes()
+    wanted = tuple(dict.fromkeys(ids))
+    if wanted and suite:
+        raise UsageError("name either cases or a suite, not both")
+    if wanted:
+        return _by_id(cards, wanted)
+    name = suite or DEFAULT_SUITES[device]
+    known = sorted({suite for card in cards.cards for suite in card.suites})
+    if name not in known:
+        raise UsageError(f"there is no suite {name!r}; there are {', '.join(known) or 'no cards'}")
+    return tuple(ChosenCase(card, case) for card in cards.cards for case in card.suites.get(name, ()))
+
+
+def paths(known: Cards) -> tuple[str, ...]:
+    """What the cards build from, and the cards: beginnings of paths below the repository's root."""
+    found = [f"{FOLDER}/"]
+    for card in known.cards:
+        if isinstance(card.build, PackageSpec):
+            inside = card.build.package.replace(".", "/")
+            found += [inside, f"src/{inside}"]
+        else:
+            found += [re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources]
+    return tuple(dict.fromkeys(path for path in found if path))
+
+
+def planned(known: Cards, processes: int, label: str | None = None, target: str | None = None) -> record.Expected:
+    """What a pull request's whole measurement holds on the GPU `label`, from the default branch's cards."""
+    chosen = select(known, "cuda") if known.cards else ()
+    whole = expected(chosen, processes, label, target)
+    listed = tuple(card.model_copy(update={"source": "default branch"}) for card in whole.cards)
+    whole = whole.model_copy(update={"cards": listed})
+    return whole.model_copy(update={"hash": record.expected_hash(whole)})
+
+
+def expected(
+    chosen: Iterable[ChosenCase],
+    processes: int,
+    label: str | None = None,
+    target: str | None = None,
+    checks: tuple[record.CheckKind, ...] = ("fuzz",),
+) -> record.Expected:
+    """What a whole measurement of these cases holds: each in so many processes, and the results of the checks.
+
+    `label` and `target`: the GPU's label in the policy and its compute capability, where a particular one is meant.
+    """
+    listed = tuple(chosen)
+    return record.Expected(
+        label=label,
+        target=target,
+        cards=tuple({one.card.name: one.card.recorded for one in listed}.values()),
+        cases=tuple(one.recorded for one in listed),
+        checks=checks,
+        processes=processes,
+    )
+
+
+def _by_id(cards: Cards, wanted: Sequence[str]) -> tuple[ChosenCase, ...]:
+    parsed = [_named(cards, text) for text in wanted]
+    new: dict[str, list[dict[str, Any]]] = {}
+    for card, axes in parsed:
+        if case_axes.case_id(axes) not in card.cases:
+            new.setdefault(card.name, []).append(axes)
+    again = {card.name: with_cases(card, new[card.name]) if card.name in new else card for card, _ in parsed}
+    return tuple(ChosenCase(again[card.name], again[card.name].cases[case_axes.case_id(axes)]) for card, axes in parsed)
+
+
+def with_cases(card: CardFacts, more: Sequence[Mapping[str, Any]]) -> CardFacts:
+    """The card with facts about cases that no suite of it has."""
+    return read(card.file.parent, {card.name: more}).without_mistakes()[card.name]
+
+
+def _named(cards: Cards, text: str) -> tuple[CardFacts, dict[str, Any]]:
+    """The card and the axes that an id names."""
+    name, _, case_id = text.rpartition("/")
+    among = [card for card in cards.cards if name in ("", card.name)]
+    known = [card for card in among if case_id in card.cases]
+    found = [(card, dict(card.cases[case_id].axes)) for card in known] or [
+        (card, axes) for card in among if (axes := _parsed(card, case_id)) is not None
+    ]
+    if len(found) > 1:
+        ways = " or ".join(f"{card.name}/{case_id}" for card, _ in found)
+        raise UsageError(f"{len(found)} cards have a case {case_id}: write {ways}")
+    if not found:
+        examples = ", ".join(f"{card.name}: {card.target.id}" for card in cards.cards) or "no cards"
+        raise UsageError(f"{text!r} is not a case of any card; cases are written like {examples}")
+    return found[0]
+
+
+def _parsed(card: CardFacts, case_id: str) -> dict[str, Any] | None:
+    """An id of a case that the card does not list, read by the pattern of one that it does."""
+    for case in card.cases.values():
+        if (axes := case_axes.parse(case_id, case.axes)) is not None:
+            return axes
+    return None

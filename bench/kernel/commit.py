@@ -1,0 +1,156 @@
+"""A commit's kernels, compiled: its own cards say from which sources and how."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelgate.bench.build import build as builder
+from kernelgate.bench.build import recipe
+from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
+from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
+from kernelgate.bench.errors import BuildError, CardError, KernelgateError, NoKernelError
+from kernelgate.bench.kernel import cards, operators
+from kernelgate.bench.kernel.cards import CardFacts, Cards
+from kernelgate.bench.kernel.loading import line_of
+from kernelgate.bench.kernel.package import build as package_build
+from kernelgate.bench.system import git
+from kernelgate.bench.system.supervise import LIMITS, TimeLimits
+
+
+@dataclass(frozen=True)
+class HowToBuild:
+    """What a call asks of a build."""
+
+    namespace: str | None = None
+    """Where torch.ops will have the operators; None takes a name from the contents."""
+    limits: TimeLimits = LIMITS
+    forgiving: bool = False
+    """A card that cannot be read or compiled is noted, and the others go on: for a base, which need not be right."""
+
+
+def build_commit(repo: Path, ref: str = "HEAD", how: HowToBuild | None = None) -> Libraries:
+    """The libraries of the commit that `ref` names, compiled unless the cache holds them.
+
+    Raises CompileError where the sources do not compile, and another KernelgateError where that cannot be tried.
+    """
+    sha = git.resolve(repo, ref)
+    with git.worktree(repo, sha) as tree:
+        return _build(tree, f"commit {sha[:12]}", how or HowToBuild(), sha)
+
+
+def build_tree(tree: Path, how: HowToBuild | None = None) -> Libraries:
+    """The libraries of a work tree as it stands; a library's sha is HEAD's where its sources are those of HEAD."""
+    return _build(tree, str(tree), how or HowToBuild(), None)
+
+
+def export(built: Libraries, folder: Path) -> Libraries:
+    """Copies of the libraries in folders of their cards, to be carried to the machine that measures.
+
+    Those of an earlier export to this folder are libraries no more.
+    """
+    for manifest in folder.glob(f"*/{MANIFEST}"):
+        manifest.unlink()
+    copies = {name: builder.export(library, folder / name) for name, library in built.built.items()}
+    (folder / ABSENT).unlink(missing_ok=True)
+    if built.absent or not built.built:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ABSENT).write_text(json.dumps(dict(built.absent), indent=2) + "\n", encoding="utf-8")
+    return Libraries(copies, built.absent)
+
+
+def _build(tree: Path, name: str, how: HowToBuild, sha: str | None) -> Libraries:
+    try:
+        found = cards.read(tree / cards.FOLDER)
+    except KernelgateError as error:  # a card that ends the process that reads it, or never returns
+        if not how.forgiving:
+            raise KernelgateError(_in_tree(str(error), tree)) from None
+        listed = sorted((tree / cards.FOLDER).glob("[!_]*.py"))
+        return Libraries({}, {path.stem: _in_tree(str(error), tree) for path in listed})
+    if how.forgiving:
+        return _build_what_can_be(tree, name, found, how, sha)
+    if found.mistakes:
+        raise _of_the_tree(found.mistakes[0], tree)
+    if not found.cards:
+        raise NoKernelError(f"{name} has no card in {cards.FOLDER}/: there is no kernel to compile (docs/cards.md)")
+    try:
+        return Libraries({card.name: build_card(tree, name, card, how, sha) for card in found.cards})
+    except CardError as error:
+        raise _of_the_tree(error, tree) from None
+
+
+def _build_what_can_be(tree: Path, name: str, found: Cards, how: HowToBuild, sha: str | None) -> Libraries:
+    absent = {Path(mistake.file).stem: _in_tree(str(mistake), tree) for mistake in found.mistakes}
+    built: dict[str, Library] = {}
+    for card in found.cards:
+        try:
+            built[card.name] = build_card(tree, name, card, how, sha)
+        except BuildError as error:
+            absent[card.name] = _in_tree(str(error), tree)
+    return Libraries(built, absent)
+
+
+def build_card(
+    tree: Path, name: str, card: CardFacts, how: HowToBuild | None = None, sha: str | None = None
+) -> Library:
+    """One card's library. `name`: what errors call the tree; `sha`: its commit, where it is one.
+
+    Raises CardError where the card names sources that are not there, or does not fit its library; else as build_commit.
+    """
+    how = how or HowToBuild()
+    at = SourceTree(tree, name, sha)
+    spec = card.build
+    library = _extension(at, card, spec, how) if isinstance(spec, ExtensionSpec) else _package(at, card, spec, how)
+    library = builder.with_card(library, card.file)
+    operators.check(library, card)
+    return library
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """Where sources are read."""
+
+    path: Path
+    name: str
+    """What errors call it."""
+    sha: str | None
+    """Its commit; None of a work tree, whose files may be those of a commit."""
+
+    def commit(self, paths: Iterable[str], card: CardFacts) -> str | None:
+        return self.sha or git.unchanged_head(self.path, [*paths, f"{cards.FOLDER}/{card.name}.py"])
+
+
+def _extension(at: SourceTree, card: CardFacts, spec: ExtensionSpec, how: HowToBuild) -> Library:
+    try:
+        sources = recipe.read_sources(at.path, at.name, card.name, spec)
+    except BuildError as error:
+        raise _at_build(card, error) from None
+    sha = at.commit([*spec.sources, *sources.files], card)
+    return builder.build(sources, sha, namespace=how.namespace, limits=how.limits)
+
+
+def _package(at: SourceTree, card: CardFacts, spec: PackageSpec, how: HowToBuild) -> Library:
+    try:
+        files = package_build.read_sources(at.path, card.name, spec)
+    except BuildError as error:
+        raise _at_build(card, error) from None
+    places = [f"{root}{spec.package}{end}" for root in ("", "src/") for end in ("", ".py")]
+    return package_build.build_package(files, card, spec, at.commit(places, card), how.limits)
+
+
+def _at_build(card: CardFacts, error: BuildError) -> CardError:
+    line = line_of(ast.parse(card.file.read_bytes()), "build")
+    return CardError(str(card.file), line, "build", str(error))
+
+
+def _of_the_tree(error: CardError, tree: Path) -> CardError:
+    """The error with paths as the repository has them: that of a commit is gone when somebody reads it."""
+    return CardError(_in_tree(error.file, tree), error.line, error.member, _in_tree(error.text, tree))
+
+
+def _in_tree(text: str, tree: Path) -> str:
+    """A message with paths as the repository has them."""
+    return text.replace(f"{tree}/", "")

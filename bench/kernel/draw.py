@@ -1,0 +1,84 @@
+"""Random inputs: `draw(M, N)` in a card gives values in the case's dtype, from today's distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from kernelgate.bench.dtypes import DTYPES, known
+from kernelgate.bench.kernel.card import CaseAxes
+
+TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
+TINY = 2.0**-12
+LARGE = 2.0**8
+FP8_TINY, FP8_LARGE = 2.0**-4, 2.0**3
+"""An 8-bit float has no room for more."""
+
+
+class Draw:
+    """A source of random tensors for one case. Equal seeds give equal tensors on one device."""
+
+    def __init__(self, case: CaseAxes, device: str, seed: int, distribution: str = "normal") -> None:
+        self.case = case
+        self.device = device
+        self.distribution = distribution
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self._dtype = str(case.get("dtype", "fp32"))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The case's."""
+        return TORCH_DTYPES[self._dtype]
+
+    def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
+        """Values of today's distribution, in `dtype` or the case's."""
+        name = known(dtype or self._dtype)
+        of_integers = not TORCH_DTYPES[name].is_floating_point
+        return self._whole_numbers(name, shape) if of_integers else self.round(self._reals(name, shape), name)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        """Standard normal, in float32, whatever today's distribution is."""
+        return torch.randn(shape, generator=self.generator, device=self.device)
+
+    def uniform(self, low: float, high: float, *shape: int) -> torch.Tensor:
+        """From `low` to `high`, in float32, whatever today's distribution is."""
+        return low + (high - low) * torch.rand(shape, generator=self.generator, device=self.device)
+
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "int64") -> torch.Tensor:
+        """Whole numbers from `low` to `high` - 1, such as indices, whatever today's distribution is."""
+        made = torch.randint(low, high, shape, generator=self.generator, device=self.device)
+        return made.to(TORCH_DTYPES[known(dtype)])
+
+    def round(self, tensor: torch.Tensor, dtype: str | None = None) -> torch.Tensor:
+        """The tensor in `dtype` or the case's; what is too large for it becomes its largest number."""
+        wanted = TORCH_DTYPES[known(dtype or self._dtype)]
+        if wanted.is_floating_point and wanted.itemsize == 1:
+            most = torch.finfo(wanted).max
+            tensor = tensor.clamp(-most, most)
+        return tensor.to(wanted)
+
+    def _reals(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+        narrow = DTYPES[dtype].bits == 8
+        ways: dict[str, Callable[[], torch.Tensor]] = {
+            "normal": lambda: self.normal(*shape),
+            "peaked": lambda: self.normal(*shape),
+            "uniform": lambda: self.uniform(-1, 1, *shape),
+            "large": lambda: (FP8_LARGE if narrow else LARGE) * self.normal(*shape),
+            "tiny": lambda: (FP8_TINY if narrow else TINY) * self.normal(*shape),
+            "mixed": lambda: self.normal(*shape) * torch.exp2(self.uniform(-6, 2, *shape[:-1], 1)),
+        }
+        return ways[self.distribution]()
+
+    def _whole_numbers(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """ "large" are the two ends, "tiny" -1, 0 and 1; the others up to what the distribution's name suggests."""
+        wanted = TORCH_DTYPES[dtype]
+        if wanted is torch.bool:
+            return self.integers(0, 2, *shape, dtype=dtype)
+        low, high = torch.iinfo(wanted).min, torch.iinfo(wanted).max
+        if self.distribution == "uniform":
+            return self.integers(low, high, *shape, dtype=dtype)
+        if self.distribution == "large":
+            return torch.where(self.uniform(0, 1, *shape) < 0.5, low, high).to(wanted)
+        size = {"tiny": 0.5, "mixed": 16.0}.get(self.distribution, 40.0)
+        return (size * self.normal(*shape)).round().clamp(max(low, -128), min(high, 127)).to(wanted)

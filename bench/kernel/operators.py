@@ -1,0 +1,215 @@
+"""Do a library's operators fit its card's `call`? Asked when building, on any machine: no GPU is needed."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from kernelgate.bench.build.build import cache_folder
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.errors import CardError
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.loading import line_of
+from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent
+
+PATIENCE_S = 120.0
+
+
+class OperatorsRequest(Message):
+    """One call of `card` on `axes` is made with operators that compute nothing and hold it against their schemas."""
+
+    library: Path
+    namespace: str
+    card: Path
+    axes: dict[str, bool | int | float | str]
+
+
+class OperatorsAnswer(Message):
+    """What does not fit, or nothing; `registered` are the schemas."""
+
+    kind: Literal["operators"] = "operators"
+    registered: tuple[str, ...]
+    line: int | None = None
+    member: str = "call"
+    fault: str | None = None
+
+
+_ANSWER: TypeAdapter[OperatorsAnswer] = TypeAdapter(OperatorsAnswer)
+
+
+def check(library: Library, card: CardFacts) -> None:
+    """Raises CardError at the line of the card that does not fit; once found right, a library is not asked again."""
+    if library.manifest.kind != "extension" or library.card is None:
+        return
+    known = cache_folder() / "checked" / f"{library.manifest.key}-{library.manifest.card_sha256}"
+    if known.exists():
+        return
+    case = min(card.cases.values(), key=lambda one: one.bytes or 0.0)
+    request = OperatorsRequest(
+        library=library.path.absolute(),
+        namespace=library.manifest.namespace,
+        card=library.card.absolute(),
+        axes=dict(case.axes),
+    )
+    with Child("kernelgate.bench.kernel.operators") as child:
+        try:
+            child.send(request)
+            answer = child.receive(_ANSWER, PATIENCE_S)
+        except ChildError as error:
+            fault = f"{library.path} could not be tried: the process {error}"
+            answer = OperatorsAnswer(registered=(), member="build", fault=fault)
+    if answer.fault is not None:
+        line = answer.line or line_of(ast.parse(card.file.read_bytes()), answer.member)
+        raise CardError(str(card.file), line, answer.member, answer.fault)
+    with suppress(OSError):  # a cache that only others may write
+        known.parent.mkdir(parents=True, exist_ok=True)
+        known.write_text(json.dumps(answer.registered), encoding="utf-8")
+
+
+# In the process of its own --------------------------------------------------------------------------------------------
+
+
+class _Recorder:
+    """Stands for torch.ops.<namespace>: holds each call against the schema, and computes nothing."""
+
+    def __init__(self, schemas: Mapping[str, Sequence[Any]], result: Any) -> None:
+        self._schemas = schemas
+        self._result = result
+        self.called: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._schemas:
+            there = ", ".join(self._schemas) or "none"
+            raise TypeError(f"the library registers no operator {name}; it registers: {there}")
+        call = self._operator(name, self._schemas[name])
+        for schema in self._schemas[name]:
+            setattr(call, schema.overload_name or "default", self._operator(name, [schema]))
+        return call
+
+    def _operator(self, name: str, overloads: Sequence[Any]) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            whys = [mismatch(schema, args, kwargs) for schema in overloads]
+            if None not in whys:
+                written = [str(schema).partition("::")[2] for schema in overloads]  # as the sources say it
+                raise TypeError("; ".join(f"{schema}: {why}" for schema, why in zip(written, whys, strict=True)))
+            fitting = overloads[whys.index(None)]
+            self.called.append(name)
+            count = len(fitting.returns)
+            return None if count == 0 else self._result if count == 1 else (self._result,) * count
+
+        return call
+
+
+def mismatch(schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
+    """Why an operator of this schema would refuse these arguments; None where it would take them."""
+    parameters = list(schema.arguments)
+    if len(args) > len(parameters):
+        return f"it takes {len(parameters)} arguments, call() gives {len(args)}"
+    given = {parameter.name: value for parameter, value in zip(parameters, args, strict=False)}
+    for name, value in kwargs.items():
+        if name in given or name not in {parameter.name for parameter in parameters}:
+            return f"it has no argument {name} that is still free"
+        given[name] = value
+    for parameter in parameters:
+        if parameter.name not in given:
+            if not parameter.has_default_value():
+                return f"call() does not give the argument {parameter.name}"
+        elif not _fits(str(parameter.type), given[parameter.name]):
+            kind = type(given[parameter.name]).__name__
+            return f"the argument {parameter.name} is a {parameter.type}, call() gives a {kind}"
+    return None
+
+
+def _fits(wanted: str, value: Any) -> bool:
+    import torch
+
+    if wanted.startswith("Optional["):
+        return value is None or _fits(wanted[len("Optional[") : -1], value)
+    if wanted.startswith("List["):
+        return isinstance(value, list | tuple) and all(_fits(wanted[len("List[") : -1], one) for one in value)
+    kinds: dict[str, Any] = {
+        "Tensor": torch.Tensor,
+        "int": int | torch.dtype | torch.layout | torch.memory_format,  # schemas call these int, too
+        "float": int | float,
+        "bool": bool,
+        "str": str,
+        "number": int | float,
+    }
+    return wanted not in kinds or isinstance(value, kinds[wanted])
+
+
+def examine(request: OperatorsRequest) -> OperatorsAnswer:
+    """Loads the library and tries the card's call."""
+    import torch
+
+    from kernelgate.bench.kernel import loading, operands
+    from kernelgate.bench.kernel.calls import lacking, taken
+    from kernelgate.bench.kernel.card import CaseAxes
+    from kernelgate.bench.kernel.draw import Draw
+
+    before = _operator_names()
+    try:
+        torch.ops.load_library(str(request.library))  # type: ignore[no-untyped-call]
+    except (OSError, RuntimeError) as error:
+        reason = str(error.__cause__ or error).strip().splitlines()[0]  # torch's own error does not repeat it
+        fault = f"torch {torch.__version__} cannot load the library: {reason}"
+        return OperatorsAnswer(registered=(), member="build", fault=fault)
+    prefix = f"{request.namespace}::"
+    own = sorted(name for name in _operator_names() if name.startswith(prefix))
+    found = {name.removeprefix(prefix): torch._C._jit_get_schemas_for_operator(name) for name in own}
+    schemas = {name: overloads for name, overloads in found.items() if overloads}
+    registered = tuple(str(schema) for overloads in schemas.values() for schema in overloads)
+    if not schemas:
+        fault = f"the library registers no operator under KERNELGATE_NAMESPACE, here {request.namespace}; "
+        fault += f"it registers: {', '.join(sorted(_operator_names() - before)) or 'none'}"
+        return OperatorsAnswer(registered=(), member="build", fault=fault)
+    member = ""
+    try:
+        kernel, case = loading.load(request.card), CaseAxes(request.axes)
+        member = "inputs"
+        given = operands.inputs(kernel, case, Draw(case, "cpu", 0))
+        member = "outputs"
+        shapes = operands.output_shapes(kernel, case, given)
+        outs = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in shapes.items()}
+        member = "call"
+        missing = lacking(kernel, frozenset({*outs, *given}))
+        if missing:
+            fault = f"call() takes {', '.join(missing)}, which neither inputs() nor outputs() gives"
+            return OperatorsAnswer(registered=registered, fault=fault)
+        takes = taken(kernel)
+        offered = {name: one for name, one in {**outs, **given}.items() if takes is None or name in takes}
+        recorder = _Recorder(schemas, next(iter(outs.values())))
+        kernel.call(recorder, case, **offered)
+        if not recorder.called:
+            fault = f"call() called no operator of the library, which registers: {', '.join(schemas)}"
+            return OperatorsAnswer(registered=registered, fault=fault)
+    except Exception as error:
+        # An error of the card's own file, which loading it raises, already says where.
+        mistake = error if isinstance(error, CardError) else loading.mistake_of(request.card, member, error)
+        text = mistake.text.removeprefix("TypeError: ")
+        return OperatorsAnswer(registered=registered, line=mistake.line, member=mistake.member, fault=text)
+    return OperatorsAnswer(registered=registered)
+
+
+def _operator_names() -> set[str]:
+    """Of all that is registered, without overloads."""
+    import torch
+
+    return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+
+
+def main() -> None:
+    parent = Parent()
+    parent.send(examine(parent.receive(OperatorsRequest)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Stand-ins for torch and other heavy modules, so that a card can be imported where they are not installed.
+
+What a card does with them at import goes nowhere: attributes, calls, decorators and base classes are accepted. Methods
+that compute are called by the worker processes, which have the real modules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from math import prod
+from types import ModuleType
+from typing import Any, Self
+
+from kernelgate.bench.dtypes import DTYPES, known
+
+HEAVY = frozenset({"torch", "triton", "numpy", "scipy", "cuda", "cutlass", "cupy"})
+
+
+class Unknown:
+    """Stands for any object of a module that is not there."""
+
+    made = 0
+    """How many there have been: whether what a card answers hangs on one."""
+
+    def __init__(self) -> None:
+        Unknown.made += 1
+
+    def __repr__(self) -> str:
+        return "an object of torch or another module that is not there while cards are listed"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Unknown()
+
+    def __call__(self, *args: Any, **_: Any) -> Any:
+        # A decorator gives back what it decorates.
+        return args[0] if len(args) == 1 and callable(args[0]) else Unknown()
+
+    def __getitem__(self, _: Any) -> Any:
+        return Unknown()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __mro_entries__(self, _: Any) -> tuple[type, ...]:
+        return ()
+
+
+def _arithmetic(self: Any, *_: Any) -> Any:
+    return self
+
+
+for _name in ("lt", "le", "gt", "ge"):
+    setattr(Unknown, f"__{_name}__", lambda *_: Unknown())
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
+    setattr(Unknown, f"__{_name}__", lambda *_: Unknown())
+    setattr(Unknown, f"__r{_name}__", lambda *_: Unknown())
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Unknown, f"__{_name}__", lambda *_: Unknown())
+
+
+class Shaped:
+    """A tensor of which shape and dtype alone are known. Arithmetic with numbers keeps both."""
+
+    def __init__(self, shape: Sequence[int], dtype: str) -> None:
+        self.shape = tuple(int(size) for size in shape)
+        self.dtype = dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def bytes(self) -> float:
+        return prod(self.shape) * DTYPES[self.dtype].bits / 8
+
+    @property
+    def T(self) -> Shaped:  # noqa: N802 - torch's name
+        return Shaped(self.shape[::-1], self.dtype)
+
+    def t(self) -> Shaped:
+        return self.T
+
+    def transpose(self, one: int, other: int) -> Shaped:
+        shape = list(self.shape)
+        shape[one], shape[other] = shape[other], shape[one]
+        return Shaped(shape, self.dtype)
+
+    def contiguous(self) -> Self:
+        return self
+
+    def clone(self) -> Self:
+        return self
+
+    def size(self, axis: int | None = None) -> Any:
+        return self.shape if axis is None else self.shape[axis]
+
+    def numel(self) -> int:
+        return prod(self.shape)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Unknown()
+
+    def __getitem__(self, _: Any) -> Any:
+        return Unknown()
+
+    def __setitem__(self, _: Any, value: Any) -> None:
+        """Changes neither shape nor dtype."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([Shaped(self.shape[1:], self.dtype)] * len(self))
+
+    def __lt__(self, _: Any) -> Any:
+        return Unknown()
+
+    __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = __rtruediv__ = __lt__
+    __and__ = __or__ = __xor__ = __lt__
+
+    def _with(self, other: Any) -> Any:
+        same = isinstance(other, int | float) or (isinstance(other, Shaped) and other.shape == self.shape)
+        return self if same else Unknown()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _with
+    __neg__ = __abs__ = _arithmetic
+
+
+class ShapeDraw:
+    """`Draw` for listing: nothing is drawn, shapes are noted."""
+
+    distribution = "normal"
+    device = "cpu"
+    dtype = Unknown()
+    generator = Unknown()
+
+    def __init__(self, dtype: str) -> None:
+        self._dtype = dtype
+
+    def __call__(self, *shape: int, dtype: str | None = None) -> Shaped:
+        return Shaped(shape, known(dtype or self._dtype))
+
+    def normal(self, *shape: int) -> Shaped:
+        return Shaped(shape, "fp32")
+
+    def uniform(self, _low: float, _high: float, *shape: int) -> Shaped:
+        return Shaped(shape, "fp32")
+
+    def integers(self, _low: int, _high: int, *shape: int, dtype: str = "int64") -> Shaped:
+        return Shaped(shape, known(dtype))
+
+    def round(self, tensor: Any, dtype: str | None = None) -> Any:
+        return Shaped(tensor.shape, known(dtype or self._dtype)) if isinstance(tensor, Shaped) else Unknown()
+
+
+class _Module(ModuleType):
+    __path__: list[str] = []  # noqa: RUF012 - a package, so that `import torch.nn` works
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Unknown()
+
+
+class _Loader(Loader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        return ModuleSpec(name, _Loader(), is_package=True) if name.split(".")[0] in HEAVY else None
+
+
+def install() -> None:
+    """From now on this process imports stand-ins for HEAVY."""
+    sys.meta_path.insert(0, _Finder())

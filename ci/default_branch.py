@@ -1,0 +1,36 @@
+"""What the default branch says of the measurement: its policy, and its cards' cases and sources.
+
+In a workflow both stand in the checkout that a verb runs in, which is never the pull request's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelgate.bench.record import Expected
+from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.policy import Policy
+
+
+def rules(file: Path | None, preset: str = "default") -> Policy:
+    """The policy. To the paths that it names come those that the cards build from."""
+    from kernelgate.bench.kernel import cards
+
+    loaded = policy.load(file, preset)
+    built = cards.paths(cards.read(Path(cards.FOLDER)))
+    measured, kernels = loaded.measure.paths, loaded.template.kernel_paths
+    return loaded.model_copy(
+        update={
+            "measure": loaded.measure.model_copy(update={"paths": tuple(dict.fromkeys((*measured, *built)))}),
+            "template": loaded.template.model_copy(update={"kernel_paths": tuple(dict.fromkeys((*kernels, *built)))}),
+        }
+    )
+
+
+def expected(rules: Policy) -> dict[str, Expected]:
+    """What a whole measurement of a pull request holds, by the label of its GPU."""
+    from kernelgate.bench.kernel import cards
+
+    known = cards.read(Path(cards.FOLDER))
+    least = rules.processes.minimum
+    return {gpu.label: cards.planned(known, least, gpu.label, gpu.target) for gpu in rules.measure.gpus}

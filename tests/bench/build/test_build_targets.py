@@ -1,0 +1,267 @@
+"""Which code a library has for which GPU, and what is known of it: real nvcc, no GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import archs, build, library, toolchain
+from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.errors import BuildError, CompileError, UsageError
+from kernelgate.bench.system import cuda_tools
+from kernelgate.ci import cli
+from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+PLAIN = """\
+namespace {
+__global__ void plain_kernel(float* out) { out[threadIdx.x] = 1.0F; }
+}
+void process_all() { plain_kernel<<<1, 1>>>(nullptr); }
+"""
+"""A .cu for every target."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Sources for the CPU, sm_80 and sm_89."""
+    return write(tmp_path / "a checkout", GPU_FILES)
+
+
+def targets_of(built: Library) -> bytes:
+    """What the host's code was told of the device's."""
+    import torch  # noqa: F401  its libraries are those that ours names
+
+    dll = ctypes.CDLL(str(built.path))
+    dll.the_targets.restype = ctypes.c_char_p
+    told: bytes = dll.the_targets()
+    return told
+
+
+def cubins(built: Library) -> list[str]:
+    """The target of each piece of machine code in the library."""
+    cuda = toolchain.find().cuda
+    assert cuda is not None
+    words = [cuda.nvcc.parent / "cuobjdump", "--list-elf", built.path]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return sorted(line.split(".")[-2] for line in listed.splitlines() if line.endswith(".cubin"))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Targets
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_targets_of_the_arch_list(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(archs.ARCH_LIST, "8.9;8.0")
+    built = compiled(tree)
+    assert built.manifest.targets == ("sm_80", "sm_89")
+    assert targets_of(built) == b"cuda sm_80 sm_89 "
+    assert set(cubins(built)) == {"sm_80", "sm_89"}
+
+
+def test_a_plain_unit_is_compiled_for_every_target_and_a_named_one_for_its_own(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0")
+    built = compiled(write(tree, {"csrc/plain.cu": PLAIN}))
+    assert built.manifest.targets == ("sm_89", "sm_90")
+    assert targets_of(built) == b"cuda sm_89 sm_90 "
+    found = sorted((kernel.name, kernel.target) for kernel in built.manifest.kernels)
+    assert found == [("kernel", "sm_89"), ("plain_kernel", "sm_89"), ("plain_kernel", "sm_90")]
+
+
+def test_a_plain_unit_may_use_what_one_target_alone_has(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hopper = '__global__ void kernel() { asm volatile("wgmma.fence.sync.aligned;"); }\n'
+    shutil.rmtree(tree)
+    write(tree, {"csrc/binding.cpp": GPU_FILES["csrc/binding.cpp"], "csrc/answer.h": GPU_FILES["csrc/answer.h"]})
+    write(tree, {"csrc/hopper.cu": hopper})
+    monkeypatch.setenv(archs.ARCH_LIST, "9.0a")
+    built = compiled(tree)
+    assert (built.manifest.targets, targets_of(built)) == (("sm_90a",), b"cuda sm_90a ")
+    monkeypatch.setenv(archs.ARCH_LIST, "9.0")
+    with pytest.raises(CompileError, match=r"csrc/hopper.cu: error: ptxas: .*wgmma.* not supported on .target 'sm_90'"):
+        compiled(tree)
+
+
+def test_flags_of_the_card_reach_nvcc(tree: Path) -> None:
+    """Also those that are g++'s alone; nvcc's own do not reach g++."""
+    write(tree, {"csrc/kernel.cuh": "#if !defined(BOTH) || !defined(NVCC)\n#error\n#endif\n" + KERNEL_HEADER})
+    write(tree, {"csrc/more.cpp": "#if !defined(BOTH) || defined(NVCC)\n#error\n#endif\n"})
+    spec = ExtensionSpec(sources=("csrc",), flags=("-DBOTH", "-Wno-unused", "-fopenmp"), nvcc_flags=("-DNVCC",))
+    assert compiled(tree, spec).manifest.targets == ("sm_89",)
+
+
+def test_a_target_that_the_sources_lack(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0")
+    says = rf"asks for sm_90, but the sources of {CARD} have no translation unit for it; they have: sm_80, sm_89"
+    with pytest.raises(BuildError, match=says):
+        compiled(tree)
+    monkeypatch.setenv(archs.ARCH_LIST, "9.0a")
+    with pytest.raises(BuildError, match=says.replace("sm_90", "sm_90a")):
+        compiled(tree)
+    monkeypatch.setenv(archs.ARCH_LIST, "9.0f")
+    with pytest.raises(UsageError, match=r"'9.0f' is not supported"):
+        compiled(tree)
+
+
+def test_without_an_arch_list_the_l4_and_the_gpu_at_hand_are_served(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ((8, 6), (12, 0)))
+    assert compiled(tree).manifest.targets == ("sm_80", "sm_89")
+    said = capfd.readouterr().err
+    assert f"no target of {CARD} runs on compute capability 12.0; it has: sm_80, sm_89" in said
+    assert "8.6" not in said
+
+
+def test_a_plain_unit_serves_every_gpu_at_hand(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ((9, 0),))
+    assert compiled(write(tree, {"csrc/plain.cu": PLAIN})).manifest.targets == ("sm_89", "sm_90")
+    assert "no target" not in capfd.readouterr().err
+
+
+def test_sources_that_no_l4_can_run_say_so(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tree / "csrc" / "answer_sm80.cu").unlink()
+    (tree / "csrc" / "answer_sm89.cu").rename(tree / "csrc" / "answer_sm90.cu")
+    assert compiled(tree).manifest.targets == ()
+    assert f"no target of {CARD} runs on compute capability 8.9; it has: sm_90" in capfd.readouterr().err
+
+
+def test_without_nvcc_the_cpu_path_is_compiled(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
+    built = compiled(write(tree, {"csrc/plain.cu": "#error not compiled here"}))
+    assert built.manifest.targets == ()
+    assert targets_of(built) == b""
+    assert "nvcc, which compiles CUDA, is neither on PATH" in (said := capfd.readouterr().err)
+    assert "only the CPU path is compiled (for a GPU: pip install nvidia-cuda-nvcc" in said
+
+    monkeypatch.setenv(archs.ARCH_LIST, "8.9")
+    with pytest.raises(BuildError, match=r"TORCH_CUDA_ARCH_LIST is set, but nvcc, .* pip install nvidia-cuda-nvcc"):
+        compiled(tree)
+
+
+def test_without_nvcc_there_must_be_a_cpu_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
+    with pytest.raises(BuildError, match=rf"{CARD} has CUDA sources alone, but nvcc, .* pip install nvidia-cuda-nvcc"):
+        compiled(write(tmp_path, {"csrc/plain.cu": PLAIN}))
+
+
+def test_a_failed_kernel_names_its_target(tree: Path) -> None:
+    write(tree, {"csrc/kernel.cuh": KERNEL_HEADER.replace("threadIdx.x", "threadIndex.x")})
+    says = r"does not compile for sm_89: csrc/kernel.cuh:3: error: identifier"
+    with pytest.raises(CompileError, match=says) as caught:
+        compiled(tree)
+    assert caught.value.target == "sm_89"
+
+
+def test_too_much_shared_memory_is_found_while_building(tree: Path) -> None:
+    greedy = KERNEL_HEADER.replace("{ out[", "{ __shared__ float tile[99999]; tile[threadIdx.x] = 1; out[").replace(
+        "= 1.0F", "= tile[threadIdx.x ^ 1]"
+    )
+    with pytest.raises(CompileError, match=r"csrc/answer_sm89.cu: error: ptxas: .*uses too much shared data"):
+        compiled(write(tree, {"csrc/kernel.cuh": greedy}))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is known of the kernels travels with the library
+# ----------------------------------------------------------------------------------------------------------------------
+
+LAUNCHES = """\
+#include <cstdint>
+struct alignas(32) KernelgateLaunch {
+  char kernel[112];
+  std::int32_t version, target, dynamic_shared_bytes, threads;
+};
+[[maybe_unused]] __attribute__((section("kernelgate_launches"), used, aligned(32))) static const KernelgateLaunch
+    kernelgate_launch_0 = {"kernel", 1, 89, 6144, 96};
+"""
+
+
+@pytest.fixture
+def carried(tree: Path, tmp_path: Path) -> Library:
+    """A library that says what its launches ask for, carried to a folder beside which there is nothing else."""
+    built = compiled(write(tree, {"csrc/answer_sm89.cu": LAUNCHES + KERNEL}), sha="1" * 40)
+    build.export(built, tmp_path / "elsewhere")
+    shutil.rmtree(tree)
+    return library.read(tmp_path / "elsewhere")
+
+
+def test_facts_are_read_without_sources(carried: Library) -> None:
+    (found,) = library.build_records(Sides(None, carried))
+    (kernel,) = found.kernels
+    assert (found.card, found.side, found.sha, found.targets) == (CARD, "head", "1" * 40, ("sm_89",))
+    assert (found.key, found.library_sha256) == (carried.manifest.key, carried.manifest.sha256)
+    assert (kernel.name, kernel.target, kernel.threads) == ("kernel", "sm_89", 96)
+    assert (kernel.spill_bytes, kernel.static_shared_bytes, kernel.dynamic_shared_bytes) == (0, 0, 6144)
+    assert kernel.registers
+    assert kernel.instructions["STG"] == 1
+    # 7 KiB per block of 100 KiB, the system's kilobyte counted: 14 blocks of 3 warps, of 48.
+    assert kernel.occupancy_pct == {"L4 and L40S": 87.5}
+    assert kernel.occupancy_limits == {"L4 and L40S": "shared memory"}
+    assert carried.manifest.kernels[0].occupancy_pct == {}
+
+
+def test_the_verb_reads_no_sources(
+    carried: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["resources", "--alone", "--head-library", str(carried.folder), "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["resources"]
+    assert (kernel["dynamic_shared_bytes"], kernel["threads"]) == (6144, 96)
+
+
+def test_a_kernel_that_says_nothing_of_its_launch_has_no_occupancy(tree: Path) -> None:
+    (found,) = library.build_records(Sides(None, compiled(tree)))
+    (kernel,) = found.kernels
+    assert kernel.registers
+    assert (kernel.dynamic_shared_bytes, kernel.threads, kernel.occupancy_pct) == (None, None, {})
+
+
+def test_a_library_for_the_cpu_alone_has_no_kernels_and_misses_none(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_tools, "candidates", lambda *_: iter(()))
+    built = compiled(tree)
+    assert (built.manifest.kernels, built.manifest.facts_missing) == ((), "it was compiled for the CPU alone")
+    assert library.facts_missing(Sides(built, built)) == ()
+
+
+def test_facts_that_were_missing_are_read_once_the_tools_are_there(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, no_compiling: Callable[[], None]
+) -> None:
+    find = cuda_tools.candidates
+    with monkeypatch.context() as without:
+        without.setattr(cuda_tools, "candidates", lambda name, *_: iter(()) if name == "nvdisasm" else find(name, *_))
+        built = compiled(tree)
+    assert built.manifest.kernels == ()
+    (missing,) = library.facts_missing(Sides(None, built))
+    assert missing.startswith("head: nvdisasm, which is needed by cuobjdump, is neither on PATH")
+    assert missing.endswith("install it: pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm")
+    no_compiling()
+    again = compiled(tree)
+    assert (again.manifest.sha256, again.manifest.facts_missing) == (built.manifest.sha256, None)
+    assert len(again.manifest.kernels) == 1
+    assert library.read(built.folder).manifest.kernels == again.manifest.kernels
+
+
+def test_a_library_without_facts_is_refused_by_the_verb(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(build.machine_code, "facts", lambda _: build.MachineCode((), "cuobjdump is missing"))
+    monkeypatch.chdir(tree)
+    build.export(compiled(tree), tmp_path / "out")
+    assert cli.run(["resources", "--alone", "--head-library", str(tmp_path / "out")]) == 3
+    assert "the registers and instructions of head are unknown: cuobjdump is missing" in capsys.readouterr().err

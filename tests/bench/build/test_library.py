@@ -1,0 +1,162 @@
+"""The folder that is carried from the machine that compiles to the one that measures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import build, library
+from kernelgate.bench.build.library import ABSENT, LIBRARY, MANIFEST, Libraries, Library, LibraryAt, Manifest, Sides
+from kernelgate.bench.errors import KernelgateError
+from tests.miniature import write
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def made(folder: Path, card: str = "gemm", contents: str = "machine code", card_text: str = "# card") -> Library:
+    """An exported library that nobody compiled."""
+    name = f"{card}.py"
+    write(folder, {LIBRARY: contents})
+    file = write(folder.parent / f"cards of {folder.name}", {name: card_text}) / name
+    manifest = Manifest(
+        card=card,
+        namespace=f"{card}_1",
+        sha="1" * 40,
+        targets=("sm_89",),
+        key=hashlib.sha256(contents.encode()).hexdigest()[:32],
+        seconds=1.5,
+        sha256=hashlib.sha256(contents.encode()).hexdigest(),
+        kernels=(),
+    )
+    return build.export(build.with_card(Library(folder, manifest, cached=False), file), folder / "exported" / card)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Library:
+    return made(tmp_path)
+
+
+def test_an_export_carries_library_commit_and_card(exported: Library) -> None:
+    found = library.read(exported.folder)
+    assert found == replace(exported, cached=True)
+    files = sorted(path.relative_to(found.folder).as_posix() for path in found.folder.rglob("*") if path.is_file())
+    assert files == ["card/gemm.py", LIBRARY, MANIFEST]
+    assert found.card is not None
+    assert found.card.read_text(encoding="utf-8") == "# card"
+    assert found.manifest.card_sha256 == hashlib.sha256(b"# card").hexdigest()
+    assert found.manifest.sha == "1" * 40
+
+
+def test_an_export_over_another_leaves_none_of_it(tmp_path: Path, exported: Library) -> None:
+    other = made(tmp_path / "other", contents="other code", card_text="# other card")
+    build.export(other, exported.folder)
+    found = library.read(exported.folder)
+    assert found.manifest == other.manifest
+    assert found.card is not None
+    assert found.card.read_text(encoding="utf-8") == "# other card"
+
+
+def test_an_export_can_be_exported(tmp_path: Path, exported: Library) -> None:
+    again = build.export(library.read(exported.folder), tmp_path / "again")
+    assert library.read(again.folder).manifest == exported.manifest
+    build.export(again, again.folder)  # over itself, too
+    assert library.read(again.folder).manifest == exported.manifest
+
+
+@pytest.mark.parametrize("name", [LIBRARY, "card/gemm.py"])
+@pytest.mark.parametrize("how", ["changed", "missing"])
+def test_a_damaged_file_is_refused(exported: Library, name: str, how: str) -> None:
+    path = exported.folder / name
+    if how == "changed":
+        path.write_bytes(path.read_bytes() + b"!")
+        says = f"{path} is not the one that library.json describes; build it again"
+    else:
+        path.unlink()
+        says = f"{exported.folder} holds no compiled kernel: {path}: No such file"
+    for read in (library.read, library.read_all):
+        with pytest.raises(KernelgateError) as raised:
+            read(exported.folder)
+        assert str(raised.value).startswith(says)
+    with pytest.raises(KernelgateError):
+        library.read_all(exported.folder.parent)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"namespace": "x"}'])
+def test_a_manifest_that_is_none_is_refused(exported: Library, text: str) -> None:
+    (exported.folder / MANIFEST).write_text(text, encoding="utf-8")
+    with pytest.raises(KernelgateError, match=r"library\.json is not a library manifest"):
+        library.read(exported.folder)
+
+
+def test_a_folder_holds_one_library_or_one_for_each_card(tmp_path: Path) -> None:
+    gemm, norm = made(tmp_path / "a"), made(tmp_path / "b", "norm")
+    assert dict(library.read_all(gemm.folder).built) == {"gemm": library.read(gemm.folder)}
+    for one in (gemm, norm):
+        build.export(one, tmp_path / "all" / one.manifest.card)
+    found = library.read_all(tmp_path / "all")
+    assert {name: one.manifest for name, one in found.built.items()} == {"gemm": gemm.manifest, "norm": norm.manifest}
+    assert dict(found.absent) == {}
+
+
+def test_a_folder_without_a_library_is_refused(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(KernelgateError, match=r"holds no compiled kernel: there is no library\.json in it or in a"):
+            library.read_all(folder)
+
+
+@pytest.mark.parametrize("absent", [{"gemm": "it does not compile"}, {}])
+def test_why_there_is_no_library(tmp_path: Path, absent: dict[str, str]) -> None:
+    (tmp_path / ABSENT).write_text(json.dumps(absent), encoding="utf-8")
+    assert library.read_all(tmp_path) == Libraries({}, absent)
+
+
+def test_a_damaged_list_of_absent_libraries_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ABSENT).write_text('{"gemm": 1}', encoding="utf-8")
+    with pytest.raises(KernelgateError, match=r"absent\.json cannot be read"):
+        library.read_all(tmp_path)
+
+
+def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: Library) -> None:
+    """What the cache holds knows no card: it is named beside it."""
+    bare = exported.manifest.model_copy(update={"card_sha256": None})
+    build.write_manifest(bare, exported.folder)
+    entry = library.read(exported.folder)
+    assert entry.card is None
+    card = write(tmp_path, {"gemm.py": "# in the tree"}) / "gemm.py"
+    at = LibraryAt.of(build.with_card(entry, card))
+    assert at.read().card == at.card != card
+    assert at.card is not None
+    assert at.card.read_text(encoding="utf-8") == "# in the tree"
+
+
+def test_a_damaged_card_of_the_cache_is_written_again(tmp_path: Path, exported: Library) -> None:
+    card = write(tmp_path, {"gemm.py": "# mine"}) / "gemm.py"
+    kept = build.with_card(exported, card).card
+    assert kept is not None
+    kept.write_text("# half", encoding="utf-8")
+    library.read(build.export(build.with_card(exported, card), tmp_path / "again").folder)
+
+
+def test_libraries_are_the_same_where_sources_recipe_and_card_are(tmp_path: Path, exported: Library) -> None:
+    moved = made(tmp_path / "moved")
+    assert moved.same_as(exported)
+    assert not made(tmp_path / "code", contents="other code").same_as(exported)
+    assert not made(tmp_path / "card", card_text="# other card").same_as(exported)
+
+
+def test_builds_of_a_record(exported: Library) -> None:
+    base, head = library.build_records(Sides(exported, made(exported.folder / "head", contents="head")))
+    assert (base.side, head.side, base.card, head.card) == ("base", "head", "gemm", "gemm")
+    assert (base.sha, base.tree, base.key, base.call_hash) == (
+        "1" * 40,
+        "clean",
+        exported.manifest.key,
+        exported.manifest.card_sha256,
+    )
+    assert head.library_sha256 == hashlib.sha256(b"head").hexdigest()
+    changed = replace(exported, manifest=exported.manifest.model_copy(update={"sha": None}))
+    assert library.build_record(changed, "head").tree == "changed"

@@ -1,0 +1,180 @@
+"""A package's files, and a folder that is like Triton's cache: no Triton, no GPU."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import machine_code, package
+from kernelgate.bench.build.package import PackageKernel
+from kernelgate.bench.errors import NoDeviceError, NoKernelError
+from tests.bench.build.test_machine_code import compiled
+
+
+def write(folder: Path, *paths: str) -> None:
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(path.encode())
+
+
+# Sources --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("root", ["", "src/"])
+def test_a_package_is_all_its_files(tmp_path: Path, root: str) -> None:
+    kept = ("ops/__init__.py", "ops/deep/er/kernel.py", "ops/table.json", "ops/py.typed")
+    write(tmp_path, *(root + path for path in kept))
+    write(
+        tmp_path, *(f"{root}ops/{path}" for path in ("__pycache__/a.pyc", "old.pyc", "_C.so", ".hidden", ".git/x.py"))
+    )
+    write(tmp_path, "other.py", "tests/ops/__init__.py", f"{root}ops_more/__init__.py")
+    assert package.sources(tmp_path, "ops") == {path: (root + path).encode() for path in sorted(kept)}
+
+
+@pytest.mark.parametrize("root", ["", "src/"])
+def test_a_single_module(tmp_path: Path, root: str) -> None:
+    write(tmp_path, f"{root}ops.py", "ops_more.py", "docs/ops/ops.py")
+    assert package.sources(tmp_path, "ops") == {"ops.py": f"{root}ops.py".encode()}
+
+
+def test_a_folder_without_python_is_no_package(tmp_path: Path) -> None:
+    write(tmp_path, "ops/README.md", "src/ops/__init__.py")
+    assert package.sources(tmp_path, "ops") == {"ops/__init__.py": b"src/ops/__init__.py"}
+
+
+def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(NoKernelError) as caught:
+        package.sources(tmp_path, "ops")
+    places = "ops/ with Python files, ops.py, src/ops/ and src/ops.py"
+    assert str(caught.value) == f"{tmp_path} has no package ops: looked for {places}"
+    with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): the name of a package or module is one word"):
+        package.sources(tmp_path, "a/../b")
+
+
+def test_triton_is_known_by_its_files() -> None:
+    build = package.triton_build()
+    assert build is not None
+    version, _, files = build.rpartition("-")
+    assert version == metadata.version("triton")
+    assert len(files) == 12
+
+
+def test_a_machine_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", absent)
+    assert package.triton_build() is None
+
+
+# The cache ------------------------------------------------------------------------------------------------------------
+
+
+def kernel(entry: str, name: str = "scale", **changed: object) -> PackageKernel:
+    values = {"name": name, "function": "scale", "target": "sm_90", "entry": entry, "case": "n1", "timed": True}
+    return PackageKernel.model_validate({**values, "config": None, "seconds": 0.1, **changed})
+
+
+def cache(folder: Path, *entries: str, content: str = "") -> Path:
+    """As Triton leaves it, for kernels called scale."""
+    for entry in entries:
+        write(folder / entry, "scale.cubin", "scale.json")
+        (folder / entry / "scale.cubin").write_text(content or entry)
+        names = ("scale.cubin", "scale.json")
+        listing = {"child_paths": {name: str(folder / entry / name) for name in names}}
+        (folder / entry / "__grp__scale.json").write_text(json.dumps(listing))
+    return folder
+
+
+def test_a_finished_cache_can_be_moved_and_installed(tmp_path: Path) -> None:
+    built = cache(tmp_path / "built", "AAA", "BBB")
+    package.finish(built, [kernel("AAA"), kernel("BBB", "scale at n2")])
+    assert not [path for path in built.rglob("*") if path.is_file() and str(tmp_path) in path.read_text()]
+    moved = built.rename(tmp_path / "moved")
+    before = package.install([moved], tmp_path / "used")
+    assert {path.relative_to(tmp_path).as_posix() for path in before} == {
+        "used/AAA/scale.cubin",
+        "used/BBB/scale.cubin",
+    }
+    listed = json.loads((tmp_path / "used" / "AAA" / "__grp__scale.json").read_text())["child_paths"]
+    assert listed == {name: str(tmp_path / "used" / "AAA" / name) for name in ("scale.cubin", "scale.json")}
+    assert "AAA/scale" not in (moved / "AAA" / "__grp__scale.json").read_text()
+
+
+def test_the_first_library_has_the_say(tmp_path: Path) -> None:
+    base, head = cache(tmp_path / "base", "AAA", content="base"), cache(tmp_path / "head", "AAA", "BBB", content="head")
+    for built in (base, head):
+        package.finish(built, [])
+    package.install([base, head], tmp_path / "used")
+    assert {path.parent.name: path.read_text() for path in package.cubins(tmp_path / "used")} == {
+        "AAA": "base",
+        "BBB": "head",
+    }
+
+
+def test_what_is_compiled_while_measuring(tmp_path: Path) -> None:
+    built = cache(tmp_path / "built", "AAA")
+    package.finish(built, [kernel("AAA")])
+    before = package.install([built], tmp_path / "used")
+    assert package.compiled_since(before, tmp_path / "used") == ()
+    write(tmp_path / "used" / "LAUNCHER", "__triton_launcher.so", "cuda_utils.so")
+    assert package.compiled_since(before, tmp_path / "used") == ()
+    cache(tmp_path / "used", "CCC", "DDD")
+    assert package.compiled_since(before, tmp_path / "used") == ("scale",)
+
+
+def test_nothing_compiled_is_a_cache_too(tmp_path: Path) -> None:
+    package.finish(tmp_path / "built", [])
+    assert package.install([tmp_path / "built"], tmp_path / "used") == frozenset()
+    assert package.facts(tmp_path / "built").missing == "no Triton kernel was compiled for a timed case"
+
+
+# Facts ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spilling(tmp_path: Path) -> Path:
+    """A cache with one kernel, whose machine code is that of tests/gpu/kernels/spills.cu."""
+    made, _ = compiled("spills", "sm_90", tmp_path)
+    entry = cache(tmp_path / "built", "AAA") / "AAA"
+    shutil.copy(made, entry / "scale.cubin")
+    (entry / "scale.json").write_text(json.dumps({"name": "running_sums", "shared": 4096, "num_warps": 8}))
+    return tmp_path / "built"
+
+
+def test_facts_of_the_timed_kernels(spilling: Path) -> None:
+    tuned = kernel("AAA", "scale[BLOCK=64]", config="BLOCK=64")
+    package.finish(spilling, [kernel("AAA"), kernel("ZZZ", timed=False), tuned])
+    (found,) = package.facts(spilling).kernels
+    assert (found.name, found.target) == ("scale", "sm_90")
+    assert (found.dynamic_shared_bytes, found.static_shared_bytes, found.shared_bytes) == (4096, 0, 4096)
+    assert found.threads == 256
+    assert found.spill_bytes
+    assert found.registers
+
+
+def test_facts_where_autotune_has_the_choice(spilling: Path) -> None:
+    package.finish(spilling, [kernel("AAA", config="BLOCK=64"), kernel("AAA", config="BLOCK=128")])
+    assert package.facts(spilling).missing == "@triton.autotune chooses the kernel when it measures"
+
+
+def test_facts_that_cannot_be_read(spilling: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = spilling / "kernels.json"
+    assert str(package.facts(spilling).missing).startswith(f"{index} cannot be read: [Errno 2] No such file")
+    index.write_text("{")
+    assert str(package.facts(spilling).missing).startswith(f"{index} cannot be read: 1 validation error")
+    package.finish(spilling, [kernel("AAA")])
+    (spilling / "AAA" / "scale.json").write_text('{"name": "another", "shared": 0, "num_warps": 4}')
+    assert package.facts(spilling).missing == f"{spilling / 'AAA' / 'scale.cubin'} has no kernel another"
+    (spilling / "AAA" / "scale.json").unlink()
+    assert "is not what Triton writes: FileNotFoundError" in str(package.facts(spilling).missing)
+
+    def no_tools() -> None:
+        raise NoDeviceError("there is no cuobjdump")
+
+    monkeypatch.setattr(machine_code, "find_tools", no_tools)
+    assert package.facts(spilling).missing == "there is no cuobjdump"

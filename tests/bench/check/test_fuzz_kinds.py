@@ -1,0 +1,362 @@
+"""The fuzzer with kernels of other kinds than attention: each right one passes, each planted fault is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.check import fuzz
+from kernelgate.bench.record import Check
+from kernelgate.bench.system import lock
+from tests import registered
+from tests.bench.machine import CPU
+
+pytestmark = pytest.mark.usefixtures("in_process")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A card's body and a right kernel for it; faults are changes of the kernel."""
+
+    card: str
+    kernel: str
+
+
+FUZZ = "fuzz = dict(M=range(1, 40), N=(1, 7, 64))\ndef configurations(self, device):\n"
+FUZZ += "    return {f'n{n}': {} for n in range(6)}\n"
+
+TWO_OUTPUTS = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp16")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def outputs(self, case, x):
+    return dict(twice=Output(case.M, case.N), total=Output(case.M, dtype="fp32"))
+def call(self, ops, case, twice, total, x):
+    ops.both(x, twice, total)
+def oracle(self, case, x):
+    return dict(twice=2 * x, total=x.sum(1))
+""",
+    """
+@operator("both(Tensor x, Tensor(a!) twice, Tensor(b!) total) -> ()")
+def both(x, twice, total):
+    twice.copy_(2 * x)
+    total.copy_(x.float().sum(1))
+""",
+)
+EXACT = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="int8")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(a=draw(case.M, case.N), b=draw(case.N, 5))
+def outputs(self, case, a, b):
+    return Output(case.M, 5, dtype="int32")
+def call(self, ops, case, out, a, b):
+    ops.gemm(a, b, out)
+def oracle(self, case, a, b):
+    return a.double() @ b.double()
+""",
+    """
+@operator("gemm(Tensor a, Tensor b, Tensor(a!) out) -> ()")
+def gemm(a, b, out):
+    out.copy_((a.double() @ b.double()).int())
+""",
+)
+FP8 = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp8_e4m3"), dict(M=4, N=8, dtype="fp8_e5m2")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def call(self, ops, case, out, x):
+    ops.half(x, out)
+def oracle(self, case, x):
+    return x / 2
+""",
+    """
+@operator("half(Tensor x, Tensor(a!) out) -> ()")
+def half(x, out):
+    out.copy_((x.float() / 2).to(out.dtype))
+""",
+)
+IN_PLACE = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp32")]
+cpu_cases = cases
+in_place = ["x"]
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N), y=draw(case.M, case.N))
+def call(self, ops, case, x, y):
+    ops.add_(x, y)
+def oracle(self, case, x, y):
+    return x + y
+""",
+    """
+@operator("add_(Tensor(a!) x, Tensor y) -> ()")
+def add_(x, y):
+    x.add_(y)
+""",
+)
+RETURNS = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp16")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N), y=draw(case.M, case.N))
+def outputs(self, case, x, y):
+    return dict(total=Output(case.M, case.N), bigger=Output(case.M, case.N, dtype="bool"))
+def call(self, ops, case, x, y):
+    return ops.total(x, y), ops.bigger(x, y)
+def oracle(self, case, x, y):
+    return x + y, x > y
+""",
+    """
+@operator("total(Tensor x, Tensor y) -> Tensor")
+def total(x, y):
+    return x + y
+@operator("bigger(Tensor x, Tensor y) -> Tensor")
+def bigger(x, y):
+    return x > y
+""",
+)
+LISTS = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp32")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(parts=[draw(case.M, n) for n in (1, 2, case.N)], alpha=0.5, times=3, name="sum", nothing=None)
+def outputs(self, case, parts, **others):
+    return Output(case.M)
+def call(self, ops, case, out, parts, alpha, times):
+    ops.total(parts, alpha, times, out)
+def oracle(self, case, parts, alpha, times, name, nothing):
+    assert name == "sum" and nothing is None
+    return alpha * times * torch.cat(list(parts), 1).sum(1)
+""",
+    """
+@operator("total(Tensor[] parts, float alpha, int times, Tensor(a!) out) -> ()")
+def total(parts, alpha, times, out):
+    out.copy_(alpha * times * torch.cat(list(parts), 1).sum(1))
+""",
+)
+STRIDED = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp32")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.N, case.M).t(), row=draw(1, case.N).expand(case.M, case.N), every=draw(case.M, 3)[:, ::2])
+def call(self, ops, case, out, x, row, every):
+    ops.add(x, row, every, out)
+def oracle(self, case, x, row, every):
+    return x + row + every.sum(1, keepdim=True)
+""",
+    """
+@operator("add(Tensor x, Tensor row, Tensor every, Tensor(a!) out) -> ()")
+def add(x, row, every, out):
+    assert x.stride() == (1, x.shape[0]), x.stride()
+    assert row.stride()[0] == 0 or row.shape[0] == 1, row.stride()
+    assert every.stride() == (3, 2), every.stride()
+    out.copy_(x + row + every.sum(1, keepdim=True))
+""",
+)
+LOGARITHM = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp16")]
+cpu_cases = cases
+distributions = ["normal", "large"]
+def inputs(self, case, draw):
+    x = draw(case.M, case.N)
+    x[0, 0] = 0
+    return dict(x=x)
+def call(self, ops, case, out, x):
+    ops.log(x, out)
+def oracle(self, case, x):
+    return torch.log(x)
+""",
+    """
+@operator("log(Tensor x, Tensor(a!) out) -> ()")
+def log(x, out):
+    out.copy_(torch.log(x.double()))
+""",
+)
+OVERFLOW = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp16")]
+cpu_cases = cases
+distributions = ["large"]
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N) * 4)
+def call(self, ops, case, out, x):
+    ops.square(x, out)
+def oracle(self, case, x):
+    return x * x
+""",
+    """
+@operator("square(Tensor x, Tensor(a!) out) -> ()")
+def square(x, out):
+    out.copy_(x.float() ** 2)
+""",
+)
+EMPTY = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp32")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(0, case.N), y=draw(case.M, 0))
+def outputs(self, case, x, y):
+    return dict(a=Output(0, case.N), b=Output(case.M))
+def call(self, ops, case, a, b, x, y):
+    ops.nothing(x, y, a, b)
+def oracle(self, case, x, y):
+    return 2 * x, y.sum(1)
+""",
+    """
+@operator("nothing(Tensor x, Tensor y, Tensor(a!) a, Tensor(b!) b) -> ()")
+def nothing(x, y, a, b):
+    a.copy_(2 * x)
+    b.copy_(y.sum(1))
+""",
+)
+PERMUTED = Kind(
+    """
+cases = [dict(M=4, N=8, dtype="fp32")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def call(self, ops, case, out, x):
+    ops.shuffle(x, out)
+def oracle(self, case, x):
+    return x
+def compare(self, case, name, out, expected):
+    return bool((out.double().sort(1).values == expected.sort(1).values).all())
+""",
+    """
+@operator("shuffle(Tensor x, Tensor(a!) out) -> ()")
+def shuffle(x, out):
+    out.copy_(x.flip(1))
+""",
+)
+KINDS = {
+    "two outputs": TWO_OUTPUTS,
+    "int8 to int32": EXACT,
+    "fp8": FP8,
+    "in place": IN_PLACE,
+    "returns new tensors": RETURNS,
+    "lists, scalars and words": LISTS,
+    "strided and expanded inputs": STRIDED,
+    "infinite where the oracle is": LOGARITHM,
+    "overflow": OVERFLOW,
+    "empty tensors": EMPTY,
+    "a rule of its own": PERMUTED,
+}
+
+
+Run = Callable[[Kind, str], Check]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Run:
+    """Fuzzes a kind with its kernel, or a changed one."""
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+
+    def fuzzed(kind: Kind, kernel: str) -> Check:
+        card = registered.facts(registered.write_card(tmp_path / "cards", "kind", f"{FUZZ}{kind.card}"))
+        namespace = re.sub(r"\W", "_", f"kinds_{request.node.name}")
+        library = registered.build(tmp_path / "library", namespace, kernel, "kind")
+        return fuzz.run(library, card, 3, CPU)
+
+    return fuzzed
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_right_kernel_passes(run: Run, kind: Kind) -> None:
+    done = run(kind, kind.kernel)
+    assert [one.message for one in done.results] == [None] * 6
+    assert (done.status, done.card, done.asked, done.run, done.failed) == ("passed", "kind", 6, 6, 0)
+
+
+BEFORE = "x.add_(y); x.as_strided((1,), (1,), x.storage_offset() - 1).zero_()"
+BIGGER = (
+    '-> Tensor")\ndef bigger(x, y):\n    return x > y',
+    '-> ()")\ndef bigger(x, y):\n    pass',
+)
+FAULTS = {
+    "an output that is never written": (TWO_OUTPUTS, "    total.copy_(x.float().sum(1))\n", "", "total.*never written"),
+    "the first output's last row": (TWO_OUTPUTS, "twice.copy_(2 * x)", "twice[:-1] = 2 * x[:-1]", "twice.*never writ"),
+    "past an output's end": (TWO_OUTPUTS, "total.copy_(x.float().sum(1))",
+                             "total.as_strided((len(total) + 1,), (1,), total.storage_offset()).copy_("
+                             "torch.cat([x.float().sum(1), torch.zeros(1)]))", "memory outside the output total"),
+    "wrong in the second output": (TWO_OUTPUTS, "sum(1))", "sum(1) * 1.01)", r"error .*, at total\["),
+    "NaN in one output": (TWO_OUTPUTS, "twice.copy_(2 * x)", "twice.copy_(2 * x); twice[0, 0] = float('nan')",
+                          r"^the element twice\[0, 0\] is NaN or Inf$"),
+    "off by one": (EXACT, ".int())", ".int()); out[-1, -1] += 1", r"error 1, at out\[\d+, 4\] of shape .* 2 times"),
+    "an integer input": (EXACT, "out.copy_(", "b.add_(1); out.copy_(", "the kernel wrote to its input b"),
+    "fp8 off by a step": (FP8, "/ 2)", "/ 2 * 2)", r"error .* times what is allowed"),
+    "fp8 not written": (FP8, "out.copy_((x.float() / 2).to(out.dtype))", "pass", "never written"),
+    "fp8 NaN": (FP8, "out.copy_(", "out.view(torch.int8).fill_(0x7F); None and (", "NaN or Inf"),
+    "in place, wrong": (IN_PLACE, "x.add_(y)", "x.add_(y, alpha=1.5)", r"error .*, at x\["),
+    "in place, not at all": (IN_PLACE, "x.add_(y)", "pass", r"error .*, at x\["),
+    "in place, in the other one": (IN_PLACE, "x.add_(y)", "x.add_(y); y.zero_()", "the kernel wrote to its input y"),
+    "in place, before it": (IN_PLACE, "x.add_(y)", BEFORE,
+                            "the kernel wrote to memory outside its input x"),
+    "returns what is wrong": (RETURNS, "return x > y", "return x >= 2 * y", r"at bigger\["),
+    "returns another shape": (RETURNS, "return x + y", "return (x + y)[:, :0]",
+                              r"the kernel returned fp16 \[\d+, 0\] for total; outputs\(\) says fp16 \[\d+, \d+\]"),
+    "returns another dtype": (RETURNS, "return x + y", "return (x + y).float()", "the kernel returned fp32 "),
+    "returns NaN": (RETURNS, "return x + y", "return (x + y) * float('nan')", "total.*NaN or Inf"),
+    "returns nothing": (RETURNS, *BIGGER,
+                        r"call\(\) gave Tensor, NoneType; it must give a tensor for each output: total, bigger"),
+    "a list's last tensor": (LISTS, "list(parts), 1)", "list(parts)[:-1], 1)", "error .* times what is allowed"),
+    "a list's tensor is written": (LISTS, "out.copy_(", "parts[1].zero_(); out.copy_(", r"its input parts\[1\]"),
+    "a scalar is ignored": (LISTS, "alpha * times *", "times *", "error .* times what is allowed"),
+    "an expanded input is written": (STRIDED, "out.copy_(", "row[0].zero_(); out.copy_(", "wrote to its input row"),
+    "strides ignored": (STRIDED, "out.copy_(x +", "out.copy_(x.as_strided(x.shape, (x.shape[1], 1)) +", "error|NaN"),
+    "finite where the oracle is not": (LOGARITHM, "x.double())", "x.double()).clamp(-60000)", r"wrong at out\[0, 0\]"),
+    "the other infinity": (LOGARITHM, "x.double())", "x.double()).abs()", "error|NaN or Inf"),
+    "saturates": (OVERFLOW, "** 2)", "** 2); out.clamp_(-60000, 60000)", "wrong at|error"),
+    "an empty sum": (EMPTY, "b.copy_(y.sum(1))", "pass", "never written"),
+    "not a permutation": (PERMUTED, "x.flip(1)", "x.flip(1) * 2", r"^wrong at out of shape \[\d+, \d+\]$"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "old", "new", "says"), FAULTS.values(), ids=FAULTS)
+def test_a_planted_fault_is_named(run: Run, kind: Kind, old: str, new: str, says: str) -> None:
+    assert kind.kernel.count(old) == 1
+    done = run(kind, kind.kernel.replace(old, new))
+    messages = [one.message or "" for one in done.results if not one.passed]
+    assert done.status == "failed"
+    assert [one for one in messages if re.search(says, one)], messages
+
+
+@pytest.mark.parametrize(
+    ("card", "says"),
+    [
+        (
+            ("draw(case.M, case.N))", "draw(case.M, case.Q))"),
+            r"not checked: .*AttributeError: the case has no axis 'Q'",
+        ),
+        (("2 * x, total", "1 / 0 * x, total"), "not checked: .*ZeroDivisionError: division by zero"),
+        (("x.sum(1))", "x.sum(0))"), r"not checked: .*oracle\(\) gave shape \[\d+\] for total"),
+        (("return dict(x=draw", "return dict(y=draw(2).double(), x=draw"), "the input y has the dtype torch.float64"),
+        (("return dict(x=draw", "return dict(y=object(), x=draw"), "the input y is a object; inputs are tensors"),
+    ],
+    ids=["inputs", "oracle", "oracle's shape", "a dtype", "an object"],
+)
+def test_what_the_card_does_wrong_is_not_called_the_kernels_fault(run: Run, card: tuple[str, str], says: str) -> None:
+    """Planted where listing does not see it: behind a condition that holds once torch is there."""
+    assert TWO_OUTPUTS.card.count(card[0]) == 1
+    broken = TWO_OUTPUTS.card.replace(*card)
+    listed = "def inputs(self, case, draw):\n"
+    guard = f"{listed}    if not hasattr(torch, '__file__'):\n        return dict(x=draw(case.M, case.N))\n"
+    broken = broken.replace(listed, guard).replace("def outputs(self, case, x)", "def outputs(self, case, x, **_)")
+    done = run(Kind(broken, TWO_OUTPUTS.kernel), TWO_OUTPUTS.kernel)
+    assert done.status == "failed"
+    for one in done.results:
+        assert re.search(says, one.message or ""), one.message
+        assert "the kernel" not in (one.message or "")

@@ -1,0 +1,181 @@
+"""@triton.autotune without a GPU: launches are noted, and a made-up clock says how long each takes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import triton
+import triton.language as tl
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITFunction
+
+from kernelgate.bench.kernel.package import autotune
+
+CONFIGS = [
+    triton.Config({"block": 64}, num_warps=2),
+    triton.Config({"block": 128}, num_warps=4, num_stages=5),
+    triton.Config({"block": 256}, num_warps=8, num_ctas=2, maxnreg=64),
+]
+Launches = list[dict[str, Any]]
+
+
+def timed(kernel_call: Callable[[], None], quantiles: Any) -> list[float]:
+    """The smaller the block, the slower, whatever is launched."""
+    kernel_call()
+    return [1.0 / Launched.last["block"]] * len(quantiles)
+
+
+class Launched:
+    last: dict[str, Any]
+
+
+@triton.autotune(configs=CONFIGS, key=["n"], do_bench=timed)
+@triton.jit
+def scale(x, n, block: tl.constexpr):
+    tl.store(x + tl.arange(0, block), n)
+
+
+@triton.autotune(configs=CONFIGS[:1], key=["n"], do_bench=timed)
+@triton.heuristics({"even": lambda arguments: arguments["n"] % arguments["block"] == 0})
+@triton.jit
+def single(x, n, block: tl.constexpr, even: tl.constexpr):
+    tl.store(x + tl.arange(0, block), n + even)
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
+    made: Launches = []
+
+    def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> str:  # noqa: ARG001 - as Triton's
+        Launched.last = {"kernel": kernel.__name__, "n": args[1], **kwargs}
+        made.append(Launched.last)
+        return f"launched {kwargs['block']}"
+
+    monkeypatch.setattr(JITFunction, "run", run)
+    yield made
+    for kernel in (scale, single):
+        kernel.cache.clear()
+        vars(kernel).pop("best_config", None)
+
+
+def blocks(made: Launches) -> list[int]:
+    return [one["block"] for one in made]
+
+
+HERE = SimpleNamespace(__name__=__name__.partition(".")[0])
+"""This module, as the package that chosen() is asked of."""
+
+
+def test_what_was_chosen(launches: Launches) -> None:
+    assert autotune.chosen(HERE) == ""
+    scale[(1,)](None, 100)
+    single[(1,)](None, 100)
+    assert blocks(launches) == [64, 128, 256, 256, 64]
+    assert autotune.chosen(HERE) == "scale: block=256, warps=8, stages=3, ctas=2, maxnreg=64"
+    scale.cache[100,] = CONFIGS[1]
+    scale[(1,)](None, 100)
+    assert autotune.chosen(HERE) == "scale: block=128, warps=4, stages=5"
+
+
+def test_kernels_of_another_package_are_not_told(launches: Launches) -> None:
+    scale[(1,)](None, 100)
+    assert autotune.chosen(SimpleNamespace(__name__="my_kernels__base")) == ""
+    assert launches
+
+
+def test_where_triton_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.modules", {})
+    assert autotune.chosen(HERE) == ""
+
+
+def test_every_configuration(launches: Launches) -> None:
+    told: list[str | None] = []
+    with autotune.every_config(told.append):
+        scale[(1,)](None, 100)
+        single[(1,)](None, 128)
+    assert blocks(launches) == [64, 128, 256, 64]
+    assert [one["num_warps"] for one in launches] == [2, 4, 8, 2]
+    assert launches[-1]["even"] is True
+    assert told == [*map(autotune.describe, CONFIGS), None, None, None]
+    scale[(1,)](None, 100)
+    assert len(launches) == 8  # it chooses again
+
+
+def test_a_configuration_prepares_its_arguments(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[Any] = []
+    config = triton.Config(
+        {"block": 32}, pre_hook=lambda arguments: prepared.append((arguments["n"], arguments["block"]))
+    )
+    monkeypatch.setattr(scale, "configs", [*CONFIGS, config])
+    monkeypatch.setattr(scale, "early_config_prune", lambda configs, named, **_: configs[named["n"] :])
+    with autotune.every_config(lambda _: None):
+        scale[(1,)](None, 2)
+    assert blocks(launches) == [256, 32]
+    assert prepared == [(2, 32)]
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, errors: dict[int, Exception]) -> Launches:
+    """Launches with these blocks fail."""
+    run = JITFunction.run
+    made: Launches = []
+
+    def refuse(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs["block"] in errors:
+            made.append({"block": kwargs["block"]})
+            raise errors[kwargs["block"]]
+        return run(kernel, *args, **kwargs)
+
+    monkeypatch.setattr(JITFunction, "run", refuse)
+    return made
+
+
+def test_an_impossible_configuration_is_left_out(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = OutOfResources(1, 0, "shared memory"), CompileTimeAssertionFailure(None, None, "no")  # type: ignore[arg-type]
+    refusing(monkeypatch, {64: first, 128: second})
+    with autotune.every_config(lambda _: None):
+        assert scale[(1,)](None, 100) == "launched 256"
+    assert blocks(launches) == [256]
+    refusing(monkeypatch, {256: OutOfResources(2, 0, "threads")})
+    with autotune.every_config(lambda _: None), pytest.raises(OutOfResources) as caught:
+        scale[(1,)](None, 100)
+    assert caught.value is first
+
+
+def test_another_error_is_raised_at_once(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing(monkeypatch, {128: ZeroDivisionError()})
+    with autotune.every_config(lambda _: None), pytest.raises(ZeroDivisionError):
+        scale[(1,)](None, 100)
+    assert blocks(launches) == [64]
+
+
+def test_one_configuration_by_a_text(launches: Launches) -> None:
+    texts = [f"fuzz_{number:02}" for number in range(32)]
+    for text in texts + texts:
+        with autotune.one_config(text):
+            assert str(scale[(1,)](None, 100)).startswith("launched")
+    ran = blocks(launches)
+    assert ran[:32] == ran[32:]
+    assert set(ran) == {64, 128, 256}
+    assert scale.cache == {}
+
+
+def test_a_configuration_that_cannot_run_gives_way(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    impossible = OutOfResources(1, 0, "shared memory")
+    tried = refusing(monkeypatch, {64: impossible, 128: impossible})
+    for number in range(8):
+        with autotune.one_config(f"{number}"):
+            assert scale[(1,)](None, 100) == "launched 256"
+    assert {one["block"] for one in tried} == {64, 128}
+    assert blocks(launches) == [256] * 8
+    refusing(monkeypatch, {256: impossible})
+    with autotune.one_config("x"), pytest.raises(OutOfResources):
+        scale[(1,)](None, 100)
+
+
+def test_the_tests_see_triton_as_it_is() -> None:
+    assert importlib.import_module("triton.runtime.autotuner").Autotuner.run.__qualname__ == "Autotuner.run"

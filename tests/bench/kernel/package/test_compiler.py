@@ -1,0 +1,345 @@
+"""Packages compiled in the worker's own process, with Triton and without a GPU.
+
+Most of what is called stands in probed/my_kernels/; where kernelgate must point is marked there with `# fault: NAME`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import package
+from kernelgate.bench.build.package import PackageKernel
+from kernelgate.bench.errors import BuildError
+from kernelgate.bench.kernel.package.protocol import (
+    CompileCase,
+    CompiledPackage,
+    CompileRequest,
+    PackageError,
+    compile_package,
+)
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker_process import ROOT
+
+pytestmark = pytest.mark.slow
+PROBED = Path(__file__).parents[1] / "probed"
+TARGETS = ("sm_80", "sm_90")
+WRAPPERS = (
+    "plain.scale",
+    "plain.twice",
+    "plain.product",
+    "wrappers.on_a_gpu",
+    "wrappers.own_tensors",
+    "wrappers.by_capability",
+    "wrappers.asks_the_kernel",
+    "operators.by_name",
+    "operators.differentiable",
+    "tuned.scale",
+    "tuned.single",
+    "faults.caught",
+)
+FAULTS = {
+    "unknown": "NameError('offset is not defined')",
+    "block": "arange's range must be a power of 2",
+    "nested": "AttributeError(\"module 'triton.language' has no attribute 'no_such_function'\")",
+    "asserting": "BLOCK must be a multiple of 32",
+    "assembly": "ptxas: Unknown modifier '.such'",
+    "packed": "number of input elements 32 must be a multiple of the op's packed_element attribute, 3",
+    "arguments": "TypeError: dynamic_func() missing 1 required positional argument: 'n'",
+    "refused": "ValueError: expected a multiple of 128",
+}
+
+
+def library(folder: Path, tree: Path = PROBED, name: str = "my_kernels") -> Path:
+    """A library folder with a package's sources."""
+    for path, data in package.sources(tree, name).items():
+        (folder / "package" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "package" / path).write_bytes(data)
+    return folder
+
+
+def case(way: str, n: int = 4096, *, timed: bool = True) -> CompileCase:
+    return CompileCase(id=f"n{n}_{way}", axes={"N": n, "way": way, "dtype": "bf16"}, timed=timed)
+
+
+def request(folder: Path, cases: Iterable[CompileCase], targets: tuple[str, ...] = TARGETS) -> CompileRequest:
+    return CompileRequest(
+        folder=folder / "package",
+        package="my_kernels",
+        card=PROBED / "card.py",
+        cases=tuple(cases),
+        targets=targets,
+        cache=folder / "cache",
+    )
+
+
+def compiled(asked: CompileRequest, limits: TimeLimits | None = None) -> CompiledPackage:
+    told: list[PackageKernel] = []
+    made = compile_package(asked, told.append, limits or TimeLimits())
+    assert sorted(told, key=repr) == sorted(made.kernels, key=repr)
+    return made
+
+
+def place(name: str, file: str = "faults") -> str:
+    """Where the package has the mark."""
+    lines = (PROBED / "my_kernels" / f"{file}.py").read_text().splitlines()
+    return f"my_kernels/{file}.py:{next(at for at, line in enumerate(lines, 1) if line.endswith(f'# fault: {name}'))}"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="module")
+def made(built: Path) -> CompiledPackage:
+    cases = [
+        *map(case, WRAPPERS),
+        *(case(f"faults.{name}", 200, timed=False) for name in FAULTS),
+        *(case("tuned.scale", n, timed=False) for n in range(200, 216)),
+        case("plain.scale", 17, timed=False),
+    ]
+    return compiled(request(built, cases))
+
+
+def of(made: CompiledPackage, way: str, target: str = "sm_80") -> dict[str, str | None]:
+    """The kernels that a wrapper needed first, and their configurations."""
+    kernels = [one for one in made.kernels if one.target == target]
+    return {one.name: one.config for one in kernels if one.case.partition("_")[2] == way and one.timed}
+
+
+def test_every_wrapper_runs_as_on_a_gpu(made: CompiledPackage) -> None:
+    skipped = {id for one in made.skipped for id in one.cases}  # noqa: A001
+    assert [one for one in skipped if "faults" not in one] == []
+    assert "n4096_faults.caught" not in skipped
+
+
+def test_kernels_are_named_by_the_case_that_needs_another_one(made: CompiledPackage) -> None:
+    assert list(of(made, "plain.scale")) == ["scale_kernel"]
+    assert list(of(made, "plain.twice")) == [
+        "scale_kernel at n4096_plain.twice",
+        "scale_kernel at n4096_plain.twice #2",
+    ]
+    timed = [(one.target, one.name) for one in made.kernels if one.timed]
+    assert len(timed) == len(set(timed))
+
+
+def test_each_target_has_a_process_of_its_own(made: CompiledPackage) -> None:
+    """The package keeps what it heard of the capability when it was imported, and of the multiprocessors later."""
+    assert "hopper_kernel" not in of(made, "wrappers.by_capability", "sm_80")
+    assert "hopper_kernel" in of(made, "wrappers.by_capability", "sm_90")
+
+
+def test_operators_of_torch(made: CompiledPackage) -> None:
+    assert made.operators == ("probed_lib::copied", "probed_ops::scale", "probed_ops::traced")
+    assert len(of(made, "operators.by_name")) == 3
+
+
+def test_autotuned_kernels_are_compiled_in_every_configuration_that_is_possible(made: CompiledPackage) -> None:
+    assert of(made, "tuned.scale") == {
+        f"tuned_kernel[{config}]": config
+        for config in ("BLOCK=128, warps=2, stages=3", "BLOCK=4096, warps=8, stages=3")
+    }
+    assert of(made, "tuned.single") == {"single_kernel": None}
+
+
+def test_fuzzed_cases_need_one_configuration_and_more_kinds_of_arguments(made: CompiledPackage) -> None:
+    fuzzed = [one for one in made.kernels if not one.timed and one.target == "sm_90"]
+    assert [one.case for one in fuzzed if one.function == "scale_kernel"] == ["n17_plain.scale"]
+    assert {one.config for one in fuzzed} == {None}
+    assert len([one for one in fuzzed if one.function == "tuned_kernel"]) <= 4  # a multiple of 16, of 8, or of neither
+
+
+def test_errors_of_fuzzed_cases_leave_the_rest(made: CompiledPackage) -> None:
+    skipped = {one.cases[0].partition("faults.")[2]: (one.place, one.text) for one in made.skipped}
+    files = {"nested": "helpers"}
+    assert skipped == {name: (place(name, files.get(name, "faults")), text) for name, text in FAULTS.items()}
+
+
+def test_the_cache_is_a_librarys(built: Path, made: CompiledPackage) -> None:
+    entries = {path.parent.name for path in package.cubins(built / "cache")}
+    assert entries == {one.entry for one in made.kernels}
+    assert not list(built.rglob("__pycache__"))
+    listings = [json.loads(path.read_text())["child_paths"] for path in (built / "cache").glob("*/__grp__*")]
+    assert {name for listing in listings for name in listing.values() if "/" in name} == set()
+
+
+def test_facts_of_what_the_timed_cases_launch(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+    chosen = [one for one in made.kernels if one.function in ("product_kernel", "single_kernel", "tuned_kernel")]
+    cache = Path(shutil.copytree(built / "cache", tmp_path / "cache"))
+    package.finish(cache, chosen)
+    known = {(one.target, one.name): one for one in package.facts(cache).kernels}
+    assert set(known) == {(target, name) for target in TARGETS for name in ("product_kernel", "single_kernel")}
+    assert {one.threads for (_, name), one in known.items() if name == "single_kernel"} == {2 * 32}
+    product = known["sm_90", "product_kernel"]
+    assert product.dynamic_shared_bytes
+    assert product.threads == 4 * 32
+    assert product.instructions["HGMMA"]
+
+
+# Where it is used -----------------------------------------------------------------------------------------------------
+
+USE = """
+import sys
+from pathlib import Path
+from kernelgate.bench.kernel.package import importer as package_import
+from kernelgate.bench.kernel.package.pretend_gpu import pretend
+import torch
+from triton.runtime.jit import JITFunction
+
+folder, side, way, n = sys.argv[1:]
+pretend((9, 0), package_import.alias_of("my_kernels", side))
+launch = JITFunction.run
+JITFunction.run = lambda kernel, *args, grid, warmup, **kwargs: launch(kernel, *args, grid=grid, warmup=True, **kwargs)
+ops = package_import.load(Path(folder), "my_kernels", side)
+module, function = way.split(".")
+x = torch.randn(int(n) + 8, dtype=torch.bfloat16)[8:]
+getattr(getattr(ops, module), function)(x, torch.empty_like(x))
+"""
+
+
+def use(folder: Path, cache: Path, way: str, n: int = 4096, side: str = "head") -> None:
+    """A process that looks kernels up as the one that measures does."""
+    environment = {
+        **os.environ,
+        "TRITON_CACHE_DIR": str(cache),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+    }
+    words = [sys.executable, "-P", "-c", USE, str(folder / "package"), side, way, str(n)]
+    subprocess.run(words, env=environment, check=True)
+
+
+def test_a_measuring_process_finds_what_was_compiled(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+    """Elsewhere, under another name, with other tensors."""
+    assert made.kernels
+    copy = library(tmp_path / "library")
+    before = package.install([built / "cache"], tmp_path / "used")
+    use(copy, tmp_path / "used", "plain.twice")
+    use(copy, tmp_path / "used", "plain.scale", 33, side="base")
+    assert package.compiled_since(before, tmp_path / "used") == ()
+
+
+def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+    assert made.kernels
+    before = package.install([built / "cache"], tmp_path / "used")
+    use(built, tmp_path / "used", "plain.scale", 1)
+    assert package.compiled_since(before, tmp_path / "used") == ("scale_kernel",)
+
+
+# What stops a build ---------------------------------------------------------------------------------------------------
+
+
+def test_an_error_in_a_timed_kernel(tmp_path: Path) -> None:
+    """At the line of the function that it is in, for the first target that has it."""
+    asked = request(library(tmp_path), [case("plain.scale"), case("faults.nested")], ("sm_90",))
+    with pytest.raises(PackageError) as caught:
+        compiled(asked)
+    assert str(caught.value) == f"{place('nested', 'helpers')}: {FAULTS['nested']}"
+    assert caught.value.target == "sm_90"
+
+
+def test_a_call_that_ends_its_process(tmp_path: Path) -> None:
+    """It may be right on a GPU. Timed cases come first, whatever order they are given in."""
+    fuzzed = case("plain.scale", 17, timed=False)
+    cases = [fuzzed, case("plain.scale"), case("faults.killed"), case("plain.twice")]
+    made = compiled(request(library(tmp_path), cases, ("sm_90",)))
+    assert [(one.name, one.timed) for one in made.kernels] == [("scale_kernel", True)]
+    (skipped,) = made.skipped
+    assert (skipped.place, skipped.text) == (place("killed"), "the process that made this call was ended by SIGABRT")
+    assert skipped.cases == ("n4096_faults.killed", "n4096_plain.twice", "n17_plain.scale")
+    assert made.operators == ("probed_lib::copied", "probed_ops::scale", "probed_ops::traced")
+
+
+SOURCES = {
+    "import nonesuch\n": "my_kernels/__init__.py:1: ModuleNotFoundError: No module named 'nonesuch'",
+    "x = 1\ndef f(:\n": "my_kernels/__init__.py:2: SyntaxError: invalid syntax",
+}
+
+
+@pytest.mark.parametrize("text", SOURCES)
+def test_a_package_that_cannot_be_imported(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tree" / "my_kernels").mkdir(parents=True)
+    (tmp_path / "tree" / "my_kernels" / "__init__.py").write_text(text)
+    with pytest.raises(PackageError) as caught:
+        compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")], ("sm_90",)))
+    assert str(caught.value).startswith(SOURCES[text])
+
+
+def test_a_package_that_needs_a_real_gpu_to_be_imported_is_compiled_there(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "my_kernels.py").write_text("import torch\nraise RuntimeError('no driver\\nfound')\n")
+    made = compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]))
+    assert made.kernels == ()
+    (skipped,) = made.skipped
+    assert (skipped.place, skipped.text) == ("my_kernels.py:2", "RuntimeError: no driver")
+    assert skipped.cases == ("n4096_plain.scale",)
+
+
+def test_a_package_without_triton_has_nothing_to_compile(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "my_kernels.py").write_text("class plain:\n    def scale(x, out):\n        raise SystemExit\n")
+    made = compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]))
+    assert made == CompiledPackage((), (), ())
+    assert package.facts(tmp_path / "cache").missing == "no Triton kernel was compiled for a timed case"
+
+
+def test_the_time_limit(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"my_kernels took longer to compile than 0.2 s"):
+        compiled(request(library(tmp_path), [case("plain.scale")]), replace(TimeLimits(), total_s=0.2))
+
+
+def test_no_process_outlives_the_call(tmp_path: Path) -> None:
+    asked = request(library(tmp_path), [case("faults.endless")], ("sm_90",))
+
+    def stop(_: PackageKernel) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_package(asked, stop)
+    (compiler,) = (int(path.stem) for path in (tmp_path / "package").glob("*.pid"))
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{compiler}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+# Operators alone ------------------------------------------------------------------------------------------------------
+
+
+def probe(folder: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.package.probe", str(folder), "my_kernels"]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_operators_that_an_import_registers(tmp_path: Path) -> None:
+    (tmp_path / "my_kernels").mkdir()
+    (tmp_path / "my_kernels" / "__init__.py").write_text("from . import ops\nprint('hello')\n")
+    (tmp_path / "my_kernels" / "ops.py").write_text(
+        "import torch\n"
+        "library = torch.library.Library('probed_lib', 'DEF')\n"
+        "library.define('scale(Tensor x) -> Tensor')\n"
+        "library.define('scale.out(Tensor x, Tensor(a!) out) -> Tensor(a!)')\n"
+        "torch.library.define('probed_more::copy', '(Tensor x) -> Tensor')\n"
+        "@torch.library.custom_op('probed_ops::scale', mutates_args=())\n"
+        "def scale(x: torch.Tensor) -> torch.Tensor:\n    return x.clone()\n"
+    )
+    done = probe(tmp_path)
+    assert json.loads(done.stdout) == ["probed_lib::scale", "probed_more::copy", "probed_ops::scale"]
+    assert "hello" in done.stderr
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_the_probe_says_why_it_cannot_import(tmp_path: Path) -> None:
+    done = probe(tmp_path)
+    assert done.returncode == 1
+    assert "the package my_kernels cannot be imported: ModuleNotFoundError" in done.stderr.splitlines()[-1]

@@ -1,0 +1,201 @@
+"""Two commits' packages of one name in one process: no torch, no Triton."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.kernel.package import importer as package_import
+from kernelgate.bench.kernel.package.importer import PackageImportError, load
+
+Files = dict[str, str]
+
+
+@pytest.fixture(autouse=True)
+def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(builtins, "__import__", builtins.__import__)
+    monkeypatch.setattr(importlib, "import_module", importlib.import_module)
+    before = set(sys.modules)
+    yield
+    for alias in list(package_import._origins):
+        package_import.forget(alias)
+    for name in set(sys.modules) - before:
+        if name.startswith(("my_kernels", "third_party")):
+            del sys.modules[name]
+
+
+def written(folder: Path, files: Files) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def sides(tmp_path: Path, files: Files, name: str = "my_kernels") -> tuple[ModuleType, ModuleType]:
+    """The same files twice, with the side's name in place of SIDE."""
+    loaded = []
+    for side in ("base", "head"):
+        texts = {path: text.replace("SIDE", repr(side)) for path, text in files.items()}
+        loaded.append(load(written(tmp_path / side, texts), name, side))
+    return loaded[0], loaded[1]
+
+
+WAYS = {
+    "relative": "from .sub import side",
+    "relative module": "from . import sub\nside = sub.side",
+    "absolute": "from my_kernels.sub import side",
+    "absolute module": "from my_kernels import sub\nside = sub.side",
+    "dotted": "import my_kernels.sub\nside = my_kernels.sub.side",
+    "dotted with a name": "import my_kernels.sub as sub\nside = sub.side",
+    "by importlib": "import importlib\nside = importlib.import_module('my_kernels.sub').side",
+    "by a function of importlib": "from importlib import import_module\nside = import_module('my_kernels.sub').side",
+    "by importlib, relative": "import importlib\nside = importlib.import_module('.sub', __package__).side",
+    "by __import__": "side = __import__('my_kernels.sub').sub.side",
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("late", [False, True], ids=["at the top", "in a function"])
+def test_every_way_to_import_stays_within_the_side(tmp_path: Path, way: str, late: bool) -> None:
+    body = "\n".join(f"    {line}" for line in way.splitlines()) if late else "    return side"
+    code = f"def call():\n{body}\n    return side\n" if late else f"{way}\ndef call():\n{body}\n"
+    base, head = sides(tmp_path, {"my_kernels/__init__.py": code, "my_kernels/sub.py": "side = SIDE\n"})
+    assert (base.call(), head.call(), base.call()) == ("base", "head", "base")
+
+
+def test_a_package_that_imports_itself_by_name_while_it_is_imported(tmp_path: Path) -> None:
+    files = {
+        "my_kernels/__init__.py": "from my_kernels import swiglu\nside = SIDE\n",
+        "my_kernels/swiglu.py": "import my_kernels\nimport my_kernels.deep.er as er\ndef call():\n"
+        "    return my_kernels.side, er.side\n",
+        "my_kernels/deep/__init__.py": "",
+        "my_kernels/deep/er.py": "from ..deep import er\nside = SIDE\n",
+    }
+    base, head = sides(tmp_path, files)
+    assert base.swiglu.call() == ("base", "base")
+    assert head.swiglu.call() == ("head", "head")
+
+
+def test_globals_and_classes_are_each_sides_own(tmp_path: Path) -> None:
+    files = {
+        "my_kernels/__init__.py": "from my_kernels.state import State, table\ndef put(value):\n    table[0] = value\n",
+        "my_kernels/state.py": "table = {}\nclass State:\n    pass\n",
+    }
+    base, head = sides(tmp_path, files)
+    base.put(1)
+    assert (base.table, head.table) == ({0: 1}, {})
+    assert base.State is not head.State
+    assert not isinstance(base.State(), head.State)
+
+
+def test_a_single_module_and_a_folder_without_an_init(tmp_path: Path) -> None:
+    base, head = sides(tmp_path / "module", {"one.py": "def call():\n    return SIDE\n"}, "one")
+    assert (base.call(), head.call()) == ("base", "head")
+    files = {
+        "two/sub.py": "import two.other\ndef call():\n    return two.other.side\n",
+        "two/other.py": "side = SIDE\n",
+    }
+    base, head = sides(tmp_path / "folder", files, "two")
+    assert [importlib.import_module(f"{one.__name__}.sub").call() for one in (base, head)] == ["base", "head"]
+
+
+def test_files_and_sources_are_found(tmp_path: Path) -> None:
+    """Triton hashes a kernel's source, which inspect reads from the file."""
+    files = {
+        "my_kernels/__init__.py": "from pathlib import Path\nfrom importlib import resources\n"
+        "def kernel():\n    return SIDE\n"
+        "beside = (Path(__file__).parent / 'data.txt').read_text()\n"
+        "def late():\n    return resources.files('my_kernels').joinpath('data.txt').read_text()\n"
+        "def here():\n    return resources.files(__package__).joinpath('data.txt').read_text()\n",
+        "my_kernels/data.txt": "SIDE",
+    }
+    for side, module in zip(("base", "head"), sides(tmp_path, files), strict=True):
+        assert module.__file__ == str(tmp_path / side / "my_kernels" / "__init__.py")
+        assert inspect.getsource(module.kernel) == f"def kernel():\n    return {side!r}\n"
+        assert inspect.getmodule(module.kernel) is module
+        assert {module.beside, module.late(), module.here()} == {repr(side)}
+
+
+def test_everyone_else_imports_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = written(
+        tmp_path / "site",
+        {
+            "my_kernels/__init__.py": "side = 'installed'\n",
+            "third_party.py": "def call():\n    import my_kernels\n    return my_kernels.side\n",
+        },
+    )
+    files = {
+        "my_kernels/__init__.py": "side = SIDE\nimport third_party\ndef call():\n    import json, my_kernels_more\n"
+        "    return my_kernels_more.side\n"
+    }
+    written(outside, {"my_kernels_more.py": "side = 'more'\n"})
+    monkeypatch.syspath_prepend(outside)
+    base, head = sides(tmp_path, files)
+    assert base.third_party is head.third_party
+    assert base.third_party.call() == "installed"
+    assert (base.call(), head.call()) == ("more", "more")
+    assert importlib.import_module("my_kernels").__dict__["side"] == "installed"
+
+
+def card(name: str) -> Any:
+    """A card's module that imports the package instead of using what it is handed."""
+    module = ModuleType(name)
+    exec("def call():\n    from my_kernels import side\n    return side\n", module.__dict__)  # noqa: S102
+    return module
+
+
+def test_a_card_may_import_its_own_sides_package(tmp_path: Path) -> None:
+    cards = {side: card(f"card_of_{side}") for side in ("base", "head")}
+    for side, module in cards.items():
+        folder = written(tmp_path / side, {"my_kernels/__init__.py": f"side = {side!r}\n"})
+        load(folder, "my_kernels", side, module.__name__)
+    assert [module.call() for module in cards.values()] == ["base", "head"]
+
+
+def test_one_card_of_both_sides_is_told_to_use_what_it_is_handed(tmp_path: Path) -> None:
+    judge = card("judging_card")
+    for side in ("base", "head"):
+        folder = written(tmp_path / side, {"my_kernels/__init__.py": f"side = {side!r}\n"})
+        load(folder, "my_kernels", side, judge.__name__)
+    with pytest.raises(ImportError, match=r"both sides here: use the one that call\(\) is handed"):
+        judge.call()
+
+
+def test_loading_again(tmp_path: Path) -> None:
+    base, _ = sides(tmp_path, {"my_kernels/__init__.py": ""})
+    assert load(tmp_path / "base", "my_kernels", "base") is base
+    with pytest.raises(KernelgateError, match="base already has the package my_kernels from"):
+        load(tmp_path / "head", "my_kernels", "base")
+
+
+@pytest.mark.parametrize(
+    ("files", "place", "text"),
+    [
+        ({"my_kernels/__init__.py": "import no_such_module\n"}, "my_kernels/__init__.py:1", "No module named"),
+        ({"my_kernels/__init__.py": "\nfrom .sub import x\n"}, "my_kernels/__init__.py:2", "'my_kernels.sub'"),
+        (
+            {"my_kernels/__init__.py": "from my_kernels import sub\n", "my_kernels/sub.py": "x = 1\ny = 1 +\n"},
+            "my_kernels/sub.py:2",
+            "SyntaxError: invalid syntax",
+        ),
+        ({"my_kernels/__init__.py": "raise SystemExit('no')\n"}, "my_kernels/__init__.py:1", "SystemExit: no"),
+        ({"other.py": ""}, "", "has neither my_kernels/ nor my_kernels.py"),
+    ],
+)
+def test_a_package_that_cannot_be_imported(tmp_path: Path, files: Files, place: str, text: str) -> None:
+    with pytest.raises(PackageImportError, match="the package my_kernels cannot be imported") as caught:
+        load(written(tmp_path, files), "my_kernels", "head")
+    assert caught.value.place == place
+    assert text in str(caught.value)
+    assert not [name for name in sys.modules if name.startswith("my_kernels")]
+    (tmp_path / "again").mkdir()
+    assert load(written(tmp_path / "again", {"my_kernels.py": "x = 1\n"}), "my_kernels", "head").x == 1

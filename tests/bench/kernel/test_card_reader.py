@@ -1,0 +1,339 @@
+"""Cards are read without torch, and each mistake in one names the file, the line, the member and what was expected."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.errors import CardError, KernelgateError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.system.worker_process import ROOT
+from tests import registered
+
+RIGHT = """
+cases = [dict(M=4, N=8, dtype="fp16")]
+cpu_cases = [dict(M=2, N=8, dtype="fp32")]
+fuzz = dict(M=range(1, 9), N=(4, 8))
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N), bias=draw(case.N, dtype="fp32"))
+def call(self, ops, case, out, x, bias, alpha=1.0):
+    ops.add(out, x, bias)
+def oracle(self, case, x, bias):
+    return x + bias
+"""
+
+
+def write(tmp_path: Path, *changes: tuple[str, str], more: str = "") -> Path:
+    """A card that is right but for the changes."""
+    text = RIGHT + more
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return registered.write_card(tmp_path, "card", text)
+
+
+def the_mistake(path: Path) -> CardError:
+    found = cards.read(path.parent)
+    assert found.cards == ()
+    (mistake,) = found.mistakes
+    assert mistake.file == str(path)
+    assert str(mistake).startswith(str(path))
+    return mistake
+
+
+def line_of(path: Path, text: str) -> int:
+    lines = path.read_text().splitlines()
+    return 1 + next(at for at, line in enumerate(lines) if text in line)
+
+
+def test_the_card_that_the_others_are_made_of_is_right(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    card = registered.facts(path)
+    assert (card.name, card.label, card.file, card.reference) == ("card", "Card", path, "PyTorch")
+    assert [case.id for case in card.suites["pr"]] == ["m4_n8_fp16"]
+    assert card.target.bytes == 4 * 8 * 2 + 8 * 4 + 4 * 8 * 2, "both inputs and the output"
+    assert (card.gives, card.call_needs) == (("bias", "out", "x"), ("out", "x", "bias"))
+    assert set(card.fuzz["cuda"]) == {f"fuzz_{number:02}" for number in range(32)}
+    assert card.fuzz["cpu"]["fuzz_00"] == {
+        "dtype": {"choice": ["fp32"]}, "M": {"range": [1, 9, 1]}, "N": {"choice": [4, 8]}
+    }  # fmt: skip
+
+
+CLASS = ("member", "old", "new", "says")
+AT_THEIR_LINES = {
+    "cases no list": ("cases", 'cases = [dict(M=4, N=8, dtype="fp16")]', "cases = 5", "it must be a list of dicts of"),
+    "a case no dict": ("cases", '[dict(M=4, N=8, dtype="fp16")]', "[(4, 8)]", "it must be a list of dicts of axes"),
+    "no cases": ("", 'cases = [dict(M=4, N=8, dtype="fp16")]\ncpu_cases = [dict(M=2, N=8, dtype="fp32")]\n', "", "no"),
+    "an axis with a list": ("cases", "[dict(M=4, N=8, d", "[dict(M=[4], N=8, d", "it may be a number, a word, True or"),
+    "a word with spaces": ("cases", "M=4, N=8, d", "M='a b', N=8, d", "a word in an id has letters, digits"),
+    "an axis of other signs": ("cases", "[dict(M=4, N=8, d", "[dict(M_1=4, N=8, d", "not a name of letters and digits"),
+    "an unknown dtype": ("cases", '"fp16")]', '"fp15")]', "dtype is 'fp15'; it may be fp32, fp16"),
+    "the same case twice": ("cases", '"fp16")]', '"fp16")] * 2', "two cases have the id m4_n8_fp16"),
+    "axes that meet in an id": ("cases", "[dict(M=4, N=8, d", "[dict(M=4, m=8, N=8, d", "two axes are called 'm'"),
+    "nothing to call it by": ("cases", 'dict(M=4, N=8, dtype="fp16")', "dict(causal=False)", "no axis that an id"),
+    "an empty range": ("fuzz", "range(1, 9)", "range(9, 9)", "the range of M is empty"),
+    "an empty choice": ("fuzz", "(4, 8)", "()", "there is nothing to choose from for N"),
+    "an empty interval": ("fuzz", "(4, 8)", "between(2, 1)", "which holds no number"),
+    "fuzz no dict": ("fuzz", "dict(M=range(1, 9), N=(4, 8))", "[8]", "[8] where a dict must stand"),
+    "an axis of fuzz": ("fuzz", "(4, 8)", "None", "it may be a number, a word, True or False"),
+    "no inputs": ("inputs", "def inputs", "def imputs", "the card has no inputs()"),
+    "no call": ("call", "def call", "def cal", "the card has no call()"),
+    "no oracle": ("oracle", "def oracle", "def orakle", "the card has no oracle()"),
+    "call without ops": ("call", "def call(self, ops, case, out, x, bias, alpha=1.0)", "def call(self)", "by name"),
+    "call by place": ("call", "out, x, bias, alpha=1.0):", "*tensors):", "outputs and inputs by name"),
+    "inputs no dict": ("inputs", "dict(x=draw(case.M, case.N), bias=draw(case.N, dtype=\"fp32\"))", "draw(case.M)",
+                       "it must give a dict of named inputs"),
+    "inputs that raise": ("inputs", "draw(case.M, case.N)", "draw(case.M, case.K)", "the case has no axis 'K'; it has"),
+    "an unknown dtype drawn": ("inputs", 'dtype="fp32"))\n', 'dtype="fp31"))\n', "there is no dtype 'fp31'; there are"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("member", "old", "new", "says"), AT_THEIR_LINES.values(), ids=AT_THEIR_LINES)
+def test_a_mistake_names_its_member_and_says_what_was_expected(
+    tmp_path: Path, member: str, old: str, new: str, says: str
+) -> None:
+    path = write(tmp_path, (old, new))
+    mistake = the_mistake(path)
+    assert mistake.member == (member or "cases")
+    assert says in mistake.text
+    lines = path.read_text().splitlines()
+    assert mistake.line is not None
+    named = lines[mistake.line - 1]
+    assert f"{member} = " in named or f"def {member}" in named or "class Card" in named or new.strip() in named
+    assert str(mistake).startswith(f"{path}:{mistake.line}: {mistake.member}: ")
+
+
+MORE = {
+    "outputs of a wrong kind": ("outputs", "def outputs(self, case, **inputs):\n    return dict(y=[2, 3])",
+                                "outputs() gave [2, 3] for y; write Output(M, N)"),
+    "outputs that are no outputs": ("outputs", "def outputs(self, case, **inputs):\n    return 5",
+                                    "outputs() gave 5; write Output(M, N)"),
+    "an output's dtype": ("outputs", "def outputs(self, case, **inputs):\n    return Output(2, dtype='f')",
+                          "there is no dtype 'f'; there are fp32"),
+    "outputs that raise": ("outputs", "def outputs(self, case, x, bias):\n    return Output(x.shape[7])",
+                           "IndexError: tuple index out of range"),
+    "a tolerance of a wrong kind": ("tolerance", "def tolerance(self, case):\n    return 0.1",
+                                    "tolerance() gave 0.1; it must give (atol, rtol) or None"),
+    "a tolerance of words": ("tolerance", "def tolerance(self, case):\n    return ('a', 'b')", "(atol, rtol) or None"),
+    "flops below zero": ("flops", "def flops(self, case):\n    return -1.0", "gave -1.0; it must give a number that"),
+    "flops that are true": ("flops", "def flops(self, case):\n    return True", "it must give a number that is not"),
+    "flops that torch counts": ("flops", "def flops(self, case):\n    return torch.numel(case)",
+                                "an object of torch or another module that is not there while cards are listed"),
+    "bytes that raise": ("bytes", "def bytes(self, case):\n    return 1 / 0", "ZeroDivisionError: division by zero"),
+    "a label of a number": ("label", "def label(self, case):\n    return 7", "7 where a string must stand"),
+    "suites no dict": ("suites", "suites = [dict(M=1)]", "where a dict must stand"),
+    "a suite called pr": ("suites", "suites = dict(pr=[dict(M=1, N=1, dtype='fp16')])", "'pr' is the name of cases"),
+    "a suite called cpu": ("suites", "suites = dict(cpu=[])", "'cpu' is the name of cpu_cases"),
+    "a suite no list": ("suites", "suites = dict(full=7)", "it must be a list of dicts of axes"),
+    "twice in a suite": ("suites", "suites = dict(full=2 * [dict(M=1, N=1, dtype='fp16')])", "two cases have the id"),
+    "sanitize no list": ("sanitize", "sanitize = dict(M=1)", "it must be a list of dicts of axes"),
+    "an unknown distribution": ("distributions", "distributions = ['normal', 'cauchy']", "'cauchy' is none of normal"),
+    "distributions no list": ("distributions", "distributions = 'normal'", "it must be a list of names"),
+    "in_place no list": ("in_place", "in_place = 'x'", "it must be a list of names"),
+    "kernel no regular expression": ("kernel", "kernel = '('", "'(' is no regular expression"),
+    "kernel no string": ("kernel", "kernel = ['a']", "where a string must stand"),
+    "a reference of a number": ("reference_name", "reference_name = 5", "5 where a string must stand"),
+    "configurations no dict": ("configurations", "def configurations(self, device):\n    return [1]", "a dict must"),
+    "a configuration no dict": ("configurations", "def configurations(self, device):\n    return dict(a=5)",
+                                "5 where a dict must stand"),
+    "no build": ("build", "build = None", "the card has no build"),
+    "a build without sources": ("build", "build = Extension()", "Extension() names no sources"),
+    "a list of sources": ("build", "build = Extension(['csrc'])", "['csrc'] where a string must stand"),
+    "a package without a name": ("build", "build = Package(7)", "7 where a string must stand"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("member", "more", "says"), MORE.values(), ids=MORE)
+def test_a_member_that_is_of_a_wrong_kind_is_named(tmp_path: Path, member: str, more: str, says: str) -> None:
+    path = write(tmp_path, more=more)
+    mistake = the_mistake(path)
+    assert mistake.member == member
+    assert says in mistake.text, mistake.text
+    # A value's own line is that of the first definition: `build` has one above.
+    first, last = line_of(path, "class Card"), len(path.read_text().splitlines())
+    assert mistake.line is not None
+    assert first < mistake.line <= last
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("import nowhere\n", 1, "ModuleNotFoundError: No module named 'nowhere'"),
+        ("x = 1\n\ny = (\n", 3, "SyntaxError: '(' was never closed"),
+        ("x = 1\nraise SystemExit('I leave')\n", 2, "SystemExit: I leave"),
+        ("import sys\n\n\nsys.exit(3)\n", 4, "SystemExit: 3"),
+        ("from kernelgate import Kernel\n", None, "defines one subclass of kernelgate.Kernel; this one has none"),
+        ("from kernelgate import Kernel\nclass A(Kernel): pass\nclass B(Kernel): pass\n", None, "this one has A, B"),
+        ("from kernelgate import Extension\nbuild = Extension('a', flags='-O3')\n", 2, "flags are a list of words"),
+        ("from kernelgate import Kernel\nclass A(Kernel):\n    def __init__(self): 1 / 0\n", 3, "ZeroDivisionError"),
+    ],
+)
+def test_a_file_that_is_no_card(tmp_path: Path, text: str, line: int | None, says: str) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(text)
+    mistake = the_mistake(path)
+    assert (mistake.line, mistake.member) == (line, "")
+    assert says in mistake.text
+
+
+def test_a_mistake_in_one_card_leaves_the_others(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "_helper.py").write_text("raise RuntimeError('not a card')\n")
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    found = cards.read(tmp_path)
+    assert found.names == ("card",)
+    assert [Path(mistake.file).name for mistake in found.mistakes] == ["broken.py"]
+    with pytest.raises(CardError, match=r"broken\.py:1: ZeroDivisionError"):
+        found.without_mistakes()
+
+
+def test_a_card_that_prints_does_no_harm(tmp_path: Path) -> None:
+    noise = "print('{}')\nimport os\nos.write(1, b'[]')\ndef label(self, case):\n    print(5)\n    return 'quiet'\n"
+    assert registered.facts(write(tmp_path, more=noise)).target.label == "quiet"
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL"),
+        ("import os; os.write(2, b'one word\\n'); os._exit(4)", "exited with code 4: one word"),
+        ("import os; os._exit(0)", "the cards cannot be read"),
+    ],
+)
+def test_a_card_that_ends_the_process_is_named(tmp_path: Path, code: str, how: str) -> None:
+    write(tmp_path)
+    (tmp_path / "deadly.py").write_text(f"{code}\n")
+    with pytest.raises(KernelgateError) as caught:
+        cards.read(tmp_path)
+    assert how in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert ("deadly.py" in str(caught.value)) == ("_exit(0)" not in code)
+
+
+def test_a_card_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cards, "PATIENCE_S", 1.0)
+    (tmp_path / "endless.py").write_text("while True: pass\n")
+    with pytest.raises(KernelgateError, match=r"endless\.py: reading the card took longer than 1 s"):
+        cards.read(tmp_path)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Without torch
+# ----------------------------------------------------------------------------------------------------------------------
+
+HEAVY = '''
+"""A card as people write them."""
+import numpy as np
+import torch
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from kernelgate import Kernel, Output, Package
+
+TOLERANCE = torch.finfo(torch.float16).eps * 2 + 1
+SIZES: dict[str, torch.Tensor | None] = {}
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": n}, num_warps=4) for n in (64, 128)], key=["n"])
+@triton.jit
+def scale(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+class Module(nn.Module):
+    """What a card may bring along."""
+
+
+@torch.no_grad()
+def helper(x: Tensor) -> Tensor:
+    return F.silu(x)
+
+
+class Heavy(Kernel):
+    build = Package("my_kernels")
+    cases = [dict(M=4, N=8, dtype="bf16")]
+
+    def inputs(self, case, draw):
+        index = torch.arange(case.M) INDEX
+        return dict(x=draw(case.M, case.N) * 2, y=-draw.round(draw.normal(case.N)), index=index)
+
+    def outputs(self, case, x, y, index):
+        return dict(a=Output(*x.shape), b=Output(case.M, dtype="int32"))
+
+    def call(self, package, case, a, b, x, y, index):
+        package.run(a, b, x, y, index)
+
+    def oracle(self, case, x, y, index):
+        return helper(x), index
+'''
+
+
+def reader(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, *flags, "-m", "kernelgate.bench.kernel.card_reader", str(folder), "{}"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, capture_output=True, text=True, env=environment, cwd=folder, check=False)
+
+
+@pytest.mark.parametrize(
+    ("index", "size"),
+    [
+        ("", None),
+        ("; index = draw.integers(0, 9, case.M, dtype='int32')", 64 + 16 + 16 + 64 + 16),
+    ],
+    ids=["torch makes an input", "draw makes all inputs"],
+)
+def test_a_card_is_listed_where_neither_torch_nor_triton_is(tmp_path: Path, index: str, size: float | None) -> None:
+    (tmp_path / "heavy.py").write_text(HEAVY.replace("INDEX", index))
+    # -S leaves out what is installed: an import of torch would fail.
+    control = [sys.executable, "-S", "-c", "import torch"]
+    assert "No module named 'torch'" in subprocess.run(control, capture_output=True, text=True, check=False).stderr
+    done = reader(tmp_path, "-S")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["mistakes"] == []
+    (card,) = answer["cards"]
+    (case,) = card["suites"]["pr"]
+    assert (card["build"], case["id"]) == ({"kind": "package", "package": "my_kernels"}, "m4_n8_bf16")
+    assert case["bytes"] == size
+    assert card["gives"] == ["a", "b", "index", "x", "y"]
+
+
+def test_reading_cards_imports_nothing_heavy_where_it_is_installed(tmp_path: Path) -> None:
+    text = HEAVY.replace("INDEX", "") + "\nimport sys\nassert not hasattr(torch, '__file__'), torch\n"
+    (tmp_path / "heavy.py").write_text(text)
+    assert json.loads(reader(tmp_path).stdout.splitlines()[-1])["mistakes"] == []
+
+
+def test_what_a_card_does_with_a_tensor_that_it_drew(tmp_path: Path) -> None:
+    body = 'dict(x=draw(case.M, case.N), bias=draw(case.N, dtype="fp32"))'
+    more = (
+        "x = draw(case.M, case.N)\n    x[0, 1:] = 0\n    x += 1\n    first, *_ = x\n    dict(x=first, bias=-x.t() / 2)"
+    )
+    path = write(tmp_path, (f"return {body}", more.replace("    dict", "    return dict")))
+    assert registered.facts(path).target.bytes == 8 * 2 + 4 * 8 * 2 + 8 * 2
+
+
+def test_what_hangs_on_torch_is_no_mistake_and_its_bytes_are_unknown(tmp_path: Path) -> None:
+    lists = ('return dict(x=draw(case.M, case.N), bias', 'rows = int(torch.tensor([1]).max())\n'
+             '    return dict(x=draw(rows, case.N), bias')  # fmt: skip
+    assert registered.facts(write(tmp_path, lists)).target.bytes is None
+
+
+def test_bytes_that_a_card_gives_count(tmp_path: Path) -> None:
+    card = registered.facts(write(tmp_path, more="def bytes(self, case):\n    return 7 * case.M"))
+    assert card.target.bytes == 28.0
+
+
+def test_lists_of_tensors_count_and_what_is_computed_in_place_counts_once(tmp_path: Path) -> None:
+    lists = ('x=draw(case.M, case.N), bias=draw(case.N, dtype="fp32")', "x=[draw(case.M)] * 3, bias=draw(9), n=4")
+    more = "def outputs(self, case, **inputs):\n    return dict(bias=Output(9), y=Output(5, dtype='int8'))\n"
+    card = registered.facts(write(tmp_path, lists, more=f"{more}in_place = ['bias']\n"))
+    assert card.target.bytes == 3 * 4 * 2 + 9 * 2 + 5

@@ -1,0 +1,138 @@
+"""Which cases a call means, and what a record holds of a card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import UsageError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.cards import Cards
+from kernelgate.bench.kernel.tolerance import TOLERANCES
+from tests import faulty, registered
+
+BODY = """
+cases = [dict(M=4, dtype="fp16"), dict(M=8, dtype="fp16")]
+def inputs(self, case, draw):
+    return dict(x=draw(case.M))
+def call(self, ops, case, out, x):
+    ops.copy(x, out)
+def oracle(self, case, x):
+    return x
+"""
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Cards:
+    """Two cards that share the ids of their cases; one has more suites."""
+    registered.write_card(tmp_path, "one", BODY)
+    registered.write_card(tmp_path, "two", f"{BODY}suites = dict(full=[dict(M=16, dtype='bf16')])\n")
+    return cards.read(tmp_path)
+
+
+def chosen(known: Cards, *ids: str, device: str = "cuda", suite: str | None = None) -> list[str]:
+    found = cards.select(known, device, suite, ids)  # type: ignore[arg-type]
+    return [f"{one.card.name}/{one.case.id}" for one in found]
+
+
+def test_without_words_the_devices_own_suite_of_every_card(two: Cards) -> None:
+    assert chosen(two) == ["one/m4_fp16", "one/m8_fp16", "two/m4_fp16", "two/m8_fp16"]
+    assert chosen(two, device="cpu") == [], "neither has a path for the CPU"
+    assert chosen(two, suite="full") == ["two/m16_bf16"]
+
+
+def test_an_id_that_two_cards_know_must_say_which(two: Cards) -> None:
+    with pytest.raises(UsageError, match="2 cards have a case m4_fp16: write one/m4_fp16 or two/m4_fp16"):
+        chosen(two, "m4_fp16")
+    assert chosen(two, "two/m4_fp16", "one/m8_fp16", "two/m4_fp16") == ["two/m4_fp16", "one/m8_fp16"]
+    assert chosen(two, "m16_bf16") == ["two/m16_bf16"], "one that lists it comes before one that could have it"
+
+
+def test_a_case_that_no_suite_has(two: Cards) -> None:
+    found = cards.select(two, "cuda", None, ["one/m100_fp32", "two/m8_fp16"])
+    assert [(one.case.id, one.case.axes) for one in found] == [
+        ("m100_fp32", {"M": 100, "dtype": "fp32"}),
+        ("m8_fp16", {"M": 8, "dtype": "fp16"}),
+    ]
+    assert found[0].case.bytes == 2 * 100 * 4, "its facts are asked of the card"
+    with pytest.raises(UsageError, match="2 cards have a case m100_fp32"):
+        chosen(two, "m100_fp32")
+
+
+@pytest.mark.parametrize(
+    ("ids", "suite", "says"),
+    [
+        (["m4"], None, "'m4' is not a case of any card; cases are written like one: m4_fp16, two: m4_fp16"),
+        (["three/m4_fp16"], None, "'three/m4_fp16' is not a case of any card"),
+        ([], "nightly", "there is no suite 'nightly'; there are cpu, full, pr"),
+        (["one/m4_fp16"], "pr", "not both"),
+    ],
+)
+def test_what_cannot_be_chosen(two: Cards, ids: list[str], suite: str | None, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        chosen(two, *ids, suite=suite)
+    assert says in str(caught.value)
+
+
+def test_no_folder_is_no_cards(tmp_path: Path) -> None:
+    assert cards.read(tmp_path / "nothing") == Cards(tmp_path / "nothing", ())
+    with pytest.raises(UsageError, match="there are no cards"):
+        chosen(cards.read(tmp_path / "nothing"))
+
+
+def test_what_a_record_holds_of_a_case(tmp_path: Path) -> None:
+    more = "def flops(self, case):\n    return 2 * case.M\ndef label(self, case):\n    return f'{case.M} rows'\n"
+    card = registered.facts(registered.write_card(tmp_path, "one", BODY + more))
+    kept = card.recorded_case(card.target)
+    assert (kept.card, kept.id, kept.label) == ("one", "m4_fp16", "4 rows")
+    assert kept.work == record.Work(flops=8, bytes=16)
+    assert kept.tolerance == TOLERANCES["fp16"]
+    strict = registered.write_card(tmp_path, "one", f"{BODY}def tolerance(self, case):\n    return 0, 0.5\n")
+    card = registered.facts(strict)
+    assert card.recorded_case(card.target).tolerance == record.Tolerance(atol=0, rtol=0.5)
+
+
+def test_a_card_is_another_one_when_its_file_changes(two: Cards) -> None:
+    before = two["one"].recorded
+    assert (before.name, before.label, before.build) == ("one", "One", "extension")
+    two["one"].file.write_text(two["one"].file.read_text() + "\n")
+    after = registered.facts(two["one"].file).recorded
+    assert after.hash != before.hash
+
+
+def test_expected_holds_cards_cases_and_checks(two: Cards) -> None:
+    planned = cards.expected(cards.select(two, "cuda"), 3, "l4", "8.9")
+    assert [card.name for card in planned.cards] == ["one", "two"]
+    assert [(case.card, case.id) for case in planned.cases][::3] == [("one", "m4_fp16"), ("two", "m8_fp16")]
+    assert (planned.checks, planned.processes, planned.label, planned.target) == (("fuzz",), 3, "l4", "8.9")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Attention, the card of this repository
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_suites_of_attention() -> None:
+    card = faulty.card()
+    assert card.target.id == card.suites["full"][0].id == "s512_b32_h8_d64_fp16"
+    assert {name: len(suite) for name, suite in card.suites.items()} == {"pr": 11, "cpu": 3, "full": 27}
+    assert {case.axes["S"] for case in card.suites["full"]} == {448, 512, 640}
+    assert [case.label for case in card.suites["cpu"]][1] == "S=512 B=1 H=8 fp32 causal"
+
+
+def test_the_work_of_attention() -> None:
+    full, causal, one = (
+        found.case
+        for found in cards.select(
+            Cards(faulty.CARD.parent, (faulty.card(),)),
+            "cuda",
+            None,
+            ["s512_b32_h8_d64_fp16", "s512_b32_h8_d64_fp16_causal", "s1_b1_h1_d64_fp32_causal"],
+        )
+    )
+    assert full.flops == 4 * 32 * 8 * 512 * 512 * 64
+    assert causal.flops == 4 * 32 * 8 * (512 * 513 / 2) * 64
+    assert full.bytes == causal.bytes == 4 * 32 * 8 * 512 * 64 * 2
+    assert (one.flops, one.axes["causal"]) == (4 * 64, True)

@@ -1,0 +1,369 @@
+"""A commit's cards become libraries: real git, real compilers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelgate.bench.build import archs, build, library
+from kernelgate.bench.build.library import ABSENT, Library
+from kernelgate.bench.errors import CardError, CompileError, KernelgateError, NoKernelError
+from kernelgate.bench.kernel import calls, commit, operators
+from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.system.worker_process import Child
+from kernelgate.ci import cli
+from tests import miniature
+from tests.bench.in_process import ThreadChild, ThreadParent
+from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
+from tests.processes import alive
+
+TWICE = SCALE.replace("scale", "twice").replace("factor *", "2 * factor *")
+TWICE_CARD = SCALE_CARD.replace("scale", "twice")
+BASE = HowToBuild(forgiving=True)
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each source is compiled once for all tests, and its library is asked in a thread."""
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(shared_cache))
+    monkeypatch.delenv(archs.ARCH_LIST, raising=False)
+    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
+    monkeypatch.setattr(operators, "Child", ThreadChild)
+    monkeypatch.setattr(operators, "Parent", ThreadParent)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with one card; some of its sources are no kernel's."""
+    return repository(tmp_path / "a repository", {**SCALE_FILES, "csrc/other.cpp": "#error not of a card"})
+
+
+def scaled(built: Library) -> float:
+    """What its operator makes of 1 · 3."""
+    out, one = torch.zeros(1), torch.ones(1)
+    calls.load(built).scale(out, one, 3.0)
+    return out.item()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A commit, a working tree
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_becomes_a_library_for_each_card(repo: Path) -> None:
+    miniature.commit(repo, {"csrc/twice.cpp": TWICE, ".ci/kernels/twice.py": TWICE_CARD})
+    sha = git(repo, "rev-parse", "HEAD")
+    found = commit.build_commit(repo)
+    assert (sorted(found.built), dict(found.absent)) == (["scale", "twice"], {})
+    for name, built in found.built.items():
+        assert (built.manifest.card, built.manifest.sha) == (name, sha)
+        assert built.card is not None
+        assert built.card.read_bytes() == (repo / ".ci" / "kernels" / f"{name}.py").read_bytes()
+    assert scaled(found.built["scale"]) == 3.0
+    out = torch.zeros(2)
+    calls.load(found.built["twice"]).twice(out, torch.ones(2), 3.0)
+    assert out.tolist() == [6.0, 6.0]
+
+
+def test_a_card_keeps_its_library_when_another_changes(repo: Path, no_compiling: Callable[[], None]) -> None:
+    miniature.commit(repo, {"csrc/twice.cpp": TWICE, ".ci/kernels/twice.py": TWICE_CARD})
+    before = commit.build_commit(repo).built
+    miniature.commit(repo, {"csrc/twice.cpp": TWICE + "// changed\n"})
+    after = commit.build_commit(repo).built
+    assert after["scale"].same_as(before["scale"])
+    assert not after["twice"].same_as(before["twice"])
+    miniature.commit(repo, {".ci/kernels/twice.py": TWICE_CARD + "\n# changed\n"})
+    no_compiling()
+    card_changed = commit.build_commit(repo).built["twice"]
+    assert card_changed.manifest.key == after["twice"].manifest.key
+    assert not card_changed.same_as(after["twice"])
+
+
+def test_the_checkout_is_neither_read_nor_touched(repo: Path) -> None:
+    sha = git(repo, "rev-parse", "HEAD")
+    miniature.commit(repo, {"csrc/scale.cpp": "#error the next commit", ".ci/kernels/scale.py": "the next commit"})
+    write(repo, {"csrc/scale_more.cpp": "#error not tracked", ".ci/kernels/more.py": "not tracked"})
+    status = git(repo, "status", "--porcelain", "--branch", "--untracked-files=all")
+    assert scaled(commit.build_commit(repo, sha).built["scale"]) == 3.0
+    assert git(repo, "status", "--porcelain", "--branch", "--untracked-files=all") == status
+    assert len(git(repo, "worktree", "list").splitlines()) == 1
+
+
+def test_base_and_head_run_their_own_code_in_one_process(repo: Path) -> None:
+    base = commit.build_commit(repo).built["scale"]
+    write(repo, {"csrc/scale.cpp": SCALE.replace("factor *", "10 * factor *")})
+    head = commit.build_tree(repo).built["scale"]
+    assert [scaled(base), scaled(head), scaled(base)] == [3.0, 30.0, 3.0]
+
+
+def test_a_working_tree_has_a_sha_only_while_its_card_and_sources_are_heads(repo: Path) -> None:
+    including = '#include "../inc/x.h"\n' + SCALE
+    sha = miniature.commit(repo, {"csrc/scale.cpp": including, "inc/x.h": "", ".gitignore": "gen.h\n"})
+
+    def tree_sha() -> str | None:
+        return commit.build_tree(repo).built["scale"].manifest.sha
+
+    assert tree_sha() == sha
+    write(repo, {"README": "changed", "csrc/other.cpp": "changed", "csrc/new.cpp": "not of the card"})
+    assert tree_sha() == sha
+    changes = {
+        "card": {".ci/kernels/scale.py": SCALE_CARD + "\n"},
+        "source": {"csrc/scale.cpp": including + "\n"},
+        "header": {"inc/x.h": "\n"},
+        "new source": {"csrc/scale_more.cpp": ""},
+    }
+    for what, files in changes.items():
+        write(repo, files)
+        assert tree_sha() is None, what
+        git(repo, "stash", "--include-untracked", "--quiet")
+        assert tree_sha() == sha
+    git(repo, "rm", "--quiet", "csrc/other.cpp")  # not of the card
+    assert tree_sha() == sha
+    # A header that git does not know of: no commit has what this library has.
+    miniature.commit(repo, {"csrc/scale.cpp": including.replace("../inc/x.h", "gen.h"), "csrc/gen.h": ""})
+    assert git(repo, "status", "--porcelain") == ""
+    assert tree_sha() is None
+
+
+def test_a_folder_outside_of_git_is_built_too(tmp_path: Path) -> None:
+    folder = write(tmp_path / "unpacked", SCALE_FILES)
+    built = commit.build_tree(folder).built["scale"]
+    assert (built.manifest.sha, scaled(built)) == (None, 3.0)
+    with pytest.raises(KernelgateError, match="is not a git repository"):
+        commit.build_commit(folder)
+
+
+def test_a_chosen_namespace(repo: Path) -> None:
+    built = commit.build_tree(repo, HowToBuild(namespace="my_scale")).built["scale"]
+    assert built.manifest.namespace == "my_scale"
+    out = torch.zeros(1)
+    calls.load(built)
+    torch.ops.my_scale.scale(out, torch.ones(1), 2.0)
+    assert out.item() == 2.0
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What goes wrong in a head
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_without_a_card(repo: Path) -> None:
+    git(repo, "rm", "-r", "--quiet", ".ci")
+    sha = miniature.commit(repo)
+    with pytest.raises(NoKernelError, match=rf"commit {sha[:12]} has no card in \.ci/kernels/: .* \(docs/cards\.md\)"):
+        commit.build_commit(repo)
+    with pytest.raises(NoKernelError, match=r"a repository has no card in \.ci/kernels/"):
+        commit.build_tree(repo)
+
+
+def test_sources_that_do_not_compile(repo: Path) -> None:
+    sha = miniature.commit(repo, {"csrc/scale.cpp": "#error broken\n"})
+    with pytest.raises(CompileError, match=rf"^{sha[:7]} does not compile: csrc/scale\.cpp:1: error: #error broken"):
+        commit.build_commit(repo)
+
+
+WRONG = {
+    "no source": (
+        {".ci/kernels/scale.py": SCALE_CARD.replace("csrc/scale*", "csrc/scael*")},
+        ".ci/kernels/scale.py:5: build: {} has no sources at csrc/scael*, which the card scale names",
+    ),
+    "out of the repository": (
+        {".ci/kernels/scale.py": SCALE_CARD.replace("csrc/scale*", "../scale*")},
+        ".ci/kernels/scale.py:5: build: {}: the pattern ../scale* of the card scale leads out of the repository",
+    ),
+    "classic ABI": (
+        {"csrc/scale.cpp": "\n#include <torch/extension.h>\n"},
+        ".ci/kernels/scale.py:5: build: {}: csrc/scale.cpp:2 includes torch/extension.h, but the card scale is "
+        "compiled to the stable ABI",
+    ),
+    "card": (
+        {".ci/kernels/scale.py": SCALE_CARD.replace("dict(N=64,", "dict(N=None,")},
+        ".ci/kernels/scale.py:6: cases: {'N': None, 'dtype': 'fp32'}: the axis N is None",
+    ),
+    "call": (
+        {".ci/kernels/scale.py": SCALE_CARD.replace("ops.scale(", "ops.sclae(")},
+        ".ci/kernels/scale.py:12: call: the library registers no operator sclae; it registers: scale",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "says"), WRONG.values(), ids=WRONG)
+def test_a_mistake_of_a_card_names_the_place_as_the_repository_has_it(
+    repo: Path, files: dict[str, str], says: str
+) -> None:
+    sha = miniature.commit(repo, files)
+    for build_it, name in (
+        (lambda: commit.build_commit(repo), f"commit {sha[:12]}"),
+        (lambda: commit.build_tree(repo), str(repo)),
+    ):
+        with pytest.raises(CardError) as raised:
+            build_it()
+        assert str(raised.value).startswith(says.replace("{}", name))
+        assert raised.value.file == ".ci/kernels/scale.py"
+        assert raised.value.exit_code == 1
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A base need not be right
+# ----------------------------------------------------------------------------------------------------------------------
+
+ABSENT_BASES = {
+    **WRONG,
+    "does not compile": (
+        {"csrc/scale.cpp": "#error broken\n"},
+        "{sha} does not compile: csrc/scale.cpp:1: error: #error",
+    ),
+    "cannot be read": ({".ci/kernels/scale.py": "class ("}, ".ci/kernels/scale.py:1: SyntaxError: "),
+    "registers nothing": (
+        {"csrc/scale.cpp": "int nothing;\n"},
+        ".ci/kernels/scale.py:5: build: the library registers no operator under KERNELGATE_NAMESPACE",
+    ),
+    "ends what reads it": (
+        {".ci/kernels/scale.py": "import os\nos._exit(3)\n"},
+        ".ci/kernels/scale.py: the process that read the card exited with code 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "says"), ABSENT_BASES.values(), ids=ABSENT_BASES)
+def test_a_base_that_cannot_be_built_is_absent_with_the_reason(
+    repo: Path, tmp_path: Path, files: dict[str, str], says: str
+) -> None:
+    sha = miniature.commit(repo, files)
+    found = commit.build_commit(repo, "HEAD", BASE)
+    assert dict(found.built) == {}
+    expected = says.replace("{sha}", sha[:7]).replace("{}", f"commit {sha[:12]}")
+    assert found.absent["scale"].startswith(expected)
+    commit.export(found, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [ABSENT]
+    assert library.read_all(tmp_path / "out") == found
+
+
+def test_a_base_whose_library_ends_the_process_that_loads_it(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators, "Child", Child)
+    thrown = '#include <stdexcept>\nstatic int x = (throw std::runtime_error("at load"), 0);\n'
+    miniature.commit(repo, {"csrc/scale.cpp": thrown})
+    says = commit.build_commit(repo, "HEAD", BASE).absent["scale"]
+    assert says.startswith(".ci/kernels/scale.py:5: build: ")
+    assert "could not be tried: the process was killed by SIGABRT" in says
+    assert "at load" in says
+
+
+def test_a_base_without_a_card(repo: Path, tmp_path: Path) -> None:
+    git(repo, "rm", "-r", "--quiet", ".ci")
+    miniature.commit(repo)
+    found = commit.build_commit(repo, "HEAD", BASE)
+    assert (dict(found.built), dict(found.absent)) == ({}, {})
+    commit.export(found, tmp_path / "out")
+    assert library.read_all(tmp_path / "out") == found
+
+
+def test_a_base_that_is_empty(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "empty", {})
+    assert commit.build_commit(repo, "HEAD", BASE).built == {}
+
+
+def test_one_card_of_a_base_does_not_take_the_others_with_it(repo: Path, tmp_path: Path) -> None:
+    files = {
+        "csrc/twice.cpp": "#error broken\n",
+        ".ci/kernels/twice.py": TWICE_CARD,
+        ".ci/kernels/thrice.py": "import nothing_of_that_name.\n",
+    }
+    miniature.commit(repo, files)
+    found = commit.build_commit(repo, "HEAD", BASE)
+    assert (sorted(found.built), sorted(found.absent)) == (["scale"], ["thrice", "twice"])
+    carried = commit.export(found, tmp_path / "out")
+    read = library.read_all(tmp_path / "out")
+    assert read.absent == found.absent
+    assert read.built["scale"].manifest == carried.built["scale"].manifest
+    assert read.built["scale"].path.read_bytes() == found.built["scale"].path.read_bytes()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Export, and the verb
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_export_holds_what_was_exported_last(repo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    miniature.commit(repo, {"csrc/twice.cpp": TWICE, ".ci/kernels/twice.py": TWICE_CARD})
+    commit.export(commit.build_tree(repo), out)
+    assert sorted(library.read_all(out).built) == ["scale", "twice"]
+    write(repo, {"csrc/scale.cpp": "#error"})
+    commit.export(commit.build_tree(repo, BASE), out)
+    found = library.read_all(out)
+    assert (sorted(found.built), sorted(found.absent)) == (["twice"], ["scale"])
+    git(repo, "checkout", "--quiet", ".")
+    commit.export(commit.build_tree(repo), out)
+    assert (sorted(library.read_all(out).built), dict(library.read_all(out).absent)) == (["scale", "twice"], {})
+
+
+def test_verb(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(repo / "csrc")
+    sha = miniature.commit(repo, {"csrc/scale.cpp": SCALE + "// compiled by the verb alone\n"})
+
+    assert cli.run(["build"]) == 0
+    out, err = capfd.readouterr()
+    assert out == f"{commit.build_commit(repo).built['scale'].path}\n"
+    assert f"scale of {sha[:7]} for the CPU alone: compiled in " in err
+    assert f"compile scale of {sha[:7]} for the CPU alone: 2/2" in err
+
+    assert cli.run(["build", "--ref", "HEAD", "--output", str(tmp_path / "out")]) == 0
+    out, err = capfd.readouterr()
+    assert out == f"{tmp_path / 'out' / 'scale' / 'kernel.so'}\n"
+    assert f"scale of {sha[:7]} for the CPU alone: cached, compiled in " in err
+    assert library.read_all(tmp_path / "out").built["scale"].manifest.sha == sha
+
+
+def test_verb_exit_codes(repo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(repo)
+    write(repo, {"csrc/scale.cpp": "#error broken\n"})
+    assert cli.run(["build"]) == 1
+    says = "kernelgate: the working tree does not compile: csrc/scale.cpp:1: error: #error broken"
+    assert says in capfd.readouterr().err
+    (repo / "csrc" / "scale.cpp").unlink()
+    assert cli.run(["build"]) == 1
+    assert "kernelgate: .ci/kernels/scale.py:5: build: " in capfd.readouterr().err
+    assert cli.run(["build", "--as-base"]) == 0
+    assert "scale is left out: .ci/kernels/scale.py:5: build: " in capfd.readouterr().err
+    assert cli.run(["build", "--ref", "nowhere"]) == 3
+    assert "has no commit 'nowhere'" in capfd.readouterr().err
+    assert cli.run(["build", "--time-limit", "0"]) == 64
+    shutil.rmtree(repo / ".ci")
+    assert cli.run(["build"]) == 2
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    yield folder
+    assert not list(folder.iterdir())
+
+
+def test_an_interrupted_build_leaves_nothing(
+    repo: Path, tmp_path: Path, compiler: Callable[[str], Path], cache: Path, empty_folder: Path
+) -> None:
+    """Ctrl-C."""
+    compiler(f"echo $$ > '{tmp_path}/pid.new'; mv '{tmp_path}/pid.new' '{tmp_path}/pid'; exec sleep 1000")
+    words = [sys.executable, "-m", "kernelgate.ci.cli", "build", "--ref", "HEAD"]
+    environment = {**os.environ, "TMPDIR": str(empty_folder), "PYTHONPATH": str(Path(__file__).parents[3])}
+    process = subprocess.Popen(words, cwd=repo, env=environment, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert not alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
+    assert not list((cache / "building").iterdir())

@@ -1,0 +1,276 @@
+"""What is near enough to the oracle, and attention's oracle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.errors import UsageError
+from kernelgate.bench.kernel import compare, loading
+from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.compare import Comparison
+from kernelgate.bench.kernel.draw import TORCH_DTYPES
+from kernelgate.bench.kernel.tolerance import SMALLEST, TOLERANCES
+from tests import faulty
+
+FLOATS = [name for name in DTYPES if TORCH_DTYPES[name].is_floating_point]
+INTEGERS = ["int8", "int32", "int64", "uint8"]
+NUMBERS = arrays.arrays("float64", (2, 3), elements=st.floats(-100, 100))
+
+
+class Plain(Kernel):
+    """A card with a tolerance and a scale of its own."""
+
+    def __init__(self, tolerance: tuple[float, float] | None = None, scale: float | None = None) -> None:
+        self.given = tolerance
+        self.scale = scale
+
+    def tolerance(self, case: Any) -> tuple[float, float] | None:  # noqa: ARG002
+        return self.given
+
+    def atol_scale(self, case: Any, expected: Any) -> float:
+        return super().atol_scale(case, expected) if self.scale is None else self.scale
+
+
+class Judging(Kernel):
+    """A card with a rule of its own."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def compare(self, case: Any, name: str, out: Any, expected: Any) -> Any:  # noqa: ARG002
+        return self.answer
+
+
+def held(kernel: Kernel, made: torch.Tensor, right: torch.Tensor, dtype: str = "fp32") -> Comparison:
+    return compare.output(kernel, CaseAxes({"dtype": dtype}), "out", made, right)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The rule
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@given(NUMBERS, NUMBERS, st.floats(0, 10), st.floats(0, 1), st.floats(0.01, 100))
+def test_an_output_passes_where_every_element_is_within_its_limit(
+    right: Any, noise: Any, atol: float, rtol: float, scale: float
+) -> None:
+    expected, made = torch.from_numpy(right), torch.from_numpy(right + noise / 50).float()
+    error = (made.double() - expected).abs()
+    limit = max(atol * scale if atol else 0.0, SMALLEST["fp32"]) + rtol * expected.abs()
+    found = held(Plain((atol, rtol), scale), made, expected)
+    assert found.passed == bool((error <= limit).all())
+    assert found.max_abs_error == float(error.max())
+    assert found.error_ratio is not None
+    assert (found.error_ratio <= 1) == found.passed
+    at = found.worst
+    assert float(error[at]) == 0 or float(error[at] / limit[at]) == found.error_ratio
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_without_a_word_of_the_card_the_dtype_decides_and_atol_has_the_size_of_the_outputs(dtype: str) -> None:
+    """All elements are 0 or 8: their root mean square is 8 / sqrt(2), and at 0 atol is all that is allowed."""
+    right = torch.tensor([0.0, 8.0] * 8, dtype=torch.float64)
+    rules = TOLERANCES[dtype]
+    allowed = (rules.atol or 0) * 8 / math.sqrt(2)
+    just, much = right.clone(), right.clone()
+    just[0], much[0] = 0.97 * allowed, 1.05 * allowed
+    wide = TORCH_DTYPES[dtype]
+    # The value that the dtype holds must lie on the same side of the limit.
+    for made, passes in ((just, True), (much, False)):
+        made = made.to(wide)
+        step = float(made[0].double()) - allowed
+        if (step <= 0) == passes:
+            assert held(Plain(), made, right, dtype).passed == passes
+    assert held(Plain(), right.to(wide), right, dtype).error_ratio == 0
+    doubled = held(Plain(), (2 * right).to(wide), right, dtype)
+    assert (doubled.passed, doubled.worst) == (False, (1,))
+
+
+def test_a_float_that_is_made_of_coarser_floats_may_be_as_far_off_as_they() -> None:
+    right = torch.ones(4, dtype=torch.float64)
+    made = (right + 5e-3).float()
+    assert held(Plain(), made, right, "bf16").passed
+    assert not held(Plain(), made, right, "fp32").passed
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_no_limit_is_below_the_step_of_the_smallest_numbers(dtype: str) -> None:
+    """Values far below the subnormal numbers: zero and one step are as near as the dtype allows."""
+    step = SMALLEST[dtype]
+    right = torch.full((3,), step / 4, dtype=torch.float64)
+    for value in (0.0, step):
+        made = torch.full((3,), value, dtype=torch.float64).to(TORCH_DTYPES[dtype])
+        assert float(made[0].double()) == value, "it is a number of the dtype"
+        assert held(Plain(), made, right, dtype).passed
+    assert not held(Plain(), torch.full((3,), 3 * step).to(TORCH_DTYPES[dtype]), right, dtype).passed
+
+
+def test_a_small_epsilon_is_not_hidden_by_a_fixed_atol() -> None:
+    """Outputs of size 1e-4 that are wrong by a tenth."""
+    right = torch.full((8,), 1e-4, dtype=torch.float64)
+    assert not held(Plain(), (right * 1.1).half(), right, "fp16").passed
+    assert held(Plain((2e-3, 1e-3), 1.0), (right * 1.1).half(), right, "fp16").passed, "as it would be"
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_are_exact(dtype: str) -> None:
+    whole = TORCH_DTYPES[dtype]
+    top = torch.iinfo(whole).max
+    right = torch.tensor([[0, 5], [top - 1, top]], dtype=torch.int64)
+    assert held(Plain(), right.to(whole), right, "int8") == Comparison(True, 0.0, 0.0, (0, 0))
+    made = right.clone()
+    made[1, 0] += 1
+    found = held(Plain(), made.to(whole), right, "int8")
+    assert (found.passed, found.max_abs_error, found.worst) == (False, 1.0, (1, 0))
+
+
+def test_an_integer_may_be_rounded_either_way_from_a_half() -> None:
+    right = torch.tensor([2.5, -3.5], dtype=torch.float64)
+    for made in ([2, -3], [3, -4]):
+        assert held(Plain(), torch.tensor(made, dtype=torch.int8), right, "int8").passed
+    assert not held(Plain(), torch.tensor([4, -3], dtype=torch.int8), right, "int8").passed
+
+
+def test_booleans_are_exact() -> None:
+    right = torch.tensor([True, False])
+    assert held(Plain(), right.clone(), right, "bool").passed
+    assert held(Plain(), ~right, right, "bool").worst == (0,)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is not finite
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_passes_only_where_the_oracle_has_the_same(value: float) -> None:
+    right = torch.zeros((2, 3, 4, 5), dtype=torch.float64)
+    made = right.float()
+    made[1, 2, 3, 4] = value
+    assert held(Plain(), made, right) == Comparison(False, None, None, (1, 2, 3, 4))
+    right[1, 2, 3, 4] = value
+    assert held(Plain(), made, right).passed
+    made[1, 2, 3, 4] = 1.0
+    assert held(Plain(), made, right) == Comparison(False, None, None, (1, 2, 3, 4)) or math.isnan(value)
+    assert not held(Plain(), made, right).passed
+
+
+def test_the_other_infinity_is_wrong() -> None:
+    right = torch.tensor([math.inf, 0.0], dtype=torch.float64)
+    assert not held(Plain(), -right.float(), right).passed
+
+
+def test_what_overflows_when_it_is_rounded_may_be_infinite() -> None:
+    right = torch.tensor([1.0, 70000.0, -1e6], dtype=torch.float64)
+    assert held(Plain(), right.half(), right, "fp16").passed
+    wrong = torch.tensor([math.inf, math.inf, -math.inf], dtype=torch.float16)
+    assert held(Plain(), wrong, right, "fp16").worst == (0,)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A rule of the card's own, several outputs, and shapes
+# ----------------------------------------------------------------------------------------------------------------------
+
+OUT = torch.zeros(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (True, Comparison(True, None, None, ())),
+        (False, Comparison(False, None, None, ())),
+        (OUT == 0, Comparison(True, None, None, (0, 0))),
+        (torch.tensor([[True, True, False], [True, False, True]]), Comparison(False, None, None, (0, 2))),
+        (torch.tensor([[0.5, 1.0], [0.0, 0.25]]), Comparison(True, None, 1.0, (0, 1))),
+        (torch.tensor([[0.5, 1.0], [3.0, 0.25]]), Comparison(False, None, 3.0, (1, 0))),
+        (torch.tensor([[0.5, math.nan], [3.0, 0.25]]), Comparison(False, None, None, (0, 1))),
+        (torch.tensor([0.5, math.inf]), Comparison(False, None, None, (1,))),
+        (torch.tensor(True), Comparison(True, None, None, ())),
+        (torch.tensor(2.0), Comparison(False, None, 2.0, ())),
+    ],
+)
+def test_a_card_may_judge_by_itself(answer: Any, expected: Comparison) -> None:
+    assert held(Judging(answer), OUT, OUT.double()) == expected
+
+
+def test_a_card_that_says_nothing_leaves_it_to_the_rule() -> None:
+    assert held(Judging(None), OUT, OUT.double()).error_ratio == 0
+    with pytest.raises(UsageError, match=r"compare\(\) gave a str; it must give True, False, a tensor or None"):
+        held(Judging("yes"), OUT, OUT.double())
+
+
+def test_an_output_without_elements_is_right() -> None:
+    assert held(Judging(False), torch.empty(0, 3), torch.empty(0, 3)).passed
+
+
+def test_an_oracle_of_another_shape_is_no_comparison() -> None:
+    with pytest.raises(UsageError, match=r"oracle\(\) gave shape \[1, 3\] for out, whose shape is \[2, 3\]"):
+        held(Plain(), OUT, OUT[:1].double())
+
+
+def test_the_worst_of_several_outputs_is_told() -> None:
+    right = {name: torch.ones(3, dtype=torch.float64) for name in "abc"}
+    case = CaseAxes({"dtype": "fp32"})
+
+    def worst(**made: float) -> Comparison:
+        tensors = {name: torch.tensor([1.0, 1.0, value]) for name, value in made.items()}
+        return compare.outputs(Plain(), case, tensors, right)
+
+    assert (worst(a=1.0, b=1.0001, c=1.00001).output, worst(a=1.0, b=1.0001).passed) == ("b", True)
+    assert (worst(a=9.0, b=5.0, c=1.0).output, worst(a=9.0, b=5.0).passed) == ("a", False)
+    assert worst(a=9.0, b=math.nan, c=1.0) == Comparison(False, None, None, (2,), "b")
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_positions_are_those_of_the_first_true_element(shape: list[int], data: st.DataObject) -> None:
+    mask = torch.zeros(shape, dtype=torch.bool)
+    at = tuple(data.draw(st.integers(0, size - 1)) for size in shape)
+    mask[at] = True
+    later = data.draw(st.integers(0, mask.numel() - 1))
+    if later > int(mask.flatten().to(torch.uint8).argmax()):
+        mask.view(-1)[later] = True
+    assert compare.first(mask) == at
+
+
+@pytest.mark.parametrize("dtype", TORCH_DTYPES.values(), ids=str)
+def test_bits_have_the_width_of_the_dtype(dtype: torch.dtype) -> None:
+    assert compare.bits_dtype(dtype).itemsize == dtype.itemsize
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Attention's oracle
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def by_definition(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, causal: bool) -> torch.Tensor:
+    """One row at a time."""
+    out = torch.zeros(q.shape, dtype=torch.float64)
+    for b, h, s in torch.cartesian_prod(*map(torch.arange, q.shape[:3])).tolist():
+        seen = s + 1 if causal else q.shape[2]
+        scores = (k[b, h, :seen].double() @ q[b, h, s].double()) * scale
+        weights = (scores - scores.max()).exp()
+        out[b, h, s] = weights @ v[b, h, :seen].double() / weights.sum()
+    return out
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
+def test_the_oracle_is_attention_also_in_slices(causal: bool, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = loading.load(faulty.CARD)
+    generator = torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(2, 3, 9, 64, generator=generator).to(TORCH_DTYPES[dtype]) for _ in range(3))
+    case = CaseAxes({"S": 9, "B": 2, "H": 3, "D": 64, "dtype": dtype, "causal": causal, "scale": 0.2})
+    (found,) = compare.expected(kernel, case, {"q": q, "k": k, "v": v}, ("out",)).values()
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, by_definition(q, k, v, 0.2, causal), rtol=1e-12, atol=1e-12)
+    monkeypatch.setitem(type(kernel).oracle.__globals__, "MAX_SCORES", 4 * 9 * 9)
+    (sliced,) = compare.expected(kernel, case, {"q": q, "k": k, "v": v}, ("out",)).values()
+    assert torch.equal(sliced, found)

@@ -1,0 +1,165 @@
+"""Which card judges: the default branch's, with each commit's own call; and what is said where that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library, Manifest, Sides
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.kernel import cards, compared
+from kernelgate.bench.kernel.cards import Cards
+from kernelgate.bench.kernel.compared import Compared, Source
+from tests import registered
+
+BODY = """
+cases = [dict(M=4, dtype="fp16")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M), y=draw(case.M))
+def call(self, ops, case, out, x, y):
+    ops.add(x, y, out)
+def oracle(self, case, x, y):
+    return x + y
+"""
+MORE = ("out, x, y)", "out, x, y, bias, eps=1e-5)")
+
+
+def library(folder: Path, body: str | None, name: str = "kind") -> Library:
+    """One commit's, with its card; None is a library of the cache, which brings none."""
+    card = None if body is None else registered.write_card(folder, name, body)
+    sha256 = None if card is None else registered.facts(card).sha256
+    manifest = Manifest.model_construct(card=name, key=f"{folder}", card_sha256=sha256)
+    return Library(folder, manifest, cached=True, card_file=card)
+
+
+def default_branch(tmp_path: Path, body: str | None = BODY) -> Cards:
+    if body is not None:
+        registered.write_card(tmp_path / "default", "kind", body)
+    return cards.read(tmp_path / "default")
+
+
+def judged(
+    tmp_path: Path,
+    base: str | None,
+    head: str | None,
+    judge: str | None = BODY,
+    source: Source | None = "default branch",
+) -> Compared:
+    sides = Sides(library(tmp_path / "base", base), library(tmp_path / "head", head))
+    (found,) = compared.judged(default_branch(tmp_path, judge), {"kind": sides}, source)
+    return found
+
+
+def codes(found: Compared) -> list[str | None]:
+    return [note.code for note in found.notes]
+
+
+def test_the_default_branchs_card_judges(tmp_path: Path) -> None:
+    found = judged(tmp_path, BODY, BODY)
+    assert found.card.file == tmp_path / "default" / "kind.py"
+    assert (found.source, found.notes) == ("default branch", ())
+    assert found.recorded == record.Card(
+        name="kind",
+        label="Kind",
+        hash=found.card.sha256,
+        source="default branch",
+        build="extension",
+        reference="PyTorch",
+    )
+    assert found.sides.base is not None
+
+
+def test_a_library_without_a_card_of_its_own_is_judged_and_called_by_the_same(tmp_path: Path) -> None:
+    found = judged(tmp_path, None, None)
+    assert (found.notes, found.source) == ((), "default branch")
+
+
+def test_a_changed_card_counts_after_the_merge(tmp_path: Path) -> None:
+    found = judged(tmp_path, BODY, BODY.replace("return x + y", "return x - y"))
+    assert codes(found) == ["card_changed"]
+    assert found.card.file.parent.name == "default"
+    assert "the default branch's card measured; the new one counts after the merge" in found.notes[0].text
+    assert codes(judged(tmp_path, BODY, BODY.replace("M=4", "M=8"), source=None)) == [], "on a developer's machine"
+
+
+def test_a_call_that_is_changed_but_fits_is_compared(tmp_path: Path) -> None:
+    """Other names are left out, and what has a default need not be given."""
+    found = judged(tmp_path, BODY, BODY.replace("(self, ops, case, out, x, y)", "(self, ops, case, out, x, beta=0.5)"))
+    assert codes(found) == ["card_changed"]
+    assert found.sides.base is not None
+
+
+def test_a_card_that_is_new_judges_itself_and_can_block_nothing(tmp_path: Path) -> None:
+    found = judged(tmp_path, BODY, BODY, judge=None)
+    assert found.card.file == tmp_path / "head" / "kind.py"
+    assert (found.source, codes(found)) == ("head", ["no_card_on_base"])
+    assert "nothing that was measured with it can block" in found.notes[0].text
+    assert judged(tmp_path / "mine", BODY, BODY, judge=None, source=None).source is None
+
+
+def test_a_card_that_nobody_has(tmp_path: Path) -> None:
+    with pytest.raises(KernelgateError, match=r"no card says how kind is judged: .*default has none of that name"):
+        judged(tmp_path, None, None, judge=None)
+
+
+def test_a_call_of_the_head_that_needs_more_is_measured_alone_by_its_own_card(tmp_path: Path) -> None:
+    new = BODY.replace(*MORE).replace("y=draw(case.M))", "y=draw(case.M), bias=draw(case.M))")
+    found = judged(tmp_path, BODY, new.replace("case, x, y)", "case, x, y, bias)"))
+    assert (found.sides.base, found.source) == (None, "head")
+    assert found.card.file == tmp_path / "head" / "kind.py"
+    assert codes(found) == ["card_changed", "head_alone"]
+    assert found.notes[1].text == found.sides.why_alone
+    assert "now takes bias, which the card of the default branch does not give" in found.notes[1].text
+
+
+def test_a_base_whose_call_does_not_fit_is_left_out(tmp_path: Path) -> None:
+    """Such as that of a branch which began before the inputs were renamed."""
+    found = judged(tmp_path, BODY.replace(*MORE), BODY)
+    assert (found.sides.base, found.source, codes(found)) == (None, "default branch", ["head_alone"])
+    assert found.card.file.parent.name == "default"
+    assert found.sides.why_alone == "the base's call() takes bias, which the card does not give"
+
+
+def test_a_base_that_is_not_there_is_said(tmp_path: Path) -> None:
+    sides = Sides(None, library(tmp_path / "head", BODY), "the base commit does not compile")
+    (found,) = compared.judged(default_branch(tmp_path), {"kind": sides}, "default branch")
+    assert [(note.code, note.card, note.text) for note in found.notes] == [
+        ("head_alone", "kind", "the base commit does not compile")
+    ]
+    asked = Sides(None, library(tmp_path / "head", BODY))
+    (found,) = compared.judged(default_branch(tmp_path), {"kind": asked})
+    assert found.notes == (), "it was asked for"
+
+
+def test_what_a_card_gives_that_needs_torch_to_be_known_refuses_nothing(tmp_path: Path) -> None:
+    unknown = BODY.replace("return dict(x=", "n = int(torch.ones(1)[0])\n    return dict(x=")
+    assert cards.read(default_branch(tmp_path, unknown).folder)["kind"].gives is None
+    assert judged(tmp_path, BODY.replace(*MORE), BODY.replace(*MORE), unknown).sides.base is not None
+
+
+def test_the_same_library_on_both_sides(tmp_path: Path) -> None:
+    one = library(tmp_path / "one", BODY)
+    other = library(tmp_path / "other", BODY.replace("x, y, out)", "y, x, out)"))
+    same = Library(tmp_path / "copy", one.manifest, cached=True)
+    recalled = Library(tmp_path / "one", other.manifest.model_copy(update={"key": one.manifest.key}), cached=True)
+    known = default_branch(tmp_path)["kind"]
+    assert Compared(known, Sides(same, one), None).same
+    assert not Compared(known, Sides(recalled, one), None).same, "another call of the same sources is another thing"
+    assert not Compared(known, Sides(None, one), None).same
+
+
+def test_mistakes_in_the_judging_cards_come_first(tmp_path: Path) -> None:
+    (tmp_path / "default").mkdir()
+    (tmp_path / "default" / "broken.py").write_text("1 / 0\n")
+    with pytest.raises(KernelgateError, match=r"broken\.py:1: ZeroDivisionError"):
+        judged(tmp_path, BODY, BODY)
+
+
+def test_cases_are_chosen_of_the_cards_that_judge(tmp_path: Path) -> None:
+    found = judged(tmp_path, BODY, BODY)
+    assert [one.case.id for one in compared.select([found], "cpu", None, ())] == ["m4_fp16"]
+    assert [one.case.id for one in compared.select([found], "cpu", None, ("m9_fp32",))] == ["m9_fp32"]
+    assert compared.select([], "cpu", None, ()) == ()

@@ -1,0 +1,230 @@
+"""One case's inputs and outputs: what is refused, what is changed, and parts that are checked alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelgate.bench.errors import UsageError
+from kernelgate.bench.kernel import operands
+from kernelgate.bench.kernel.card import CaseAxes, Kernel, Output
+from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
+
+CASE = CaseAxes({"M": 4, "dtype": "fp16"})
+
+
+class Given(Kernel):
+    """A card whose answers the test says."""
+
+    def __init__(self, inputs: Any = None, outputs: Any = None, **members: Any) -> None:
+        self.given, self.made = inputs, outputs
+        for name, value in members.items():
+            setattr(self, name, value)
+
+    def inputs(self, case: Any, draw: Draw) -> Any:  # noqa: ARG002
+        return self.given
+
+    def outputs(self, case: Any, **inputs: Any) -> Any:
+        return super().outputs(case, **inputs) if self.made is None else self.made
+
+
+def inputs(value: Any) -> Any:
+    return operands.inputs(Given(value), CASE, Draw(CASE, "cpu", 0))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Inputs and outputs
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_inputs_may_be_tensors_lists_of_them_numbers_words_and_nothing() -> None:
+    given = {"x": torch.ones(2), "parts": [torch.ones(1), torch.ones(2)], "n": 3, "a": 0.5, "name": "w", "mask": None}
+    assert inputs(given) == given
+    assert [name for name, _ in operands.tensors(given)] == ["x", "parts[0]", "parts[1]"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (torch.ones(2), "inputs() gave a Tensor; it must give a dict of named inputs"),
+        ({"x": object()}, "the input x is a object"),
+        ({"x": {"y": torch.ones(1)}}, "the input x is a dict"),
+        ({"x": [torch.ones(1), object()]}, "the input x is a object"),
+        ({"x": torch.ones(2).double()}, "the input x has the dtype torch.float64; there are fp32"),
+        ({"x": [torch.ones(2, dtype=torch.complex64)]}, "the input x has the dtype torch.complex64"),
+    ],
+)
+def test_other_inputs_are_refused_by_name(given: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        inputs(given)
+    assert says in str(caught.value)
+
+
+def test_an_output_is_like_the_first_input_unless_the_card_says_more() -> None:
+    given = {"n": 3, "x": torch.ones(2, 5, dtype=torch.bfloat16), "y": torch.ones(9)}
+    assert operands.output_shapes(Given(), CASE, given) == {"out": ((2, 5), torch.bfloat16)}
+    said = {"a": Output(4), "b": Output(dtype="torch.int32")}
+    assert operands.output_shapes(Given(outputs=said), CASE, given) == {
+        "a": ((4,), torch.float16),
+        "b": ((), torch.int32),
+    }
+    assert operands.output_shapes(Given(in_place=["y"]), CASE, given) == {"y": ((9,), torch.float32)}
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ([Output(3)], "outputs() gave a list; write Output(M, N), or a dict of them"),
+        ({"a": (3, 4)}, "outputs() gave a tuple for a; write Output(M, N)"),
+        (Output(3, dtype="double"), "there is no dtype 'double'; there are fp32"),
+    ],
+)
+def test_other_outputs_are_refused(said: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        operands.output_shapes(Given(outputs=said), CASE, {"x": torch.ones(1)})
+    assert says in str(caught.value)
+
+
+def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
+    given = {"x": torch.ones(2).half(), "parts": (torch.ones(1).bfloat16(),), "index": torch.arange(2), "n": 3}
+    exact = operands.exact(given)
+    assert (exact["x"].dtype, exact["parts"][0].dtype, exact["index"].dtype) == (
+        torch.float64,
+        torch.float64,
+        torch.int64,
+    )
+    assert (type(exact["parts"]), exact["n"]) == (tuple, 3)
+
+
+@pytest.mark.parametrize(
+    ("results", "names"),
+    [
+        (torch.ones(1), ("out",)),
+        ((torch.ones(1), torch.zeros(1)), ("a", "b")),
+        ([torch.ones(1), torch.zeros(1)], ("a", "b")),
+        ({"a": torch.ones(1), "b": torch.zeros(1)}, ("a", "b")),
+        ({"b": torch.zeros(1), "a": torch.ones(1)}, ("a", "b")),
+    ],
+)
+def test_results_are_named(results: Any, names: tuple[str, ...]) -> None:
+    found = operands.named(results, names, "oracle()")
+    assert list(found) == list(names)
+    assert [float(found[name]) for name in names] == [1.0, 0.0][: len(names)]
+
+
+@pytest.mark.parametrize("results", [None, 5, (torch.ones(1),) * 2, {"other": torch.ones(1)}, [None]])
+def test_other_results_are_refused(results: Any) -> None:
+    with pytest.raises(UsageError, match=r"oracle\(\) gave .*; it must give a tensor for each output: out"):
+        operands.named(results, ("out",), "oracle()")
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.data())
+def test_filling_writes_what_an_expanded_tensor_shows(shape: list[int], data: st.DataObject) -> None:
+    small = [1 if data.draw(st.booleans()) else size for size in shape]
+    target, values = torch.zeros(small).expand(shape), torch.rand(small).expand(shape)
+    operands.fill(target, values)
+    assert torch.equal(target, values)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Parts
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.integers(0, 99),
+)
+def test_a_part_is_that_part_of_the_whole(shape: list[int], first: int, more: int, seed: int) -> None:
+    """Along one axis or several neighbouring ones."""
+    first = min(first, len(shape) - 1)
+    last = min(first + more, len(shape) - 1)
+    axes = tuple(range(first, last + 1))
+    tensor = torch.arange(torch.Size(shape).numel()).reshape(shape)
+    parts = operands.parts(Given(independent={"x": axes if more else first}), {"x": tuple(shape)})
+    assert parts is not None
+    assert parts.count == torch.Size(shape[first : last + 1]).numel()
+    generator = torch.Generator().manual_seed(seed)
+    entries = torch.randperm(parts.count, generator=generator)[: max(1, parts.count // 2)]
+    taken = parts.take("x", tensor, entries)
+    assert taken.shape == (*shape[:first], *[1] * (last - first), len(entries), *shape[last + 1 :])
+    sizes = shape[first : last + 1]
+    for at, entry in enumerate(entries.tolist()):
+        index: tuple[Any, ...] = tuple(int(one) for one in torch.unravel_index(torch.tensor(entry), sizes))
+        rest = (slice(None),) * first
+        assert torch.equal(taken[(*rest, *[0] * (last - first), at)], tensor[(*rest, *index)])
+    taken.zero_()
+    assert tensor.sum() == sum(range(tensor.numel())), "it is a copy"
+
+
+def test_what_has_no_such_axis_is_whole() -> None:
+    parts = operands.parts(Given(independent={"x": 0, "out": 1}), {"x": (3, 2), "out": (2, 3), "weight": (2,)})
+    assert parts is not None
+    weight = torch.ones(2)
+    assert parts.take("weight", weight, torch.tensor([1])) is weight
+    assert parts.take("out", torch.ones(2, 3), torch.tensor([1])).shape == (2, 1)
+
+
+@pytest.mark.parametrize("independent", [{}, {"elsewhere": 0}])
+def test_without_independent_axes_nothing_is_divided(independent: Mapping[str, Any]) -> None:
+    assert operands.parts(Given(independent=independent), {"x": (3, 2)}) is None
+
+
+def test_independent_axes_have_one_length() -> None:
+    with pytest.raises(UsageError, match=r"independent names axes of different lengths \(x: 3, out: 4\)"):
+        operands.parts(Given(independent={"x": 0, "out": 0}), {"x": (3, 2), "out": (4, 2)})
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Values
+# ----------------------------------------------------------------------------------------------------------------------
+
+DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed")
+
+
+@pytest.mark.parametrize("dtype", TORCH_DTYPES)
+@pytest.mark.parametrize("distribution", [*DISTRIBUTIONS, "peaked"])
+def test_values_are_of_the_dtype_finite_and_repeated_by_the_seed(dtype: str, distribution: str) -> None:
+    case = CaseAxes({"dtype": dtype})
+    one, same, other = (Draw(case, "cpu", seed, distribution)(300, 5) for seed in (1, 1, 2))
+    assert one.dtype == TORCH_DTYPES[dtype]
+    assert torch.isfinite(one.float()).all()
+    assert torch.equal(one.float(), same.float())
+    assert not torch.equal(one.float(), other.float())
+    assert one.float().unique().numel() > 1, "they are not all the same"
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32", "bf16", "fp8_e4m3", "fp8_e5m2"])
+def test_large_is_large_and_tiny_is_tiny(dtype: str) -> None:
+    sizes = {}
+    for distribution in DISTRIBUTIONS:
+        values = Draw(CaseAxes({"dtype": dtype}), "cpu", 1, distribution)(300, 5).double()
+        sizes[distribution] = float(values.square().mean().sqrt())
+    assert sizes["tiny"] < sizes["uniform"] / 8 < sizes["normal"] < sizes["large"] / 4
+
+
+def test_rows_of_mixed_values_differ_in_size() -> None:
+    rows = Draw(CASE, "cpu", 1, "mixed")(400, 50).float().square().mean(1).sqrt()
+    assert rows.max() / rows.min() > 100
+
+
+def test_integers_reach_both_ends_where_they_are_large() -> None:
+    draw = Draw(CaseAxes({"dtype": "int8"}), "cpu", 1, "large")
+    assert draw(1000).unique().tolist() == [-128, 127]
+    assert Draw(CaseAxes({"dtype": "int8"}), "cpu", 1, "tiny")(1000).abs().max() <= 3
+    assert set(draw.integers(3, 6, 100, dtype="int32").tolist()) == {3, 4, 5}
+
+
+def test_what_is_too_large_for_an_8_bit_float_becomes_its_largest_number() -> None:
+    draw = Draw(CaseAxes({"dtype": "fp8_e4m3"}), "cpu", 1)
+    assert draw.round(torch.tensor([1e9, -1e9])).float().tolist() == [448.0, -448.0]
+    assert draw(4, dtype="fp32").dtype == torch.float32
+    with pytest.raises(UsageError, match="there is no dtype 'fp9'"):
+        draw(4, dtype="fp9")

@@ -1,0 +1,325 @@
+"""A card's call held against the schemas that its library registers: real libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kernelgate.bench.build import archs, build
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.errors import CardError, CompileError, KernelgateError
+from kernelgate.bench.kernel import calls, commit, operators
+from kernelgate.bench.system.worker_process import Child
+from tests.bench.in_process import ThreadChild, ThreadParent
+from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each source is compiled once for all tests here, and its library is asked in a thread."""
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(shared_cache))
+    monkeypatch.delenv(archs.ARCH_LIST, raising=False)
+    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
+    monkeypatch.setattr(operators, "Child", ThreadChild)
+    monkeypatch.setattr(operators, "Parent", ThreadParent)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return write(tmp_path / "tree", SCALE_FILES)
+
+
+def built(tree: Path) -> Library:
+    return commit.build_tree(tree).built["scale"]
+
+
+def scaled(library: Library, factor: float) -> list[float]:
+    """What its operator makes of 0, 1, 2."""
+    out = torch.zeros(3)
+    calls.load(library).scale(out, torch.arange(3.0), factor)
+    return out.tolist()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A card that does not fit
+# ----------------------------------------------------------------------------------------------------------------------
+
+CALL = "ops.scale(out, x, factor)"
+SCHEMA = "scale(Tensor(a!) out, Tensor x, float factor) -> ()"
+HELPED = """\
+        self.helper(ops, out, x)
+
+    def helper(self, ops, out, x):
+        ops.scale(out, x, "much")
+"""
+NEEDS_TORCH = "import torch\n\ntorch.no_such_name(torch.zeros(1))\nfrom kernelgate"
+NAMELESS = "12: call: the library registers no operator scael; it registers: scale"
+WRONG: dict[str, tuple[str, str, str]] = {
+    "no such operator": (CALL, "ops.scael(out, x, factor)", NAMELESS),
+    "too few": (CALL, "ops.scale(out, x)", "12: call: {}: call() does not give the argument factor"),
+    "a word": (CALL, "ops.scale(out, x, '2')", "12: call: {}: the argument factor is a float, call() gives a str"),
+    "of an overload": (CALL, "ops.scale.default(out, x)", "12: call: {}: call() does not give the argument factor"),
+    "in a helper": (f"        {CALL}\n", HELPED, "15: call: {}: the argument factor is a float, call() gives a str"),
+    "nothing is called": (CALL, "out.copy_(x)", "11: call: call() called no operator of the library, which registers"),
+    "an input that nobody gives": (
+        "x, factor):",
+        "x, factor, bias):",
+        "11: call: call() takes bias, which neither inp",
+    ),
+    "another error of its own": (CALL, "x.no_such_method()", "12: call: AttributeError: 'Tensor' object has no attri"),
+    "inputs": ("factor=2.5)", "factor=object())", "8: inputs: the input factor is a object; inputs are tensors, lists"),
+    "a line of inputs": ("draw(case.N)", "draw(case.N) @ 3", "9: inputs: "),
+    "a mistake that only torch shows": (
+        "from kernelgate",
+        NEEDS_TORCH,
+        "3: AttributeError: module 'torch' has no attr",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "says"), WRONG.values(), ids=WRONG)
+def test_a_card_that_does_not_fit_its_library_is_named_with_its_line(tree: Path, old: str, new: str, says: str) -> None:
+    card = SCALE_CARD.replace(old, new)
+    assert card != SCALE_CARD
+    write(tree, {".ci/kernels/scale.py": card})
+    with pytest.raises(CardError) as raised:
+        built(tree)
+    assert str(raised.value).startswith(f".ci/kernels/scale.py:{says.replace('{}', SCHEMA)}")
+
+
+def test_a_library_that_registers_under_another_name(tree: Path) -> None:
+    """By way of a macro, which is no name that the build could have read."""
+    text = "#define OURS another_scale\n" + SCALE.replace("KERNELGATE_NAMESPACE", "OURS")
+    write(tree, {"csrc/scale.cpp": text})
+    with pytest.raises(CardError) as raised:
+        built(tree)
+    said = str(raised.value)
+    assert said.startswith(".ci/kernels/scale.py:5: build: the library registers no operator under ")
+    assert said.endswith("it registers: another_scale::scale")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A card that fits
+# ----------------------------------------------------------------------------------------------------------------------
+
+OTHER_CALLS = """\
+ops.scale(out, x, factor=factor)
+        ops.scale(factor=2, x=x, out=out)
+        ops.scale.default(out, x, factor)
+        ops.scale(out, x, case.N)
+"""
+
+
+def test_calls_that_torch_takes(tree: Path) -> None:
+    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, OTHER_CALLS)})
+    assert built(tree).manifest.card == "scale"
+
+
+def test_overloads(tree: Path) -> None:
+    """A call by the operator's name alone may mean any of them."""
+    defined = 'm.def("scale(Tensor(a!) out, Tensor x, float factor) -> ()");'
+    more = f'{defined} m.def("scale.by_tensor(Tensor(a!) out, Tensor x, Tensor factor, *, int? axis=None) -> Tensor");'
+    write(tree, {"csrc/scale.cpp": SCALE.replace(defined, more)})
+    calls = "ops.scale(out, x, 2.0); ops.scale(out, x, x, axis=1); ops.scale.by_tensor(out, x, x)"
+    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, calls)})
+    assert built(tree).manifest.card == "scale"
+    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "ops.scale(out, x, '2')")})
+    with pytest.raises(CardError, match=r"factor is a float, call\(\) gives a str; .*factor is a Tensor, call\(\) giv"):
+        built(tree)
+
+
+def test_it_is_asked_in_a_process_of_its_own(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a card and a library do there stays there."""
+    monkeypatch.setattr(operators, "Child", Child)
+    changes = "import torch\n\ntorch.set_default_dtype(torch.float64)\nprint('no message')\n"
+    write(tree, {".ci/kernels/scale.py": changes + SCALE_CARD})
+    assert built(tree).manifest.card == "scale"
+    assert torch.get_default_dtype() == torch.float32
+    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "import os; os._exit(7)")})
+    says = r"^\.ci/kernels/scale\.py:5: build: .*kernel\.so could not be tried: the process exited early with code 7"
+    with pytest.raises(CardError, match=says):
+        built(tree)
+
+
+def test_a_call_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Counted(ThreadChild):
+        def __init__(self, module: str) -> None:
+            asked.append(module)
+            super().__init__(module)
+
+    monkeypatch.setattr(operators, "Child", Counted)
+    write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# asked for the first time\n"})
+    built(tree)
+    built(tree)
+    assert asked == ["kernelgate.bench.kernel.operators"]
+    write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# another card\n"})
+    built(tree)
+    assert len(asked) == 2
+    write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, "pass")})
+    for _ in range(2):  # what is wrong is not remembered
+        with pytest.raises(CardError):
+            built(tree)
+    assert len(asked) == 4
+
+
+def test_an_extension_of_one_cuda_source(tree: Path) -> None:
+    """Many have no .cpp: what nvcc compiles registers the operators, too."""
+    (tree / "csrc" / "scale.cpp").unlink()
+    write(tree, {"csrc/scale.cu": SCALE + "__global__ void kernel(float* out) { *out = 1; }\n"})
+    library = built(tree)
+    assert [(kernel.name, kernel.target) for kernel in library.manifest.kernels] == [("kernel", "sm_89")]
+    assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a schema takes
+# ----------------------------------------------------------------------------------------------------------------------
+
+X = torch.zeros(1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "args", "why"),
+    [
+        ("Tensor x", (X,), None),
+        ("Tensor x", (None,), "the argument x is a Tensor, call() gives a NoneType"),
+        ("Tensor? x", (None,), None),
+        ("Tensor? x", (X,), None),
+        ("Tensor? x", (1,), "the argument x is a Optional[Tensor], call() gives a int"),
+        ("Tensor[] x", ([X, X],), None),
+        ("Tensor[] x", ((X,),), None),
+        ("Tensor[] x", (X,), "the argument x is a List[Tensor], call() gives a Tensor"),
+        ("Tensor[] x", ([1],), "the argument x is a List[Tensor], call() gives a list"),
+        ("int n", (1,), None),
+        ("int n", (1.5,), "the argument n is a int, call() gives a float"),
+        ("SymInt n", (1,), None),
+        ("int[] n", ((1, 2),), None),
+        ("float f", (1,), None),
+        ("float f", ("1",), "the argument f is a float, call() gives a str"),
+        ("bool b", (True,), None),
+        ("str s", ("s",), None),
+        ("str s", (1,), "the argument s is a str, call() gives a int"),
+        ("Scalar s", (1.5,), None),
+        ("ScalarType d", (torch.float16,), None),
+        ("Device d", (torch.device("cpu"),), None),
+        ("Tensor x, int n=1", (X,), None),
+        ("Tensor x, *, int n", (X,), "call() does not give the argument n"),
+        ("", (1,), "it takes 0 arguments, call() gives 1"),
+    ],
+)
+def test_mismatch(arguments: str, args: tuple[Any, ...], why: str | None) -> None:
+    schema = torch._C.parse_schema(f"my::op({arguments}) -> ()")
+    assert operators.mismatch(schema, args, {}) == why
+
+
+@pytest.mark.parametrize(("returns", "expected"), [("()", None), ("Tensor", X), ("(Tensor, Tensor)", (X, X))])
+def test_an_operator_gives_as_much_as_it_says(returns: str, expected: object) -> None:
+    recorder = operators._Recorder({"op": [torch._C.parse_schema(f"my::op(Tensor x) -> {returns}")]}, X)
+    assert recorder.op(X) == expected
+    assert recorder.called == ["op"]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Libraries with a name of their own, and of torch's own headers
+# ----------------------------------------------------------------------------------------------------------------------
+
+CLASSIC = """\
+#include <torch/library.h>
+
+void scale(at::Tensor out, const at::Tensor& x, double factor) { out.copy_(x).mul_(factor); }
+
+TORCH_LIBRARY(NAME, m) { m.def("scale(Tensor(a!) out, Tensor x, float factor) -> ()"); }
+TORCH_LIBRARY_IMPL(NAME, CPU, m) { m.impl("scale", &scale); }
+"""
+EXTENSION = 'Extension("csrc/scale*")'
+
+
+def classic_card(version: str) -> str:
+    # Without optimization, for torch's headers are large.
+    return SCALE_CARD.replace(EXTENSION, f'Extension("csrc/scale*", torch="{version}", flags=["-O0"])')
+
+
+def test_a_namespace_of_the_sources_own(tree: Path) -> None:
+    write(tree, {"csrc/scale.cpp": SCALE.replace("KERNELGATE_NAMESPACE", "my_stable_ops")})
+    library = built(tree)
+    assert (library.manifest.namespace, library.manifest.shared_namespace) == ("my_stable_ops", True)
+    assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
+
+
+def test_the_name_that_torchs_own_builds_define(tree: Path) -> None:
+    write(tree, {"csrc/scale.cpp": SCALE.replace("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")})
+    library = built(tree)
+    assert library.manifest.namespace == f"scale_{library.manifest.key[:12]}"
+    assert not library.manifest.shared_namespace
+    assert scaled(library, 3.0) == [0.0, 3.0, 6.0]
+
+
+@pytest.mark.parametrize("version", [torch.__version__, torch.__version__.split("+")[0]])
+def test_sources_that_need_one_torch(tree: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        tree,
+        {"csrc/scale.cpp": CLASSIC.replace("NAME", "my_classic_ops"), ".ci/kernels/scale.py": classic_card(version)},
+    )
+    library = built(tree)
+    manifest = library.manifest
+    assert (manifest.namespace, manifest.shared_namespace, manifest.torch) == (
+        "my_classic_ops",
+        True,
+        torch.__version__,
+    )
+    assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
+    monkeypatch.setattr(torch, "__version__", "2.99.0+cu130")
+    with pytest.raises(
+        KernelgateError, match=r"was compiled for torch .* alone, and torch 2\.99\.0\+cu130 is installed"
+    ):
+        calls.load(library)
+
+
+@pytest.mark.slow
+def test_torch_extension_h(tree: Path) -> None:
+    """The header that most extensions include, which takes half a minute to compile."""
+    text = CLASSIC.replace("torch/library.h", "torch/extension.h").replace("NAME", "KERNELGATE_NAMESPACE")
+    major = ".".join(torch.__version__.split(".")[:2])
+    write(tree, {"csrc/scale.cpp": text, ".ci/kernels/scale.py": classic_card(major)})
+    library = built(tree)
+    assert library.manifest.namespace == f"scale_{library.manifest.key[:12]}"
+    assert not library.manifest.shared_namespace
+    assert scaled(library, 2.0) == [0.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("version", ["2.1", "1.13.0", "2.13.0+cu130"])
+def test_sources_for_a_torch_that_is_not_here(tree: Path, version: str, no_compiling: Callable[[], None]) -> None:
+    write(tree, {"csrc/scale.cpp": CLASSIC, ".ci/kernels/scale.py": classic_card(version)})
+    no_compiling()
+    with pytest.raises(KernelgateError) as raised:
+        built(tree)
+    says = f"the card scale is compiled for torch {version}, but torch {torch.__version__} is installed here: install "
+    assert says in str(raised.value)
+    assert not isinstance(raised.value, CompileError)
+
+
+def test_a_library_that_this_torch_cannot_load(tree: Path) -> None:
+    """Such as one that calls what only a torch with CUDA has: found while building, not while measuring."""
+    text = (
+        CLASSIC.replace("NAME", "my_ops")
+        .replace("void scale", "int gone();\nvoid scale")
+        .replace("{ out", "{ gone(); out")
+    )
+    write(tree, {"csrc/scale.cpp": text, ".ci/kernels/scale.py": classic_card(torch.__version__)})
+    says = r"^\.ci/kernels/scale\.py:5: build: torch .* cannot load the library: .* undefined symbol: _Z4gonev$"
+    with pytest.raises(CardError, match=says):
+        built(tree)
+
+
+def test_a_library_without_its_card_is_not_asked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library, card = built(tree), commit.cards.read(tree / ".ci" / "kernels")["scale"]
+    bare = replace(library, manifest=library.manifest.model_copy(update={"card_sha256": None}), card_file=None)
+    monkeypatch.setattr(operators, "Child", lambda _: pytest.fail("a process was started"))
+    operators.check(bare, card)

@@ -1,0 +1,214 @@
+"""`kernelgate fuzz` and `kernelgate bench` in a repository with several cards, on compiled libraries."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import RunRecord
+from kernelgate.bench.system import environment, lock
+from kernelgate.ci import cli
+from tests import registered
+from tests.bench.machine import CPU
+
+pytestmark = pytest.mark.usefixtures("in_process")
+
+BODY = """
+cases = [dict(M=4, dtype="fp32")]
+cpu_cases = cases
+fuzz = dict(M=range(1, 9))
+def configurations(self, device):
+    return {f"n{n}": {} for n in range(3)}
+def inputs(self, case, draw):
+    return dict(x=draw(case.M))
+def call(self, ops, case, out, x):
+    ops.twice(x, out)
+def oracle(self, case, x):
+    return 2 * x
+"""
+GPU_ONLY = BODY.replace("cpu_cases = cases\n", "")
+KERNEL = """
+@operator("twice(Tensor x, Tensor(a!) out) -> ()")
+def twice(x, out):
+    out.copy_(2 * x)
+"""
+WRONG = KERNEL.replace("2 * x", "3 * x")
+
+
+class CardRepository:
+    """Cards in .ci/kernels, and two commits' libraries in base/ and head/."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = "".join(letter if letter.isalnum() else "_" for letter in name)
+
+    def card(self, name: str, body: str = BODY) -> Path:
+        return registered.write_card(self.folder / ".ci" / "kernels", name, body)
+
+    def library(self, side: str, name: str, code: str = KERNEL, own: Path | None = None) -> None:
+        namespace = f"{self.name}_{side}_{name}"
+        registered.build(self.folder / side / name, namespace, code, name, own)
+
+    def same(self, name: str) -> None:
+        """The base's library is the head's."""
+        shutil.copytree(self.folder / "head" / name, self.folder / "base" / name)
+
+    def run(self, *words: str) -> tuple[int, RunRecord | None]:
+        output = self.folder / "run.json"
+        output.unlink(missing_ok=True)
+        code = cli.run([*words, "-o", str(output)])
+        return code, record.read(output) if output.exists() else None
+
+    def bench(self, *words: str) -> RunRecord:
+        code, made = self.run(
+            "bench", "--base-library", "base", "--head-library", "head", "--processes=1", "--rounds=6", *words
+        )
+        assert code == 0
+        assert made is not None
+        return made
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> CardRepository:
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(environment, "describe", lambda: CPU)
+    monkeypatch.chdir(tmp_path)
+    return CardRepository(tmp_path, request.node.name)
+
+
+def codes(made: RunRecord) -> list[tuple[str | None, str]]:
+    return [(note.code, note.text) for note in made.notes if note.code not in ("seed", "cpu_cores")]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Fuzzing
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "body", "code", "status", "says"),
+    [
+        (KERNEL, BODY, 0, "passed", "fuzz one: 3 of 3 configurations passed, seed 7"),
+        (WRONG, BODY, 1, "failed", "fuzz one: 0 of 3 configurations passed, seed 7"),
+        (KERNEL, GPU_ONLY, 2, "skipped", "fuzz one: skipped: the card one has no cases for a machine without a GPU"),
+        (KERNEL, BODY.replace("M=range(1, 9)", ""), 0, "passed", "fuzz one: 1 of 1 configurations passed, seed 7"),
+    ],
+    ids=["right", "wrong", "no path for the CPU", "no axes named"],
+)
+def test_what_the_exit_code_of_fuzzing_means(
+    repo: CardRepository, kernel: str, body: str, code: int, status: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.card("one", body)
+    repo.library("head", "one", kernel)
+    found, made = repo.run("fuzz", "--library", "head", "--seed", "7")
+    assert found == code
+    assert says in capsys.readouterr().out
+    assert made is not None
+    assert [(check.card, check.status) for check in made.checks] == [("one", status)]
+    assert [card.name for card in made.cards] == ["one"]
+
+
+def test_every_card_is_fuzzed_and_one_that_fails_fails_all(repo: CardRepository) -> None:
+    for name, kernel in (("one", KERNEL), ("two", WRONG), ("three", KERNEL)):
+        repo.card(name)
+        repo.library("head", name, kernel)
+    code, made = repo.run("fuzz", "--library", "head", "--seed", "7")
+    assert code == 1
+    assert made is not None
+    assert {check.card: check.status for check in made.checks} == {"one": "passed", "three": "passed", "two": "failed"}
+    assert made.fuzz is not None
+    assert (made.fuzz.status, len(made.fuzz.results)) == ("failed", 9)
+
+
+def test_one_configuration_of_one_card(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        repo.card(name)
+        repo.library("head", name)
+    code, made = repo.run("fuzz", "--library", "head", "--case", "two/n1")
+    assert code == 0
+    assert made is not None
+    assert [(check.card, [one.id for one in check.results]) for check in made.checks] == [("two", ["n1"])]
+    for wrong, says in (
+        ("n1", "there are 2 cards: write --case one/n1"),
+        ("six/n1", "there is no card six; there are one, two"),
+        ("one/n9", "there is no fuzz case n9; there are n0, n1, n2"),
+    ):
+        assert repo.run("fuzz", "--library", "head", "--case", wrong) == (64, None)
+        assert says in capsys.readouterr().err
+
+
+def test_a_library_without_a_card_anywhere(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
+    repo.library("head", "one")
+    assert repo.run("fuzz", "--library", "head")[0] == 3
+    assert "no card says how one is judged" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Timing
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_unchanged_is_not_timed_unless_it_is_asked_for(repo: CardRepository) -> None:
+    for name in ("one", "two"):
+        repo.card(name)
+        repo.library("head", name)
+    repo.library("base", "one")
+    repo.same("two")
+    made = repo.bench()
+    assert [(case.card, case.id) for case in made.cases] == [("one", "m4_fp32")]
+    assert ("same_library", "base and head of two are the same library") in codes(made)
+    assert {(one.card, one.side) for one in made.builds} == {
+        ("one", "base"), ("one", "head"), ("two", "base"), ("two", "head")
+    }  # fmt: skip
+    assert [card.name for card in made.cards] == ["one", "two"]
+    assert {case.card for case in repo.bench("--same").cases} == {"one", "two"}
+    assert {case.card for case in repo.bench("--case", "two/m4_fp32").cases} == {"two"}
+
+
+def test_where_nothing_is_changed_nothing_is_timed_and_the_record_is_whole(repo: CardRepository) -> None:
+    repo.card("one")
+    repo.library("head", "one")
+    repo.same("one")
+    made = repo.bench()
+    assert (made.cases, made.processes, made.run.ended) == ((), (), "complete")
+    assert made.expected is not None
+    assert [case.card for case in made.expected.cases] == ["one"], "it was planned, and is the same library"
+    assert codes(made) == [("same_library", "base and head of one are the same library")]
+
+
+def test_cards_without_cases_for_this_machine(repo: CardRepository, capsys: pytest.CaptureFixture[str]) -> None:
+    repo.card("one", GPU_ONLY)
+    repo.library("head", "one")
+    repo.library("base", "one")
+    assert repo.run("bench", "--base-library", "base", "--head-library", "head") == (64, None)
+    assert "no card has cases for a CPU" in capsys.readouterr().err
+
+
+def test_a_workflow_says_whose_card_judged(repo: CardRepository) -> None:
+    """With the label of a GPU the cards of the checkout are the default branch's."""
+    card = repo.card("one")
+    changed = registered.write_card(repo.folder / "changed", "one", BODY.replace("range(1, 9)", "range(1, 5)"))
+    new = registered.write_card(repo.folder / "changed", "new", BODY)
+    repo.library("base", "one", own=card)
+    repo.library("head", "one", own=changed)
+    repo.library("head", "new", own=new)
+    made = repo.bench("--gpu", "l4")
+    assert {card.name: card.source for card in made.cards} == {"one": "default branch", "new": "head"}
+    assert [code for code, _ in codes(made)] == ["no_card_on_base", "head_alone", "card_changed"]
+    assert {process.role for process in made.processes if process.id.startswith("new")} == {"block"}
+    assert made.run.gpu == "l4"
+    assert made.expected is not None
+    assert (made.expected.label, [card.name for card in made.expected.cards]) == ("l4", ["new", "one"])
+
+
+def test_a_base_that_does_not_compile_leaves_the_head_alone(repo: CardRepository) -> None:
+    repo.card("one")
+    repo.library("head", "one")
+    (repo.folder / "base").mkdir()
+    (repo.folder / "base" / "absent.json").write_text('{"one": "csrc/one.cu:7: error: no"}')
+    made = repo.bench()
+    assert codes(made)[0] == ("head_alone", "csrc/one.cu:7: error: no")
+    assert set(made.processes[0].timings[0].samples_us) == {"head", "reference"}

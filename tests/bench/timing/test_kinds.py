@@ -1,0 +1,386 @@
+"""Timing kernels of other kinds than attention: in place, new tensors, no reference, packages, two cards in one run.
+
+Nothing here asserts how long anything takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library, Manifest, Sides
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.record import RunRecord
+from kernelgate.bench.system import lock
+from kernelgate.bench.timing import paired, prepared, timer, worker
+from kernelgate.bench.timing.paired import CardPlan, PairedPlan
+from kernelgate.bench.timing.prepared import SharedData
+from tests import registered
+from tests.bench.machine import CPU
+
+CASE = """
+cases = [dict(M=8, N=16, dtype="fp32")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N), y=draw(case.M, case.N))
+def oracle(self, case, x, y):
+    return x + y
+"""
+INTO = f"{CASE}def call(self, ops, case, out, x, y):\n    ops.add(x, y, out)\n"
+IN_PLACE = f"{CASE}in_place = ['x']\ndef call(self, ops, case, x, y):\n    ops.add_(x, y)\n"
+RETURNS = f"{CASE}def call(self, ops, case, x, y):\n    return ops.plus(x, y)\n"
+KERNEL = """
+calls = [0]
+known = {}
+@operator("add(Tensor x, Tensor y, Tensor(a!) out) -> ()")
+def add(x, y, out):
+    calls[0] += 1
+    out.copy_(x + y)
+@operator("add_(Tensor(a!) x, Tensor y) -> ()")
+def add_(x, y):
+    calls[0] += 1
+    x.add_(y)
+@operator("plus(Tensor x, Tensor y) -> Tensor")
+def plus(x, y):
+    calls[0] += 1
+    return x + y
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And few input sets, as where inputs are large, so that each is used again and again."""
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(paired, "MAX_CPU_CACHE", 0)
+
+
+class KindBench:
+    """Cards and libraries of one test."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = "".join(letter if letter.isalnum() else "_" for letter in name)
+        self.count = 0
+
+    def card(self, body: str, name: str = "kind") -> CardFacts:
+        return registered.facts(registered.write_card(self.folder / f"cards {name}", name, body))
+
+    def library(self, code: str = KERNEL, card: str = "kind", own: Path | None = None) -> Library:
+        self.count += 1
+        namespace = f"{self.name}_{self.count}"
+        return registered.build(self.folder / namespace, namespace, code, card, own)
+
+    def part(self, card: CardFacts, base: Library | None, head: Library) -> CardPlan:
+        return CardPlan(card, Sides(base, head), card.suites["cpu"])
+
+    def run(self, *parts: CardPlan, stop: paired.Stop = paired.never, resume: bool = False, **more: Any) -> RunRecord:
+        plan = PairedPlan(parts=parts, environment=CPU, seed=5, processes=1, rounds=30, patience_s=60)
+        return paired.run(replace(plan, **more), RunRecord(), self.folder / "run.json", stop, resume)
+
+    def time(self, body: str, code: str = KERNEL, base: str = KERNEL) -> RunRecord:
+        """Of a right base against a head with this code."""
+        return self.run(self.part(self.card(body), self.library(base), self.library(code)))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> KindBench:
+    return KindBench(tmp_path, request.node.name)
+
+
+def calls(done: RunRecord) -> dict[str, record.Calls]:
+    return done.processes[0].timings[0].calls
+
+
+def codes(done: RunRecord) -> dict[str | None, str]:
+    return {note.code: note.text for note in done.notes}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# One kind at a time
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("body", [INTO, IN_PLACE, RETURNS], ids=["into an output", "in place", "new tensors"])
+def test_a_right_kernel_of_each_kind_is_timed_and_checked(bench: KindBench, body: str) -> None:
+    done = bench.time(body)
+    (timing,) = done.processes[0].timings
+    assert {side: len(samples) for side, samples in timing.samples_us.items()} == {
+        "base": 30,
+        "head": 30,
+        "reference": 30,
+    }
+    assert calls(done) == dict.fromkeys(("base", "head"), record.Calls(compared=3, failed=0))
+    assert ("returns_new_tensors" in codes(done)) == (body == RETURNS)
+    if body == RETURNS:
+        assert "calls of kind return new tensors" in codes(done)["returns_new_tensors"]
+
+
+LAZY = {
+    "stops working": (INTO, "    out.copy_(x + y)", "    if calls[0] <= 3: out.copy_(x + y)"),
+    "remembers by address": (INTO, "out.copy_(x + y)", "out.copy_(known.setdefault(x.data_ptr(), x + y))"),
+    "leaves out the last row": (INTO, "out.copy_(x + y)", "out[:-1] = (x + y)[:-1]"),
+    "in place, stops working": (IN_PLACE, "    x.add_(y)", "    if calls[0] <= 3: x.add_(y)"),
+    "in place, remembers": (IN_PLACE, "    x.add_(y)", "    x.copy_(known.setdefault(x.data_ptr(), x + y))"),
+    "returns what it remembers": (RETURNS, "return x + y", "return known.setdefault(x.data_ptr(), x + y)"),
+    "returns the same tensor": (RETURNS, "return x + y", "return known.setdefault(0, x + y)"),
+}
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(("body", "old", "new"), LAZY.values(), ids=LAZY)
+def test_a_kernel_that_skips_work_when_it_is_timed_is_caught(bench: KindBench, body: str, old: str, new: str) -> None:
+    assert KERNEL.count(old) == 1
+    done = bench.time(body, KERNEL.replace(old, new))
+    assert (calls(done)["base"].compared, calls(done)["base"].failed) == (3, 0)
+    assert calls(done)["head"].failed > 0
+
+
+@pytest.mark.usefixtures("in_process")
+def test_without_fresh_inputs_a_kernel_in_place_would_be_wrong(
+    bench: KindBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the check above rests on: two sets are used again and again."""
+    monkeypatch.setattr(SharedData, "restore", lambda *_: None)
+    assert calls(bench.time(IN_PLACE))["base"].failed > 0
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(("body", "wanted"), [(INTO, True), (IN_PLACE, False)])
+def test_kernels_in_place_are_not_captured_in_graphs(
+    bench: KindBench, body: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph would run them again and again on what they have made."""
+    captured: list[int] = []
+    monkeypatch.setattr(timer.CpuTimer, "capture", lambda _, several: captured.append(len(several)))
+    bench.time(body)
+    assert bool(captured) == wanted
+
+
+def test_a_sample_in_place_has_no_more_calls_than_there_are_fresh_inputs() -> None:
+    class Data:
+        sets = (1, 2, 3)
+        kernel: Any
+
+    data = Data()
+    counts = []
+    for names in ((), ("x",)):
+        data.kernel = type("Any", (), {"in_place": names})
+        counts.append(worker._repeats(type("Case", (), {"data": data}), 0.01, 5.0))  # type: ignore[arg-type]
+    assert counts == [64, 3]
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("raise NotImplementedError('no such operator\\nhere')", "no such operator"),
+        ("raise ImportError", "ImportError"),
+        ("return x.mul_(2)", "it changes its input x, which the kernels read, too"),
+    ],
+)
+def test_a_reference_that_cannot_be_timed_leaves_the_others(bench: KindBench, reference: str, why: str) -> None:
+    done = bench.time(f"{INTO}def reference(self, case, x, y):\n    {reference}\n")
+    assert set(done.processes[0].timings[0].samples_us) == {"base", "head"}
+    assert codes(done)["no_reference"] == f"m8_n16_fp32: the reference is not timed: {why}"
+    assert calls(done)["head"].failed == 0
+
+
+@pytest.mark.usefixtures("in_process")
+def test_inputs_that_are_lists_numbers_or_expanded_are_filled_anew(bench: KindBench) -> None:
+    """The numbers of a set are drawn together with its tensors."""
+    body = """
+cases = [dict(M=8, N=16, dtype="fp32")]
+cpu_cases = cases
+def inputs(self, case, draw):
+    parts = [draw(case.M), draw(1).expand(case.M)]
+    return dict(parts=parts, counts=[int(draw.integers(0, 9, 1)[0])], factor=float(draw.uniform(1, 2, 1)[0]))
+def outputs(self, case, parts, counts, factor):
+    return Output(case.M)
+def call(self, ops, case, out, parts, counts, factor):
+    ops.total(parts, counts, factor, out)
+def oracle(self, case, parts, counts, factor):
+    return factor * sum(parts) + counts[0]
+"""
+    code = """
+seen = set()
+@operator("total(Tensor[] parts, int[] counts, float factor, Tensor(a!) out) -> ()")
+def total(parts, counts, factor, out):
+    out.copy_(factor * sum(parts) + counts[0])
+    seen.add((factor, counts[0]))
+    with open(FILE, 'w') as file:
+        file.write(str(len(seen)))
+"""
+    told = bench.folder / "told"
+    code = code.replace("FILE", repr(str(told)))
+    done = bench.run(bench.part(bench.card(body), None, bench.library(code)), rounds=50)
+    assert calls(done)["head"] == record.Calls(compared=3, failed=0)
+    assert int(told.read_text()) > 4, "two sets, filled anew after each of three turns"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_of_large_outputs_a_part_is_checked_that_nobody_knows(
+    bench: KindBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "CHECKED_ELEMENTS", 32)
+    seen: list[int] = []
+    take = prepared.Parts.take
+
+    def taken(self: prepared.Parts, name: str, tensor: Any, entries: Any) -> Any:
+        seen.append(len(entries))
+        return take(self, name, tensor, entries)
+
+    monkeypatch.setattr(prepared.Parts, "take", taken)
+    body = f"{INTO}independent = dict(x=0, y=0, out=0)\n"
+    assert calls(bench.time(body))["head"].failed == 0
+    assert set(seen) == {2}, "two of eight rows"
+    wrong = KERNEL.replace("out.copy_(x + y)", "out.copy_(x + y).mul_(1.1)")
+    assert calls(bench.time(body, wrong))["head"].failed == 3
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Each side's own call
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("in_process")
+def test_each_side_is_called_as_its_own_commit_calls_it(bench: KindBench) -> None:
+    judge = bench.card(INTO)
+    own = INTO.replace("ops.add(x, y, out)", "ops.add_scaled(out, x, y, 1.0)").replace("return x + y", "return x - y")
+    theirs = registered.write_card(bench.folder / "own", "kind", own)
+    code = """
+@operator("add_scaled(Tensor(a!) out, Tensor x, Tensor y, float factor) -> ()")
+def add_scaled(out, x, y, factor):
+    out.copy_(x + factor * y)
+"""
+    base, head = bench.library(own=judge.file), bench.library(code, own=theirs)
+    done = bench.run(bench.part(judge, base, head))
+    assert calls(done) == dict.fromkeys(("base", "head"), record.Calls(compared=3, failed=0)), "the judge's oracle"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_call_that_takes_what_nobody_gives_is_one_sentence(bench: KindBench) -> None:
+    theirs = registered.write_card(bench.folder / "own", "kind", INTO.replace("out, x, y)", "out, x, y, z)"))
+    with pytest.raises(paired.ProcessError, match=r"call\(\) takes z, which neither inputs\(\) nor outputs\(\) gives"):
+        bench.run(bench.part(bench.card(INTO), None, bench.library(own=theirs)))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Packages
+# ----------------------------------------------------------------------------------------------------------------------
+
+PACKAGE = "import sys\ndef add(x, y, out):\n    out.copy_(x + FACTOR * y)\n"
+CALLS_PACKAGE = f"build = Package('mine')\n{CASE}def call(self, mine, case, out, x, y):\n    mine.add(x, y, out)\n"
+
+
+def sides_of_packages(bench: KindBench, *operators: tuple[str, ...]) -> CardPlan:
+    """A right base, and a head that is wrong."""
+    both = [
+        registered.package(bench.folder / side, "mine", PACKAGE.replace("FACTOR", factor), "kind", registers)
+        for side, factor, registers in zip(("base", "head"), ("1", "2"), operators, strict=True)
+    ]
+    return bench.part(bench.card(CALLS_PACKAGE), both[0], both[1])
+
+
+def test_packages_of_one_name_share_a_process_and_each_runs_its_own_code(bench: KindBench) -> None:
+    done = bench.run(sides_of_packages(bench, (), ("mine::other",)))
+    assert [process.role for process in done.processes] == ["paired"]
+    assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, 3)
+
+
+def test_packages_that_register_the_same_operator_take_turns(bench: KindBench) -> None:
+    """Torch would answer both with one side's operator, without a word."""
+    done = bench.run(sides_of_packages(bench, ("mine::a", "mine::b"), ("mine::b", "mine::c")))
+    assert [process.role for process in done.processes] == ["alternating"]
+    assert "both register the operator mine::b)" in codes(done)["alternating"]
+    assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "says"),
+    [
+        ({}, {}, "both register their operators as torch.ops.same"),
+        ({}, {"namespace": "other"}, None),
+        ({"kind": "package"}, {"kind": "package"}, None),
+        ({"kind": "package", "operators": ("a::x",)}, {"kind": "package", "operators": ("a::y",)}, None),
+        (
+            {"kind": "package", "operators": ("a::x", "a::y")},
+            {"kind": "package", "operators": ("a::y", "a::x")},
+            "both register the operator a::x, a::y",
+        ),
+    ],
+)
+def test_what_cannot_share_a_process(
+    bench: KindBench, base: dict[str, Any], head: dict[str, Any], says: str | None
+) -> None:
+    common = {"card": "kind", "namespace": "same", "kind": "extension", "operators": (), "card_sha256": None}
+    one, other = (
+        Library(bench.folder, Manifest.model_construct(**{**common, "key": key, **fields}), cached=True)
+        for key, fields in (("a", base), ("b", head))
+    )
+    card = bench.card(INTO)
+    assert paired.clash(CardPlan(card, Sides(one, other), ())) == says
+    assert paired.clash(CardPlan(card, Sides(one, one), ())) is None, "one library is loaded once"
+    assert paired.clash(CardPlan(card, Sides(None, other), ())) is None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Two cards in one run
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(bench: KindBench) -> tuple[CardPlan, CardPlan]:
+    """Two cards whose case has one id, and a head alone of the second."""
+    one = bench.part(bench.card(INTO, "one"), bench.library(card="one"), bench.library(card="one"))
+    return one, bench.part(bench.card(RETURNS, "two"), None, bench.library(card="two"))
+
+
+@pytest.mark.usefixtures("in_process")
+def test_two_cards_take_turns_in_processes_of_their_own(bench: KindBench, two: tuple[CardPlan, CardPlan]) -> None:
+    asked: list[int] = []
+
+    def stop(so_far: RunRecord) -> bool:
+        asked.append(len(so_far.processes))
+        return len(asked) == 2
+
+    done = bench.run(*two, processes=5, stop=stop)
+    assert asked == [2, 4], "it is asked once each card has a process more"
+    assert [(process.id, process.role) for process in done.processes] == [
+        ("one-1", "paired"),
+        ("two-1", "block"),
+        ("one-2", "paired"),
+        ("two-2", "block"),
+    ]
+    assert [{timing.card for timing in process.timings} for process in done.processes] == [{"one"}, {"two"}] * 2
+    assert [(case.card, case.id) for case in done.cases] == [("one", "m8_n16_fp32"), ("two", "m8_n16_fp32")]
+    assert [card.name for card in done.cards] == ["one", "two"]
+    assert [(build.card, build.side) for build in done.builds] == [("one", "base"), ("one", "head"), ("two", "head")]
+    assert record.read(bench.folder / "run.json") == done
+    assert done.run.ended == "complete"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_two_cards_are_resumed_where_they_were_cut_short(bench: KindBench, two: tuple[CardPlan, CardPlan]) -> None:
+    done = bench.run(*two, processes=2)
+    cut = done.model_copy(update={"processes": done.processes[:3]})
+    record.write(cut, bench.folder / "run.json")
+    resumed = bench.run(*two, processes=2, resume=True)
+    assert [process.id for process in resumed.processes] == ["one-1", "two-1", "one-2", "two-2"]
+    assert resumed.processes[:3] == cut.processes
+    assert resumed.processes[3] != done.processes[3], "it was timed again"
+
+
+def test_a_failure_names_the_card(bench: KindBench, two: tuple[CardPlan, CardPlan]) -> None:
+    """The processes before it are kept."""
+    dies = KERNEL.replace("return x + y", "import os; os.abort()")
+    broken = replace(two[1], sides=Sides(None, bench.library(dies, card="two")))
+    with pytest.raises(paired.ProcessError, match=r"process 1 of 1, two failed while .*killed by SIGABRT"):
+        bench.run(two[0], broken)
+    kept = record.read(bench.folder / "run.json")
+    assert [process.id for process in kept.processes] == ["one-1"]
+    assert kept.run.ended == "failed"

@@ -1,0 +1,215 @@
+"""What the comment says of cards: of several, of one library on both sides, of heads without a base, of new cards.
+
+Golden files lie under tests/data/card_reports; tests/ci/report/test_build.py says how to write them anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from kernelgate.bench.record import Build, Card, KernelFacts, Note
+from kernelgate.ci.document.render import comment, page, plain_line
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.case import Outcome, Status
+from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.verdict import judge as really_judged
+from kernelgate.ci.report.build import build, judged_report, report
+from kernelgate.ci.report.gpu import of_record
+from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, alone, cards_record, fuzzed, head_built, timed
+from tests.ci.report.test_build import expect, without_style
+from tests.ci.report_examples import Example, judge, same
+
+GOLDEN = Path(__file__).parents[2] / "data" / "card_reports"
+PAGES = ("improved_beside_unchanged", "base_does_not_compile")
+
+
+@pytest.mark.parametrize("name", CARD_EXAMPLES)
+def test_the_comment_is_the_golden_one(name: str) -> None:
+    expect(GOLDEN / name / "comment.md", comment(CARD_EXAMPLES[name]().report()))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_the_golden_one(name: str) -> None:
+    expect(GOLDEN / name / "page.html", without_style(page(CARD_EXAMPLES[name]().report())))
+
+
+def test_every_golden_file_has_an_example() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == set(CARD_EXAMPLES)
+
+
+@pytest.mark.parametrize("name", [name for name in CARD_EXAMPLES if name not in ("one_card_wrong",)])
+def test_the_judge_finds_what_the_examples_say(name: str) -> None:
+    """The verdicts made by hand have the statuses that real ones have."""
+    made = CARD_EXAMPLES[name]()
+    found = really_judged(made.record, Policy())
+    assert found.refused is None
+    assert {case.key: case.status for case in found.cases} == {case.key: case.status for case in made.verdict.cases}
+    assert found.verdict is made.verdict.verdict
+
+
+def lines(made: Example) -> list[str]:
+    return [plain_line(line) for line in made.report().remarks]
+
+
+def test_a_note_without_a_card_is_about_the_only_one() -> None:
+    case = timed(NORM, 512, None, 5.0)
+    notes = (Note(code="head_alone", text="The base has none."), Note(code="card_changed", text="x"))
+    made = Example(
+        cards_record((case,), NORM, builds=head_built(NORM), notes=notes), judge(Outcome.INCONCLUSIVE, alone(case))
+    )
+    assert lines(made) == [
+        "➖ RMSNorm has nothing to be compared with: the base has none.",
+        "➖ This pull request changes the card of RMSNorm: it was measured by the card of the default branch; "
+        "the new one counts after the merge.",
+    ]
+
+
+def test_a_note_without_a_card_names_none_of_several() -> None:
+    cases = (timed(NORM, 512, None, 5.0), timed(SWIGLU, 512, None, 5.0))
+    notes = (Note(code="head_alone", text="The base has none."), Note(code="card_changed", text="x"))
+    made = Example(cards_record(cases, NORM, SWIGLU, notes=notes), judge(Outcome.INCONCLUSIVE, *map(alone, cases)))
+    assert lines(made) == [
+        "➖ There is nothing to compare with: the base has none.",
+        "➖ This pull request changes a card: it was measured by the card of the default branch; "
+        "the new one counts after the merge.",
+    ]
+
+
+def test_a_head_without_a_base_is_named_without_a_note_too() -> None:
+    case = timed(NORM, 512, None, 5.0)
+    made = Example(cards_record((case,), NORM), judge(Outcome.INCONCLUSIVE, alone(case)))
+    assert lines(made) == ["➖ RMSNorm has nothing to be compared with: the record has no times of a base."]
+
+
+def test_a_card_of_the_plan_that_the_head_judged_is_not_called_new() -> None:
+    own = NORM.model_copy(update={"source": "head"})
+    case = timed(own, 512, None, 5.0)
+    note = Note(code="head_alone", card="rmsnorm", text="Its call now takes eps, which the card does not give.")
+    made = Example(
+        cards_record((case,), own, builds=head_built(own), notes=(note,)), judge(Outcome.INCONCLUSIVE, alone(case))
+    )
+    assert lines(made)[1:] == ["➖ RMSNorm was judged by the card of this pull request, so nothing here can block."]
+
+
+@pytest.mark.parametrize(("source", "blocks"), [("default branch", True), ("head", False)])
+def test_spills_of_the_heads_own_card_do_not_block(source: Literal["default branch", "head"], blocks: bool) -> None:
+    case = timed(NORM, 512, 5.0, 5.0)
+    facts = KernelFacts(target="sm_89", name="_kernel", spill_bytes=64)
+    spilling = head_built(NORM)[0].model_copy(update={"kernels": (facts,)})
+    card = NORM.model_copy(update={"source": source})
+    made = Example(cards_record((case,), card, builds=(spilling,)), judge(Outcome.EQUIVALENT, same(case, 0.0)))
+    assert any("Blocks: _kernel for sm_89: 64 bytes" in line for line in lines(made)) == blocks
+
+
+def test_notes_that_the_remarks_say_are_not_said_again() -> None:
+    text = comment(CARD_EXAMPLES["first_card"]().report())
+    assert text.count("has no card") == 2, "once that the default branch has none, once that the base has none"
+    assert "- RMSNorm returns new tensors: they have no guards." in text
+
+
+def test_a_mixed_record_keeps_the_table_and_says_what_is_known() -> None:
+    made = CARD_EXAMPLES["second_card"]().report()
+    assert plain_line(made.headline) == (
+        "✅ No change: 1 of 2 cases is within ±1% of the base on the L4; the others have no base"
+    )
+    assert made.cases is not None
+    rows = [[plain_line(cell) for cell in row] for row in made.cases.rows]
+    assert rows[1] == ["RMSNorm, M=4096 N=4096 fp16", "—", "400.0 µs", "not measured", "1.25", "➖ not compared"]
+
+
+def test_two_gpus_name_a_head_without_a_base_in_its_column() -> None:
+    examples = {"l4": CARD_EXAMPLES["base_does_not_compile"](), "h100": CARD_EXAMPLES["timed_against_itself"]()}
+    static = Policy().static
+    evidence = [gate.evidence(label, one.record, one.verdict, static) for label, one in examples.items()]
+    parts = [of_record(label, one.record, one.verdict) for label, one in examples.items()]
+    made = build(parts, gate.decide(evidence), Policy())
+    assert made.cases is not None
+    assert [plain_line(cell) for cell in made.cases.rows[0]][1] == "➖ 409.6 µs, no base"
+    assert "h100 no change: 1 of 1 case unchanged" in plain_line(made.summary)
+    assert "l4 not compared: 2 of 2 cases measured without a base" in plain_line(made.summary)
+
+
+def test_one_library_on_one_of_two_gpus_is_no_news() -> None:
+    examples = {"l4": CARD_EXAMPLES["one_library"](), "h100": CARD_EXAMPLES["card_changed"]()}
+    static = Policy().static
+    evidence = [gate.evidence(label, one.record, one.verdict, static) for label, one in examples.items()]
+    made = build(
+        [of_record(label, one.record, one.verdict) for label, one in examples.items()], gate.decide(evidence), Policy()
+    )
+    assert plain_line(made.headline).startswith("❌ h100: Slower: M=4096 N=4096 fp16 by 5.0%")
+    assert "l4 nothing to compare; h100 slower: 1 of 1 case regressed" in plain_line(made.summary)
+
+
+def test_the_reference_has_the_name_that_the_card_gives_it() -> None:
+    card = NORM.model_copy(update={"reference": "apex | fused"})
+    case = timed(card, 512, 5.0, 5.0)
+    text = comment(report(cards_record((case,), card), judge(Outcome.EQUIVALENT, same(case, 0.0)), Gates()))
+    assert "| case | base | head | change | × apex `¦` fused | verdict |" in text
+    assert "“× apex" in text
+    assert "PyTorch" not in text
+
+
+def test_several_references_are_called_that() -> None:
+    other = SWIGLU.model_copy(update={"reference": "cuBLAS"})
+    cases = (timed(NORM, 512, 5.0, 5.0), timed(other, 64, 5.0, 5.0))
+    verdict = judge(Outcome.EQUIVALENT, *(same(case, 0.0) for case in cases))
+    assert "| × reference |" in comment(report(cards_record(cases, NORM, other), verdict, Gates()))
+
+
+def test_a_card_that_was_not_fuzzed_is_named() -> None:
+    cases = (timed(NORM, 512, 5.0, 5.0), timed(SWIGLU, 64, 5.0, 5.0))
+    verdict = judge(Outcome.EQUIVALENT, *(same(case, 0.0) for case in cases))
+    made = report(cards_record(cases, NORM, SWIGLU, checks=(fuzzed(SWIGLU),)), verdict, Gates())
+    assert [plain_line(line) for line in made.checks] == [
+        "✅ SwiGLU: correct: 4 of 4 fuzz cases, largest error 0.00040, 20% of its limit",
+        "❔ RMSNorm: correctness: not measured",
+    ]
+
+
+def test_commands_name_the_card_where_there_are_several() -> None:
+    text = comment(CARD_EXAMPLES["improved_beside_unchanged"]().report())
+    assert "--case swiglu/m4096_n4096_fp16 -o run.json" in text
+    assert "--case m4096_n4096_fp16 -o run.json" in comment(CARD_EXAMPLES["card_changed"]().report())
+    assert "kernelgate fuzz --seed 70 --case rmsnorm/fuzz_00" in comment(CARD_EXAMPLES["one_card_wrong"]().report())
+
+
+def test_of_old_records_one_library_is_seen_by_its_hash() -> None:
+    builds = tuple(Build(side=side, library_sha256="ab") for side in ("base", "head"))
+    made = CARD_EXAMPLES["timed_against_itself"]()
+    without = made.record.model_copy(
+        update={
+            "builds": builds,
+            "cards": (Card(name=""),),
+            "cases": tuple(case.model_copy(update={"card": ""}) for case in made.record.cases),
+            "processes": tuple(
+                one.model_copy(update={"timings": tuple(t.model_copy(update={"card": ""}) for t in one.timings)})
+                for one in made.record.processes
+            ),
+        }
+    )
+    assert lines(Example(without, made.verdict)) == [
+        "✅ Base and head compile to the same library, which was timed against itself."
+    ]
+
+
+def test_one_library_is_not_compared_with_a_baseline_in_its_place() -> None:
+    made, stored = CARD_EXAMPLES["one_library"]().record, CARD_EXAMPLES["timed_against_itself"]().record
+    said = judged_report(made, Policy(), "run.json", ("l4.json", stored))
+    assert plain_line(said.headline) == "➖ Nothing to compare: base and head compile to the same library"
+
+
+def test_a_head_without_a_base_is_compared_with_the_baseline() -> None:
+    made, stored = CARD_EXAMPLES["base_does_not_compile"]().record, CARD_EXAMPLES["timed_against_itself"]().record
+    said = judged_report(made, Policy(), "run.json", ("l4.json", stored))
+    assert "against the baseline l4.json" in plain_line(said.summary)
+
+
+def test_a_status_without_a_base_counts_by_itself() -> None:
+    made = CARD_EXAMPLES["base_does_not_compile"]()
+    assert {case.status for case in made.verdict.cases} == {Status.ALONE}
+    assert plain_line(made.report().summary).startswith(
+        "2 of 2 cases measured without a base. Nothing is blocked. Of a1b2"
+    )
