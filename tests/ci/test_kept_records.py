@@ -80,3 +80,34 @@ def test_the_baseline_of_another_gpu_is_refused_by_name(rules: Policy) -> None:
     verdict = judge(paired_record("identical"), rules, baseline, against="baseline_s512.json")
     assert exit_code(verdict) == 3
     assert "measured on NVIDIA L4, this record on NVIDIA H200" in verdict.reason
+
+
+CARDS = ROOT / "tests" / "data" / "cards"
+
+
+@pytest.mark.parametrize(("name", "cases"), [("rmsnorm_same", 6), ("swiglu_same", 8), ("int8_same", 4)])
+def test_other_kernels_against_themselves_are_equivalent(name: str, cases: int, rules: Policy) -> None:
+    """RMSNorm in CUDA, SwiGLU in Triton, an int8 matrix product: the head differs by a comment."""
+    measured = record.read(CARDS / f"{name}.json")
+    assert len({build.library_sha256 for build in measured.builds}) == 2, "two libraries, or nothing is shown"
+    verdict = judge(measured, rules)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
+    assert [case.direction for case in verdict.cases] == [Direction.NONE] * cases
+    assert [(check.status, len(check.results)) for check in measured.checks] == [("passed", 32)]
+    assert not [note for note in measured.notes if note.code == "compiled_while_measuring"]
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "least", "most"),
+    [("rmsnorm_slower", "m4096_n8192_fp16", 3.0, 6.0), ("swiglu_slower", "t4096_f14336_bf16", 3.0, 6.0)],
+)
+def test_other_kernels_that_do_5_percent_more_work_are_slower(
+    name: str, case: str, least: float, most: float, rules: Policy
+) -> None:
+    """More blocks do some rows again. Of small cases they fit into the last wave, and nothing is lost."""
+    verdict = judge(record.read(CARDS / f"{name}.json"), rules)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
+    [found] = [one for one in verdict.cases if one.id == case]
+    assert found.direction is Direction.SLOWER
+    assert found.interval_pct is not None
+    assert least < found.interval_pct[0] < found.interval_pct[1] < most

@@ -1,0 +1,23 @@
+from torch.nn.functional import silu
+
+from kernelgate import Kernel, Package
+
+
+class SwiGLU(Kernel):
+    build = Package("my_kernels")
+    cases = [dict(T=t, F=f, dtype=dtype) for dtype in ("bf16", "fp16") for t in (4096, 512) for f in (14336, 4096)]
+    fuzz = dict(T=range(1, 300), F=range(1, 5000), dtype=("bf16", "fp16"))
+    independent = dict(gate=0, up=0, out=0)
+
+    def inputs(self, case, draw):
+        # Only gate has values of any size: the product of two large ones would not fit into float16.
+        return dict(gate=draw(case.T, case.F), up=draw.round(draw.normal(case.T, case.F)))
+
+    def call(self, package, case, out, gate, up):
+        package.swiglu.swiglu(gate, up, out)
+
+    def oracle(self, case, gate, up):
+        return silu(gate) * up
+
+    def flops(self, case):
+        return 5 * case.T * case.F

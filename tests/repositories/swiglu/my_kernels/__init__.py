@@ -1,0 +1,3 @@
+from my_kernels import swiglu
+
+__all__ = ["swiglu"]

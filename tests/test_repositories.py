@@ -1,0 +1,173 @@
+"""Repositories that are not ours, as their owners use kernelgate: each has a card and a kernel, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+REPOSITORIES = ROOT / "tests" / "repositories"
+EXTENSIONS = ("attention128", "int8_gemm", "rmsnorm")
+TARGETS = "8.0;8.9;9.0"
+
+
+def kernelgate(folder: Path, *words: str, targets: str = "") -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, as a user types it."""
+    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from kernelgate.ci.cli import main; main()"
+    home = folder.parent.parent  # one cache for all tests
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(home)}
+    if targets:
+        environment["TORCH_CUDA_ARCH_LIST"] = targets
+    return subprocess.run(
+        [sys.executable, "-c", command, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def repository(name: str, folder: Path) -> Path:
+    """A clone of the repository on a branch that has changed nothing yet."""
+    shutil.copytree(REPOSITORIES / name, folder)
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "the kernel")
+    git(folder, "checkout", "--quiet", "-b", "change")
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    names = ("-c", "user.email=author@example.org", "-c", "user.name=author")
+    subprocess.run(["git", *names, *words], cwd=folder, check=True, capture_output=True)
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, (path, old)
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def comment(folder: Path) -> str:
+    return (folder / "out" / "comment.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_the_card_of_each_extension_is_right(name: str, tmp_path: Path) -> None:
+    done = kernelgate(repository(name, tmp_path / name), "cards")
+    assert (done.returncode, "right: operators fit call(); call() and oracle() agree" in done.stdout) == (0, True), done
+
+
+def test_a_triton_kernel_is_compiled_for_three_targets_and_said_not_to_have_been_run(tmp_path: Path) -> None:
+    """On a machine without a GPU; the facts are the compiler's, for each target."""
+    folder = repository("swiglu", tmp_path / "swiglu")
+    source = folder / "my_kernels" / "swiglu.py"
+    source.write_text(source.read_text(encoding="utf-8") + "# more words\n", encoding="utf-8")
+    done = kernelgate(folder, "pr", targets=TARGETS)
+    assert done.returncode == 0, done.stderr
+    compiled = "compiled for `sm_80, sm_89, sm_90`, and not run"
+    why = "no card has cases for a machine without a GPU"
+    assert comment(folder).splitlines()[0] == f"### ➖ Not measured: {compiled}: {why}"
+    for target in ("sm_80", "sm_89", "sm_90"):
+        assert re.search(rf"\| `_swiglu` \| `{target}` \| \d+ \| 0 B \|", comment(folder))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_a_pull_request_that_changes_no_machine_code_is_measured_and_changes_nothing(name: str, tmp_path: Path) -> None:
+    folder = repository(name, tmp_path / name)
+    source = sorted((folder / "csrc").rglob("*.cpp"))[0]
+    source.write_text(source.read_text(encoding="utf-8") + "// more words\n", encoding="utf-8")
+    done = kernelgate(folder, "pr")
+    assert done.returncode in (0, 3), done.stdout + done.stderr  # a busy machine may find no verdict
+    assert "fuzz cases" in comment(folder)
+    assert "faster" not in comment(folder).splitlines()[0].lower()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "source", "old", "new"),
+    [
+        ("rmsnorm", "csrc/rmsnorm.cpp", "* scale *", "* 1.01f * scale *"),
+        ("int8_gemm", "csrc/int8_gemm/cpu.cpp", "sum += ", "sum += (n == 17) + "),
+        ("attention128", "csrc/attention128.h", "j < seq; ++j) {\n    float", "j < seq && j < 100; ++j) {\n    float"),
+    ],
+)
+def test_a_wrong_kernel_is_found_and_blocks(name: str, source: str, old: str, new: str, tmp_path: Path) -> None:
+    folder = repository(name, tmp_path / name)
+    change(folder / source, old, new)
+    done = kernelgate(folder, "pr")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "❌" in comment(folder).splitlines()[0]
+    assert re.search(r"kernelgate fuzz --seed \d+ --case \S*fuzz_\d\d", comment(folder))
+
+
+def test_what_touches_no_kernel_is_said_to_be_the_same_and_not_measured(tmp_path: Path) -> None:
+    folder = repository("attention128", tmp_path / "repository")
+    (folder / "README.md").write_text("other words\n", encoding="utf-8")
+    done = kernelgate(folder, "pr")
+    assert done.returncode == 0, done.stderr
+    assert "same library" in comment(folder).splitlines()[0]
+    assert "fuzz:" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_first_pull_request_of_an_adopter_has_a_comment(tmp_path: Path) -> None:
+    """Its base has no card: the head is measured alone, by its own card, and nothing can block."""
+    folder = repository("int8_gemm", tmp_path / "repository")
+    git(folder, "checkout", "--quiet", "main")
+    git(folder, "rm", "-r", "--quiet", "--cached", ".ci")
+    git(folder, "commit", "--quiet", "--message", "before the card")
+    git(folder, "checkout", "--quiet", "-b", "adopt")
+    git(folder, "add", ".ci")
+    git(folder, "commit", "--quiet", "--message", "a card")
+    done = kernelgate(folder, "pr")
+    assert done.returncode == 0, done.stderr
+    assert "no card of Int8Gemm yet" in comment(folder)
+
+
+@pytest.mark.slow
+def test_a_base_that_does_not_compile_leaves_the_head_measured_alone(tmp_path: Path) -> None:
+    folder = repository("attention128", tmp_path / "repository")
+    source = folder / "csrc" / "attention128.cpp"
+    right = source.read_text(encoding="utf-8")
+    git(folder, "checkout", "--quiet", "main")
+    source.write_text(right + "int broken(\n", encoding="utf-8")
+    git(folder, "commit", "--quiet", "--all", "--message", "a broken base")
+    git(folder, "checkout", "--quiet", "-b", "mend")
+    source.write_text(right, encoding="utf-8")
+    done = kernelgate(folder, "pr")
+    assert done.returncode == 0, done.stderr
+    assert "attention128.cpp:" in comment(folder)
+
+
+def test_the_documented_cards_are_those_of_the_repositories() -> None:
+    page = (ROOT / "docs" / "cards.md").read_text(encoding="utf-8")
+    for name in ("rmsnorm", "int8_gemm", "swiglu"):
+        card = (REPOSITORIES / name / ".ci" / "kernels" / f"{name}.py").read_text(encoding="utf-8")
+        assert f"```python\n{card.strip()}\n```" in page
+
+
+def test_the_documented_extension_works_as_it_stands(tmp_path: Path) -> None:
+    """The files of docs/cards.md, copied by a reader into an empty repository."""
+    page = (ROOT / "docs" / "cards.md").read_text(encoding="utf-8")
+    part = page[page.index("## A first extension") : page.index("## Extensions")]
+    files = re.findall(r"`([\w./]+)`[^\n]*:\n\n```\w+\n(.*?)```", part, re.DOTALL)
+    assert [name for name, _ in files] == ["csrc/scale.cpp", "csrc/scale_kernel.cu", ".ci/kernels/scale.py"]
+    for name, text in files:
+        path = tmp_path / "repository" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    folder = tmp_path / "repository"
+    done = kernelgate(folder, "cards")
+    assert (done.returncode, "right:" in done.stdout) == (0, True), done
+    built = kernelgate(folder, "build", "-o", str(tmp_path / "library"), targets=TARGETS)
+    assert built.returncode == 0, built.stderr
+    manifest = (tmp_path / "library" / "scale" / "library.json").read_text(encoding="utf-8")
+    assert all(target in manifest for target in ('"sm_80"', '"sm_89"', '"sm_90"', "scale_kernel"))
