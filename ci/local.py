@@ -114,7 +114,11 @@ def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecor
         return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
     say("3/3 bench")
     checks: tuple[record.CheckKind, ...] = ("fuzz",) if begun.fuzz and begun.fuzz.status != "skipped" else ()
-    begun = begun.model_copy(update={"expected": cards.expected(chosen, policy.processes.minimum, checks=checks)})
+    # What the head's own card asks for is no plan that it could be held to.
+    sources = {one.card.name: one.source for one in touched}
+    planned = [one for one in chosen if sources[one.card.name] != "head"]
+    expected = cards.expected(planned, policy.processes.minimum, checks=checks) if planned else None
+    begun = begun.model_copy(update={"expected": expected})
     plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed)
     measured = paired.run(plan, begun, path, lambda grown: decided(grown, policy))
     profiled = [] if cpu else list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())

@@ -294,7 +294,7 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
         lines += [shell("kernelgate", "compare", "run.json")]
     if record.fuzz and record.fuzz.seed is not None:
         lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed)))
-    lines.append(shell("make", "pr", *(f"BASE={sha}" for sha in known)))
+    lines.append(shell("kernelgate", "pr", *(word for sha in known for word in ("--base", sha))))
     return Section("Run it yourself", (Verbatim(tuple(lines)),), worth=80)
 
 
