@@ -52,6 +52,10 @@ class ProfiledKernel:
     figures: Mapping[str, float]
     """By the keys of explain/metrics.py, in its units; stalls as `stall_<reason>`. Only what the report holds."""
     rules: tuple[Rule, ...]
+    dtype: str = "fp16"
+    """What the tensor cores multiply, as hardware.py names it: their peak depends on it. A case says it, no report."""
+    work_flops: float | None = None
+    """The operations that the case must do, where no counter counts them."""
 
 
 def read(path: Path) -> tuple[ProfiledKernel, ...]:

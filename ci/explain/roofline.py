@@ -51,19 +51,21 @@ def place(kernel: ProfiledKernel) -> Roofline:
 
 
 def tensor_peak(kernel: ProfiledKernel, clock: float | None) -> float | None:
-    rate = hardware.tensor_rate(kernel.compute_capability)
+    rate = hardware.tensor_rate(kernel.compute_capability, kernel.dtype)
     if rate is None or not kernel.sm_count or not clock:
         return None
     return rate * kernel.sm_count * clock
 
 
 def _tensor_flops(kernel: ProfiledKernel, clock: float | None, seconds: float | None) -> float | None:
-    """From the counted operations; else from how busy the tensor cores were, which assumes float16."""
+    """From the counted operations; else from the case's own; else from how busy the tensor cores were."""
     figures = kernel.figures
     counted = [figures[key] for key in ("tensor_fp16_ops", "tensor_bf16_ops") if key in figures]
-    if counted and seconds:
-        return sum(counted) / seconds
     peak, busy = tensor_peak(kernel, clock), figures.get("tensor_pct")
+    if counted and seconds and (sum(counted) or kernel.dtype in ("fp16", "bf16")):
+        return sum(counted) / seconds
+    if kernel.work_flops and seconds and busy and busy >= 1:
+        return kernel.work_flops / seconds
     if peak is None or busy is None:
         return None
     return peak * busy / 100 if busy >= 1 else 0.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kernelgate.bench.explain import metrics
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.bench.record import CaseKey, Profile, RunRecord
+from kernelgate.bench.record import Case, CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Mark, Paragraph, Section, Strong, Table
 from kernelgate.ci.explain import analyze
@@ -75,8 +75,18 @@ def both_sides(record: RunRecord) -> tuple[Both, ...]:
 def _analysis(one: Profile, record: RunRecord) -> Analysis:
     device = record.environment.device
     figures = {key: float(value) for key, value in one.metrics.items() if isinstance(value, int | float)}
-    kernel = ProfiledKernel(one.case, device.name, _capability(device.compute_capability), device.sm_count, figures, ())
+    capability = _capability(device.compute_capability)
+    case = next((case for case in record.cases if case.key == one.key), Case(id=one.case))
+    dtype = _tensor_dtype(str(case.axes.get("dtype", "")))
+    work = case.work.flops if case.work else None
+    kernel = ProfiledKernel(one.case, device.name, capability, device.sm_count, figures, (), dtype, work)
     return analyze.analyze_kernel(kernel)
+
+
+def _tensor_dtype(dtype: str) -> str:
+    """As hardware.py names what the tensor cores multiply; float16 where a case says nothing of the kind."""
+    name = "fp8" if dtype.startswith("fp8") else dtype
+    return name if name in ("bf16", "fp8", "int8") else "fp16"
 
 
 def _capability(text: str | None) -> tuple[int, int] | None:
