@@ -58,6 +58,7 @@ def comment(folder: Path) -> str:
     return (folder / "out" / "comment.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXTENSIONS)
 def test_the_card_of_each_extension_is_right(name: str, tmp_path: Path) -> None:
     done = kernelgate(repository(name, tmp_path / name), "cards")

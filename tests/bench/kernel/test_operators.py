@@ -18,6 +18,8 @@ from kernelgate.bench.system.worker_process import Child
 from tests.bench.in_process import ThreadChild, ThreadParent
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def no_gpu(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
