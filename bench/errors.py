@@ -1,8 +1,13 @@
-"""Errors that a user can fix. Anything else is a bug and keeps its traceback."""
+"""Errors that a user can fix; anything else is a bug and keeps its traceback. And how an error is quoted."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says first; the name of its kind where it says nothing."""
+    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 class KernelgateError(Exception):

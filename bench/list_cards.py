@@ -19,8 +19,7 @@ LINE = 100
 
 def run(repo: Path, *, check: bool, as_json: bool, say: Callable[[str], None]) -> int:
     """Lists the cards of the checkout, checks them where that is wanted, and returns the exit code."""
-    root = git.toplevel(repo) or repo
-    found = cards.read(root / cards.FOLDER)
+    root, found = git.root(repo), cards.of_checkout(repo)
     if as_json:
         say(to_json(found))
         return WRONG if found.mistakes else RIGHT if found.cards else NONE

@@ -32,26 +32,18 @@ def new_seed() -> int:
     return secrets.randbelow(2**31)
 
 
-def own_cards(repo: Path) -> Cards:
-    """The cards of the checkout that this is called in: in a workflow they are the default branch's."""
-    return cards.read((git.toplevel(repo) or repo) / cards.FOLDER)
-
-
 def libraries(repo: Path, ref: str | None, folder: Path | None, how: HowToBuild | None = None) -> Libraries:
     """Those in `folder`, or compiled from the commit `ref`, or from the working tree where neither is named."""
     _one_of(ref, folder)
     if folder is not None:
         return built.read_all(folder)
-    return commit.build_tree(git.toplevel(repo) or repo, how) if ref is None else commit.build_commit(repo, ref, how)
+    return commit.build_tree(git.root(repo), how) if ref is None else commit.build_commit(repo, ref, how)
 
 
 def sides(
     repo: Path, base: str | None, base_folder: Path | None, head: str | None, head_folder: Path | None, alone: bool
 ) -> dict[str, Sides]:
-    """Both libraries of each card of the head. The base that is not named is the commit where the branch began.
-
-    A base may lack a card, or not compile: then the head is alone, and says why.
-    """
+    """Both libraries of each card of the head. The base that is not named is the commit where the branch began."""
     if alone and (base is not None or base_folder is not None):
         raise UsageError("--alone times the head without a base: leave out --base and --base-library")
     if head_folder is not None and not alone and base is None and base_folder is None:
@@ -61,7 +53,19 @@ def sides(
     if alone:
         return {name: Sides(None, library) for name, library in heads.built.items()}
     ref = git.default_base(repo) if base is None and base_folder is None else base
-    bases = libraries(repo, ref, base_folder, HowToBuild(forgiving=True))
+    return against(heads, bases(repo, ref, base_folder))
+
+
+def bases(repo: Path, ref: str | None, folder: Path | None = None) -> Libraries:
+    """Those of the base, which need not be right: the reason why a card has no library is noted."""
+    return libraries(repo, ref, folder, HowToBuild(forgiving=True))
+
+
+def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
+    """Both libraries of each card of the head.
+
+    A base may lack a card, or not compile: then the head is alone, and says why.
+    """
     return {name: _side(name, library, bases) for name, library in heads.built.items()}
 
 
@@ -91,7 +95,7 @@ def fuzz(
     """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none."""
     try:
         heads = libraries(repo, ref, folder)
-        about = compared.judged(own_cards(repo), {name: Sides(None, one) for name, one in heads.built.items()})
+        about = compared.judged(cards.of_checkout(repo), {name: Sides(None, one) for name, one in heads.built.items()})
         if not about:
             raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
     except NoKernelError as error:
@@ -179,7 +183,8 @@ def bench(
     done = fuzz_results(fuzzed, run) if fuzzed else ()
     machine = environment.describe()
     every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
-    chosen = tuple(one for one in every if asked.same or asked.case_ids or one.card.name not in unchanged(about))
+    left_out = frozenset() if asked.same or asked.case_ids else unchanged(about)
+    chosen = tuple(one for one in every if one.card.name not in left_out)
     plan = paired.PairedPlan(
         parts=card_plans(about, chosen),
         environment=machine,
@@ -245,7 +250,7 @@ def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: in
         return plain
     rows, columns = tile.sizes(words)
     asked = {"rows": rows, "columns": columns, "stages": stages, "warps": warps}
-    known = cards.read((git.toplevel(repo) or repo) / cards.FOLDER, tile=asked).without_mistakes()
+    known = cards.of_checkout(repo, asked).without_mistakes()
     if len(known.cards) > 1 and card is None:
         raise UsageError(f"there are several cards: name one with --card: {', '.join(known.names)}")
     if not known.cards or (card is not None and card not in known.names):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelgate.bench import record
+from kernelgate.bench.build.library import Libraries
 from kernelgate.bench.errors import CardError, CompileError, RecordError
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.compared import Compared
@@ -50,12 +51,12 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
         (out / name).unlink(missing_ok=True)
     say("1/3 build")
     try:
-        verbs.libraries(repo, None, None)
+        heads = verbs.libraries(repo, None, None)
     except CompileError as error:
         return _failed(_does_not_compile(error), policy, out)
     except CardError as error:
         return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
-    measured = _measure(repo, base, out / RECORD, policy)
+    measured = _measure(repo, base, heads, out / RECORD, policy)
     record.write(measured, out / RECORD)
     verdict = judge(measured, policy, name=str(out / RECORD))
     stored = stored_baseline(repo / ".ci", measured)
@@ -68,14 +69,14 @@ def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
     return _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
 
 
-def _measure(repo: Path, base: str | None, path: Path, policy: Policy) -> RunRecord:
+def _measure(repo: Path, base: str | None, heads: Libraries, path: Path, policy: Policy) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.system import git
 
     commit = git.resolve(repo, base) if base else git.default_base(repo)
-    sides = verbs.sides(repo, commit, None, None, None, alone=False)
+    sides = verbs.against(heads, verbs.bases(repo, commit))
     with git.worktree(repo, commit, cards.FOLDER) as tree:
         judging = cards.read(tree / cards.FOLDER)
         if judging.mistakes:

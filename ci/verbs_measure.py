@@ -180,7 +180,7 @@ def bench(
 
     rules = policy.load()
     target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
-    judging = verbs.own_cards(Path.cwd())
+    judging = cards.of_checkout(Path.cwd())
     least = rules.processes.minimum
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     plan_hash = cards.planned(judging, least, gpu, target).hash if gpu else None
@@ -213,7 +213,7 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     from kernelgate.bench.build.archs import only_gpu
     from kernelgate.bench.build.library import Sides
     from kernelgate.bench.check import sanitize as sanitizer
-    from kernelgate.bench.kernel import compared
+    from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.system import cuda_tools
     from kernelgate.ci.document import formatting
 
@@ -221,7 +221,7 @@ def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], case
     only_gpu()
     heads = verbs.libraries(Path.cwd(), ref, library)
     sides = {name: Sides(None, one) for name, one in heads.built.items()}
-    about = compared.judged(verbs.own_cards(Path.cwd()), sides)
+    about = compared.judged(cards.of_checkout(Path.cwd()), sides)
     asked = compared.select(about, "cuda", None, cases) if cases else ()
     found: list[sanitizer.SanitizerFinding] = []
     for one in about:
@@ -276,7 +276,7 @@ def profile(
     from kernelgate.bench import run as verbs
     from kernelgate.bench.build.archs import only_gpu
     from kernelgate.bench.explain import nsight
-    from kernelgate.bench.kernel import compared
+    from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.kernel.cards import ChosenCase
     from kernelgate.bench.system import progress
     from kernelgate.ci.explain import analyze as profiles
@@ -285,7 +285,7 @@ def profile(
     rules = policy.load(policy_file).profiling
     options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
     compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    about = compared.judged(verbs.own_cards(Path.cwd()), compiled)
+    about = compared.judged(cards.of_checkout(Path.cwd()), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = compared.select(about, "cuda", None, cases) if cases else targets
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)

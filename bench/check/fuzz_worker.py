@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from kernelgate.bench.check.fuzz import FuzzRequest, Loaded, TrialOutcome, Unloadable
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
@@ -148,8 +148,7 @@ def _called(call: Callable[[], Any], device: str) -> Any:
         if device == "cuda":
             torch.cuda.synchronize()
     except Exception as error:
-        message = str(error).strip().split("\n")[0]
-        raise KernelCallError(f"the kernel raised an error: {message or type(error).__name__}") from None
+        raise KernelCallError(f"the kernel raised an error: {first_line(error)}") from None
     return returned
 
 

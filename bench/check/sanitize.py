@@ -13,7 +13,7 @@ from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system.worker_process import ROOT, child_environment
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 300.0
@@ -70,7 +70,7 @@ def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[Sa
         code = supervise.run(
             (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), *words),
             cwd=ROOT,
-            env=watched_call.environment(),
+            env=child_environment(),
             limits=TimeLimits(silence_s=60.0, total_s=TIMEOUT_S),
             on_line=lines.append,
             on_silence=lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),

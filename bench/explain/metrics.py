@@ -171,8 +171,6 @@ QUICK_STALLS = (
 
 BY_KEY: Mapping[str, Metric] = {metric.key: metric for metric in (*METRICS, *SECTION_METRICS)}
 
-KNOWN_TARGETS = ((8, 9), (9, 0))
-
 
 def stall_counter(reason: str) -> str:
     return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"

@@ -24,7 +24,7 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import Profile, Side
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system.worker_process import ROOT, child_environment
 
 PERMISSION = (
     "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN, or put "
@@ -117,7 +117,7 @@ def profile_side(ncu: Path, job: ProfilingJob, options: Options) -> Profile:
         code = supervise.run(
             (*command(ncu, report, options, pattern), *target),
             cwd=ROOT,
-            env=watched_call.environment(),
+            env=child_environment(),
             limits=TimeLimits(silence_s=30.0, total_s=options.timeout_s),
             on_line=lines.append,
             on_silence=lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),

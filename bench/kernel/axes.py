@@ -72,6 +72,11 @@ def parse(text: str, example: Mapping[str, AxisValue]) -> dict[str, AxisValue] |
     return {axis: _value(value, found[axis]) for axis, value in example.items()}
 
 
+def dtype(case: Mapping[str, AxisValue]) -> str:
+    """The dtype of a case; float32 where its axes name none."""
+    return str(case.get(DTYPE, "fp32"))
+
+
 def label(case: Mapping[str, AxisValue | float]) -> str:
     """How people read a case whose card says nothing: "M=4096 N=1024 fp16"."""
     return " ".join(filter(None, (_word(axis, value) for axis, value in case.items())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import operands
-from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.card import CaseAxes, Kernel, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
 from kernelgate.bench.kernel.operands import Inputs, Tensors
 from kernelgate.bench.kernel.package.importer import load as load_package
@@ -28,8 +27,13 @@ class Bound:
     """torch.ops.<namespace>, or the package."""
     takes: frozenset[str] | None
     """The names that `call` takes; None where it takes any."""
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[str]
     """Those without a default."""
+
+    @classmethod
+    def of(cls, kernel: Kernel, ops: Any) -> Bound:
+        """With the names that the signature of `call` has."""
+        return cls(kernel, ops, call_takes(kernel), frozenset(call_needs(kernel)))
 
     def returns(self, outputs: tuple[str, ...]) -> bool:
         """Whether a call gives new tensors, instead of writing into the ones that it is handed."""
@@ -56,9 +60,7 @@ def bind(library: Library, judge: Kernel, side: str) -> Bound:
     Raises KernelgateError where it cannot be loaded here.
     """
     kernel = judge if library.card is None else load_card(library.card)
-    return Bound(
-        kernel, load(library, side, type(kernel).__module__), taken(kernel), frozenset(lacking(kernel, frozenset()))
-    )
+    return Bound.of(kernel, load(library, side, type(kernel).__module__))
 
 
 def load(library: Library, side: str = "head", card: str | None = None) -> Any:
@@ -82,21 +84,6 @@ def load(library: Library, side: str = "head", card: str | None = None) -> Any:
             raise KernelgateError(f"{library.path} cannot be loaded by torch {torch.__version__}: {why}") from None
         _LOADED.add(manifest.sha256)
     return getattr(torch.ops, manifest.namespace)
-
-
-def taken(kernel: Kernel) -> frozenset[str] | None:
-    """The names that `call` takes after ops and case; None where it takes any."""
-    parameters = list(inspect.signature(kernel.call).parameters.values())
-    if any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters):
-        return None
-    return frozenset(one.name for one in parameters[2:])
-
-
-def lacking(kernel: Kernel, offered: frozenset[str]) -> tuple[str, ...]:
-    """What `call` needs and nobody gives."""
-    parameters = list(inspect.signature(kernel.call).parameters.values())[2:]
-    needed = [one.name for one in parameters if one.default is one.empty and one.kind in (1, 3)]
-    return tuple(name for name in needed if name not in offered)
 
 
 def results(bound: Bound, returned: Any, given: Inputs, outs: Tensors, in_place: tuple[str, ...]) -> Tensors:

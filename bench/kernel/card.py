@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -197,6 +198,31 @@ class Kernel:
         """What a tile asks of a block, for `kernelgate resources --tile`: shared_bytes, threads and registers (of a
         thread, at least); or why it cannot be compiled."""
         return "the card does not say what a tile takes: add tile(), or give bytes, such as --tile 48KiB"
+
+
+def call_takes(kernel: Kernel) -> frozenset[str] | None:
+    """The names that `call` takes after ops and case; None where it takes any."""
+    parameters = _parameters_of_call(kernel)
+    if any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters):
+        return None
+    return frozenset(one.name for one in parameters[2:])
+
+
+def call_needs(kernel: Kernel) -> tuple[str, ...]:
+    """The names that `call` takes after ops and case and has no default for."""
+    by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    parameters = _parameters_of_call(kernel)[2:]
+    return tuple(one.name for one in parameters if one.kind in by_name and one.default is one.empty)
+
+
+def call_by_name(kernel: Kernel) -> bool:
+    """Whether `call` takes ops, case, and all else by name."""
+    parameters, nameless = _parameters_of_call(kernel), (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
+    return len(parameters) >= 2 and all(one.kind not in nameless for one in parameters[2:])
+
+
+def _parameters_of_call(kernel: Kernel) -> list[Parameter]:
+    return list(signature(kernel.call).parameters.values())
 
 
 def by_name(outputs: Output | Mapping[str, Output]) -> dict[str, Output]:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter
 
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.errors import CardError, KernelgateError
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.loading import line_of
+from kernelgate.bench.kernel.loading import line_of, load, trying
 from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent
+
+if TYPE_CHECKING:
+    from kernelgate.bench.kernel.card import CaseAxes, Kernel
+    from kernelgate.bench.kernel.operands import Inputs, Parts, Shapes, Tensors
 
 PATIENCE_S = 120.0
 DISTRIBUTION = "normal"
@@ -93,60 +98,79 @@ def _line(card: CardFacts, member: str) -> int | None:
 
 def examine(request: CardCheckRequest) -> CardCheckAnswer:
     """Tries one case on the CPU."""
-    from pathlib import Path
-
-    import torch
-
-    from kernelgate.bench.kernel import calls, compare, loading, operands
+    from kernelgate.bench.kernel import compare, operands
     from kernelgate.bench.kernel.card import CaseAxes
     from kernelgate.bench.kernel.draw import Draw
 
     path = Path(request.card)
-    kernel, case, member = loading.load(path), CaseAxes(request.axes), "inputs"
+    kernel, case = load(path), CaseAxes(request.axes)
     try:
-        given = operands.inputs(kernel, case, Draw(case, "cpu", 0, DISTRIBUTION))
-        member = "outputs"
-        shapes = operands.output_shapes(kernel, case, given)
-        member = "independent"
-        named = {name: tuple(tensor.shape) for name, tensor in operands.tensors(given)}
-        parts = operands.parts(kernel, {**named, **{name: shape for name, (shape, _) in shapes.items()}})
-        member = "oracle"
-        right = compare.expected(kernel, case, given, tuple(shapes))
-        for name, (shape, _) in shapes.items():
-            if tuple(right[name].shape) != shape:
-                fault = f"oracle() gives {list(right[name].shape)} for {name}; outputs() says {list(shape)}"
-                return CardCheckAnswer(member=member, fault=fault)
+        with trying(path, "inputs"):
+            given = operands.inputs(kernel, case, Draw(case, "cpu", 0, DISTRIBUTION))
+        with trying(path, "outputs"):
+            shapes = operands.output_shapes(kernel, case, given)
+        with trying(path, "independent"):
+            parts = operands.parts(kernel, _whole_shapes(given, shapes))
+        with trying(path, "oracle"):
+            right = compare.expected(kernel, case, given, tuple(shapes))
+            _same_shapes(right, shapes)
         if parts is not None:
-            member = "independent"
-            some = torch.tensor([0, parts.count - 1][: parts.count])
-            part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, some))
-            alone = compare.expected(kernel, case, part, tuple(shapes))
-            for name in shapes:
-                whole = parts.take(name, right[name], some)
-                if whole.shape != alone[name].shape or not torch.allclose(whole.double(), alone[name].double()):
-                    fault = f"a part of {name} that is computed alone is not that part of the whole"
-                    return CardCheckAnswer(member=member, fault=fault)
-        if not request.runs:
-            return CardCheckAnswer()
-        member = "call"
-        bound = calls.bind(request.library.read(), kernel, "head")
-        outs = {
-            name: torch.empty(shape, dtype=dtype)
-            for name, (shape, dtype) in shapes.items()
-            if name not in kernel.in_place
-        }
-        own = operands.changed(given, torch.Tensor.clone)
-        returned = bound.prepared(case, own, outs)()
-        made = calls.results(bound, returned, own, outs, tuple(kernel.in_place))
-        compared = compare.outputs(kernel, case, made, right)
-        if not compared.passed:
-            where = compare.place(compared.output, compared.worst)
-            ratio = "" if compared.error_ratio is None else f": {compared.error_ratio:.3g} times what is allowed"
-            return CardCheckAnswer(member="call", fault=f"call() and oracle() do not agree at {where}{ratio}")
-    except Exception as error:
-        mistake = loading.mistake_of(path, member, error)
-        return CardCheckAnswer(line=mistake.line, member=member, fault=mistake.text)
+            with trying(path, "independent"):
+                _try_parts(kernel, case, given, right, parts)
+        if request.runs:
+            with trying(path, "call"):
+                _try_call(request.library.read(), kernel, case, given, shapes, right)
+    except CardError as mistake:
+        return CardCheckAnswer(line=mistake.line, member=mistake.member, fault=mistake.text)
     return CardCheckAnswer()
+
+
+def _whole_shapes(given: Inputs, shapes: Shapes) -> dict[str, tuple[int, ...]]:
+    """Of inputs and outputs."""
+    from kernelgate.bench.kernel import operands
+
+    of_inputs = {name: tuple(tensor.shape) for name, tensor in operands.tensors(given)}
+    return {**of_inputs, **{name: shape for name, (shape, _) in shapes.items()}}
+
+
+def _same_shapes(right: Tensors, shapes: Shapes) -> None:
+    """Raises KernelgateError where the oracle gives an output that is not as outputs() says."""
+    for name, (shape, _) in shapes.items():
+        if tuple(right[name].shape) != shape:
+            raise KernelgateError(f"oracle() gives {list(right[name].shape)} for {name}; outputs() says {list(shape)}")
+
+
+def _try_parts(kernel: Kernel, case: CaseAxes, given: Inputs, right: Tensors, parts: Parts) -> None:
+    """Raises KernelgateError where the oracle's result for the first and last part alone is another one."""
+    import torch
+
+    from kernelgate.bench.kernel import compare, operands
+
+    ends = torch.tensor([0, parts.count - 1][: parts.count])
+    part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, ends))
+    alone = compare.expected(kernel, case, part, tuple(right))
+    for name in right:
+        whole = parts.take(name, right[name], ends)
+        if whole.shape != alone[name].shape or not torch.allclose(whole.double(), alone[name].double()):
+            raise KernelgateError(f"a part of {name} that is computed alone is not that part of the whole")
+
+
+def _try_call(library: Library, kernel: Kernel, case: CaseAxes, given: Inputs, shapes: Shapes, right: Tensors) -> None:
+    """Raises KernelgateError where the kernel's result is not the oracle's."""
+    import torch
+
+    from kernelgate.bench.kernel import calls, compare, operands
+
+    bound = calls.bind(library, kernel, "head")
+    outs = operands.empty_outputs(kernel, shapes, "cpu")
+    own = operands.changed(given, torch.Tensor.clone)
+    returned = bound.prepared(case, own, outs)()
+    made = calls.results(bound, returned, own, outs, tuple(kernel.in_place))
+    compared = compare.outputs(kernel, case, made, right)
+    if not compared.passed:
+        where = compare.place(compared.output, compared.worst)
+        ratio = "" if compared.error_ratio is None else f": {compared.error_ratio:.3g} times what is allowed"
+        raise KernelgateError(f"call() and oracle() do not agree at {where}{ratio}")
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import inspect
 import json
 import os
 import re
@@ -25,7 +24,18 @@ from kernelgate.bench.errors import CardError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import stand_ins
 from kernelgate.bench.kernel.axes import DTYPE
-from kernelgate.bench.kernel.card import DISTRIBUTIONS, Between, CaseAxes, Extension, Kernel, Output, Package, by_name
+from kernelgate.bench.kernel.card import (
+    DISTRIBUTIONS,
+    Between,
+    CaseAxes,
+    Extension,
+    Kernel,
+    Output,
+    Package,
+    by_name,
+    call_by_name,
+    call_needs,
+)
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
 from kernelgate.bench.kernel.stand_ins import Shaped, ShapeDraw, Unknown
 
@@ -137,7 +147,7 @@ class _Reader:
 
     def _moved(self, case: CaseAxes) -> float | None:
         """Inputs and outputs once each; None where their shapes cannot be known without torch."""
-        inputs = self._shapes_of("inputs", lambda: self.kernel.inputs(case, ShapeDraw(str(case.get(DTYPE, "fp32")))))  # type: ignore[arg-type]
+        inputs = self._shapes_of("inputs", lambda: self.kernel.inputs(case, ShapeDraw(case_axes.dtype(case))))  # type: ignore[arg-type]
         if inputs is None:
             return None
         if not isinstance(inputs, Mapping):
@@ -157,7 +167,7 @@ class _Reader:
         return None if outputs is None or None in tensors else sum(tensor.bytes for tensor in tensors if tensor)
 
     def _shaped(self, output: Output, case: CaseAxes) -> Shaped:
-        return Shaped(output.shape, known(output.dtype or str(case.get(DTYPE, "fp32"))))
+        return Shaped(output.shape, known(output.dtype or case_axes.dtype(case)))
 
     def _shapes_of(self, member: str, question: Callable[[], Any]) -> Any:
         """What a method answers; None where it fails for want of a module that is not there while listing."""
@@ -236,7 +246,7 @@ class _Reader:
         }
 
     def _range(self, axis: str, values: Any) -> Any:
-        """As draw_trials reads it: a value, or an object with one key that says what is drawn."""
+        """As fuzz_list.draw reads it: a value, or an object with one key that says what is drawn."""
         if isinstance(values, range):
             if not values:
                 raise self.mistake("fuzz", f"the range of {axis} is empty")
@@ -281,19 +291,15 @@ class _Reader:
             case_axes.complete(self.suites["pr" if self.suites["pr"] else "cpu"][0], self.order, self.boolean)
         )
         try:
-            inputs = self.kernel.inputs(case, ShapeDraw(str(case.get(DTYPE, "fp32"))))  # type: ignore[arg-type]
+            inputs = self.kernel.inputs(case, ShapeDraw(case_axes.dtype(case)))  # type: ignore[arg-type]
             return sorted({*inputs, *by_name(self.kernel.outputs(case, **inputs))})
         except Exception:
             return None
 
     def _call_needs(self) -> list[str]:
-        """The names that `call` takes after ops and case and has no default for."""
-        parameters = list(inspect.signature(self.kernel.call).parameters.values())
-        named = [one for one in parameters[2:] if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-        others = [one for one in parameters[2:] if one not in named and one.kind != one.VAR_KEYWORD]
-        if len(parameters) < 2 or others:
+        if not call_by_name(self.kernel):
             raise self.mistake("call", "call() must take self, ops, case, and its outputs and inputs by name")
-        return [one.name for one in named if one.default is one.empty]
+        return list(call_needs(self.kernel))
 
     # Kinds ------------------------------------------------------------------------------------------------------------
 

@@ -23,10 +23,10 @@ from kernelgate.bench import record
 from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
 from kernelgate.bench.errors import CardError, KernelgateError, UsageError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.axes import DTYPE
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.tolerance import TOLERANCES
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system import git
+from kernelgate.bench.system.worker_process import child_environment
 
 FOLDER = ".ci/kernels"
 """Where a repository has its cards."""
@@ -49,11 +49,6 @@ class CaseFacts(_Facts):
     flops: float | None
     bytes: float | None
     tolerance: tuple[float, float] | None
-
-    @property
-    def dtype(self) -> str | None:
-        dtype = self.axes.get(DTYPE)
-        return dtype if isinstance(dtype, str) else None
 
 
 class CardFacts(_Facts):
@@ -99,7 +94,7 @@ class CardFacts(_Facts):
 
     def recorded_case(self, case: CaseFacts) -> record.Case:
         """A case as a record holds it."""
-        by_dtype = TOLERANCES.get(case.dtype or "fp32")
+        by_dtype = TOLERANCES.get(case_axes.dtype(case.axes))
         given = case.tolerance and record.Tolerance(atol=case.tolerance[0], rtol=case.tolerance[1])
         known = case.flops is not None or case.bytes is not None
         return record.Case(
@@ -145,10 +140,6 @@ class ChosenCase:
     def recorded(self) -> record.Case:
         return self.card.recorded_case(self.case)
 
-    @property
-    def key(self) -> record.CaseKey:
-        return record.CaseKey(self.card.name, self.case.id)
-
 
 def read(
     folder: Path,
@@ -166,8 +157,7 @@ def read(
     # -P: a folder named `torch` or `kernelgate` in the current directory must not stand in for the real one.
     words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.card_reader", str(folder)]
     words.append(json.dumps({"cases": more or {}, "tile": tile}))
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    env = {name: value for name, value in os.environ.items() if not SECRET.search(name)} | {"PYTHONPATH": path}
+    env = child_environment({name: value for name, value in os.environ.items() if not SECRET.search(name)})
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)
     except subprocess.TimeoutExpired as error:
@@ -183,6 +173,11 @@ def read(
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         raise KernelgateError(f"{folder}: the cards cannot be read: {_last(done.stderr) or error}") from None
     return Cards(folder, found, mistakes)
+
+
+def of_checkout(repo: Path, tile: Mapping[str, int] | None = None) -> Cards:
+    """Those of the checkout that the folder is in: in a workflow the default branch's. `tile` is as for `read`."""
+    return read(git.root(repo) / FOLDER, tile=tile)
 
 
 def _last(text: str | None) -> str:

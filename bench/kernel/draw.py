@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from kernelgate.bench.dtypes import DTYPES, known
+from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import CaseAxes
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
@@ -24,7 +25,7 @@ class Draw:
         self.device = device
         self.distribution = distribution
         self.generator = torch.Generator(device).manual_seed(seed)
-        self._dtype = str(case.get("dtype", "fp32"))
+        self._dtype = case_axes.dtype(case)
 
     @property
     def dtype(self) -> torch.dtype:

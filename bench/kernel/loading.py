@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import importlib.util
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kernelgate.bench.errors import CardError, KernelgateError
+from kernelgate.bench.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import Kernel
 
 _numbers = count()
@@ -20,9 +22,20 @@ def mistake_of(path: Path, member: str, error: BaseException) -> CardError:
     """An exception of the card's own code, at the last of its lines that took part."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.absolute())]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
-    words = str(error).strip().split("\n")[0]
-    kind = "" if words and isinstance(error, KernelgateError) else type(error).__name__
-    return CardError(str(path), line, member, ": ".join(filter(None, (kind, words))))
+    quoted = isinstance(error, KernelgateError) or not str(error).strip()
+    kind = "" if quoted else f"{type(error).__name__}: "
+    return CardError(str(path), line, member, f"{kind}{first_line(error)}")
+
+
+@contextmanager
+def trying(path: Path, member: str) -> Iterator[None]:
+    """Until the block ends, an error is a mistake of this member of the card; a CardError already says where."""
+    try:
+        yield
+    except CardError:
+        raise
+    except Exception as error:
+        raise mistake_of(path, member, error) from error
 
 
 def load(path: Path) -> Kernel:

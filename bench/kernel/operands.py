@@ -10,12 +10,15 @@ import torch
 
 from kernelgate.bench.dtypes import known
 from kernelgate.bench.errors import UsageError
+from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, Output, by_name
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
 
 Inputs = dict[str, Any]
 """By name: tensors, lists or tuples of tensors, numbers, words and None."""
 Tensors = dict[str, torch.Tensor]
+Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
+"""By output."""
 KNOWN = frozenset(TORCH_DTYPES.values())
 
 
@@ -36,7 +39,7 @@ def inputs(kernel: Kernel, case: CaseAxes, draw: Draw) -> Inputs:
     return dict(made)
 
 
-def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> Shapes:
     """Shape and dtype of each output; of one that is computed in place, its input's."""
     if kernel.in_place:
         return {name: (tuple(given[name].shape), given[name].dtype) for name in kernel.in_place}
@@ -47,8 +50,17 @@ def output_shapes(kernel: Kernel, case: CaseAxes, given: Inputs) -> dict[str, tu
     strange = next((name for name, output in listed.items() if not isinstance(output, Output)), None)
     if strange is not None:
         raise UsageError(f"outputs() gave a {type(listed[strange]).__name__} for {strange}; write Output(M, N)")
-    dtypes = {name: known(output.dtype or str(case.get("dtype", "fp32"))) for name, output in listed.items()}
+    dtypes = {name: known(output.dtype or case_axes.dtype(case)) for name, output in listed.items()}
     return {name: (tuple(output.shape), TORCH_DTYPES[dtypes[name]]) for name, output in listed.items()}
+
+
+def empty_outputs(kernel: Kernel, shapes: Shapes, device: str) -> Tensors:
+    """Memory for the outputs that a call may be handed: those that it computes in place are among its inputs."""
+    return {
+        name: torch.empty(shape, dtype=dtype, device=device)
+        for name, (shape, dtype) in shapes.items()
+        if name not in kernel.in_place
+    }
 
 
 def tensors(given: Inputs) -> Iterator[tuple[str, torch.Tensor]]:

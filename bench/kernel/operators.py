@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench.build.build import cache_folder
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.errors import CardError
+from kernelgate.bench.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.loading import line_of
+from kernelgate.bench.kernel.loading import line_of, load, trying
 from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent
 
 PATIENCE_S = 120.0
@@ -148,55 +148,62 @@ def _fits(wanted: str, value: Any) -> bool:
 
 def examine(request: OperatorsRequest) -> OperatorsAnswer:
     """Loads the library and tries the card's call."""
-    import torch
+    schemas: Mapping[str, Sequence[Any]] = {}
+    try:
+        schemas = _registered(request)
+        _try_call(request, schemas)
+    except CardError as error:
+        fault = error.text.removeprefix("TypeError: ")
+        return OperatorsAnswer(registered=_listed(schemas), line=error.line, member=error.member, fault=fault)
+    return OperatorsAnswer(registered=_listed(schemas))
 
-    from kernelgate.bench.kernel import loading, operands
-    from kernelgate.bench.kernel.calls import lacking, taken
-    from kernelgate.bench.kernel.card import CaseAxes
-    from kernelgate.bench.kernel.draw import Draw
+
+def _listed(schemas: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+    return tuple(str(schema) for overloads in schemas.values() for schema in overloads)
+
+
+def _registered(request: OperatorsRequest) -> Mapping[str, Sequence[Any]]:
+    """The schemas of the library's operators, overloads together. Raises CardError where there are none."""
+    import torch
 
     before = _operator_names()
     try:
         torch.ops.load_library(str(request.library))  # type: ignore[no-untyped-call]
     except (OSError, RuntimeError) as error:
-        reason = str(error.__cause__ or error).strip().splitlines()[0]  # torch's own error does not repeat it
+        reason = first_line(error.__cause__ or error)  # torch's own error does not repeat it
         fault = f"torch {torch.__version__} cannot load the library: {reason}"
-        return OperatorsAnswer(registered=(), member="build", fault=fault)
+        raise CardError(str(request.card), None, "build", fault) from None
     prefix = f"{request.namespace}::"
     own = sorted(name for name in _operator_names() if name.startswith(prefix))
     found = {name.removeprefix(prefix): torch._C._jit_get_schemas_for_operator(name) for name in own}
     schemas = {name: overloads for name, overloads in found.items() if overloads}
-    registered = tuple(str(schema) for overloads in schemas.values() for schema in overloads)
     if not schemas:
         fault = f"the library registers no operator under KERNELGATE_NAMESPACE, here {request.namespace}; "
         fault += f"it registers: {', '.join(sorted(_operator_names() - before)) or 'none'}"
-        return OperatorsAnswer(registered=(), member="build", fault=fault)
-    member = ""
-    try:
-        kernel, case = loading.load(request.card), CaseAxes(request.axes)
-        member = "inputs"
+        raise CardError(str(request.card), None, "build", fault)
+    return schemas
+
+
+def _try_call(request: OperatorsRequest, schemas: Mapping[str, Sequence[Any]]) -> None:
+    """Raises CardError where the card's call does not fit."""
+    from kernelgate.bench.kernel import operands
+    from kernelgate.bench.kernel.calls import Bound
+    from kernelgate.bench.kernel.card import CaseAxes
+    from kernelgate.bench.kernel.draw import Draw
+
+    case = CaseAxes(request.axes)
+    with trying(request.card, ""):
+        kernel = load(request.card)
+    with trying(request.card, "inputs"):
         given = operands.inputs(kernel, case, Draw(case, "cpu", 0))
-        member = "outputs"
+    with trying(request.card, "outputs"):
         shapes = operands.output_shapes(kernel, case, given)
-        outs = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in shapes.items()}
-        member = "call"
-        missing = lacking(kernel, frozenset({*outs, *given}))
-        if missing:
-            fault = f"call() takes {', '.join(missing)}, which neither inputs() nor outputs() gives"
-            return OperatorsAnswer(registered=registered, fault=fault)
-        takes = taken(kernel)
-        offered = {name: one for name, one in {**outs, **given}.items() if takes is None or name in takes}
-        recorder = _Recorder(schemas, next(iter(outs.values())))
-        kernel.call(recorder, case, **offered)
+        outs = operands.empty_outputs(kernel, shapes, "cpu")
+    with trying(request.card, "call"):
+        recorder = _Recorder(schemas, {**given, **outs}[next(iter(shapes))])
+        Bound.of(kernel, recorder).prepared(case, given, outs)()
         if not recorder.called:
-            fault = f"call() called no operator of the library, which registers: {', '.join(schemas)}"
-            return OperatorsAnswer(registered=registered, fault=fault)
-    except Exception as error:
-        # An error of the card's own file, which loading it raises, already says where.
-        mistake = error if isinstance(error, CardError) else loading.mistake_of(request.card, member, error)
-        text = mistake.text.removeprefix("TypeError: ")
-        return OperatorsAnswer(registered=registered, line=mistake.line, member=mistake.member, fault=text)
-    return OperatorsAnswer(registered=registered)
+            raise KernelgateError(f"call() called no operator of the library, which registers: {', '.join(schemas)}")
 
 
 def _operator_names() -> set[str]:

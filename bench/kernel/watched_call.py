@@ -6,15 +6,15 @@ cudaProfilerStart and cudaProfilerStop.
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system.worker_process import ROOT
 
 WARM_UP = 2
 """Calls before the one that is profiled: the first loads the module, the second finds it in the caches."""
@@ -38,28 +38,26 @@ def command(library: Library, card: CardFacts, case: CaseFacts) -> tuple[str, ..
     return (sys.executable, "-P", "-m", MODULE, request.model_dump_json())
 
 
-def environment() -> dict[str, str]:
-    """The variables of its process, which imports this very copy of kernelgate."""
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path}
+def prepared(request: WatchedCall, device: str) -> Callable[[], Any]:
+    """The call, with its inputs and outputs on the device."""
+    from kernelgate.bench.kernel import calls, loading, operands
+    from kernelgate.bench.kernel.card import CaseAxes
+    from kernelgate.bench.kernel.draw import Draw
+
+    judge, case = loading.load(request.card), CaseAxes(request.axes)
+    bound = calls.bind(request.library.read(), judge, "head")
+    given = operands.inputs(judge, case, Draw(case, device, 0))
+    shapes = operands.output_shapes(judge, case, given)
+    return bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
 
 
 def run(request: WatchedCall) -> None:
     import torch
 
-    from kernelgate.bench.kernel import calls, loading, operands
-    from kernelgate.bench.kernel.card import CaseAxes
-    from kernelgate.bench.kernel.draw import Draw
     from kernelgate.bench.kernel.package import cache as package_cache
 
-    case = CaseAxes(request.axes)
     with package_cache.shared([request.library.folder]):
-        judge = loading.load(request.card)
-        bound = calls.bind(request.library.read(), judge, "head")
-        given = operands.inputs(judge, case, Draw(case, "cuda", 0))
-        shapes = operands.output_shapes(judge, case, given)
-        outs = {name: torch.empty(shape, dtype=dtype, device="cuda") for name, (shape, dtype) in shapes.items()}
-        call = bound.prepared(case, given, outs)
+        call = prepared(request, "cuda")
         for _ in range(WARM_UP):
             call()
         torch.cuda.synchronize()

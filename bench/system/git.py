@@ -25,6 +25,11 @@ DEFAULT_BRANCHES = (
 )
 
 
+def root(path: Path) -> Path:
+    """The checkout that the folder is in; the folder itself where that is none of git's."""
+    return toplevel(path) or path
+
+
 def toplevel(path: Path) -> Path | None:
     """The root of the checkout that `path` lies in; None outside of one, and where there is no git."""
     if shutil.which("git") is None:
@@ -94,7 +99,7 @@ def worktree(repo: Path, sha: str, path: str = ".") -> Iterator[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="kernelgate-worktree-") as temporary:
         tree = Path(temporary) / "tree"
-        _check_out(toplevel(repo) or repo, sha, path, tree)  # paths count from there
+        _check_out(root(repo), sha, path, tree)  # paths count from there
         yield tree
 
 

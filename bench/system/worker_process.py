@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self, TypeVar, cast
@@ -47,12 +48,17 @@ class ChildError(KernelgateError):
 # ----------------------------------------------------------------------------------------------------------------------
 
 
+def child_environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """These variables, for a child that imports this very copy of kernelgate."""
+    path = os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))
+    return {**variables, "PYTHONPATH": path}
+
+
 class Child:
     """A running `python -m MODULE`. Leaving the `with` block kills it."""
 
     def __init__(self, module: str) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
-        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         # -P: a folder named `bench` in the current directory, say of a checkout under test, must not stand in for ours.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", module, str(os.getpid())],
@@ -60,7 +66,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             # OpenMP threads that spin while they wait starve each other wherever another process computes too.
-            env={"OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONPATH": path},
+            env={"OMP_WAIT_POLICY": "passive", **child_environment()},
         )
         self._to = cast(IO[bytes], self._process.stdin)
         self._from = cast(IO[bytes], self._process.stdout)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from kernelgate.bench import dtypes
-from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device, Run
+from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Piece
 
@@ -236,11 +236,6 @@ def commit(sha: str | None, unknown: str) -> Piece:
 
 def is_commit(sha: str | None) -> bool:
     return sha is not None and _COMMIT.fullmatch(sha) is not None
-
-
-def commits(run: Run) -> tuple[Piece, ...]:
-    """ "`a1b2c3d` against `9f8e7d6`", the head first."""
-    return (commit(run.head_sha, "The working tree"), " against ", commit(run.base_sha, "an unnamed base"))
 
 
 def sentence(text: str) -> str:

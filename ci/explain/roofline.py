@@ -20,7 +20,6 @@ class Roofline:
     arithmetic_intensity: float | None
     achieved_flops: float | None
     peak_flops: float | None
-    achieved_bytes_per_second: float | None
     peak_bytes_per_second: float | None
     ridge: float | None
     """The intensity from which on arithmetic, not DRAM, is the roof."""
@@ -47,7 +46,7 @@ def place(kernel: ProfiledKernel) -> Roofline:
     intensity = flops / moved if flops is not None and moved else None
     ridge = peak / bandwidth if peak and bandwidth else None
     roof, percent = _roof(flops, peak, moved, bandwidth, on_tensor)
-    return Roofline(intensity, flops, peak, moved, bandwidth, ridge, roof, percent)
+    return Roofline(intensity, flops, peak, bandwidth, ridge, roof, percent)
 
 
 def tensor_peak(kernel: ProfiledKernel, clock: float | None) -> float | None:

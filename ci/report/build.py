@@ -12,12 +12,12 @@ from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.document.model import Code, Line, Mark, Report, Section, Verbatim
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import RecordVerdict
-from kernelgate.ci.judge.gate import Decision, GpuEvidence
+from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.policy import Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sections, tables, why
 from kernelgate.ci.report.case_plot import plot
-from kernelgate.ci.report.gpu import Failure, GpuReport, judged, of_record
+from kernelgate.ci.report.gpu import GpuReport, judged, of_record
 from kernelgate.ci.report.headline import of_gpu
 
 
@@ -83,12 +83,6 @@ def report(
     decision = gate.decide([gate.evidence(label, record, verdict, policy.static)])
     part = of_record(label, record, verdict, baseline)
     return build([part], decision, policy, merge=verdict.against == "base")
-
-
-def failure_report(failure: Failure) -> Report:
-    """The report where nothing could be measured: why, and whose fault that is."""
-    decision = gate.decide([GpuEvidence("", fault=failure.fault)])
-    return build([GpuReport(failure=failure)], decision, Policy())
 
 
 # The parts of one GPU -------------------------------------------------------------------------------------------------

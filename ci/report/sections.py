@@ -108,10 +108,6 @@ def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
     )
 
 
-def _delta(delta: float | None) -> str:
-    return formatting.MISSING if delta is None else formatting.percent(delta, 2, sign=True)[:-1]
-
-
 def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process."""
     by_key = {case.key: case for case in timed_cases(record)}

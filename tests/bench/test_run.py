@@ -17,6 +17,7 @@ from tests import faulty
 REPO = Path("repo")
 HEAD = record.Run(head_sha="a" * 40)
 KNOWN = cards.Cards(faulty.CARD.parent, (faulty.card(),))
+ON_CPU = "s512_b1_h1_d64_fp32"
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,14 @@ def test_each_side_can_be_named() -> None:
     assert sides(base="v1", head_folder=Path("b")) == ("commit v1 of repo", "folder b")
     assert sides(base_folder=Path("a")) == ("folder a", "tree top")
     assert sides(base_folder=Path("a"), head_folder=Path("b")) == ("folder a", "folder b")
+
+
+def test_a_head_that_is_there_meets_any_base() -> None:
+    heads = verbs.libraries(REPO, None, None)
+    for ref, base in (("v1", "commit v1 of repo"), ("broken", None)):
+        found = verbs.against(heads, verbs.bases(REPO, ref))["attention"]
+        assert found.head is heads.built["attention"]
+        assert (str(found.base.folder) if found.base else None) == base
 
 
 def test_a_head_can_be_alone() -> None:
@@ -127,10 +136,18 @@ def test_cases_that_do_not_exist_are_refused_before_anything_is_built(asked: ver
         asked.check(KNOWN)
 
 
-def test_cases_of_either_device_pass() -> None:
-    verbs.TimingOptions().check(KNOWN)
-    verbs.TimingOptions(case_ids=("s512_b1_h1_d64_fp32", "s512_b1_h1_d64_bf16")).check(KNOWN)
-    verbs.TimingOptions("full").check(KNOWN)
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        (verbs.TimingOptions(), [case.id for case in KNOWN["attention"].suites["pr"]]),
+        (verbs.TimingOptions(case_ids=(ON_CPU, "s512_b1_h1_d64_bf16")), [ON_CPU, "s512_b1_h1_d64_bf16"]),
+        (verbs.TimingOptions("cpu"), [case.id for case in KNOWN["attention"].suites["cpu"]]),
+        (verbs.TimingOptions("full"), [case.id for case in KNOWN["attention"].suites["full"]]),
+    ],
+)
+def test_cases_of_either_device_pass(asked: verbs.TimingOptions, meant: list[str]) -> None:
+    asked.check(KNOWN)
+    assert [one.case.id for one in cards.select(KNOWN, "cuda", asked.suite, asked.case_ids)] == meant
 
 
 KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)

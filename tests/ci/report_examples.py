@@ -26,11 +26,13 @@ from kernelgate.bench.record import (
     Work,
 )
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge.gate import Fault
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.gate import Fault, GpuEvidence
+from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
-from kernelgate.ci.report.build import failure_report, report
-from kernelgate.ci.report.gpu import Failure
+from kernelgate.ci.report.build import build as report_of
+from kernelgate.ci.report.build import report
+from kernelgate.ci.report.gpu import Failure, GpuReport
 from tests import runs
 from tests.runs import process as timed_process
 from tests.runs import run_record
@@ -439,6 +441,12 @@ FAILURES: dict[str, Failure] = {
     "runner_lost": Failure(Fault.RUNNER, "The runner lost its GPU.", run=_RUN),
     "our_own_fault": Failure(Fault.OURS, "The record run.json could not be read.", run=_RUN),
 }
+
+
+def failure_report(failure: Failure) -> Report:
+    """The report where nothing could be measured."""
+    decision = gate.decide([GpuEvidence("", fault=failure.fault)])
+    return report_of([GpuReport(failure=failure)], decision, Policy())
 
 
 def reports() -> dict[str, Report]:

@@ -10,6 +10,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
+from kernelgate.bench.kernel import commit
 from kernelgate.ci import cli, local
 from tests import runs
 from tests.bench.machine import CPU
@@ -52,10 +53,16 @@ def edit(tree: Path, name: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def test_the_working_tree_is_compared_with_head(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_working_tree_is_compared_with_head(
+    clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\n// another library with the same code\n")
+    compiled: list[Path] = []
+    build_tree = commit.build_tree
+    monkeypatch.setattr(commit, "build_tree", lambda tree, how: compiled.append(tree) or build_tree(tree, how))
     code = cli.run(["pr"])
     said = capsys.readouterr()
+    assert compiled == [clone]
     measured = record.read(clone / "out" / local.RECORD)
     head = git(clone, "rev-parse", "HEAD")
     assert (measured.run.base_sha, measured.run.head_sha) == (head, None)

@@ -34,7 +34,7 @@ from kernelgate.bench.kernel.package.protocol import (
 )
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system.worker_process import child_environment
 
 SILENCE_S = 5.0
 FUZZ_SEED = 0
@@ -169,8 +169,7 @@ def _compile(recipe: PackageRecipe, work: Path, limits: TimeLimits) -> CompiledP
 def probe(folder: Path, name: str) -> tuple[str, ...]:
     """What importing the package registers with torch, found in a process of its own; nothing where it cannot be."""
     words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.package.probe", str(folder), name]
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=child_environment())
     return tuple(json.loads(done.stdout)) if done.returncode == 0 else ()
 
 

@@ -32,7 +32,9 @@ from kernelgate.bench.build import archs
 from kernelgate.bench.build.package import PackageKernel
 from kernelgate.bench.dtypes import canonical
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.bench.kernel import calls, loading, operands
+from kernelgate.bench.kernel import axes as case_axes
+from kernelgate.bench.kernel import loading, operands
+from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
 from kernelgate.bench.kernel.package import autotune
@@ -71,7 +73,7 @@ class BlankDraw(Draw):
     """Zeros in place of real numbers: compiling needs no values, and untouched zeros cost neither time nor memory."""
 
     def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
-        name = canonical(dtype or str(self.case.get("dtype", "fp32")))
+        name = canonical(dtype or case_axes.dtype(self.case))
         wanted = TORCH_DTYPES.get(name or "")
         if wanted is None or not wanted.is_floating_point:
             return super().__call__(*shape, dtype=dtype)
@@ -254,8 +256,8 @@ def call(kernel: Kernel, package: ModuleType, case: CaseAxes) -> None:
     """One call of the card, on inputs of the right shapes."""
     given = operands.inputs(kernel, case, BlankDraw(case, "cpu", 0))
     shapes = operands.output_shapes(kernel, case, given)
-    outs = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in shapes.items() if name not in given}
-    calls.Bound(kernel, package, calls.taken(kernel)).prepared(case, given, outs)()
+    outs = operands.empty_outputs(kernel, shapes, "cpu")
+    Bound.of(kernel, package).prepared(case, given, outs)()
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelgate.bench.build import archs, build, library
+from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
 from kernelgate.bench.errors import CardError, CompileError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import calls, commit, operators
@@ -22,23 +22,14 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system.worker_process import Child
 from kernelgate.ci import cli
 from tests import miniature
-from tests.bench.in_process import ThreadChild, ThreadParent
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
 from tests.processes import alive
+
+pytestmark = pytest.mark.usefixtures("no_gpu")
 
 TWICE = SCALE.replace("scale", "twice").replace("factor *", "2 * factor *")
 TWICE_CARD = SCALE_CARD.replace("scale", "twice")
 BASE = HowToBuild(forgiving=True)
-
-
-@pytest.fixture(autouse=True)
-def no_gpu(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each source is compiled once for all tests, and its library is asked in a thread."""
-    monkeypatch.setenv(build.CACHE_VARIABLE, str(shared_cache))
-    monkeypatch.delenv(archs.ARCH_LIST, raising=False)
-    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
-    monkeypatch.setattr(operators, "Child", ThreadChild)
-    monkeypatch.setattr(operators, "Parent", ThreadParent)
 
 
 @pytest.fixture

@@ -90,6 +90,15 @@ def test_other_outputs_are_refused(said: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
+def test_outputs_in_place_get_no_memory() -> None:
+    shapes = {"y": ((9,), torch.float32), "out": ((2, 5), torch.bfloat16)}
+    made = operands.empty_outputs(Given(in_place=["y"]), shapes, "meta")
+    assert {name: (tensor.shape, tensor.dtype, tensor.device.type) for name, tensor in made.items()} == {
+        "out": ((2, 5), torch.bfloat16, "meta")
+    }
+    assert operands.empty_outputs(Given(), shapes, "cpu").keys() == shapes.keys()
+
+
 def test_an_oracle_sees_floats_in_float64_and_integers_as_they_are() -> None:
     given = {"x": torch.ones(2).half(), "parts": (torch.ones(1).bfloat16(),), "index": torch.arange(2), "n": 3}
     exact = operands.exact(given)

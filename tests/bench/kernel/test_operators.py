@@ -10,25 +10,14 @@ from typing import Any
 import pytest
 import torch
 
-from kernelgate.bench.build import archs, build
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.errors import CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import calls, commit, operators
 from kernelgate.bench.system.worker_process import Child
-from tests.bench.in_process import ThreadChild, ThreadParent
+from tests.bench.in_process import ThreadChild
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def no_gpu(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each source is compiled once for all tests here, and its library is asked in a thread."""
-    monkeypatch.setenv(build.CACHE_VARIABLE, str(shared_cache))
-    monkeypatch.delenv(archs.ARCH_LIST, raising=False)
-    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
-    monkeypatch.setattr(operators, "Child", ThreadChild)
-    monkeypatch.setattr(operators, "Parent", ThreadParent)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_gpu")]
 
 
 @pytest.fixture
@@ -119,6 +108,13 @@ ops.scale(out, x, factor=factor)
 
 def test_calls_that_torch_takes(tree: Path) -> None:
     write(tree, {".ci/kernels/scale.py": SCALE_CARD.replace(CALL, OTHER_CALLS)})
+    assert built(tree).manifest.card == "scale"
+
+
+def test_a_card_in_place(tree: Path) -> None:
+    """No output is handed over; what an operator returns is the input."""
+    card = SCALE_CARD.replace("cases =", 'in_place = ["x"]\n    cases =')
+    write(tree, {".ci/kernels/scale.py": card.replace("out, x, factor", "x, factor").replace("scale(x", "scale(x, x")})
     assert built(tree).manifest.card == "scale"
 
 

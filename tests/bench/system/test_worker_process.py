@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-from kernelgate.bench.system.worker_process import ROOT, Child, ChildError
+from kernelgate.bench.system.worker_process import ROOT, Child, ChildError, child_environment
 
 
 class Word(BaseModel):
@@ -116,6 +116,11 @@ def test_the_current_folder_cannot_stand_in_for_the_package(
     monkeypatch.chdir(tmp_path / "elsewhere")
     with Child("script") as script:
         assert script.receive(WORD, PATIENCE_S).text == str(ROOT / "kernelgate" / "__init__.py")
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, ROOT), ({"PYTHONPATH": "/mine"}, f"{ROOT}{os.pathsep}/mine")])
+def test_the_variables_of_a_child_are_those_it_is_given(before: dict[str, str], after: object) -> None:
+    assert child_environment({"A": "1", **before}) == {"A": "1", "PYTHONPATH": str(after)}
 
 
 def running(pid: int) -> bool:

@@ -38,10 +38,10 @@ from kernelgate.ci.document.model import Link, Mark, Report
 from kernelgate.ci.judge.gate import Fault
 from kernelgate.ci.judge.policy import Gates
 from kernelgate.ci.judge.verdict import Finding, Outcome, RecordVerdict
-from kernelgate.ci.report.build import failure_report, report
+from kernelgate.ci.report.build import report
 from kernelgate.ci.report.gpu import Failure
 from tests import runs
-from tests.ci.report_examples import NINE, case, judge, noisy, record, reports, same, slower
+from tests.ci.report_examples import NINE, case, failure_report, judge, noisy, record, reports, same, slower
 from tests.runs import process, run_record
 
 # ---- hostile records: one text in every field that holds text --------------------------------------------------------

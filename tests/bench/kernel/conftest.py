@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import archs, build
+from kernelgate.bench.kernel import operators
+from tests.bench.in_process import ThreadChild, ThreadParent
+
+
+@pytest.fixture
+def no_gpu(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each source is compiled once for all tests, and its library is asked in a thread."""
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(shared_cache))
+    monkeypatch.delenv(archs.ARCH_LIST, raising=False)
+    monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
+    monkeypatch.setattr(operators, "Child", ThreadChild)
+    monkeypatch.setattr(operators, "Parent", ThreadParent)
