@@ -158,6 +158,9 @@ class TimingOptions:
     """Of what the default branch plans for that GPU, whatever is asked for here."""
     same: bool = False
     """Also time cards whose base and head are the same library."""
+    pause_when_capped: bool = True
+    lock_clocks: bool = False
+    """Idle before samples where the GPU runs at its power limit."""
 
     def check(self, known: Cards) -> None:
         """Raises UsageError for a case or suite that does not exist: before anything is compiled or started."""
@@ -169,14 +172,15 @@ def bench(
     about: Sequence[Compared],
     asked: TimingOptions,
     output: Path,
-    stop: paired.Stop = paired.never,
+    undecided: paired.Undecided = paired.all_cases,
     resume: bool = False,
     fuzzed: Path | None = None,
 ) -> record.RunRecord:
-    """Times both sides into a run record at `output`, and shows its times and rates. `stop` may end it early.
+    """Times both sides into a run record at `output`, and shows its times and rates.
 
-    `fuzzed`: a record of the same head whose fuzz results go into this one; it may be the file at `output`. Raises
-    UsageError where it is of another head, and where there is no case for this machine.
+    `undecided`: given the record after a process, the cases to time again. `fuzzed`: a record of the same head whose
+    fuzz results go into this one; it may be the file at `output`. Raises UsageError where it is of another head, and
+    where there is no case for this machine.
     """
     head = about[0].sides
     run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), head.head)
@@ -191,10 +195,11 @@ def bench(
         seed=new_seed() if asked.seed is None else asked.seed,
         processes=asked.processes,
         rounds=asked.rounds,
+        pause_when_capped=asked.pause_when_capped,
+        lock_clocks=asked.lock_clocks,
     )
-    planned = cards.expected(
-        every, min(asked.least, asked.processes), asked.gpu, asked.target, checks=("fuzz",) if done else ()
-    )
+    checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
+    planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
     planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
     skeleton = begun(about, run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash}), machine)
     skeleton = skeleton.model_copy(update={"expected": planned, "checks": done})
@@ -203,7 +208,7 @@ def bench(
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
         record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
         return skeleton
-    timed_record = paired.run(plan, skeleton, output, stop, resume)
+    timed_record = paired.run(plan, skeleton, output, undecided, resume)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
     return timed_record

@@ -16,7 +16,7 @@ from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.cards import NO_CASES
-from kernelgate.ci.judge.early_stop import decided
+from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
@@ -114,14 +114,15 @@ def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecor
         say(text)
         return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
     say("3/3 bench")
-    checks: tuple[record.CheckKind, ...] = ("fuzz",) if begun.fuzz and begun.fuzz.status != "skipped" else ()
+    fuzzed = begun.fuzz is not None and begun.fuzz.status != "skipped"
+    checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if fuzzed else ("witness",)
     # What the head's own card asks for is no plan that it could be held to.
     sources = {one.card.name: one.source for one in touched}
     planned = [one for one in chosen if sources[one.card.name] != "head"]
     expected = cards.expected(planned, policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
-    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed)
-    measured = paired.run(plan, begun, path, lambda grown: decided(grown, policy))
+    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **policy.timing.model_dump())
+    measured = paired.run(plan, begun, path, lambda grown: undecided(grown, policy))
     profiled = [] if cpu else list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
     how = policy.profiling
     options = causes.profiling(path.parent / "profile", how.clock_control, how.timeout_s)

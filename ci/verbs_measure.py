@@ -169,14 +169,14 @@ def bench(
 ) -> None:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
 
-    Stops early once every case is decided, as .ci/kernelgate.toml has it; the judge's error rates hold all the same.
+    Only cases that are still undecided are timed again, as .ci/kernelgate.toml has it; error rates hold all the same.
     The record grows process by process: an interrupted run loses only the current process; --resume continues it.
     Prints the record's path; judge it with `kernelgate compare`.
     """
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.ci.judge import policy
-    from kernelgate.ci.judge.early_stop import decided
+    from kernelgate.ci.judge.early_stop import undecided
 
     rules = policy.load()
     target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
@@ -184,12 +184,13 @@ def bench(
     least = rules.processes.minimum
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     plan_hash = cards.planned(judging, least, gpu, target).hash if gpu else None
-    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same)
+    held = rules.timing.model_dump()
+    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **held)
     asked.check(judging)
-    settled = partial(decided, policy=rules)
+    open_cases = partial(undecided, policy=rules)
     sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
     about = compared.judged(judging, sides, "default branch" if gpu else None)
-    verbs.bench(about, asked, output, settled, resume, fuzzed)
+    verbs.bench(about, asked, output, open_cases, resume, fuzzed)
     click.echo(output)
 
 

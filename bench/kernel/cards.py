@@ -238,7 +238,7 @@ def expected(
     processes: int,
     label: str | None = None,
     target: str | None = None,
-    checks: tuple[record.CheckKind, ...] = ("fuzz",),
+    checks: tuple[record.CheckKind, ...] = ("fuzz", "witness"),
 ) -> record.Expected:
     """What a whole measurement of these cases holds: each in so many processes, and the results of the checks.
 

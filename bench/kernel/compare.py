@@ -80,16 +80,27 @@ def nonfinite(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return ~torch.isfinite(wide) & ~((wide == rounded) | (wide.isnan() & rounded.isnan()))
 
 
-def _limit(kernel: Kernel, case: CaseAxes, made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """What each element's error may be."""
-    dtype = NAMES[made.dtype]
+def limits(kernel: Kernel, case: CaseAxes, dtype: torch.dtype, right: torch.Tensor) -> tuple[float, float]:
+    """What an output of `dtype` may be off: atol, with its scale, and rtol. `right`: what the scale is taken from."""
+    name = NAMES[dtype]
     given = kernel.tolerance(case)
     named_dtype = case.get("dtype")
-    by_dtype = tolerance.of_output(dtype, named_dtype if isinstance(named_dtype, str) else None)
+    by_dtype = tolerance.of_output(name, named_dtype if isinstance(named_dtype, str) else None)
     atol, rtol = given if given is not None else (by_dtype.atol or 0.0, by_dtype.rtol or 0.0)
-    finite = right[torch.isfinite(right)]
-    scale = kernel.atol_scale(case, finite) if atol else 0.0
-    return max(atol * scale, tolerance.SMALLEST.get(dtype, 0.0)) + rtol * right.abs().nan_to_num(0.0, 0.0, 0.0)
+    scale = kernel.atol_scale(case, _finite(right)) if atol else 0.0
+    return max(atol * scale, tolerance.SMALLEST.get(name, 0.0)), rtol
+
+
+def _finite(right: torch.Tensor) -> torch.Tensor:
+    """The finite elements; the tensor itself where all are."""
+    finite = torch.isfinite(right)
+    return right if bool(finite.all()) else right[finite]
+
+
+def _limit(kernel: Kernel, case: CaseAxes, made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """What each element's error may be."""
+    atol, rtol = limits(kernel, case, made.dtype, right)
+    return atol + rtol * right.abs().nan_to_num(0.0, 0.0, 0.0)
 
 
 def _by_card(name: str, own: object) -> Comparison:

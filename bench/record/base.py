@@ -12,7 +12,8 @@ Side = Annotated[str, Field(pattern=r"^(?:base|head|reference|commit:[0-9a-f]{7,
 """Whose code ran: `reference` is what is timed beside, such as PyTorch's own operator."""
 Role = Literal["paired", "alternating", "block", "witness", "canary", "bisect"]
 """Why a process was started. `paired`: all sides in it, rounds interleaved at random; `alternating`: base and head in
-processes that take turns; `block`: one side after the other, or one alone."""
+processes that take turns; `block`: one side after the other, or one alone; `witness`: base and head each in a process
+without the other, timed by the clock of a third one that loads neither."""
 COMPARED: tuple[Role, ...] = ("paired", "alternating", "block")
 """The roles whose times are compared; the others answer questions of their own."""
 CheckKind = Literal["fuzz", "sanitizer", "outputs", "witness"]

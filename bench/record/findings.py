@@ -87,6 +87,12 @@ class Note(Model):
     no_reference              the reference could not be timed, and the text says why
     returns_new_tensors       calls allocate their outputs: no guards around them, and different addresses
     compiled_while_measuring  a kernel was compiled on the machine that measures
+    fewer_inputs              inputs were read again, for want of memory or GPU time, and the text gives the figures
+    compared_in_part          the oracle takes long, so only a part of each compared output was looked at
+    verified_in_process       memory cannot be shared between processes: inputs and references lay in the measured one
+    no_witness                base and head were not timed each in a process of its own, and the text says why
+    left_processes            processes that a library had started were still running, and were ended
+    paused                    there were pauses before samples, since the GPU ran at its power limit
     """
 
     code: str = "note"

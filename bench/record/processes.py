@@ -38,11 +38,15 @@ class Telemetry(Model):
 
 
 class Calls(Model):
-    """Of one side's calls, how many were made, had their outputs compared with the oracle, and were wrong."""
+    """Of one side's calls in one process: how many were made, and what is known of them."""
 
     made: Count | None = None
     compared: Count | None = None
+    """Calls whose whole outputs were compared with what is right."""
     failed: Count = 0
+    """Of those that were compared, the wrong ones."""
+    repeated: Count | None = None
+    """Calls that read inputs which an earlier call of that process had read in the same form."""
 
 
 class OutputErrors(Model):
@@ -70,12 +74,16 @@ class Condensed(Model):
 
 
 class Timing(Model):
-    """One case in one process. A sample is the time of one call."""
+    """One case in one process. A sample is the time of one call.
+
+    Of the role `witness`, a sample is the mean time of the calls of one batch; base and head ran apart, and the samples
+    of one index were taken one after the other.
+    """
 
     card: str = ""
     case: Annotated[str, Field(min_length=1)]
     samples_us: Annotated[dict[Side, tuple[Microseconds, ...]], BeforeValidator(without_nulls)] = {}
-    """Arrays of one length; index i is round i."""
+    """Index i is round i; all sides but the reference, which is timed in some of the rounds, have one length."""
     condensed: dict[Side, Condensed] = {}
     """In place of samples."""
     positions: dict[Side, tuple[Count, ...]] = {}
@@ -103,7 +111,7 @@ class Timing(Model):
     @model_validator(mode="after")
     def _one_length(self) -> Self:
         lengths = {side: len(samples) for side, samples in self.samples_us.items()}
-        if len(set(lengths.values())) > 1:
+        if len({length for side, length in lengths.items() if side != "reference"}) > 1:
             raise ValueError(f"samples_us needs arrays of one length, one entry a round; got {lengths}")
         for name in ("positions", "previous", "started_us", "sm_mhz"):
             odd = {side for side, values in getattr(self, name).items() if len(values) != lengths.get(side)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -88,7 +89,7 @@ class TimedProcess:
 
 @dataclass(frozen=True)
 class TimedCase:
-    """A case with every process that timed it for the comparison, in the record's order."""
+    """A case with every process of one kind that timed it, in the record's order."""
 
     case: Case
     processes: tuple[TimedProcess, ...]
@@ -102,11 +103,11 @@ class TimedCase:
         return self.case.id
 
 
-def timed_cases(record: RunRecord) -> tuple[TimedCase, ...]:
-    """Every case of the record, also one that no process holds."""
+def timed_cases(record: RunRecord, roles: Collection[Role] = COMPARED) -> tuple[TimedCase, ...]:
+    """Every case of the record with its processes of these roles, also one that no process holds."""
     found: dict[CaseKey, list[TimedProcess]] = {case.key: [] for case in record.cases}
     for process in record.processes:
-        if process.role in COMPARED:
+        if process.role in roles:
             for timing in process.timings:
                 found[timing.key].append(TimedProcess(process, timing))
     return tuple(TimedCase(case, tuple(found[case.key])) for case in record.cases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import pynvml
@@ -51,7 +52,7 @@ class NvmlGpu:
         power = _ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
         return Reading(
             sm_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
-            max_sm_mhz=self.max_sm_mhz(),
+            max_sm_mhz=self._max_sm_mhz,
             memory_mhz=_ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM))),
             temperature_c=_ask(lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
             power_w=None if power is None else power / 1000,
@@ -61,8 +62,28 @@ class NvmlGpu:
     def name(self) -> str | None:
         return _ask(lambda: str(pynvml.nvmlDeviceGetName(self.handle)))
 
+    @cached_property
+    def _max_sm_mhz(self) -> float | None:
+        """Asked once: the driver takes milliseconds to answer."""
+        return self.max_sm_mhz()
+
     def max_sm_mhz(self) -> float | None:
         return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, pynvml.NVML_CLOCK_SM)))
+
+    def lock_clock(self) -> str:
+        """Holds the SM clock at its base frequency: "locked 1500 MHz", or why it cannot be held."""
+        base_mhz = _ask(lambda: int(pynvml.nvmlDeviceGetDefaultApplicationsClock(self.handle, pynvml.NVML_CLOCK_SM)))
+        if not base_mhz:
+            return "the driver does not say the base clock"
+        try:
+            pynvml.nvmlDeviceSetGpuLockedClocks(self.handle, base_mhz, base_mhz)
+        except pynvml.NVMLError as error:
+            return f"the clock cannot be held: {error}"
+        return f"locked {base_mhz} MHz"
+
+    def unlock_clock(self) -> None:
+        """Raises nothing: there is nobody left to tell."""
+        _ask(lambda: pynvml.nvmlDeviceResetGpuLockedClocks(self.handle))
 
     def max_memory_mhz(self) -> float | None:
         return _ask(lambda: float(pynvml.nvmlDeviceGetMaxClockInfo(self.handle, pynvml.NVML_CLOCK_MEM)))

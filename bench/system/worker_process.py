@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self, TypeVar, cast
@@ -26,6 +26,15 @@ from kernelgate.bench.errors import KernelgateError
 
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
 """Where `import kernelgate` finds this very copy."""
+STEADY = {
+    # OpenMP threads that spin while they wait starve each other wherever another process computes too.
+    "OMP_WAIT_POLICY": "passive",
+    # Memory that goes back to the system and comes again costs a fault a page: eight times a kernel's time in some
+    # processes, and none in others.
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_MMAP_MAX_": "0",
+}
+"""Variables of a child's environment, for times that repeat."""
 _PR_SET_PDEATHSIG = 1
 _LAST_LINES = 400
 
@@ -57,7 +66,8 @@ def child_environment(variables: Mapping[str, str] = os.environ) -> dict[str, st
 class Child:
     """A running `python -m MODULE`. Leaving the `with` block kills it."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, fds: Sequence[int] = ()) -> None:
+        """`fds`: files that the child inherits."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
         # -P: a folder named `bench` in the current directory, say of a checkout under test, must not stand in for ours.
         self._process = subprocess.Popen(
@@ -65,12 +75,16 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            # OpenMP threads that spin while they wait starve each other wherever another process computes too.
-            env={"OMP_WAIT_POLICY": "passive", **child_environment()},
+            pass_fds=fds,
+            env={**STEADY, **child_environment()},
         )
         self._to = cast(IO[bytes], self._process.stdin)
         self._from = cast(IO[bytes], self._process.stdout)
         self._pending = b""
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
 
     def __enter__(self) -> Self:
         return self

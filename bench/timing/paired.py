@@ -3,53 +3,34 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, LibraryAt, Sides, build_records
+from kernelgate.bench.build.library import build_records
 from kernelgate.bench.errors import KernelgateError, RecordError
-from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.record import RunRecord
-from kernelgate.bench.system import environment, lock, progress
-from kernelgate.bench.system.worker_process import Child
-from kernelgate.bench.timing.protocol import ROUNDS_PER_TURN, AskedCase, CaseDone, Go, Ready, TimingRequest
-from kernelgate.bench.timing.runner import LoadError, ProcessError, Runner
+from kernelgate.bench.kernel.cards import CaseFacts
+from kernelgate.bench.record import CaseKey, Note, RunRecord
+from kernelgate.bench.system import clocks, environment, lock, progress
+from kernelgate.bench.timing import process, witness
+from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
+from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Timed, Turn
+from kernelgate.bench.timing.runner import LoadError, ProcessError
 
-__all__ = ["LoadError", "ProcessError"]
+__all__ = ["CardPlan", "LoadError", "ProcessError"]
 
 PROCESSES = 5
 ROUNDS = 100
 PATIENCE_S = 300.0
 """A process that does not answer for so long is considered hung."""
-UNKNOWN_CACHE = 64 << 20
-MAX_CPU_CACHE = 32 << 20
+CONTROLS = 2
+"""Cases that are decided and yet timed again beside those that are not, drawn at random."""
 
-Stop = Callable[[RunRecord], bool]
-"""Given the record after a process: is it enough?"""
-
-
-@dataclass(frozen=True)
-class CardPlan:
-    """What to time of one card. Without a base, the head is timed alone, beside the reference."""
-
-    card: CardFacts
-    sides: Sides
-    cases: tuple[CaseFacts, ...]
-
-    @property
-    def libraries(self) -> dict[record.Side, Library]:
-        return dict(self.sides.named)
-
-    @property
-    def recorded(self) -> tuple[record.Case, ...]:
-        return tuple(map(self.card.recorded_case, self.cases))
+Undecided = Callable[[RunRecord], frozenset[CaseKey]]
+"""NamedInput the record after a process: which cases need another one?"""
 
 
 @dataclass(frozen=True)
@@ -62,14 +43,19 @@ class PairedPlan:
     processes: int = PROCESSES
     rounds: int = ROUNDS
     patience_s: float = PATIENCE_S
-
-    @property
-    def turns(self) -> int:
-        return -(-self.rounds // ROUNDS_PER_TURN)
+    witness: bool = True
+    """Whether base and head are also timed each in a process without the other."""
+    pause_when_capped: bool = True
+    lock_clocks: bool = False
 
     @property
     def cases(self) -> tuple[record.Case, ...]:
         return tuple(case for part in self.parts for case in part.recorded)
+
+
+def all_cases(current: RunRecord) -> frozenset[CaseKey]:
+    """Every case, until the planned number of processes."""
+    return frozenset(case.key for case in current.cases)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -77,82 +63,186 @@ class PairedPlan:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def never(_: RunRecord) -> bool:
-    """Stops only after the planned number of processes."""
-    return False
+@dataclass
+class Growing:
+    """The record, which is written after each process."""
+
+    record: RunRecord
+    path: Path
+
+    def note(self, *notes: Note) -> None:
+        self.record = _noted(self.record, *notes)
+
+    def add(self, done: Timed) -> None:
+        """A process, its notes, what it cost, and the clocks that were found wrong."""
+        self.record = _costed(_with_contradictions(_grown(self.record, done.process), done), done)
+        self.note(*done.notes)
+        self.write()
+
+    def end(self, how: Literal["complete", "failed", "cancelled"]) -> None:
+        run_ = self.record.run.model_copy(update={"ended": how})
+        self.record = self.record.model_copy(update={"run": run_})
+        self.write()
+
+    def clock(self, said: str) -> None:
+        """How clocks are held."""
+        held = self.record.environments[0].model_copy(update={"clock_policy": said})
+        self.record = self.record.model_copy(update={"environments": (held, *self.record.environments[1:])})
+
+    def write(self) -> None:
+        record.write(self.record, self.path)
 
 
-def run(plan: PairedPlan, skeleton: RunRecord, path: Path, stop: Stop = never, resume: bool = False) -> RunRecord:
+def run(
+    plan: PairedPlan, skeleton: RunRecord, path: Path, undecided: Undecided = all_cases, resume: bool = False
+) -> RunRecord:
     """Times the plan process by process. After each, the record in `path` holds all processes so far.
 
     `skeleton` is a record with whatever the caller knows (run, checks, …); cases, environment and builds are filled in
-    here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. `stop` may
-    end the run early. Raises ProcessError naming the process and the case where one crashed, hung or could not load its
-    library; the processes before it stay in `path`. Raises RecordError where the record to resume does not fit.
+    here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. Cases that
+    `undecided` leaves out are not timed again, but for a few controls. Raises ProcessError naming the process and the
+    case where one crashed, hung or could not load its library; the processes before it stay in `path`. Raises
+    RecordError where the record to resume does not fit.
     """
     resumed = resume and path.exists()
-    current = _resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton)
-    finished = process_count(current)
-    if finished >= plan.processes or (finished and stop(current)):
-        progress.say(f"{path} holds {finished} processes already: nothing to do")
-        current = _ended(current, "complete")
-        record.write(current, path)
-        return current
+    growing = Growing(_resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton), path)
+    if resumed and not wanted(plan, growing.record, undecided) and not _unwitnessed(plan, growing.record):
+        progress.say(f"{path} holds {process_count(growing.record)} processes already: nothing to do")
+        growing.end("complete")
+        return growing.record
     progress.say(f"seed {plan.seed}")
-    current = _noted(current, _note("seed", f"seed {plan.seed} from process {finished + 1} on"))
-    together = {part.card.name: _together(part, current) for part in plan.parts}
+    number = 1 + max((_processes_of(growing.record, part) for part in plan.parts), default=0)
+    growing.note(_note("seed", f"seed {plan.seed} from process {number} on"))
     try:
-        with lock.device(plan.environment.device.uuid), progress.track("bench", _steps(plan, finished)) as advance:
-            for number, part in _order(plan, current):
-                current = _with_process(plan, part, number, current, together, advance)
-                record.write(current, path)
-                if part is plan.parts[-1] and stop(current):
-                    break
+        with (
+            lock.device(plan.environment.device.uuid),
+            clocks.locked(plan.environment.device.uuid, plan.lock_clocks and _on_gpu(plan)) as clock,
+            _setup(plan) as setup,
+        ):
+            if _on_gpu(plan):
+                growing.clock(clock)
+            setup.start()
+            _time(plan, setup, growing, undecided)
+            _witness(plan, setup, growing)
     except BaseException as error:
-        if current.processes:
-            record.write(_ended(current, "failed" if isinstance(error, KernelgateError) else "cancelled"), path)
+        if growing.record.processes:
+            growing.end("failed" if isinstance(error, KernelgateError) else "cancelled")
         raise
-    current = _ended(current, "complete")
-    record.write(current, path)
-    return current
+    growing.end("complete")
+    return growing.record
 
 
-def _order(plan: PairedPlan, current: RunRecord) -> list[tuple[int, CardPlan]]:
-    """The processes that are missing: a process of each card in turn."""
-    have = {part.card.name: _count(current, part) for part in plan.parts}
-    numbers = range(plan.processes)
-    return [(number, part) for number in numbers for part in plan.parts if number >= have[part.card.name]]
+def _on_gpu(plan: PairedPlan) -> bool:
+    return environment.kind(plan.environment) == "cuda"
 
 
-def _count(current: RunRecord, part: CardPlan) -> int:
-    """How many processes every case of a card has."""
-    names = {case.key for case in part.recorded}
-    return min((len(case.processes) for case in record.timed_cases(current) if case.key in names), default=0)
+def _setup(plan: PairedPlan) -> AbstractContextManager[Setup]:
+    return process.prepared_setup(
+        plan.environment,
+        Measuring(plan.seed, plan.rounds, plan.patience_s, plan.pause_when_capped, len(plan.parts) == 1),
+    )
 
 
-def _with_process(
-    plan: PairedPlan,
-    part: CardPlan,
-    number: int,
-    current: RunRecord,
-    together: dict[str, bool],
-    advance: progress.Advance,
-) -> RunRecord:
-    """The record with one process more. Sides that cannot be loaded into one process alternate from now on."""
-    name = part.card.name
-    try:
-        process, notes = _process(plan, part, number, together[name], advance)
-    except LoadError as error:
-        if not together[name] or part.sides.base is None or number > 0:
-            raise
-        together[name] = False
-        current = _noted(current, _alternating_because(str(error)))
-        process, notes = _process(plan, part, number, together[name], advance)
-    return _noted(_grown(current, process), *notes)
+def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided) -> None:
+    """Process after process, of each card in turn, until no case needs another one."""
+    together = {part.card.name: _together(part, growing.record) for part in plan.parts}
+    while needed := wanted(plan, growing.record, undecided):
+        # Of the card that has the fewest processes: a process of each card in turn.
+        part = min(
+            (one for one in plan.parts if any(case.key in needed for case in one.recorded)),
+            key=lambda one: _processes_of(growing.record, one),
+        )
+        cases = chosen(plan, part, growing.record, needed)
+        steps = len(cases) * -(-plan.rounds // ROUNDS_PER_TURN)
+        turn = _turn(plan, part, growing.record, cases, together[part.card.name])
+        with progress.track(f"bench, {turn.name}", steps) as advance:
+            try:
+                done = process.timed(setup, turn, advance)
+            except LoadError as error:
+                if not turn.together or part.sides.base is None or turn.number > 0:
+                    raise
+                together[part.card.name] = False
+                growing.note(process.alternating_because(str(error)))
+                done = process.timed(setup, replace(turn, together=False), advance)
+        growing.add(done)
 
 
-def _ended(current: RunRecord, how: Literal["complete", "failed", "cancelled"]) -> RunRecord:
-    return current.model_copy(update={"run": current.run.model_copy(update={"ended": how})})
+def _turn(plan: PairedPlan, part: CardPlan, current: RunRecord, cases: tuple[CaseFacts, ...], together: bool) -> Turn:
+    number = _processes_of(current, part)
+    alone = len(plan.parts) == 1
+    return Turn(
+        part=part,
+        cases=cases,
+        number=number,
+        together=together,
+        id=str(number + 1) if alone else f"{part.card.name}-{number + 1}",
+        name=f"process {number + 1} of {plan.processes}{'' if alone else f', {part.card.name}'}",
+    )
+
+
+def wanted(plan: PairedPlan, current: RunRecord, undecided: Undecided) -> frozenset[CaseKey]:
+    """The cases that need another process, and may have one."""
+    counts = _counts(current)
+    open_ = frozenset(case.key for case in plan.cases if counts.get(case.key, 0) < plan.processes)
+    if not open_ or not current.processes:
+        return open_
+    never = frozenset(key for key in open_ if not counts.get(key, 0))
+    return open_ & (undecided(current) | never)
+
+
+def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozenset[CaseKey]) -> tuple[CaseFacts, ...]:
+    """What the next process times: what is needed, and a few decided cases as controls, in random order.
+
+    The first process has them in the card's order, whose first case warms up longest and is the target.
+    """
+    number = _processes_of(current, part)
+    keyed = dict(zip((case.key for case in part.recorded), part.cases, strict=True))
+    cases = [case for key, case in keyed.items() if key in needed]
+    if number == 0:
+        return tuple(cases)
+    rng = random.Random(f"{plan.seed}/{number}/cases/{part.card.name}")  # noqa: S311 - not for secrets
+    counts = _counts(current)
+    others = [case for key, case in keyed.items() if key not in needed and counts.get(key, 0) < plan.processes]
+    cases += rng.sample(others, min(CONTROLS, len(others)))
+    rng.shuffle(cases)
+    return tuple(cases)
+
+
+def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
+    """Base and head of each card, each alone in a process."""
+    for part in _unwitnessed(plan, growing.record):
+        with progress.track(f"witness, {part.card.name}", len(part.cases)) as advance:
+            growing.add(witness.timed(setup, part, growing.record, advance))
+
+
+def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
+    """The cards of which base and head were not yet timed alone. One library on both sides has nothing to hide."""
+    if not plan.witness:
+        return []
+    known = {timing.card for process in current.processes if process.role == "witness" for timing in process.timings}
+    return [
+        part
+        for part in plan.parts
+        if part.sides.base is not None and not part.sides.base.same_as(part.sides.head) and part.card.name not in known
+    ]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The record
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def _counts(current: RunRecord) -> dict[CaseKey, int]:
+    """How many compared processes each case has."""
+    return {case.key: len(case.processes) for case in record.timed_cases(current)}
+
+
+def _processes_of(current: RunRecord, part: CardPlan) -> int:
+    """How many compared processes a card has."""
+    return sum(
+        process.role in record.COMPARED and any(timing.card == part.card.name for timing in process.timings)
+        for process in current.processes
+    )
 
 
 def process_count(record_: RunRecord) -> int:
@@ -175,8 +265,8 @@ def _begun(plan: PairedPlan, skeleton: RunRecord) -> RunRecord:
         if base is not None and base.same_as(part.sides.head):
             text = f"base and head of {part.card.name} are the same library, which is timed against itself"
             begun = _noted(begun, _note("timed_against_itself", text))
-        reason = clash(part)
-        begun = _noted(begun, _alternating_because(reason)) if reason else begun
+        reason = process.clash(part)
+        begun = _noted(begun, process.alternating_because(reason)) if reason else begun
     return begun
 
 
@@ -196,7 +286,7 @@ def _resumed(plan: PairedPlan, skeleton: RunRecord, path: Path) -> RunRecord:
     reasons = unfit(plan, old)
     if reasons:
         raise RecordError(f"{path} cannot be resumed: {'; '.join(reasons)}; write to another file")
-    parts = ("environments", "cards", "builds", "cases", "processes", "notes")
+    parts = ("environments", "cards", "builds", "cases", "processes", "costs", "notes")
     kept = {name: getattr(old, name) for name in parts}
     run_ = skeleton.run.model_copy(update={"resumed_from": old.run.id})
     return skeleton.model_copy(update={**kept, "run": run_, "checks": skeleton.checks or old.checks})
@@ -213,8 +303,8 @@ def unfit(plan: PairedPlan, old: RunRecord) -> tuple[str, ...]:
     if [case.key for case in old.cases] != [case.key for case in plan.cases]:
         here = {case.card for case in plan.cases}
         reasons.append(f"it holds other cases ({', '.join(_named(case, here) for case in old.cases) or 'none'})")
-    timed = [timing for process in old.processes for timing in process.timings]
-    rounds = {len(samples) for timing in timed for samples in timing.samples_us.values()}
+    timed = [timing for one in old.processes if one.role in record.COMPARED for timing in one.timings]
+    rounds = {len(samples) for timing in timed for side, samples in timing.samples_us.items() if side != "reference"}
     if rounds - {plan.rounds}:
         reasons.append(f"its processes have {', '.join(map(str, sorted(rounds)))} rounds, not {plan.rounds}")
     return tuple(reasons)
@@ -230,8 +320,32 @@ def builds(plan: PairedPlan) -> tuple[record.Build, ...]:
     return tuple(build for part in plan.parts for build in build_records(part.sides))
 
 
-def _grown(current: RunRecord, process: record.Process) -> RunRecord:
-    return current.model_copy(update={"processes": (*current.processes, process)})
+def _grown(current: RunRecord, process_: record.Process) -> RunRecord:
+    return current.model_copy(update={"processes": (*current.processes, process_)})
+
+
+def _costed(current: RunRecord, done: Timed) -> RunRecord:
+    """What the calls took of the device so far, and what verifying them took."""
+    spent = {cost.phase: cost.gpu_seconds for cost in current.costs}
+    calls = "witness" if done.process.role == "witness" else "calls"
+    for phase, seconds in ((calls, done.calling_s), ("verifying", done.verifying_s)):
+        spent[phase] = round(spent.get(phase, 0.0) + seconds, 6)
+    return current.model_copy(
+        update={"costs": tuple(record.Cost(phase=phase, gpu_seconds=s) for phase, s in spent.items())}
+    )
+
+
+def _with_contradictions(current: RunRecord, done: Timed) -> RunRecord:
+    if not done.contradictions:
+        return current
+    cards = {timing.card for timing in done.process.timings}
+    check = record.Check(
+        kind="witness",
+        card=min(cards, default=""),
+        status="failed",
+        findings=tuple(record.CheckFinding(text=text) for text in done.contradictions),
+    )
+    return current.model_copy(update={"checks": (*current.checks, check)})
 
 
 def _noted(current: RunRecord, *notes: record.Note) -> RunRecord:
@@ -244,139 +358,9 @@ def _note(code: str, text: str) -> record.Note:
     return record.Note(code=code, text=text)
 
 
-def _steps(plan: PairedPlan, finished: int) -> int:
-    return (plan.processes - finished) * len(plan.cases) * plan.turns
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Together, or in processes that take turns
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-def clash(part: CardPlan) -> str | None:
-    """Why base and head cannot share a process: what one registers would answer for the other, without a word."""
-    base, head = part.sides.base, part.sides.head
-    if base is None or base.same_as(head):
-        return None
-    if head.manifest.kind == "package":
-        both = sorted(set(base.manifest.operators) & set(head.manifest.operators))
-        return f"both register the operator {', '.join(both)}" if both else None
-    if base.manifest.namespace != head.manifest.namespace:
-        return None
-    return f"both register their operators as torch.ops.{head.manifest.namespace}"
-
-
 def _together(part: CardPlan, current: RunRecord) -> bool:
     """A run that began with alternating processes continues with them."""
     timed = {
         timing.card for process in current.processes if process.role == "alternating" for timing in process.timings
     }
-    return clash(part) is None and part.card.name not in timed
-
-
-def _alternating_because(reason: str) -> record.Note:
-    return _note(
-        "alternating",
-        "base and head cannot be loaded into one process, so two processes took turns and precision is lower: up to "
-        f"about 1% of difference can come from the processes themselves ({reason})",
-    )
-
-
-def _teams(plan: PairedPlan, part: CardPlan, number: int, together: bool) -> list[list[record.Side]]:
-    """Which sides share a process, in the order in which processes start and libraries are loaded."""
-    sides = list(part.libraries)
-    if together:
-        return [random.Random(f"{plan.seed}/{number}/load").sample(sides, len(sides))]  # noqa: S311 - not for secrets
-    return [[side] for side in (sides if number % 2 == 0 else reversed(sides))]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# One process
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-def _process(
-    plan: PairedPlan, part: CardPlan, number: int, together: bool, advance: progress.Advance
-) -> tuple[record.Process, list[record.Note]]:
-    alone = len(plan.parts) == 1
-    name = f"process {number + 1} of {plan.processes}{'' if alone else f', {part.card.name}'}"
-    rng = random.Random(f"{plan.seed}/{number}/turns")  # noqa: S311 - not for secrets
-    teams = _teams(plan, part, number, together)
-    timings: list[record.Timing] = []
-    notes: list[record.Note] = []
-    started_at, begun = datetime.now(UTC), time.monotonic()
-    with ExitStack() as stack:
-        runners = []
-        for team in teams:
-            runner = Runner(stack.enter_context(Child("kernelgate.bench.timing.worker")), name, plan.patience_s)
-            runner.step(_request(plan, part, number, team))
-            runners.append(runner)
-        for case in part.cases:
-            done = _case(plan, runners, rng, partial(advance, f"{name}, {case.id}"))
-            timings.append(merged([answer.timing for answer in done]))
-            notes += [note for answer in done for note in answer.notes]
-    process = record.Process(
-        id=str(number + 1) if alone else f"{part.card.name}-{number + 1}",
-        environment=plan.environment.id,
-        role=_role(part, together),
-        loaded=tuple(side for team in teams for side in team),
-        seed=f"{plan.seed}/{number}",
-        started_at=started_at.isoformat(timespec="seconds"),
-        wall_seconds=round(time.monotonic() - begun, 3),
-        exit=0,
-        timings=tuple(timings),
-    )
-    return process, notes
-
-
-def _role(part: CardPlan, together: bool) -> record.Role:
-    if part.sides.base is None:
-        return "block"
-    return "paired" if together else "alternating"
-
-
-def _case(
-    plan: PairedPlan, runners: Sequence[Runner], rng: random.Random, turned: Callable[[], None]
-) -> list[CaseDone]:
-    """Prepares the case everywhere, lets the runners take turns in random order, and collects what they timed."""
-    prepared = [runner.step(Go(inner_repeats=1)) for runner in runners]
-    go = Go(inner_repeats=max(answer.inner_repeats for answer in prepared if isinstance(answer, Ready)))
-    for _ in range(plan.turns):
-        for runner in rng.sample(list(runners), len(runners)):
-            runner.step(go)
-        turned()
-    return [answer for runner in runners if isinstance(answer := runner.step(go), CaseDone)]
-
-
-def _request(plan: PairedPlan, part: CardPlan, number: int, team: Sequence[record.Side]) -> TimingRequest:
-    device = environment.kind(plan.environment)
-    return TimingRequest(
-        device=device,
-        uuid=plan.environment.device.uuid,
-        card=part.card.name,
-        card_file=part.card.file.absolute(),
-        libraries=tuple((side, LibraryAt.of(part.libraries[side])) for side in team),
-        cases=tuple(AskedCase(id=case.id, axes=case.axes) for case in part.cases),
-        rounds=plan.rounds,
-        cache_bytes=cache_bytes(device, plan.environment.device.l2_bytes),
-        seed=f"{plan.seed}/{number}",
-    )
-
-
-def cache_bytes(device: environment.DeviceKind, cache: int | None) -> int:
-    """How much input data must be read between two uses of one set: twice the L2 of a GPU.
-
-    On a CPU as much as its last level, up to what takes no noticeable time to fill.
-    """
-    known = UNKNOWN_CACHE if cache is None else cache
-    return 2 * known if device == "cuda" else min(known, MAX_CPU_CACHE)
-
-
-def merged(timings: Sequence[record.Timing]) -> record.Timing:
-    """One timing out of those of processes that took turns; the reference that ran beside the head is the one kept."""
-    if len(timings) == 1:
-        return timings[0]
-    ordered = sorted(timings, key=lambda timing: "head" in timing.samples_us)
-    maps = ("samples_us", "graph_us", "calls", "errors", "autotuned")
-    joined = {name: {k: v for timing in ordered for k, v in getattr(timing, name).items()} for name in maps}
-    return ordered[-1].model_copy(update=joined)
+    return process.clash(part) is None and part.card.name not in timed

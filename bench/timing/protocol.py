@@ -1,6 +1,7 @@
-"""The JSON-lines protocol between the leading process and the worker processes. Needs no torch.
+"""The JSON-lines protocol between the leading process, the verifier and the measured processes. Needs no torch.
 
-The worker answers the TimingRequest, and each Go after it, with Ready or, at the end of a case, with CaseDone.
+The leader alone talks to both: the verifier says which inputs a batch of calls reads and where its outputs go, a
+measured process makes the calls, and the verifier then looks at the outputs.
 """
 
 from __future__ import annotations
@@ -12,56 +13,266 @@ from pydantic import Field
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
+from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker_process import Message
 
-ROUNDS_PER_TURN = 20
+DeviceKind = Literal["cuda", "cpu"]
+Values = float | int | str | bool | None
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Shared memory
+# ----------------------------------------------------------------------------------------------------------------------
 
 
-class AskedCase(Message):
-    """A case, by its axes."""
+class Memory(Message):
+    """A block of memory that processes share."""
 
+    kind: Literal["file", "cuda", "local"]
+    """`local`: of the measured process alone, in which the verifier works too."""
+    bytes: int
+    fd: int = -1
+    """Of a file in memory."""
+    handle: str = ""
+
+
+class Place(Message):
+    """Where tensors of one kind lie: the one at an index begins at offset + index % count * step."""
+
+    kind: Literal["place"] = "place"
+    offset: int
+    step: int
+    count: int
+    bytes: int
+    """From a tensor's first element to its last."""
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: str
+
+
+class PlainValues(Message):
+    """A value that is no tensor, for each index."""
+
+    kind: Literal["plain"] = "plain"
+    values: tuple[Values, ...]
+
+    def at(self, index: int) -> Values:
+        return self.values[index % len(self.values)]
+
+
+class NamedInput(Message):
+    """One named input."""
+
+    name: str
+    kind: Literal["one", "list", "tuple"] = "one"
+    items: tuple[Annotated[Place | PlainValues, Field(discriminator="kind")], ...]
+    slotted: bool = False
+    """Whether the kernel overwrites it, so that each call has its own."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The verifier
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+class PrepareCase(Message):
+    """Draw inputs of a case, and compute what is right."""
+
+    ask: Literal["prepare"] = "prepare"
     id: str
+    card_file: Path
+    """The judging card: inputs, oracle and tolerance."""
     axes: dict[str, bool | int | float | str]
+    device: DeviceKind
+    cache_bytes: int
+    """What is read between two calls on the same inputs."""
+    seed: str
+    fd: int | None
+    shared: bool = True
+    """Whether another process is to map the memory."""
+    fresh_calls: int | None = None
+    """Draw so many separate inputs that share nothing, each for one call, and no others: for the witness."""
+
+
+class CasePrepared(Message):
+    kind: Literal["prepared"] = "prepared"
+    memory: Memory
+    inputs: tuple[NamedInput, ...]
+    outputs: dict[str, Place]
+    probes: Place
+    """Two probes' words for each sample."""
+    slots: int
+    """Calls that have outputs of their own."""
+
+
+class PlanCalls(Message):
+    """Which inputs the next calls read, and where their outputs go."""
+
+    ask: Literal["plan"] = "plan"
+    count: int
+    again: bool = False
+    """The same inputs as the last calls', for another process that has never read them."""
+
+
+class Planned(Message):
+    kind: Literal["planned"] = "planned"
+    windows: tuple[int, ...]
+    slots: tuple[int, ...]
+    inputs: tuple[NamedInput, ...] = ()
+    """All inputs, where numbers among them were drawn anew."""
+
+
+class CheckCalls(Message):
+    """Look at the outputs of the planned calls."""
+
+    ask: Literal["check"] = "check"
+    sides: tuple[record.Side, ...]
+    """Of each call; a reference's are not compared."""
+    copied: tuple[int, ...] | None = None
+    """The calls whose outputs lie in their slots; null where all do."""
+    busy_us: float
+    """What the batch took: checking it must not take much of that."""
+    samples: int = 0
+    """Whose probes are read."""
+
+
+class ProbeReading(Message):
+    """What the probes around one sample say."""
+
+    started_us: float
+    """Since the first of the case."""
+    us: float
+    """From the probe before to the probe after."""
+    sm_mhz: float | None
+
+
+class Checked(Message):
+    kind: Literal["checked"] = "checked"
+    failed: int
+    probed: tuple[ProbeReading, ...] = ()
+
+
+class Redraw(Message):
+    """Draw the inputs anew: for the witness."""
+
+    ask: Literal["redraw"] = "redraw"
+
+
+class CloseCase(Message):
+    ask: Literal["close"] = "close"
+
+
+class CaseChecked(Message):
+    kind: Literal["case_checked"] = "case_checked"
+    calls: dict[record.Side, record.Calls]
+    errors: dict[record.Side, record.OutputErrors]
+    notes: tuple[record.Note, ...] = ()
+    seconds: float
+    """What drawing, poisoning and comparing took of the device."""
+
+
+ToVerifier = PrepareCase | PlanCalls | CheckCalls | Redraw | CloseCase
+
+
+class VerifierStep(Message):
+    step: Annotated[ToVerifier, Field(discriminator="ask")]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A measured process
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 class TimingRequest(Message):
-    """What this process shall time: cases of one card."""
+    """What a measured process loads: one card's libraries."""
 
     card: str
     card_file: Path
-    """The judging card: inputs, oracle and tolerance."""
-
-    device: Literal["cuda", "cpu"]
+    """The judging card, for its reference."""
+    device: DeviceKind
     uuid: str | None
     libraries: tuple[tuple[record.Side, LibraryAt], ...]
     """In the order of loading."""
-    cases: tuple[AskedCase, ...]
-    rounds: int
-    cache_bytes: int
-    """What the input sets together must exceed."""
-    seed: str
 
 
-class Go(Message):
-    """Take the next step: prepare the next case, time a turn of rounds, or finish the case."""
+class OpenCase(Message):
+    ask: Literal["open"] = "open"
+    id: str
+    axes: dict[str, bool | int | float | str]
+    prepared: CasePrepared
+    reference: bool
+    """Whether the reference will be timed, too, if it can be."""
 
-    inner_repeats: int
+
+class SampleCalls(Message):
+    """The calls of one timed interval."""
+
+    side: record.Side
+    windows: tuple[int, ...]
+    slots: tuple[int, ...]
+
+
+class Batch(Message):
+    """Time these samples, one after the other."""
+
+    ask: Literal["batch"] = "batch"
+    what: str
+    samples: tuple[SampleCalls, ...]
+    pause_us: float = 0.0
+    """Idle time before each."""
+    inputs: tuple[NamedInput, ...] = ()
+    """As `Planned` has them."""
+    graph: bool = False
+    """Capture the calls of each as one graph, and time that."""
+    blind: bool = False
+    """Say when all is prepared, wait for Start, and answer when all is done: somebody else holds the clock."""
+
+
+class Start(Message):
+    """Make the calls of the blind batch, now."""
+
+
+class Finish(Message):
+    """The case is done: what is known of it?"""
+
+    ask: Literal["finish"] = "finish"
 
 
 class Ready(Message):
     """The step is done."""
 
     kind: Literal["ready"] = "ready"
-    inner_repeats: int = 1
-    """What the case needs on this clock."""
+    clock_step_us: float = 0.0
+    returns: tuple[record.Side, ...] = ()
+    """The sides whose calls return new tensors."""
+    no_reference: str | None = None
+    """Why the reference cannot be timed."""
+
+
+class BatchDone(Message):
+    kind: Literal["batch_done"] = "batch_done"
+    times_us: tuple[float, ...] = ()
+    """Of each sample, all its calls together; empty where graphs cannot be captured."""
+    started_us: tuple[float, ...] = ()
+    """On a CPU, when each sample began since the first of the case."""
+    held: bool = True
+    """Whether all was queued before the device began: else it may have waited for the host."""
+    copied: tuple[int, ...] | None = None
+    queued_us: float = 0.0
+    """What the host needed to queue a blind batch."""
+    readings: tuple[Reading, ...] = ()
 
 
 class CaseDone(Message):
-    """The case is done."""
-
     kind: Literal["done"] = "done"
-    timing: record.Timing
+    autotuned: dict[record.Side, str]
     notes: tuple[record.Note, ...] = ()
+
+
+class Refused(Message):
+    """The memory cannot be mapped here: verify in this process."""
+
+    kind: Literal["refused"] = "refused"
+    why: str
 
 
 class Doing(Message):
@@ -79,4 +290,14 @@ class Failed(Message):
     why: str
 
 
-FromChild = Annotated[Doing | Ready | CaseDone | Failed, Field(discriminator="kind")]
+class WorkerStep(Message):
+    """What a measured process is asked; also what is the verifier's, where that works in it."""
+
+    step: Annotated[OpenCase | Batch | Finish | ToVerifier, Field(discriminator="ask")]
+
+
+FromVerifier = CasePrepared | Planned | Checked | CaseChecked
+FromChild = Annotated[
+    Doing | Failed | Ready | BatchDone | CaseDone | Refused | FromVerifier, Field(discriminator="kind")
+]
+Answer = Ready | BatchDone | CaseDone | Refused | CasePrepared | Planned | Checked | CaseChecked

@@ -1,14 +1,18 @@
-"""Leads one worker process through its steps."""
+"""Leads one other process through its steps: the verifier, or a measured one."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 from pydantic import TypeAdapter
 
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
-from kernelgate.bench.timing.protocol import CaseDone, Doing, Failed, FromChild, Ready
+from kernelgate.bench.timing.protocol import Answer, Doing, Failed, FromChild
 
-_MESSAGE: TypeAdapter[Doing | Ready | CaseDone | Failed] = TypeAdapter(FromChild)
+_MESSAGE: TypeAdapter[Answer | Doing | Failed] = TypeAdapter(FromChild)
+
+A = TypeVar("A")
 
 
 class ProcessError(KernelgateError):
@@ -20,18 +24,36 @@ class LoadError(ProcessError):
 
 
 class Runner:
-    """A worker process, led step by step."""
+    """A process, led step by step."""
 
     def __init__(self, child: Child, name: str, patience_s: float) -> None:
         self._child = child
-        self._name = name
+        self.name = name
         self._patience_s = patience_s
         self._doing = Doing(what="starting", loading=True)
 
-    def step(self, message: Message) -> Ready | CaseDone:
+    def ask(self, message: Message, kind: type[A]) -> A:
+        """Sends a message and waits for its answer, which must be of this kind."""
+        answer = self.step(message)
+        if not isinstance(answer, kind):
+            raise self._error(f"it answered {type(answer).__name__} where {kind.__name__} was due")
+        return answer
+
+    def step(self, message: Message) -> Answer:
         """Sends a message and waits until the step that it asks for is done."""
+        self.send(message)
+        return self.answer()
+
+    def send(self, message: Message) -> None:
+        """Sends a message and does not wait."""
         try:
             self._child.send(message)
+        except ChildError as error:
+            raise self._error(f"the process {error}") from None
+
+    def answer(self) -> Answer:
+        """Waits until the step that was asked for is done."""
+        try:
             while True:
                 answer = self._child.receive(_MESSAGE, self._patience_s)
                 if isinstance(answer, Failed):
@@ -44,8 +66,8 @@ class Runner:
 
     def _error(self, why: str) -> ProcessError:
         if self._doing.loading:
-            return LoadError(f"{self._name} failed while {self._doing.what}: {why}")
+            return LoadError(f"{self.name} failed while {self._doing.what}: {why}")
         return ProcessError(
-            f"{self._name} failed while {self._doing.what}: {why}. `kernelgate fuzz` shows which inputs a kernel fails "
+            f"{self.name} failed while {self._doing.what}: {why}. `kernelgate fuzz` shows which inputs a kernel fails "
             "on; earlier processes are kept, and --resume continues after them"
         )

@@ -1,249 +1,348 @@
-"""One process of a paired comparison: a fresh process that loads one card's libraries and times them. Led by
-timing/paired.py.
+"""A measured process: loads one card's libraries, calls them when it is told, and times that. Led by timing/paired.py.
 
-All sides share the same sets of inputs and the same outputs, because where tensors lie changes how fast they are. Each
-call takes the next set, so that its inputs are not in the cache and the outputs hold another set's result: a kernel
-that skips work leaves a wrong output. Rounds drawn at random, which a kernel cannot know, are checked against the
-oracle; between turns the sets are filled anew, so that an output remembered from an earlier turn is wrong too.
+It is told which inputs a call reads and where its outputs go. It knows neither what is right nor which outputs will be
+compared: the verifier, another process, does. Where CUDA does not let two processes share memory, the verifier works
+in here, and the record says so.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
-from typing import Any
 
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands
 from kernelgate.bench.kernel.calls import Bound
-from kernelgate.bench.kernel.operands import Tensors
+from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.package import autotune
 from kernelgate.bench.kernel.package import cache as package_cache
+from kernelgate.bench.kernel.package.cache import SharedCache
 from kernelgate.bench.system import telemetry
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.timing import arena as memory
+from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing import timer as timers
-from kernelgate.bench.timing.prepared import Bench, LoadedKernels, prepare
+from kernelgate.bench.timing.arena import Arena, SharingError
 from kernelgate.bench.timing.protocol import (
-    ROUNDS_PER_TURN,
+    Batch,
+    BatchDone,
     CaseDone,
     Doing,
     Failed,
-    Go,
+    Finish,
+    OpenCase,
+    PrepareCase,
     Ready,
+    Refused,
+    SampleCalls,
+    Start,
     TimingRequest,
+    WorkerStep,
 )
-from kernelgate.bench.timing.timer import Interval, Timer
+from kernelgate.bench.timing.timer import Call, Interval, Timer
+from kernelgate.bench.timing.verifier import Verifier, cpu_threads, doing
 
-WARM_UP_S = 0.5
-"""Device work before the first sample of a process: until then ratios of identical code scatter several times more."""
-CASE_WARM_UP_S = 0.1
-"""And before the first sample of each further case."""
-GRAPH_US = 2_000.0
-"""Device time of one graph, long enough for its own launch not to matter."""
-GRAPH_ROUNDS = 15
+_urandom = random.SystemRandom()
+COPIED = 4
+"""Of so many calls that return new tensors, one has its outputs copied for the verifier, drawn after the call."""
+
+
+@dataclass(frozen=True)
+class LoadedLibraries:
+    """What this process has loaded."""
+
+    request: TimingRequest
+    judge: Kernel
+    bound: dict[record.Side, Bound]
+    timer: Timer
+    clock_step_us: float
+    cache: SharedCache
 
 
 @dataclass
-class Rounds:
-    """What the turns of a case have given so far."""
+class OpenedCase:
+    """A case whose memory is mapped."""
 
-    samples_us: dict[record.Side, list[float]]
-    """Of one call, by round."""
-    readings: list[Reading] = field(default_factory=list)
-    """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
-    inner_repeats: int = 1
-    """Calls in each sample, as many as the last Go says."""
+    asked: OpenCase
+    arena: Arena
+    axes: CaseAxes
+    first_ns: int | None = None
+    given: dict[tuple[int, int], dict[str, object]] = field(default_factory=dict)
+    """The inputs of a call by window, and by slot where the kernel overwrites some: made once."""
+    outs: dict[int, dict[str, torch.Tensor]] = field(default_factory=dict)
+    """The outputs of a call by slot."""
+    probes: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    returned: dict[int, object] = field(default_factory=dict)
+    """What calls of this batch returned, until it is copied."""
+    copied: list[int] = field(default_factory=list)
+
+    def probe_words(self, sample: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Where the probes before and after a sample write."""
+        if sample not in self.probes:
+            row = self.arena.view(self.asked.prepared.probes, sample)
+            self.probes[sample] = (row[: row.numel() // 2], row[row.numel() // 2 :])
+        return self.probes[sample]
+
+    @property
+    def slotted(self) -> bool:
+        return any(given.slotted for given in self.asked.prepared.inputs)
+
+
+class Worker:
+    def __init__(self, loaded: LoadedLibraries, parent: Parent, read: telemetry.Source) -> None:
+        self._loaded = loaded
+        self._parent = parent
+        self._read = read
+        self._case: OpenedCase | None = None
+        self._verifier = Verifier()
+        self._called: set[str] = set()
+        """The sides that were called on this case."""
+
+    def answer(self, step: WorkerStep) -> None:
+        message = step.step
+        if isinstance(message, OpenCase):
+            self._open(message)
+        elif isinstance(message, Batch):
+            self._parent.send(self._batch(self._opened(), message))
+        elif isinstance(message, Finish):
+            self._parent.send(self._finish(self._opened()))
+        else:
+            if isinstance(message, PrepareCase):
+                self._parent.send(doing(message))
+            self._parent.send(self._verifier.answer(message))
+
+    def _opened(self) -> OpenedCase:
+        if self._case is None:
+            raise KernelgateError("no case is open")
+        return self._case
+
+    def _open(self, asked: OpenCase) -> None:
+        self._parent.send(Doing(what=f"mapping the inputs of {asked.id}"))
+        try:
+            arena = memory.open_shared(asked.prepared.memory)
+        except SharingError as error:
+            self._parent.send(Refused(why=str(error)))
+            return
+        self._case = OpenedCase(asked, arena, CaseAxes(asked.axes))
+        self._called.clear()
+        outs = tuple(asked.prepared.outputs)
+        returns = tuple(side for side, bound in self._loaded.bound.items() if outs and bound.returns(outs))
+        why = without_reference(self._loaded.judge, self._case) if asked.reference else None
+        self._parent.send(Ready(clock_step_us=self._loaded.clock_step_us, returns=returns, no_reference=why))
+
+    def _finish(self, case: OpenedCase) -> CaseDone:
+        notes = []
+        names = ", ".join(self._loaded.cache.compiled())
+        if names:
+            text = f"{case.asked.id}: {names} was compiled while measuring, for the build had not foreseen it"
+            notes.append(record.Note(code="compiled_while_measuring", text=text))
+        if self._loaded.request.device == "cpu":
+            cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
+            notes.append(record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"))
+        choices = {side: choice for side, bound in self._loaded.bound.items() if (choice := autotune.chosen(bound.ops))}
+        case.given.clear()
+        case.outs.clear()
+        case.probes.clear()
+        memory.close(case.arena, owner=False)
+        self._case = None
+        gc.collect()
+        if self._loaded.request.device == "cuda":
+            torch.cuda.empty_cache()
+        return CaseDone(autotuned=choices, notes=tuple(notes))
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # A batch
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _batch(self, case: OpenedCase, asked: Batch) -> BatchDone:
+        for side in dict.fromkeys(sample.side for sample in asked.samples):
+            if side not in self._called:
+                self._called.add(side)
+                self._parent.send(Doing(what=f"calling {side} for the first time on {case.asked.id}"))
+                break
+        else:
+            self._parent.send(Doing(what=f"{asked.what} {case.asked.id}"))
+        case.copied.clear()
+        if asked.inputs:
+            prepared = case.asked.prepared.model_copy(update={"inputs": asked.inputs})
+            case.asked = case.asked.model_copy(update={"prepared": prepared})
+            case.given.clear()
+        made = self._calls(case, asked.samples)
+        if asked.blind:
+            return self._blind(case, asked, made)
+        if asked.graph:
+            captured = [self._loaded.timer.capture(calls_) for calls_ in made]
+            if None in captured:
+                return BatchDone()
+            made = [(replay,) for replay in captured if replay]
+        readings: list[Reading] = []
+        intervals = [self._interval(case, asked, at, calls_) for at, calls_ in enumerate(made)]
+        done = self._loaded.timer.measure(intervals, meanwhile=lambda: readings.append(self._read()))
+        case.returned.clear()
+        if case.first_ns is None and done.started_ns:
+            case.first_ns = done.started_ns[0]
+        return BatchDone(
+            times_us=done.times_us,
+            started_us=tuple((start - (case.first_ns or 0)) / 1e3 for start in done.started_ns),
+            held=done.held,
+            copied=tuple(case.copied) if self._any_returns(case) else None,
+            readings=tuple(readings),
+        )
+
+    def _blind(self, case: OpenedCase, asked: Batch, made: Sequence[Sequence[Call]]) -> BatchDone:
+        """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
+        self._parent.send(Ready())
+        self._parent.receive(Start)
+        begun_ns = timers.now_ns()
+        on_gpu = self._loaded.request.device == "cuda"
+        before, after = case.probe_words(0)
+        if on_gpu:
+            gpu.wait(asked.pause_us)
+            gpu.probe(before)
+        at = 0
+        for calls_ in made:
+            for call in calls_:
+                call()
+            self._copy(case, range(at, at + len(calls_)))
+            at += len(calls_)
+        if on_gpu:
+            gpu.probe(after)
+        queued_us = (timers.now_ns() - begun_ns) / 1e3
+        if on_gpu:
+            torch.cuda.synchronize()
+        case.returned.clear()
+        return BatchDone(copied=tuple(case.copied) if self._any_returns(case) else None, queued_us=queued_us)
+
+    def _interval(self, case: OpenedCase, asked: Batch, at: int, made: Sequence[Call]) -> Interval:
+        """The calls of one sample between two probes."""
+        first = sum(len(sample.windows) for sample in asked.samples[:at])
+        numbers = range(first, first + len(asked.samples[at].windows))
+        copies = self._any_returns(case) and asked.samples[at].side != "reference"
+        if self._loaded.request.device == "cpu":
+            return Interval(tuple(made), after=partial(self._copy, case, numbers) if copies else None)
+        first_half, second_half = case.probe_words(at)
+
+        def before() -> None:
+            if asked.pause_us:
+                gpu.wait(asked.pause_us)
+            gpu.probe(first_half)
+
+        def after() -> None:
+            gpu.probe(second_half)
+            if copies:
+                self._copy(case, numbers)
+
+        return Interval(tuple(made), before, after)
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Calls
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _calls(self, case: OpenedCase, samples: Sequence[SampleCalls]) -> list[tuple[Call, ...]]:
+        made, number = [], 0
+        for sample in samples:
+            pairs = list(zip(sample.windows, sample.slots, strict=True))
+            made.append(
+                tuple(
+                    self._call(case, sample.side, number + at, window, slot) for at, (window, slot) in enumerate(pairs)
+                )
+            )
+            number += len(pairs)
+        return made
+
+    def _call(self, case: OpenedCase, side: record.Side, number: int, window: int, slot: int) -> Call:
+        prepared = case.asked.prepared
+        key = (window, slot if case.slotted else 0)
+        given = case.given.get(key)
+        if given is None:
+            given = case.given[key] = memory.arguments(case.arena, prepared.inputs, window, slot)
+        if side == "reference":
+            return partial(self._loaded.judge.reference, case.axes, **given)
+        outs = case.outs.get(slot)
+        if outs is None:
+            outs = case.outs[slot] = memory.outputs(case.arena, prepared.outputs, slot)
+        bound = self._loaded.bound[side]
+        call = bound.prepared(case.axes, given, outs)
+        return _keeping(call, case.returned, number) if bound.returns(tuple(prepared.outputs)) else call
+
+    def _any_returns(self, case: OpenedCase) -> bool:
+        outs = tuple(case.asked.prepared.outputs)
+        return bool(outs) and any(bound.returns(outs) for bound in self._loaded.bound.values())
+
+    def _copy(self, case: OpenedCase, numbers: Sequence[int]) -> None:
+        """Of calls that return new tensors, copies some results to where the verifier looks, drawn only now."""
+        outs = case.asked.prepared.outputs
+        names = tuple(outs)
+        kept = [number for number in numbers if number in case.returned]
+        chosen = _urandom.sample(kept, -(-len(kept) // COPIED))
+        for number in chosen:
+            made = operands.named(case.returned[number], names, "call()")
+            for name, target in memory.outputs(case.arena, outs, number).items():
+                if made[name].shape != target.shape or made[name].dtype != target.dtype:
+                    shapes = f"{list(made[name].shape)} {made[name].dtype}, not {list(target.shape)} {target.dtype}"
+                    raise KernelgateError(f"call() returned {name} with {shapes}")
+                target.copy_(made[name])
+        case.copied += chosen if kept else numbers
+        for number in numbers:
+            case.returned.pop(number, None)
+
+
+def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
+    """Why the reference cannot be timed; None where it can. It is tried on copies of the inputs."""
+    given = memory.arguments(case.arena, case.asked.prepared.inputs, 0, 0)
+    before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
+    try:
+        judge.reference(case.axes, **tried)
+    except Exception as error:
+        return first_line(error)
+    for (name, tensor), (_, old) in zip(operands.tensors(tried), operands.tensors(before), strict=True):
+        bits = compare.bits_dtype(tensor.dtype)
+        if not torch.equal(tensor.view(bits), old.view(bits)):
+            return f"it changes its input {name}, which the kernels read, too"
+    return None
+
+
+def _keeping(call: Callable[[], object], returned: dict[int, object], number: int) -> Call:
+    def kept() -> None:
+        returned[number] = call()
+
+    return kept
 
 
 def run(request: TimingRequest, parent: Parent) -> None:
-    """Loads the libraries, then times every case of the request, one step for each Go."""
+    """Loads the libraries, then answers the leader, step by step."""
     with package_cache.shared([at.folder for _, at in request.libraries]) as cache:
-        loaded = _load(request, parent)
-        parent.send(Doing(what="setting up the device"))
         if request.device == "cpu":
             torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
+        parent.send(Doing(what="setting up the device"))
         timer = timers.timer(request.device)
         step_us = timers.clock_step(timer)
-        warm_up_s = WARM_UP_S
+        judge, bound = _load(request, parent)
         with telemetry.source(request.device, request.uuid) as source:
-            parent.send(Ready())
-            for asked in request.cases:
-                parent.receive(Go)
-                parent.send(Doing(what=f"making the inputs of {asked.id}"))
-                bench = prepare(asked, loaded, timer, request)
-                call_us = warm_up(bench, warm_up_s, parent)
-                parent.send(Ready(inner_repeats=_repeats(bench, step_us, call_us)))
-                timed = _turns(bench, request.rounds, source, parent)
-                parent.receive(Go)
-                parent.send(Doing(what=f"replaying graphs of {asked.id}"))
-                parent.send(_done(bench, timed, request, step_us, call_us, cache.compiled()))
-                warm_up_s = CASE_WARM_UP_S
-                del bench
-                if request.device == "cuda":
-                    torch.cuda.empty_cache()
+            worker = Worker(LoadedLibraries(request, judge, bound, timer, step_us, cache), parent, source)
+            parent.send(Ready(clock_step_us=step_us))
+            gc.freeze()
+            gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end
+            while True:
+                worker.answer(parent.receive(WorkerStep))
 
 
-def _repeats(bench: Bench, step_us: float, call_us: float) -> int:
-    """Of a kernel that works in place no more than there are fresh inputs."""
-    wanted = timers.inner_repeats(step_us, call_us)
-    return min(wanted, len(bench.data.sets)) if bench.data.kernel.in_place else wanted
-
-
-def _done(
-    bench: Bench, timed: Rounds, request: TimingRequest, step_us: float, call_us: float, compiled: tuple[str, ...]
-) -> CaseDone:
-    timing = record.Timing(
-        card=request.card,
-        case=bench.asked.id,
-        samples_us={side: tuple(times) for side, times in timed.samples_us.items()},
-        inner_repeats=timed.inner_repeats,
-        telemetry=telemetry.summary(timed.readings),
-        graph_us={} if bench.data.kernel.in_place else _graphs(bench, call_us),
-        calls=bench.checks.calls(),
-        errors=bench.checks.errors(),
-        autotuned=_autotuned(bench),
-        clock_step_us=step_us,
-    )
-    notes = [*bench.notes, *_notes(bench.asked.id, request.device, bench.timer)]
-    if compiled:
-        names = ", ".join(compiled)
-        text = f"{bench.asked.id}: {names} was compiled while measuring, for the build had not foreseen it"
-        notes.append(record.Note(code="compiled_while_measuring", text=text))
-    return CaseDone(timing=timing, notes=tuple(notes))
-
-
-def _autotuned(bench: Bench) -> dict[record.Side, str]:
-    """What @triton.autotune chose for each side's package."""
-    return {side: choice for side, bound in bench.bound.items() if (choice := autotune.chosen(bound.ops))}
-
-
-def _load(request: TimingRequest, parent: Parent) -> LoadedKernels:
+def _load(request: TimingRequest, parent: Parent) -> tuple[Kernel, dict[record.Side, Bound]]:
     parent.send(Doing(what="reading the card"))
     judge = loading.load(request.card_file)
     bound: dict[record.Side, Bound] = {}
     for side, at in request.libraries:
         parent.send(Doing(what=f"loading {side}", loading=True))
         bound[side] = calls.bind(at.read(), judge, side)
-    return LoadedKernels(judge, {side: bound[side] for side in sorted(bound)})
-
-
-def cpu_threads(cores: int) -> int:
-    """All cores but one. Where every core computes, any other process stops one thread, and the others wait for it."""
-    return max(1, cores - 1)
-
-
-def warm_up(bench: Bench, seconds: float, parent: Parent) -> float:
-    """The time of one call of the fastest side, in microseconds, once the device has worked for `seconds`."""
-    calls = {str(side): call(next(bench.sets)) for side, call in bench.sides.items()}
-    for side, call in calls.items():
-        parent.send(Doing(what=f"calling {side} for the first time on {bench.asked.id}"))
-        bench.timer.run(call)
-    parent.send(Doing(what=f"warming up {bench.asked.id}"))
-    call_us = timers.warm_up(bench.timer, calls, seconds)
-    bench.data.restore(list(range(len(bench.data.sets))))
-    bench.timer.host_bound = 0
-    return min(call_us.values())
-
-
-def _turns(bench: Bench, rounds: int, read: telemetry.Source, parent: Parent) -> Rounds:
-    timed = Rounds({side: [] for side in bench.sides})
-    for first in range(0, rounds, ROUNDS_PER_TURN):
-        timed.inner_repeats = parent.receive(Go).inner_repeats
-        turn = range(first, min(first + ROUNDS_PER_TURN, rounds))
-        parent.send(Doing(what=f"timing rounds {turn[0] + 1} to {turn[-1] + 1} of {bench.asked.id}"))
-        order = [(number, side) for number in turn for side in bench.rng.sample(list(bench.sides), len(bench.sides))]
-        intervals = [_interval(bench, number, side, timed.inner_repeats) for number, side in order]
-        times = bench.timer.measure(intervals, meanwhile=lambda: timed.readings.append(read()))
-        for (_, side), time_us in zip(order, times, strict=True):
-            timed.samples_us[side].append(time_us / timed.inner_repeats)
-        _check(bench)
-        bench.data.refill()
-        parent.send(Ready())
-    return timed
-
-
-def _interval(bench: Bench, number: int, side: record.Side, repeats: int) -> Interval:
-    """The calls of one side in round `number`; where the round is checked, the last call's output is copied after."""
-    used = _next_sets(bench, side, repeats)
-    calls = tuple(bench.sides[side](used_set) for used_set in used)
-    restore = partial(bench.data.restore, used) if bench.data.kernel.in_place else None
-    if side == "reference":
-        return Interval(calls)
-    if number not in bench.checks.rounds[side]:
-        return Interval(calls, after=restore)
-    bench.checks.sets[side, number] = used[-1]
-    returned: list[Any] = [None]
-
-    def last() -> None:
-        returned[0] = calls[-1]()
-
-    def after() -> None:
-        bench.checks.copies[side, number] = _copied(bench, side, returned[0], used[-1])
-        if restore:
-            restore()
-
-    return Interval((*calls[:-1], last), after=after)
-
-
-def _next_sets(bench: Bench, side: record.Side, repeats: int) -> list[int]:
-    """The sets of a sample. The last is another one than that whose result the outputs hold: else a kernel that does
-    nothing would leave what is right, always so where `repeats` is a multiple of the number of sets."""
-    used = [next(bench.sets) for _ in range(repeats)]
-    if side == "reference":
-        return used
-    writers = [other for other in bench.bound if other != side] or [side]
-    if used[-1] in [bench.last_set.get(writer) for writer in writers]:
-        used = [*used[1:], next(bench.sets)]
-    bench.last_set[side] = used[-1]
-    return used
-
-
-def _copied(bench: Bench, side: record.Side, returned: Any, used_set: int) -> Tensors:
-    """What is compared of the outputs of a call."""
-    in_place = tuple(bench.data.kernel.in_place)
-    made = calls.results(bench.bound[side], returned, bench.data.sets[used_set], bench.data.outs, in_place)
-    return {name: bench.checks.part(name, tensor) for name, tensor in made.items()}
-
-
-def _check(bench: Bench) -> None:
-    """Compares the copies of this turn with the oracle, while their inputs still stand."""
-    kernel, checks = bench.data.kernel, bench.checks
-    for key, used_set in checks.sets.items():
-        given = operands.changed_by_name(bench.data.sets[used_set], checks.part)
-        right = compare.expected(kernel, bench.case, given, tuple(checks.copies[key]))
-        checks.results.setdefault(key[0], []).append(compare.outputs(kernel, bench.case, checks.copies[key], right))
-    checks.sets.clear()
-    checks.copies.clear()
-
-
-def _graphs(bench: Bench, call_us: float) -> dict[record.Side, float]:
-    """The median time of one call of each side when many are replayed as one graph, in rounds like the samples."""
-    count = max(8, min(512, round(GRAPH_US / call_us)))
-    sets = [next(bench.sets) for _ in range(count)]
-    captured = {side: bench.timer.capture([call(number) for number in sets]) for side, call in bench.sides.items()}
-    replays = {side: replay for side, replay in captured.items() if replay}
-    times: dict[record.Side, list[float]] = {side: [] for side in replays}
-    for _ in range(GRAPH_ROUNDS):
-        for side in bench.rng.sample(list(replays), len(replays)):
-            # One at a time: many graphs are more than the device's queue holds, and the host would be blocked.
-            times[side] += bench.timer.measure([Interval((replays[side],))])
-    return {side: median(times_us) / count for side, times_us in times.items()}
-
-
-def _notes(case: str, device: str, timer: Timer) -> tuple[record.Note, ...]:
-    if device == "cpu":
-        cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
-        return (record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"),)
-    if timer.host_bound:
-        text = f"{case}: the host fell behind, so that the GPU may have waited for it inside samples"
-        return (record.Note(code="host_bound", text=text),)
-    return ()
+    return judge, {side: bound[side] for side in sorted(bound)}
 
 
 def main() -> None:
@@ -252,7 +351,7 @@ def main() -> None:
     try:
         run(request, parent)
     except (KernelgateError, OSError) as error:
-        parent.send(Failed(why=str(error).strip().split("\n")[0]))
+        parent.send(Failed(why=first_line(error)))
     except Exception as error:
         parent.send(Failed(why=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"))
 

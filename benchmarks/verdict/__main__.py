@@ -1,6 +1,6 @@
 """Measures the rules and writes docs/statistics.md's figures: `python -m benchmarks.verdict [--draws N]`, seeded.
 
-Takes about five minutes on one core.
+Takes about ten minutes on one core.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 import numpy as np
 
-from benchmarks.verdict import scenarios
+from benchmarks.verdict import scenarios, selective
 from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
 from benchmarks.verdict.rules import POLICY, PairedTimes, record, say
 from benchmarks.verdict.scenarios import PROCESSES, SETS, SPOILERS, Generator
 from kernelgate.bench.system.progress import Advance, track
-from kernelgate.ci.judge.early_stop import decided
+from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.verdict import Direction
 
 ROOT = Path(__file__).parent.parent.parent
@@ -33,7 +33,7 @@ Draw = Callable[[Generator], PairedTimes]
 def main(draws: int) -> None:
     """Run every rule on every scenario, and write tables and plot into docs/statistics.md."""
     effects = scenarios.effects()
-    steps = len(SETS) * (2 * len(effects) + 2) + 2 * len(SPOILERS)
+    steps = len(SETS) * (2 * len(effects) + 2) + 2 * len(SPOILERS) + len(selective.MIXES) * len(selective.WAYS)
     with track("judging", steps) as advance:
         figures = _measured(draws, effects, advance)
     plot(figures.power, IMAGE)
@@ -58,7 +58,12 @@ def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) ->
         for effect in (0.0, 5.0):
             hard[spoiler, effect] = _rates(partial(_spoilt, spoiler=spoiler, effect=effect), draws)
             advance(f"{spoiler} +{effect:g}%")
-    return Figures(draws, power, stored, hard, processes)
+    spent = {}
+    for mix in selective.MIXES:
+        for way in selective.WAYS:
+            spent[mix, way] = selective.spent(mix, way, draws // 2, SEED)
+            advance(f"{mix}, {way}")
+    return Figures(draws, power, stored, hard, processes, spent)
 
 
 def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:
@@ -84,7 +89,7 @@ def _processes_needed(draw: Draw, draws: int) -> float:
 
     def needed(pair: PairedTimes) -> int:
         counts = range(1, PROCESSES + 1)
-        return next(n for n in counts if decided(record(base=pair.base[:n], head=pair.head[:n]), POLICY))
+        return next(n for n in counts if not undecided(record(base=pair.base[:n], head=pair.head[:n]), POLICY))
 
     return float(np.mean([needed(draw(rng)) for _ in range(draws)]))
 

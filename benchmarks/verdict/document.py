@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.verdict.selective import Spent
+
 BEGIN, END = "<!-- benchmark-verdict: begin -->", "<!-- benchmark-verdict: end -->"
 STYLES = {
     "kernelgate, direction": ("#0b6e4f", "o", "-"),
@@ -43,6 +45,8 @@ class Figures:
     hard: Measured
     processes: Mapping[tuple[str, float], float]
     """Mean processes until `kernelgate bench` stops."""
+    spent: Mapping[tuple[str, str], Spent]
+    """By mix of cases and way of timing them again."""
 
 
 def insert(document: str, text: str) -> str:
@@ -72,6 +76,10 @@ def tables(figures: Figures) -> str:
             _table(figures.stored, max(effect for _, effect in figures.stored), _slower, 1),
             "**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of the 5 it may:",
             _own(figures),
+            f"**Records of nine cases**, {figures.draws // 2} for each figure, with cases drawn from any of the traces."
+            " Only undecided cases are timed again, with two decided ones beside them, or all cases as long as one is "
+            "undecided. Wrong: any case of the record with a direction that it does not have:",
+            _selective(figures.spent),
         )
     )
 
@@ -138,6 +146,16 @@ def _own(figures: Figures) -> str:
     mean = sum(taken.values()) / len(taken)
     table = _markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
     return f"{table}\n\nOver the whole mix: {mean:.2f} processes of 5, {_percent(mean / 5, 0)} of the GPU time."
+
+
+def _selective(spent: Mapping[tuple[str, str], Spent]) -> str:
+    mixes, ways = (list(dict.fromkeys(key[place] for key in spent)) for place in (0, 1))
+    columns = [f"{way}: {what}" for way in ways for what in ("wrong", "processes by case")]
+    body = []
+    for mix in mixes:
+        found = [spent[mix, way] for way in ways]
+        body.append([mix, *(cell for one in found for cell in (_percent(one.wrong, 2), f"{one.processes:.2f}"))])
+    return _markdown(["", *columns], body)
 
 
 def _words(name: str) -> str:

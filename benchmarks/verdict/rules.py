@@ -5,7 +5,7 @@ The usual rules are written here from their public descriptions, on all samples 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,10 +65,28 @@ def record(**sides: Sequence[Array]) -> RunRecord:
     )
 
 
+def record_of_cases(cases: Sequence[PairedTimes]) -> RunRecord:
+    """The same of several cases, which may have different numbers of processes."""
+    known = [CASE.model_copy(update={"id": f"case {number}"}) for number in range(len(cases))]
+    processes = []
+    for number in range(max(len(one.head) for one in cases)):
+        timings = [
+            _timing(case.id, {"base": one.base[number], "head": one.head[number]})
+            for case, one in zip(known, cases, strict=True)
+            if number < len(one.head)
+        ]
+        processes.append(Process.model_construct(**{**PROCESS, "id": str(number + 1), "timings": tuple(timings)}))
+    return RunRecord().model_copy(update={"cases": tuple(known), "processes": tuple(processes)})
+
+
 def _process(number: int, sides: Iterable[str], times: Sequence[Array]) -> Process:
-    samples = {side: tuple(one.tolist()) for side, one in zip(sides, times, strict=True)}
-    timing = Timing.model_construct(**{**TIMING, "samples_us": samples})
+    timing = _timing(CASE.id, dict(zip(sides, times, strict=True)))
     return Process.model_construct(**{**PROCESS, "id": str(number), "timings": (timing,)})
+
+
+def _timing(case: str, times: Mapping[str, Array]) -> Timing:
+    samples = {side: tuple(one.tolist()) for side, one in times.items()}
+    return Timing.model_construct(**{**TIMING, "case": case, "samples_us": samples})
 
 
 # ---- the usual rules -------------------------------------------------------------------------------------------------

@@ -6,11 +6,22 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench.record import COMPARED, Case, CaseKey, CheckKind, Expected, RunRecord
-from kernelgate.ci.document.formatting import counted
+from kernelgate.bench.record import (
+    COMPARED,
+    Case,
+    CaseKey,
+    CheckKind,
+    Expected,
+    RunRecord,
+    TimedProcess,
+    timed_cases,
+)
+from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
-from kernelgate.ci.judge import cards
+from kernelgate.ci.judge import cards, witness
 
+NO_WITNESS = "no_witness"
+"""The code of the note that says why."""
 MAX_NAMED = 3
 """Cases that a sentence names; of more it gives the number."""
 REPLANNED: Line = ("the cards of the default branch changed between plan and report, so this must be measured again",)
@@ -59,10 +70,13 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
         yield (*_named(absent), f" {_were(absent)} not timed")
     short = [case for case in expected.cases if 0 < held[case.key] < least]
     if short:
-        fewest = min(held[case.key] for case in short)
-        yield (*_named(short), f" {_were(short)} timed in {fewest} of {least} processes")
+        some = spread(held[case.key] for case in short)
+        yield (*_named(short), f" {_were(short)} timed in {some} of {least} processes")
     for kind in expected.checks:
-        yield from _unchecked(record, expected, kind, exempt)
+        if kind == "witness":
+            yield from _unwitnessed(record, expected, exempt)
+        else:
+            yield from _unchecked(record, expected, kind, exempt)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
 
@@ -81,6 +95,25 @@ def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: C
         yield (f"the {kind} check did not run",)
     elif lacking:
         yield (f"the {kind} check did not run for ", *_listed(lacking))
+
+
+def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
+    """The compared cases that base and head were not timed apart for. A head alone has nothing to be compared with."""
+    seen = witness.log_ratios(record)
+    both = {case.key for case in timed_cases(record) if any(map(_has_both, case.processes))}
+    lacking: dict[str, list[Case]] = {}
+    for case in expected.cases:
+        known = {case.key, CaseKey("", case.id)}
+        if case.card not in exempt and known & both and not known & seen.keys():
+            why = next((note.text for note in cards.notes(record, NO_WITNESS) if note.card in (None, case.card)), "")
+            lacking.setdefault(why, []).append(case)
+    for why, unseen in lacking.items():
+        because = f": {sentence(why)}" if why else ""
+        yield (*_named(unseen), f" {_were(unseen)} not timed by the witness{because}")
+
+
+def _has_both(process: TimedProcess) -> bool:
+    return bool(process.samples_us.get("base") and process.samples_us.get("head"))
 
 
 def _of_another_gpu(record: RunRecord, expected: Expected, label: str) -> Iterator[Line]:

@@ -1,35 +1,46 @@
-"""When `kernelgate bench` stops before the policy's limit of processes."""
+"""Which cases `kernelgate bench` times again, and that it stops before the policy's limit of processes."""
 
 from __future__ import annotations
 
 import math
 
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.judge import cards, estimate
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.outputs import BASE_WRONG
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import confirmed, unfit
+from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
+
+LASTING = frozenset({BASE_WRONG, CONTRADICTS, UNCONFIRMED})
+"""Findings that further processes cannot undo."""
 
 
-def decided(record: RunRecord, policy: Policy) -> bool:
-    """Whether every case is settled, so that more processes would not change what is said: stops `kernelgate bench`.
+def undecided(record: RunRecord, policy: Policy) -> frozenset[CaseKey]:
+    """The cases of which more processes would change what is said; empty: `kernelgate bench` stops.
 
-    True as well at the policy's limit of processes. The levels of `judge` hold however often this was asked.
+    A case with fewer processes than the policy's minimum is among them, one at its limit is not, and none is where
+    nothing in the record can be judged. Each case may be asked about after each of its processes, in any order and
+    whichever others are timed with it: the levels of `judge` hold however often this was asked.
     """
-    timed = cards.compared(record)
-    if min((len(case.processes) for case in timed), default=0) >= policy.processes.limit:
-        return True
+    timed = {case.key: len(case.processes) for case in cards.compared(record)}
     if unfit(record, policy):
-        return True
-    evidences = [estimate.of_paired(case, record.environment.device, policy) for case in timed]
-    claimed = claims(evidences, policy)
-    return all(claim and _settled(case, claim, policy) for case, claim in zip(evidences, claimed, strict=True))
+        return frozenset()
+    evidences = estimate.of_record(record, policy)
+    few, many = policy.processes.minimum, policy.processes.limit
+    return frozenset(
+        case.key
+        for case, claim in zip(evidences, claims(evidences, policy), strict=True)
+        if timed[case.key] < few or (timed[case.key] < many and not _settled(case, claim, policy))
+    )
 
 
-def _settled(case: Evidence, claim: Inference, policy: Policy) -> bool:
+def _settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
     """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any."""
-    if case.disqualified:
+    if any(finding.code in LASTING for finding in case.findings):
+        return True
+    if claim is None or case.disqualified:
         return False
     gates = policy.gates
     low, high = claim.likely_interval()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, Device, Side, TimedCase, TimedProcess
-from kernelgate.ci.judge import location, stats, validity
+from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
+from kernelgate.ci.judge import cards, location, outputs, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.policy import Policy
@@ -88,7 +88,7 @@ class Evidence:
     def pooled(self, expected_scatter: float = 1.0) -> Pooled:
         """All processes together; `expected_scatter` is the scatter ratio that the record's other cases show."""
         sides = [_pool(group, expected_scatter) for group in self.groups]
-        return replace(sides[0], bias=self.bias) if len(sides) == 1 else _difference(sides[0], sides[1], self.bias)
+        return replace(sides[0], bias=self.bias) if len(sides) == 1 else stats.difference(sides[0], sides[1], self.bias)
 
     def by_process(self) -> list[tuple[float, float]]:
         """Each head process's own log change, with its standard error."""
@@ -105,11 +105,22 @@ def _pool(group: Group, expected_scatter: float) -> Pooled:
     return stats.pool(*group.kept, group.prior, group.prior_df, expected_scatter)
 
 
-def _difference(base: Pooled, head: Pooled, bias: float) -> Pooled:
-    """Head against base of other processes: variances add up, degrees of freedom after Welch and Satterthwaite."""
-    error = math.hypot(base.error, head.error)
-    df = error**4 / (base.error**4 / base.df + head.error**4 / head.df)
-    return Pooled(head.change - base.change, error, df, bias)
+def of_record(record: RunRecord, policy: Policy) -> list[Evidence]:
+    """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
+    wrong, seen = outputs.wrong_bases(record), witness.log_ratios(record)
+    cases = [of_paired(case, record.environment.device, policy) for case in cards.compared(record)]
+    family = sum(bool(case.groups) and case.key in seen for case in cases)
+    found = []
+    for case in cases:
+        against = [wrong[case.key]] if case.key in wrong else []
+        against += witness.wrong_clocks(record, case.key.card)
+        if case.groups and case.key in seen:
+            alone, pooled = seen[case.key], case.pooled()
+            odd = witness.contradiction(pooled, case.paired, alone, family, policy)
+            odd = odd or witness.unconfirmed(pooled, alone, policy)
+            against += [odd] if odd else []
+        found.append(replace(case, findings=(*against, *case.findings)))
+    return found
 
 
 def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:

@@ -56,13 +56,15 @@ def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | No
     """A claim for each case, None where there is nothing to estimate from. Sound cases share the level (Holm)."""
     expected = _expected_scatter(evidences, policy)
     pooled = [case.pooled(ratio) if case.groups else None for case, ratio in zip(evidences, expected, strict=True)]
+    levels = [_levels(case, policy) for case in evidences]
     sound = {index: change.p() for index, change in enumerate(pooled) if change and not evidences[index].disqualified}
-    adjusted = dict(zip(sound, stats.holm(list(sound.values())), strict=True))
+    shared = stats.holm_at_levels(list(sound.values()), [levels[index][0] for index in sound])
+    adjusted = dict(zip(sound, shared, strict=True))
     return [
-        Inference(change, adjusted.get(index), *_levels(case, policy), policy.certainty.miss, max(1, len(sound)))
+        Inference(change, adjusted.get(index), *levels[index], policy.certainty.miss, max(1, len(sound)))
         if change
         else None
-        for index, (case, change) in enumerate(zip(evidences, pooled, strict=True))
+        for index, change in enumerate(pooled)
     ]
 
 

@@ -80,6 +80,12 @@ class Spread(PolicySection):
     alternating_bias_pct: PercentOrNone = 0.8
 
 
+class WitnessRules(PolicySection):
+    """When the times of base and head in processes of their own contradict the comparison."""
+
+    tolerance_pct: Percent = 3.0
+
+
 class Bootstrap(PolicySection):
     resamples: Annotated[int, Field(ge=100)] = 10_000
     seed: int = 20260801
@@ -106,6 +112,13 @@ class ValidityLimits(PolicySection):
     floor_tolerance: Share = 0.05
     shortest_us: Annotated[float, Field(gt=0)] = 1e-3
     longest_us: Annotated[float, Field(gt=0)] = 1e10
+
+
+class TimingRules(PolicySection):
+    """How `kernelgate bench` treats the GPU's clock and power."""
+
+    pause_when_capped: bool = True
+    lock_clocks: bool = False
 
 
 class Static(PolicySection):
@@ -171,8 +184,10 @@ class Policy(PolicySection):
     certainty: Certainty = Certainty()
     processes: Processes = Processes()
     spread: Spread = Spread()
+    witness: WitnessRules = WitnessRules()
     bootstrap: Bootstrap = Bootstrap()
     limits: ValidityLimits = ValidityLimits()
+    timing: TimingRules = TimingRules()
     static: Static = Static()
     profiling: Profiling = Profiling()
     template: Template = Template()

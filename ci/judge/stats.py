@@ -59,6 +59,26 @@ def pooled_median(processes: Sequence[Array]) -> float:
     return float(np.median(np.concatenate(processes)))
 
 
+def difference(base: Pooled, head: Pooled, bias: float) -> Pooled:
+    """Head against base of other processes: variances add up, degrees of freedom after Welch and Satterthwaite."""
+    error = math.hypot(base.error, head.error)
+    df = error**4 / (base.error**4 / base.df + head.error**4 / head.df)
+    return Pooled(head.change - base.change, error, df, bias)
+
+
+def median_of(values: Array) -> Pooled:
+    """The median of two or more values, with the standard error of Price and Bonett (2001).
+
+    The error is the width of an interval between order statistics over that interval's normal quantile: it needs no
+    shape of the noise, and the farthest values have no part in it. It is zero where most values are one.
+    """
+    ordered, n = np.sort(values), len(values)
+    outside = max(1, round((n + 1) / 2 - math.sqrt(n)))
+    level = 1 - 2 * float(special.bdtr(outside - 1, n, 0.5))
+    width = float(ordered[n - outside] - ordered[outside - 1])
+    return Pooled(float(np.median(ordered)), width / (2 * normal_half_width(level)), n - 1)
+
+
 def pool(estimates: Array, variances: Array, prior: float, prior_df: float, expected_scatter: float = 1.0) -> Pooled:
     """Process estimates combined with weights 1 / (`prior`² + variance), their scatter moderated.
 
@@ -108,6 +128,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = largest
     return adjusted
+
+
+def holm_at_levels(p_values: Sequence[float], levels: Sequence[float]) -> list[float]:
+    """The same where each p is to be held against a level of its own, as after different numbers of looks.
+
+    The levels of a case's looks add up to alpha. So where nothing changed, p reaches x times the level of any look with
+    a probability of x alpha at most, whichever looks were taken: p over level, times alpha, is itself a p, and Holm's
+    proof holds for it. Each result is in units of its own level; where all levels are equal it is Holm's.
+    """
+    if not p_values:
+        return []
+    strictest = min(levels)
+    adjusted = holm([p * (strictest / level) for p, level in zip(p_values, levels, strict=True)])
+    return [min(1.0, p * (level / strictest)) for p, level in zip(adjusted, levels, strict=True)]
 
 
 @lru_cache(maxsize=256)

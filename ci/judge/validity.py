@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelgate.bench import dtypes, hardware
-from kernelgate.bench.record import Case, Device, TimedCase, TimedProcess
+from kernelgate.bench.record import Case, Device, TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.policy import ValidityLimits
@@ -222,14 +222,3 @@ def _peak(gpu: hardware.GpuModel, dtype: object) -> float:
     """FLOP/s that no kernel of this dtype passes. At least float16's: float32 may be computed in fewer bits."""
     family = (dtypes.canonical(str(dtype)) or "fp16").split("_")[0]
     return max(gpu.flops["fp16"], gpu.flops.get(family, 0.0))
-
-
-def wrong_output(case: TimedCase) -> Iterator[Finding]:
-    """The head's timed output failed its comparison with the oracle."""
-    for index, process in enumerate(case.processes, 1):
-        calls, errors = process.timing.calls.get("head"), process.timing.errors.get("head")
-        if calls and calls.failed:
-            largest = errors.maximum if errors else None
-            error = "" if largest is None else f" (largest error {largest:.3g})"
-            yield Finding("wrong_output", f"the head's timed output is wrong in process {index}{error}", True)
-            return

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.judge import cards, estimate, sentences, stats, validity
+from kernelgate.ci.judge import cards, estimate, outputs, sentences, stats
 from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
 from kernelgate.ci.judge.case import (
     CaseVerdict,
@@ -60,13 +60,11 @@ def judge(
         return RecordVerdict(name, Outcome.EQUIVALENT, NOTHING_TO_COMPARE, (), None, against)
     if refused is None:
         device = record.environment.device
-        evidences = [
-            estimate.of_baseline(case, stored[case.key], device, policy)
+        evidences = (
+            [estimate.of_baseline(case, stored[case.key], device, policy) for case in timed if case.key in stored]
             if baseline
-            else estimate.of_paired(case, device, policy)
-            for case in timed
-            if baseline is None or case.key in stored
-        ]
+            else estimate.of_record(record, policy)
+        )
         refused = _too_little(evidences)
     if refused is not None:
         return RecordVerdict(name, Outcome.INCONCLUSIVE, f"cannot be judged: {refused}", (), refused, against)
@@ -95,9 +93,8 @@ def unfit(record: RunRecord, policy: Policy) -> str | None:
         failed = sum(not result.passed for result in record.fuzz.results)
         count = f"{failed} of {counted(len(record.fuzz.results), 'fuzz case')} failed" if failed else "fuzzing failed"
         return f"wrong result: {count}; speed was not judged"
-    for case in timed_cases(record):
-        for finding in validity.wrong_output(case):
-            return f"wrong result: {case.id}: {finding.message}; speed was not judged"
+    for key, finding in outputs.wrong_outputs(record).items():
+        return f"wrong result: {key.id}: {finding.message}; speed was not judged"
     return _absurd(record, policy)
 
 

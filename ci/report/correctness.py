@@ -28,7 +28,7 @@ def headline(record: RunRecord) -> Line:
     wrong = wrong_outputs(record)
     if wrong:
         names = formatting.names(record.cases, record.cards)
-        which = names[wrong[0]] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
+        which = names[next(iter(wrong))] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
         return (
             Mark.WRONG,
             " Wrong result: the timed output of ",
@@ -49,8 +49,15 @@ def argument(record: RunRecord, card: str, id_: str) -> str:
 
 
 def first_failure(record: RunRecord) -> Line:
-    """ "First: S=513 …: error 0.41 at row 512. "; empty where no fuzz case failed."""
-    return next((("First: ", *_case(record, *one), ": ", _fault(one[1]), ". ") for one in fuzz_failures(record)), ())
+    """ "First: S=513 …: error 0.41 at row 512. ", else how many timed calls were wrong and where; empty for neither."""
+    for card, result in fuzz_failures(record):
+        return ("First: ", *_case(record, card, result), ": ", _fault(result), ". ")
+    wrong = wrong_outputs(record)
+    for key, finding in wrong.items():
+        if len(wrong) == 1:
+            return (f"{finding.message[0].upper()}{finding.message[1:]}. ",)
+        return ("First: ", formatting.names(record.cases, record.cards)[key], f": {finding.message}. ")
+    return ()
 
 
 def how_to_repeat(record: RunRecord) -> Line:

@@ -34,7 +34,7 @@ from kernelgate.ci.document.model import (
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.policy import Static
-from kernelgate.ci.report import card_remarks, why
+from kernelgate.ci.report import how_measured, why
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
 
@@ -166,8 +166,7 @@ def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None
         for number, process in enumerate(case.processes, start=1)
     )
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
-    said = card_remarks.said(record)
-    notes = tuple((note.text,) for note in record.notes if note not in said)
+    notes = how_measured.lines(record)
     if notes:
         blocks += [Paragraph(("How it was measured:",)), Bullets(notes)]
     if any(_was_read(process.telemetry) for case in timed_cases(record) for process in case.processes):

@@ -36,6 +36,9 @@ def install(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
         "nvmlDeviceGetEnforcedPowerLimit": lambda _: 700_000,
         "nvmlDeviceGetEccMode": lambda _: [1, 1],
         "nvmlDeviceGetMigMode": lambda _: [0, 0],
+        "nvmlDeviceGetDefaultApplicationsClock": lambda *_: 1500,
+        "nvmlDeviceSetGpuLockedClocks": lambda *_: None,
+        "nvmlDeviceResetGpuLockedClocks": lambda _: None,
         "nvmlDeviceGetMaxPcieLinkGeneration": lambda _: 5,
         "nvmlDeviceGetMaxPcieLinkWidth": lambda _: 16,
     }

@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import queue
 import threading
+from collections.abc import Sequence
 from typing import Any, Self
 
+import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from kernelgate.bench.system.worker_process import ChildError
@@ -22,7 +24,9 @@ Line = str | None
 class ThreadChild(threading.Thread):
     """`worker_process.Child`, whose module runs in this thread."""
 
-    def __init__(self, module: str) -> None:
+    pid = None
+
+    def __init__(self, module: str, _fds: Sequence[int] = ()) -> None:
         super().__init__(daemon=True)
         self.worker = importlib.import_module(module)
         self.to: queue.SimpleQueue[Line] = queue.SimpleQueue()
@@ -71,3 +75,19 @@ class ThreadParent:
         if line is None:
             raise SystemExit
         return kind.model_validate_json(line)
+
+
+def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:
+    """Until the patch is undone. A case is warmed up no longer than it must be."""
+    from kernelgate.bench.check import fuzz, fuzz_worker
+    from kernelgate.bench.kernel import card_check
+    from kernelgate.bench.timing import case_timing, process, verifier, worker
+
+    for leader, worked in ((process, worker), (process, verifier), (fuzz, fuzz_worker), (card_check, card_check)):
+        patch.setattr(leader, "Child", ThreadChild)
+        patch.setattr(worked, "Parent", ThreadParent)
+    patch.setattr(process, "MAX_CPU_CACHE", min(process.MAX_CPU_CACHE, 1 << 18))  # a large pool takes long to draw
+    patch.setattr(verifier, "keep_private", lambda: None)
+    patch.setattr(case_timing, "WARM_UP_S", 0.01)
+    patch.setattr(case_timing, "CASE_WARM_UP_S", 0.01)
+    patch.setattr(case_timing, "SHORTEST_US", 5.0)

@@ -151,7 +151,7 @@ WHOLE: dict[str, Any] = {
                     "pause_us": 10.0,
                     "clock_step_us": 0.032,
                     "graph_us": {"head": 298.0},
-                    "calls": {"head": {"made": 40, "compared": 3, "failed": 1}},
+                    "calls": {"head": {"made": 40, "compared": 3, "failed": 1, "repeated": 2}},
                     "errors": {"head": {"maximum": 0.4, "mean": 1e-4, "bias_ulp": -0.5}},
                     "autotuned": {"head": "BLOCK_M=128"},
                     "telemetry": {

@@ -9,6 +9,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.completeness import Completeness, against_plan
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, exit_code, judge
 from kernelgate.ci.report import why
@@ -122,3 +123,89 @@ def test_the_roofline_of_an_int8_kernel_is_that_of_int8() -> None:
     assert roof.achieved_flops == pytest.approx(610e12, rel=0.01)
     assert roof.peak_flops == pytest.approx(1885e12, rel=0.01)
     assert (roof.roof, roof.percent_of_roof) == ("tensor", pytest.approx(32.4, abs=0.5))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# With a verifier and a witness: tests/data/timing
+# ----------------------------------------------------------------------------------------------------------------------
+
+TIMING = ROOT / "tests" / "data" / "timing"
+
+
+def timed(name: str) -> RunRecord:
+    return record.read(TIMING / f"{name}.json")
+
+
+def faster(done: RunRecord, roles: tuple[record.Role, ...], factor: float) -> RunRecord:
+    """The record as it would be, had the head taken so much of its time in processes of these roles."""
+    return done.model_copy(
+        update={
+            "processes": tuple(
+                one.model_copy(update={"timings": tuple(sped_up(timing, factor) for timing in one.timings)})
+                if one.role in roles
+                else one
+                for one in done.processes
+            )
+        }
+    )
+
+
+def sped_up(timing: record.Timing, factor: float) -> record.Timing:
+    head = tuple(factor * time_us for time_us in timing.samples_us["head"])
+    return timing.model_copy(update={"samples_us": {**timing.samples_us, "head": head}})
+
+
+@pytest.mark.parametrize(("name", "cases"), [("pull_request_suite", 11), ("all_cases", 27)])
+def test_the_same_code_is_equivalent_and_nobody_is_accused(name: str, cases: int, rules: Policy) -> None:
+    done = timed(name)
+    assert sum(build.side == "head" for build in done.builds) == 1
+    verdict = judge(done, rules)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.EQUIVALENT, 2)
+    assert [case.verdict for case in verdict.cases] == [Outcome.EQUIVALENT] * cases
+    assert against_plan(done, "") == Completeness()
+
+
+def test_only_what_was_undecided_was_timed_again() -> None:
+    """The third process holds a few cases, in an order of its own."""
+    counts = [len(one.timings) for one in timed("all_cases").processes if one.role == "paired"]
+    assert counts == [27, 27, 5]
+
+
+def test_every_sample_says_where_when_and_after_what_it_was_taken() -> None:
+    for one in timed("pull_request_suite").processes:
+        for timing in one.timings if one.role == "paired" else ():
+            lengths = {side: len(samples) for side, samples in timing.samples_us.items()}
+            for known in (timing.positions, timing.previous, timing.started_us, timing.sm_mhz):
+                assert {side: len(values) for side, values in known.items()} == lengths
+            assert all(1000 < clock < 2000 for clock in timing.sm_mhz["head"])
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.8, 0.95])
+def test_a_comparison_that_the_witness_contradicts_proves_nothing(factor: float, rules: Policy) -> None:
+    """What a patched clock or a slowed base makes of it: faster together, and as fast alone."""
+    verdict = judge(faster(timed("pull_request_suite"), ("paired",), factor), rules)
+    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert {case.verdict for case in verdict.cases} == {Outcome.INCONCLUSIVE}
+    for case in verdict.cases:
+        assert any(
+            finding.code == "witness_contradicts" and "timed alone" in finding.message for finding in case.findings
+        )
+
+
+@pytest.mark.parametrize("factor", [0.6, 0.9])
+def test_a_slow_down_that_is_hidden_together_is_not_equivalent(factor: float, rules: Policy) -> None:
+    verdict = judge(faster(timed("pull_request_suite"), ("witness",), 1 / factor), rules)
+    assert verdict.verdict is Outcome.INCONCLUSIVE
+
+
+def test_an_improvement_that_both_see_is_one(rules: Policy) -> None:
+    verdict = judge(faster(timed("pull_request_suite"), ("paired", "witness"), 0.8), rules)
+    assert verdict.verdict is Outcome.IMPROVED
+    assert {case.verdict for case in verdict.cases} == {Outcome.IMPROVED}
+
+
+def test_a_record_without_its_witness_is_not_complete() -> None:
+    done = timed("pull_request_suite")
+    without = done.model_copy(update={"processes": tuple(one for one in done.processes if one.role != "witness")})
+    (missing,) = against_plan(without, "").missing
+    assert "not timed by the witness" in "".join(str(piece) for piece in missing)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,12 +27,20 @@ def machine() -> record.Environment:
     return environment.describe()
 
 
-def run(base: Library, head: Library, machine: record.Environment, path: Path, id_: str = CASE) -> record.RunRecord:
+def run(
+    base: Library, head: Library, machine: record.Environment, path: Path, id_: str = CASE, **changes: Any
+) -> record.RunRecord:
     card = faulty.card()
     (chosen,) = cards.select(cards.Cards(card.file.parent, (card,)), "cuda", None, [id_])
     part = CardPlan(card, Sides(base, head), (chosen.case,))
-    plan = PairedPlan(parts=(part,), environment=machine, seed=5, processes=1, rounds=60)
-    return paired.run(plan, record.RunRecord(), path / "run.json")
+    plan = PairedPlan(parts=(part,), environment=machine, seed=5, processes=1, rounds=60, witness=False)
+    return paired.run(replace(plan, **changes), record.RunRecord(), path / "run.json")
+
+
+def looked_at(calls: record.Calls) -> bool:
+    """Whether about a quarter of the calls was compared, each on inputs of its own, and none of them wrong."""
+    compared = (calls.compared or 0) / (calls.made or 1)
+    return 0.15 < compared < 0.35 and (calls.failed, calls.repeated) == (0, 0)
 
 
 def test_a_process_has_samples_graphs_outputs_and_telemetry(
@@ -40,18 +51,55 @@ def test_a_process_has_samples_graphs_outputs_and_telemetry(
     (process,) = done.processes
     assert process.role == "paired"
     (timing,) = process.timings
-    assert {side: len(samples) for side, samples in timing.samples_us.items()} == {
-        "base": 60,
-        "head": 60,
-        "reference": 60,
-    }
+    assert [len(timing.samples_us[side]) for side in ("base", "head")] == [60, 60]
+    assert 0 < len(timing.samples_us["reference"]) < 60, "in some rounds"
     assert set(timing.graph_us) == {"base", "head", "reference"}
-    assert timing.calls == dict.fromkeys(("base", "head"), record.Calls(compared=3, failed=0))
+    assert set(timing.calls) == {"base", "head"}
+    assert all(map(looked_at, timing.calls.values()))
+    assert all(errors.maximum is not None for errors in timing.errors.values())
     assert timing.telemetry is not None
     assert timing.telemetry.sm_mhz
     assert timing.telemetry.temperature_c
     assert done.environment.device.uuid
-    assert not [note for note in done.notes if "host fell behind" in note.text]
+    codes = {note.code for note in done.notes}
+    assert not codes & {"host_bound", "verified_in_process", "fewer_inputs"}
+    assert done.checks == (), "both clocks agree"
+
+
+def test_each_sample_has_its_place_start_and_clock(
+    kernel_library: Library, machine: record.Environment, tmp_path: Path
+) -> None:
+    done = run(faulty.build(tmp_path / "base", "gpu_probed"), kernel_library, machine, tmp_path)
+    (timing,) = done.processes[0].timings
+    lengths = {side: len(samples) for side, samples in timing.samples_us.items()}
+    for held in (timing.positions, timing.previous, timing.started_us):
+        assert {side: len(values) for side, values in held.items()} == lengths
+    assert all(one != other for one, other in zip(timing.positions["base"], timing.positions["head"], strict=True))
+    assert {"base", "head", "reference"} <= set(timing.previous["base"]) | set(timing.previous["head"])
+    every = sorted(
+        (start, start + time_us * (timing.inner_repeats or 1))
+        for side, starts in timing.started_us.items()
+        for start, time_us in zip(starts, timing.samples_us[side], strict=True)
+    )
+    assert every[0][0] >= 0
+    assert all(end < start + 5 for (_, end), (start, _) in pairwise(every)), "one after the other, by the same clock"
+    highest = timing.telemetry.max_sm_mhz if timing.telemetry else None
+    for clocks in timing.sm_mhz.values():
+        assert all(100 < clock < 1.05 * (highest or 5_000) for clock in clocks)
+
+
+def test_the_witness_times_each_side_alone(
+    kernel_library: Library, machine: record.Environment, tmp_path: Path
+) -> None:
+    done = run(faulty.build(tmp_path / "base", "gpu_witness"), kernel_library, machine, tmp_path, witness=True)
+    assert [process.role for process in done.processes] == ["paired", "witness"]
+    (timing,) = done.processes[1].timings
+    assert set(timing.samples_us) == {"base", "head"}
+    assert len(set(map(len, timing.samples_us.values()))) == 1
+    for calls in timing.calls.values():
+        assert (calls.failed, calls.repeated) == (0, 0)
+        assert calls.compared
+    assert done.checks == (), "both clocks agree"
 
 
 @pytest.mark.parametrize("fault", ["stops_working", "remembers", "skips_last_row"])
@@ -60,7 +108,7 @@ def test_a_kernel_that_does_not_do_its_work_when_timed_is_caught(
 ) -> None:
     done = run(kernel_library, faulty.build(tmp_path / "head", f"gpu_{fault}", fault), machine, tmp_path)
     calls = done.processes[0].timings[0].calls
-    assert calls["base"].failed == 0
+    assert looked_at(calls["base"])
     assert calls["head"].failed > 0
 
 
@@ -71,6 +119,8 @@ def test_a_kernel_that_cannot_be_captured_is_timed_without_a_graph(
     (timing,) = done.processes[0].timings
     assert set(timing.graph_us) == {"base", "reference"}
     assert len(timing.samples_us["head"]) == 60
+    assert looked_at(timing.calls["base"])
+    assert timing.calls["head"].failed == 0
 
 
 def test_a_context_that_dies_is_one_sentence(

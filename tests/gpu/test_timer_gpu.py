@@ -5,35 +5,43 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelgate.bench.timing import timer
+from kernelgate.bench.timing import batches, timer
 from kernelgate.bench.timing.timer import CudaTimer, Interval
 
 pytestmark = pytest.mark.gpu
 
 
-def test_intervals_run_in_order_and_what_follows_is_queued_behind() -> None:
+def test_intervals_run_in_order_and_what_is_around_them_is_queued_with_them() -> None:
     value = torch.zeros(1, device="cuda")
-    copies = [torch.empty(1, device="cuda") for _ in range(3)]
+    before, after = ([torch.empty(1, device="cuda") for _ in range(3)] for _ in range(2))
     intervals = [
         Interval(
             (lambda number=number: value.fill_(number), lambda: value.mul_(2)),
-            after=lambda copy=copy: copy.copy_(value),
+            before=lambda copy=before[number]: copy.copy_(value),
+            after=lambda copy=after[number]: copy.copy_(value),
         )
-        for number, copy in enumerate(copies)
+        for number in range(3)
     ]
     read: list[bool] = []
-    times = CudaTimer().measure(intervals, lambda: read.append(True))
-    assert len(times) == 3
-    assert all(time_us > 0 for time_us in times)
-    assert [float(copy) for copy in copies] == [0, 2, 4]
-    assert read
+    measured = CudaTimer().measure(intervals, lambda: read.append(True))
+    assert len(measured.times_us) == 3
+    assert all(time_us > 0 for time_us in measured.times_us)
+    assert [float(copy) for copy in before] == [0, 0, 2]
+    assert [float(copy) for copy in after] == [0, 2, 4]
+    assert read == [True]
 
 
 def test_the_gpu_does_not_wait_for_the_host() -> None:
     clock = CudaTimer()
     x = torch.zeros(1 << 20, device="cuda")
-    clock.measure([Interval((lambda: x.add_(1),))] * 2000)
-    assert clock.host_bound == 0
+    intervals = [Interval((lambda: x.add_(1),))] * (batches.QUEUE_LENGTH // (1 + batches.AROUND_SAMPLE))
+    held = [clock.measure(intervals).held for _ in range(5)]
+    assert held[-1], "the hold grows until the host can queue a batch behind it"
+
+
+def test_a_host_that_is_too_slow_is_told() -> None:
+    clock = CudaTimer()
+    assert not clock.measure([Interval((torch.cuda.synchronize,))]).held
 
 
 def test_the_clock_has_a_step() -> None:
@@ -47,7 +55,7 @@ def test_a_graph_replays_the_calls() -> None:
     replay = clock.capture([lambda: value.add_(1)] * 10)
     assert replay is not None
     assert float(value) == 0, "capturing runs nothing"
-    (time_us,) = clock.measure([Interval((replay,))])
+    (time_us,) = clock.measure([Interval((replay,))]).times_us
     assert time_us > 0
     assert float(value) > 0
     assert float(value) % 10 == 0

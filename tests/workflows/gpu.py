@@ -115,15 +115,18 @@ def fuzzed(_: Library, card: CardFacts, seed: int, __: record.Environment, ids: 
 def timed(plan: paired.PairedPlan, skeleton: record.RunRecord, path: Path, *_: object) -> record.RunRecord:
     """Every process of every case, with 0.2% of scatter, in a record that begins as a real one does."""
     draw = random.Random(7)
-    processes = tuple(process(plan, number, draw) for number in range(1, plan.processes + 1))
+    processes = tuple(process(plan, str(number), draw) for number in range(1, plan.processes + 1))
+    processes += (process(plan, "witness", draw, "witness", 8),)
     done = paired._begun(plan, skeleton).model_copy(update={"processes": processes})
     record.write(done, path)
     return done
 
 
-def process(plan: paired.PairedPlan, number: int, draw: random.Random) -> record.Process:
-    timings = tuple(timing(part, case.id, plan.rounds, draw) for part in plan.parts for case in part.cases)
-    return record.Process(id=str(number), environment=plan.environment.id, role="paired", exit=0, timings=timings)
+def process(
+    plan: paired.PairedPlan, id_: str, draw: random.Random, role: record.Role = "paired", rounds: int = paired.ROUNDS
+) -> record.Process:
+    timings = tuple(timing(part, case.id, rounds, draw) for part in plan.parts for case in part.cases)
+    return record.Process(id=id_, environment=plan.environment.id, role=role, exit=0, timings=timings)
 
 
 def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -> record.Timing:

@@ -14,11 +14,11 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
-from kernelgate.bench.timing import paired, prepared, timer, worker
+from kernelgate.bench.timing import paired, process, references, verifier, windows
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
-from kernelgate.bench.timing.prepared import SharedData
+from kernelgate.bench.timing.pool import Pool
 from tests import registered
 from tests.bench.machine import CPU
 
@@ -53,9 +53,11 @@ def plus(x, y):
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And few input sets, as where inputs are large, so that each is used again and again."""
+    """And a small pool, as where inputs are large, so that its parts are read again and again."""
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(paired, "MAX_CPU_CACHE", 0)
+    monkeypatch.setattr(process, "MAX_CPU_CACHE", 0)
+    monkeypatch.setattr(windows, "CHEAP_BYTES", 0)
+    monkeypatch.setitem(verifier.LEAST_US, "cpu", 1e9)
 
 
 class KindBench:
@@ -77,9 +79,11 @@ class KindBench:
     def part(self, card: CardFacts, base: Library | None, head: Library) -> CardPlan:
         return CardPlan(card, Sides(base, head), card.suites["cpu"])
 
-    def run(self, *parts: CardPlan, stop: paired.Stop = paired.never, resume: bool = False, **more: Any) -> RunRecord:
-        plan = PairedPlan(parts=parts, environment=CPU, seed=5, processes=1, rounds=30, patience_s=60)
-        return paired.run(replace(plan, **more), RunRecord(), self.folder / "run.json", stop, resume)
+    def run(
+        self, *parts: CardPlan, undecided: paired.Undecided = paired.all_cases, resume: bool = False, **more: Any
+    ) -> RunRecord:
+        plan = PairedPlan(parts=parts, environment=CPU, seed=5, processes=1, rounds=30, patience_s=60, witness=False)
+        return paired.run(replace(plan, **more), RunRecord(), self.folder / "run.json", undecided, resume)
 
     def time(self, body: str, code: str = KERNEL, base: str = KERNEL) -> RunRecord:
         """Of a right base against a head with this code."""
@@ -93,6 +97,11 @@ def bench(tmp_path: Path, request: pytest.FixtureRequest) -> KindBench:
 
 def calls(done: RunRecord) -> dict[str, record.Calls]:
     return done.processes[0].timings[0].calls
+
+
+def looked_at(of_side: record.Calls) -> bool:
+    """Whether about a quarter of the calls was compared, and none of them wrong."""
+    return of_side.failed == 0 and (of_side.compared or 0) > 0.15 * (of_side.made or 0) > 0
 
 
 def codes(done: RunRecord) -> dict[str | None, str]:
@@ -109,15 +118,13 @@ def codes(done: RunRecord) -> dict[str | None, str]:
 def test_a_right_kernel_of_each_kind_is_timed_and_checked(bench: KindBench, body: str) -> None:
     done = bench.time(body)
     (timing,) = done.processes[0].timings
-    assert {side: len(samples) for side, samples in timing.samples_us.items()} == {
-        "base": 30,
-        "head": 30,
-        "reference": 30,
-    }
-    assert calls(done) == dict.fromkeys(("base", "head"), record.Calls(compared=3, failed=0))
+    assert set(timing.samples_us) == {"base", "head", "reference"}
+    assert [len(timing.samples_us[side]) for side in ("base", "head")] == [30, 30]
+    assert set(calls(done)) == {"base", "head"}
+    assert all(map(looked_at, calls(done).values()))
     assert ("returns_new_tensors" in codes(done)) == (body == RETURNS)
     if body == RETURNS:
-        assert "calls of kind return new tensors" in codes(done)["returns_new_tensors"]
+        assert "calls return new tensors" in codes(done)["returns_new_tensors"]
 
 
 LAZY = {
@@ -136,7 +143,7 @@ LAZY = {
 def test_a_kernel_that_skips_work_when_it_is_timed_is_caught(bench: KindBench, body: str, old: str, new: str) -> None:
     assert KERNEL.count(old) == 1
     done = bench.time(body, KERNEL.replace(old, new))
-    assert (calls(done)["base"].compared, calls(done)["base"].failed) == (3, 0)
+    assert looked_at(calls(done)["base"])
     assert calls(done)["head"].failed > 0
 
 
@@ -144,34 +151,9 @@ def test_a_kernel_that_skips_work_when_it_is_timed_is_caught(bench: KindBench, b
 def test_without_fresh_inputs_a_kernel_in_place_would_be_wrong(
     bench: KindBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the check above rests on: two sets are used again and again."""
-    monkeypatch.setattr(SharedData, "restore", lambda *_: None)
+    """What the check above rests on: each call's memory is used again and again."""
+    monkeypatch.setattr(Pool, "restore", lambda *_: None)
     assert calls(bench.time(IN_PLACE))["base"].failed > 0
-
-
-@pytest.mark.usefixtures("in_process")
-@pytest.mark.parametrize(("body", "wanted"), [(INTO, True), (IN_PLACE, False)])
-def test_kernels_in_place_are_not_captured_in_graphs(
-    bench: KindBench, body: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A graph would run them again and again on what they have made."""
-    captured: list[int] = []
-    monkeypatch.setattr(timer.CpuTimer, "capture", lambda _, several: captured.append(len(several)))
-    bench.time(body)
-    assert bool(captured) == wanted
-
-
-def test_a_sample_in_place_has_no_more_calls_than_there_are_fresh_inputs() -> None:
-    class Data:
-        sets = (1, 2, 3)
-        kernel: Any
-
-    data = Data()
-    counts = []
-    for names in ((), ("x",)):
-        data.kernel = type("Any", (), {"in_place": names})
-        counts.append(worker._repeats(type("Case", (), {"data": data}), 0.01, 5.0))  # type: ignore[arg-type]
-    assert counts == [64, 3]
 
 
 @pytest.mark.usefixtures("in_process")
@@ -218,28 +200,22 @@ def total(parts, counts, factor, out):
     told = bench.folder / "told"
     code = code.replace("FILE", repr(str(told)))
     done = bench.run(bench.part(bench.card(body), None, bench.library(code)), rounds=50)
-    assert calls(done)["head"] == record.Calls(compared=3, failed=0)
-    assert int(told.read_text()) > 4, "two sets, filled anew after each of three turns"
+    assert looked_at(calls(done)["head"])
+    assert int(told.read_text()) > 4, "few sets, drawn anew again and again"
 
 
 @pytest.mark.usefixtures("in_process")
-def test_of_large_outputs_a_part_is_checked_that_nobody_knows(
+def test_where_the_oracle_is_slow_a_part_is_compared_that_nobody_knows(
     bench: KindBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "CHECKED_ELEMENTS", 32)
-    seen: list[int] = []
-    take = prepared.Parts.take
-
-    def taken(self: prepared.Parts, name: str, tensor: Any, entries: Any) -> Any:
-        seen.append(len(entries))
-        return take(self, name, tensor, entries)
-
-    monkeypatch.setattr(prepared.Parts, "take", taken)
+    monkeypatch.setattr(references, "REFERENCE_S", {"cpu": 0.0})
+    monkeypatch.setattr(references, "PROVEN_ELEMENTS", 1)
     body = f"{INTO}independent = dict(x=0, y=0, out=0)\n"
-    assert calls(bench.time(body))["head"].failed == 0
-    assert set(seen) == {2}, "two of eight rows"
+    done = bench.time(body)
+    assert calls(done)["head"].failed == 0
+    assert "the oracle takes long" in codes(done)["compared_in_part"]
     wrong = KERNEL.replace("out.copy_(x + y)", "out.copy_(x + y).mul_(1.1)")
-    assert calls(bench.time(body, wrong))["head"].failed == 3
+    assert calls(bench.time(body, wrong))["head"].failed > 0
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -259,7 +235,7 @@ def add_scaled(out, x, y, factor):
 """
     base, head = bench.library(own=judge.file), bench.library(code, own=theirs)
     done = bench.run(bench.part(judge, base, head))
-    assert calls(done) == dict.fromkeys(("base", "head"), record.Calls(compared=3, failed=0)), "the judge's oracle"
+    assert all(map(looked_at, calls(done).values())), "the judge's oracle"
 
 
 @pytest.mark.usefixtures("in_process")
@@ -274,30 +250,34 @@ def test_a_call_that_takes_what_nobody_gives_is_one_sentence(bench: KindBench) -
 # ----------------------------------------------------------------------------------------------------------------------
 
 PACKAGE = "import sys\ndef add(x, y, out):\n    out.copy_(x + FACTOR * y)\n"
-CALLS_PACKAGE = f"build = Package('mine')\n{CASE}def call(self, mine, case, out, x, y):\n    mine.add(x, y, out)\n"
+CALLS_PACKAGE = (
+    f"build = Package('NAME')\n{CASE}def call(self, package, case, out, x, y):\n    package.add(x, y, out)\n"
+)
 
 
-def sides_of_packages(bench: KindBench, *operators: tuple[str, ...]) -> CardPlan:
-    """A right base, and a head that is wrong."""
+def sides_of_packages(bench: KindBench, name: str, *operators: tuple[str, ...]) -> CardPlan:
+    """A right base, and a head that is wrong. A process has one package of a name and side."""
     both = [
-        registered.package(bench.folder / side, "mine", PACKAGE.replace("FACTOR", factor), "kind", registers)
+        registered.package(bench.folder / side, name, PACKAGE.replace("FACTOR", factor), "kind", registers)
         for side, factor, registers in zip(("base", "head"), ("1", "2"), operators, strict=True)
     ]
-    return bench.part(bench.card(CALLS_PACKAGE), both[0], both[1])
+    return bench.part(bench.card(CALLS_PACKAGE.replace("NAME", name)), both[0], both[1])
 
 
+@pytest.mark.usefixtures("in_process")
 def test_packages_of_one_name_share_a_process_and_each_runs_its_own_code(bench: KindBench) -> None:
-    done = bench.run(sides_of_packages(bench, (), ("mine::other",)))
+    done = bench.run(sides_of_packages(bench, "mine", (), ("mine::other",)))
     assert [process.role for process in done.processes] == ["paired"]
-    assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, 3)
+    assert (calls(done)["base"].failed, calls(done)["head"].failed > 0) == (0, True)
 
 
+@pytest.mark.usefixtures("in_process")
 def test_packages_that_register_the_same_operator_take_turns(bench: KindBench) -> None:
     """Torch would answer both with one side's operator, without a word."""
-    done = bench.run(sides_of_packages(bench, ("mine::a", "mine::b"), ("mine::b", "mine::c")))
+    done = bench.run(sides_of_packages(bench, "ours", ("ours::a", "ours::b"), ("ours::b", "ours::c")))
     assert [process.role for process in done.processes] == ["alternating"]
-    assert "both register the operator mine::b)" in codes(done)["alternating"]
-    assert (calls(done)["base"].failed, calls(done)["head"].failed) == (0, 3)
+    assert "both register the operator ours::b)" in codes(done)["alternating"]
+    assert (calls(done)["base"].failed, calls(done)["head"].failed > 0) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -323,9 +303,9 @@ def test_what_cannot_share_a_process(
         for key, fields in (("a", base), ("b", head))
     )
     card = bench.card(INTO)
-    assert paired.clash(CardPlan(card, Sides(one, other), ())) == says
-    assert paired.clash(CardPlan(card, Sides(one, one), ())) is None, "one library is loaded once"
-    assert paired.clash(CardPlan(card, Sides(None, other), ())) is None
+    assert process.clash(CardPlan(card, Sides(one, other), ())) == says
+    assert process.clash(CardPlan(card, Sides(one, one), ())) is None, "one library is loaded once"
+    assert process.clash(CardPlan(card, Sides(None, other), ())) is None
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -344,12 +324,12 @@ def two(bench: KindBench) -> tuple[CardPlan, CardPlan]:
 def test_two_cards_take_turns_in_processes_of_their_own(bench: KindBench, two: tuple[CardPlan, CardPlan]) -> None:
     asked: list[int] = []
 
-    def stop(so_far: RunRecord) -> bool:
+    def undecided(so_far: RunRecord) -> frozenset[CaseKey]:
         asked.append(len(so_far.processes))
-        return len(asked) == 2
+        return frozenset() if len(so_far.processes) == 4 else paired.all_cases(so_far)
 
-    done = bench.run(*two, processes=5, stop=stop)
-    assert asked == [2, 4], "it is asked once each card has a process more"
+    done = bench.run(*two, processes=5, undecided=undecided)
+    assert asked == [1, 2, 3, 4]
     assert [(process.id, process.role) for process in done.processes] == [
         ("one-1", "paired"),
         ("two-1", "block"),
@@ -375,11 +355,12 @@ def test_two_cards_are_resumed_where_they_were_cut_short(bench: KindBench, two: 
     assert resumed.processes[3] != done.processes[3], "it was timed again"
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_failure_names_the_card(bench: KindBench, two: tuple[CardPlan, CardPlan]) -> None:
     """The processes before it are kept."""
-    dies = KERNEL.replace("return x + y", "import os; os.abort()")
+    dies = KERNEL.replace("return x + y", "raise RuntimeError('no way')")
     broken = replace(two[1], sides=Sides(None, bench.library(dies, card="two")))
-    with pytest.raises(paired.ProcessError, match=r"process 1 of 1, two failed while .*killed by SIGABRT"):
+    with pytest.raises(paired.ProcessError, match=r"process 1 of 1, two failed while .*: RuntimeError: no way"):
         bench.run(two[0], broken)
     kept = record.read(bench.folder / "run.json")
     assert [process.id for process in kept.processes] == ["one-1"]

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import count
 
 import pytest
 
 from kernelgate.bench.timing import timer
-from kernelgate.bench.timing.timer import Call, Interval
+from kernelgate.bench.timing.timer import Call, Interval, TimedIntervals
 
 
 class Scripted:
     """A clock on which each call takes the time that it returns."""
 
-    host_bound = 0
-
-    def __init__(self) -> None:
-        self.measured: list[int] = []
-
-    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> list[float]:
-        self.measured.append(len(intervals))
+    def measure(self, intervals: Sequence[Interval], meanwhile: Call | None = None) -> TimedIntervals:
         if meanwhile:
             meanwhile()
-        return [float(sum(call() for call in interval.calls)) for interval in intervals]  # type: ignore[misc]
+        times = tuple(float(sum(call() for call in interval.calls)) for interval in intervals)  # type: ignore[misc]
+        return TimedIntervals(times, (), held=True)
 
     def run(self, call: Call) -> None:
         call()
@@ -50,58 +43,28 @@ def test_rounding_of_floats_is_no_step() -> None:
     assert timer.smallest_step([1.0, 1.0 + 1e-7, 1.5]) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(
-    ("step_us", "call_us"), [(1.024, 321.0), (1.024, 20.0), (0.032, 46.0), (0.032, 3.0), (0.001, 5e3), (1.0, 1000.0)]
-)
-def test_a_step_is_under_a_thousandth_of_a_sample(step_us: float, call_us: float) -> None:
-    repeats = timer.inner_repeats(step_us, call_us)
-    sample_us = call_us * repeats
-    assert step_us < 1e-3 * sample_us
-    assert sample_us >= timer.SHORTEST_US
-    assert repeats == 1 or sample_us <= 2 * max(1e3 * step_us, timer.SHORTEST_US), "no longer than it need be"
-
-
-def test_repeats_are_bounded() -> None:
-    assert timer.inner_repeats(1e6, 1e-3) == timer.MAX_REPEATS
-
-
-def test_groups_keep_the_order_and_fit_the_queue() -> None:
-    intervals = [Interval((int,) * size, after=int if size % 2 else None) for size in (3, 5, 1, 50, 2, 2)]
-    cut = list(timer.groups(intervals, length=15))
-    assert [interval for group in cut for interval in group] == intervals
-    queued = [sum(len(part.calls) + 2 + (part.after is not None) for part in group) for group in cut]
-    assert all(operations <= 15 or len(group) == 1 for operations, group in zip(queued, cut, strict=True))
-    assert list(timer.groups([], length=15)) == []
-
-
-def test_warming_up_lasts_until_the_device_has_worked_enough() -> None:
-    clock = Scripted()
-    calls = Counter[str]()
-
-    def call(name: str, time_us: float) -> Call:
-        return lambda: (calls.update([name]), time_us)[1]
-
-    medians = timer.warm_up(clock, {"base": call("base", 100.0), "head": call("head", 300.0)}, seconds=0.5)
-    assert medians == {"base": 100.0, "head": 300.0}
-    assert 0.5e6 <= 100 * calls["base"] + 300 * calls["head"] <= 0.6e6
-    assert calls["base"] == calls["head"]
-
-
-def test_warming_up_ends_where_the_host_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Scripted()
-    monkeypatch.setattr(timer.time, "monotonic", count().__next__)
-    timer.warm_up(clock, {"base": lambda: 0.25}, seconds=1)
-    assert len(clock.measured) == 10
-
-
-def test_a_kernel_that_takes_no_time_has_one_all_the_same() -> None:
-    assert timer.warm_up(Scripted(), {"base": lambda: 0.0, "head": lambda: 5.0}, 1e-4)["base"] > 0
-
-
-def test_the_cpu_clock_runs_calls_in_order_and_what_follows_untimed() -> None:
+def test_the_cpu_clock_runs_calls_in_order_and_what_is_around_them_untimed() -> None:
     ran: list[str] = []
-    first = Interval((lambda: ran.append("a"), lambda: ran.append("b")), after=lambda: ran.append("copy"))
-    times = timer.CpuTimer().measure([first, Interval((lambda: ran.append("c"),))], lambda: ran.append("reading"))
-    assert ran == ["a", "b", "copy", "c", "reading"]
-    assert all(time_us > 0 for time_us in times)
+
+    def does(what: str) -> Call:
+        return lambda: ran.append(what)
+
+    first = Interval((does("a"), does("b")), before=does("probe"), after=does("copy"))
+    measured = timer.CpuTimer().measure([first, Interval((does("c"),))], does("reading"))
+    assert ran == ["probe", "a", "b", "copy", "c", "reading"]
+    assert all(time_us > 0 for time_us in measured.times_us)
+    assert measured.held
     assert timer.CpuTimer().capture([lambda: None]) is None
+
+
+def test_the_cpu_clock_says_when_intervals_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timer, "_perf_counter_ns", iter([5_000, 8_000, 20_000, 20_500]).__next__)
+    measured = timer.CpuTimer().measure([Interval(()), Interval(())])
+    assert measured == TimedIntervals((3.0, 0.5), (5_000, 20_000), held=True)
+
+
+def test_a_clock_that_is_replaced_later_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a package that is loaded after this module."""
+    monkeypatch.setattr(timer.time, "perf_counter_ns", lambda: 0)
+    (time_us,) = timer.CpuTimer().measure([Interval((lambda: sum(range(1000)),))]).times_us
+    assert time_us > 0

@@ -320,6 +320,19 @@ def test_what_is_missing_is_named(changes: dict[str, object], said: list[str]) -
     assert held.contrary == ()
 
 
+def test_cases_with_different_numbers_of_processes_are_missing_each_by_its_own() -> None:
+    rng = np.random.default_rng(1)
+    sides = {count: zip(*noise(rng, processes=count), strict=True) for count in (2, 3, 5)}
+    made = run_record(
+        [case(f"case {n}", [process({"base": b, "head": h}) for b, h in both]) for n, both in sides.items()]
+    )
+    asked = made.model_copy(update={"expected": Expected(cases=made.cases, processes=5)})
+    (line,) = completeness.against_plan(asked, "").missing
+    assert render.plain_line(line) == "case 2, case 3 were timed in 2 to 3 of 5 processes"
+    enough = made.model_copy(update={"expected": Expected(cases=made.cases, processes=2)})
+    assert completeness.against_plan(enough, "") == completeness.Completeness()
+
+
 def test_a_case_of_another_card_is_another_case_and_an_old_record_names_no_card() -> None:
     def named(card: str) -> RunRecord:
         first = replace(timed_cases(MEASURED)[0], case=MEASURED.cases[0].model_copy(update={"card": card}))

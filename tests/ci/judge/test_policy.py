@@ -14,7 +14,7 @@ from kernelgate.bench.errors import UsageError
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
-NOT_STATISTICS = {"static", "profiling", "template", "measure"}
+NOT_STATISTICS = {"timing", "static", "profiling", "template", "measure"}
 """Sections that the page on statistics leaves to others."""
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
 
@@ -124,6 +124,7 @@ RANGES: dict[str, tuple[list[object], list[object]]] = {
     "spread.block_change_pct": ([1e-9], [0, "inf"]),
     "spread.block_bias_pct": ([0], [-1e-9, "inf"]),
     "spread.alternating_bias_pct": ([0], [-1e-9, "inf"]),
+    "witness.tolerance_pct": ([1e-9], [0, "inf"]),
     "bootstrap.resamples": ([100], [99]),
     "bootstrap.seed": ([0, -1], [0.5]),
     "limits.warn_cv_pct": ([1e-9], [0, "inf"]),

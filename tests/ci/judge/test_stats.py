@@ -67,6 +67,51 @@ def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -
         assert raw <= adjusted <= min(1.0, len(p_values) * raw) or adjusted == max(stats.holm(p_values))
 
 
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+@given(P_VALUES, st.sampled_from([0.05, 0.001]))
+def test_equal_levels_are_holms(p_values: list[float], level: float) -> None:
+    assert stats.holm_at_levels(p_values, [level] * len(p_values)) == stats.holm(p_values)
+
+
+@given(P_VALUES, st.lists(st.sampled_from([1e-4, 2e-4, 4e-4]), min_size=12, max_size=12))
+def test_with_levels_of_their_own_the_quotients_are_holms(p_values: list[float], levels: list[float]) -> None:
+    """A p is at most its level exactly where the quotients, times any common level, would be."""
+    adjusted = stats.holm_at_levels(p_values, levels[: len(p_values)])
+    quotients = stats.holm([p * 1e-4 / level for p, level in zip(p_values, levels, strict=False)])
+    assert adjusted == pytest.approx([min(1.0, q * level / 1e-4) for q, level in zip(quotients, levels, strict=False)])
+
+
+def test_the_order_of_holm_is_that_of_the_quotients() -> None:
+    """0.02 at 0.01 is further from its level than 0.03 at 0.04, so it counts once and the other twice."""
+    assert stats.holm_at_levels([0.02, 0.03], [0.01, 0.04]) == pytest.approx([0.02, 0.06])
+    assert stats.holm_at_levels([], []) == []
+
+
+@pytest.mark.parametrize("n", [8, 12, 20])
+def test_the_error_of_a_median_is_about_what_simulation_shows(n: int) -> None:
+    rng = np.random.default_rng(n)
+    found = [stats.median_of(rng.normal(3, 1, n)) for _ in range(3000)]
+    actual = np.std([one.change for one in found])
+    assert 0.85 < np.mean([one.error for one in found]) / actual < 1.35
+    assert {one.df for one in found} == {n - 1}
+    missed = np.mean([abs(one.change - 3) > one.half_width(0.05) for one in found])
+    assert missed <= 0.06
+
+
+def test_one_value_far_off_does_not_widen_the_error_of_a_median() -> None:
+    values = np.random.default_rng(6).normal(0, 1, 8)
+    spoilt = np.where(values == values.max(), 1e6, values)
+    assert stats.median_of(spoilt) == stats.median_of(values)
+
+
+def test_the_median_of_two_values_and_of_one_value_twice() -> None:
+    assert stats.median_of(np.array([1.0, 3.0])).change == 2.0
+    assert stats.median_of(np.array([1.0, 3.0])).error > 0
+    assert stats.median_of(np.full(9, 4.0)) == stats.Pooled(4.0, 0.0, 8)
+
+
 def test_processes_without_a_prior_are_a_t_test() -> None:
     changes = np.array([0.3, -0.1, 0.4, 0.2, 0.5])
     pooled = stats.pool(changes, np.full(5, 0.01), 1e-9, prior_df=0)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Calls, Case, Device, OutputErrors, Telemetry, TimedProcess, Work
+from kernelgate.bench.record import Case, Device, Telemetry, TimedProcess, Work
 from kernelgate.ci.judge import stats, validity
 from kernelgate.ci.judge.policy import ValidityLimits
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 from tests.ci.judge.limits import limit_at
-from tests.runs import case, process
+from tests.runs import process
 
 LIMITS = ValidityLimits()
 
@@ -357,24 +357,3 @@ def test_what_fits_the_cache_need_not_cross_the_bus(size: float, cached: bool) -
 @pytest.mark.parametrize(("work", "device"), [(None, "NVIDIA L4"), (ARITHMETIC, None), (ARITHMETIC, "Some CPU")])
 def test_without_work_or_a_known_device_there_is_no_floor(work: Work | None, device: str | None) -> None:
     assert floor(0.001, work, device) == []
-
-
-# ---- outputs ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("side", "failed", "wrong"), [("head", 0, False), ("head", 1, True), ("base", 1, False)])
-def test_one_wrong_output_of_the_head_is_enough(side: str, failed: int, wrong: bool) -> None:
-    right = process({"head": [1.0]}, calls={"head": Calls(compared=3)})
-    odd = process(
-        {"head": [1.0]}, calls={side: Calls(compared=3, failed=failed)}, errors={side: OutputErrors(maximum=0.25)}
-    )
-    found = list(validity.wrong_output(case("x", [right, odd, odd])))
-    assert [finding.disqualifies for finding in found] == ([True] if wrong else [])
-    if wrong:
-        assert found[0].message == "the head's timed output is wrong in process 2 (largest error 0.25)"
-
-
-def test_a_wrong_output_of_unknown_size() -> None:
-    nan = process({"head": [1.0]}, calls={"head": Calls(failed=1)}, errors={"head": OutputErrors()})
-    (found,) = validity.wrong_output(case("x", [nan]))
-    assert found.message == "the head's timed output is wrong in process 1"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.judge.early_stop import decided
+from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge
@@ -237,7 +237,7 @@ def test_measuring_ends_at_the_limit(processes: int, enough: bool) -> None:
     """However little is known by then."""
     record = differing(0.0, processes, spread=0.2)
     rules = policy(processes={"limit": 4}, limits={"warn_cv_pct": 50})
-    assert decided(record, rules) == enough
+    assert (not undecided(record, rules)) == enough
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_measuring_ends_at_the_limit(processes: int, enough: bool) -> None:
     ],
 )
 def test_a_case_is_settled_on_one_side_of_each_gate(change: float, processes: int, settled: bool) -> None:
-    assert decided(differing(change, processes), policy()) == settled
+    assert (not undecided(differing(change, processes), policy())) == settled
 
 
 def test_no_direction_is_settled_once_a_resolution_would_have_shown() -> None:
@@ -268,7 +268,7 @@ def test_no_direction_is_settled_once_a_resolution_would_have_shown() -> None:
     reach = max(high, percent(-math.log1p(low / 100)))
     for limit, settled in ((reach * (1 - 1e-6), False), (reach * (1 + 1e-6), True)):
         certainty = {**rules["certainty"], "resolution_pct": limit}
-        assert decided(record, policy(processes=looks, certainty=certainty)) == settled
+        assert (not undecided(record, policy(processes=looks, certainty=certainty))) == settled
 
 
 @pytest.mark.parametrize("change", [4.0, -8.0])
@@ -283,5 +283,5 @@ def test_a_gate_within_reach_of_the_change_keeps_measuring(change: float) -> Non
     key = "regression_pct" if change > 0 else "improvement_pct"
     for end, outward in ((low, -1), (high, 1)):
         inside, outside = (abs(end + outward * step) for step in (-1e-6, 1e-6))
-        assert not decided(record, policy(**rules, gates={key: inside}))
-        assert decided(record, policy(**rules, gates={key: outside}))
+        assert undecided(record, policy(**rules, gates={key: inside}))
+        assert not undecided(record, policy(**rules, gates={key: outside}))

@@ -1,0 +1,208 @@
+"""The CUDA driver: device memory that processes share, and kernels from PTX. Used on torch's context, beside torch.
+
+Nothing is opened before the first use. From then on the driver's functions are held here, so that code which replaces
+them elsewhere changes nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from kernelgate.bench.errors import KernelgateError
+
+LIBRARY = "libcuda.so.1"
+IPC_HANDLE_BYTES = 64
+SHARED_BLOCK = 2 << 20
+"""IPC shares device memory in blocks of this size."""
+_LAZY_PEER_ACCESS = 1
+
+_as_tensor = torch.as_tensor
+
+DriverCall = Callable[..., None]
+"""Raises CudaDriverError where the driver's function fails."""
+
+
+class CudaDriverError(KernelgateError):
+    """A function of the CUDA driver failed, or there is no driver."""
+
+
+class _IpcHandle(ctypes.Structure):
+    """Passed by value."""
+
+    _fields_ = [("reserved", ctypes.c_char * IPC_HANDLE_BYTES)]
+
+
+class _DeviceBytes:
+    """What torch makes a tensor of without copying."""
+
+    def __init__(self, pointer: int, size: int) -> None:
+        self.__cuda_array_interface__ = {"version": 2, "typestr": "|u1", "shape": (size,), "data": (pointer, False)}
+
+
+@dataclass(frozen=True)
+class _DriverCalls:
+    get_context: DriverCall
+    set_context: DriverCall
+    get_device: DriverCall
+    retain_primary_context: DriverCall
+    allocate: DriverCall
+    free: DriverCall
+    get_ipc_handle: DriverCall
+    open_ipc_handle: DriverCall
+    close_ipc_handle: DriverCall
+    load_module: DriverCall
+    get_function: DriverCall
+    launch: DriverCall
+
+
+class Module:
+    """Kernels of a PTX text, compiled by the driver for the current device. It stays loaded while the process lives."""
+
+    def __init__(self, ptx: str) -> None:
+        self._handle = ctypes.c_void_p()
+        _driver().load_module(ctypes.byref(self._handle), ptx.encode() + b"\0")
+
+    def function(self, name: str) -> ctypes.c_void_p:
+        found = ctypes.c_void_p()
+        _driver().get_function(ctypes.byref(found), self._handle, name.encode())
+        return found
+
+
+def launch(
+    function: ctypes.c_void_p,
+    blocks: tuple[int, int],
+    threads: int,
+    stream: int,
+    arguments: Sequence[ctypes._SimpleCData[Any]],
+) -> None:
+    """Queues a kernel on `stream`, torch's `cuda_stream`. Each argument has the ctypes type of the kernel's parameter.
+
+    `blocks` are those in x and y. The driver copies the arguments before this returns.
+    """
+    addresses = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+    _driver().launch(function, *blocks, 1, threads, 1, 1, 0, stream, addresses, None)
+
+
+def allocate(size: int) -> int:
+    """The address of at least `size` new bytes: whole blocks of IPC, so that sharing them shares nothing else."""
+    pointer = ctypes.c_uint64()
+    _driver().allocate(ctypes.byref(pointer), -(-size // SHARED_BLOCK) * SHARED_BLOCK)
+    return pointer.value
+
+
+def free(pointer: int) -> None:
+    """Gives back what `allocate` gave; where other processes have it open, they must have closed it before."""
+    _driver().free(pointer)
+
+
+def ipc_handle(pointer: int) -> bytes:
+    """What another process opens the memory with, of an address that `allocate` gave."""
+    handle = _IpcHandle()
+    _driver().get_ipc_handle(ctypes.byref(handle), pointer)
+    return bytes(handle)
+
+
+def open_ipc(handle: bytes) -> int:
+    """The address, in this process, of another one's memory. The process that allocated it cannot open it."""
+    pointer = ctypes.c_uint64()
+    _driver().open_ipc_handle(ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), _LAZY_PEER_ACCESS)
+    return pointer.value
+
+
+def close_ipc(pointer: int) -> None:
+    _driver().close_ipc_handle(pointer)
+
+
+def as_tensor(pointer: int, size: int) -> torch.Tensor:
+    """`size` bytes of device memory as uint8, not copied. The memory must not be freed before the tensor's last use."""
+    return _as_tensor(_DeviceBytes(pointer, size), device="cuda")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The library and the context
+# ----------------------------------------------------------------------------------------------------------------------
+
+_thread = threading.local()
+
+
+def _driver() -> _DriverCalls:
+    """The driver, with a context current in this thread."""
+    driver = _opened()
+    if not hasattr(_thread, "context"):
+        _thread.context = _current_context(driver)
+    return driver
+
+
+@cache
+def _opened() -> _DriverCalls:
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        raise CudaDriverError(f"the CUDA driver cannot be loaded: {error}") from None
+    integer, unsigned, size, address = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, ctypes.c_uint64
+    pointer, text = ctypes.c_void_p, ctypes.c_char_p
+    _bound(library, "cuInit", unsigned)(0)
+    return _DriverCalls(
+        get_context=_bound(library, "cuCtxGetCurrent", pointer),
+        set_context=_bound(library, "cuCtxSetCurrent", pointer),
+        get_device=_bound(library, "cuDeviceGet", pointer, integer),
+        retain_primary_context=_bound(library, "cuDevicePrimaryCtxRetain", pointer, integer),
+        allocate=_bound(library, "cuMemAlloc_v2", pointer, size),
+        free=_bound(library, "cuMemFree_v2", address),
+        get_ipc_handle=_bound(library, "cuIpcGetMemHandle", pointer, address),
+        open_ipc_handle=_bound(library, "cuIpcOpenMemHandle_v2", pointer, _IpcHandle, unsigned),
+        close_ipc_handle=_bound(library, "cuIpcCloseMemHandle", address),
+        load_module=_bound(library, "cuModuleLoadData", pointer, text),
+        get_function=_bound(library, "cuModuleGetFunction", pointer, pointer, text),
+        launch=_bound(library, "cuLaunchKernel", pointer, *[unsigned] * 7, pointer, pointer, pointer),
+    )
+
+
+def _current_context(driver: _DriverCalls) -> int:
+    """This thread's context; where it has none, from now on the one that torch has on its current device."""
+    context = ctypes.c_void_p()
+    driver.get_context(ctypes.byref(context))
+    if not context.value:
+        device = ctypes.c_int()
+        driver.get_device(ctypes.byref(device), torch.cuda.current_device())
+        driver.retain_primary_context(ctypes.byref(context), device)
+        driver.set_context(context)
+    return context.value or 0
+
+
+def _bound(library: ctypes.CDLL, name: str, *types: Any) -> DriverCall:
+    """The function, found now and once."""
+    function = _function(library, name, *types)
+    describe = [_function(library, f"cuGetError{part}", ctypes.c_int, ctypes.c_void_p) for part in ("Name", "String")]
+
+    def call(*arguments: Any) -> None:
+        status = function(*arguments)
+        if status != 0:
+            raise CudaDriverError(f"{name} failed: {_described(status, describe)}")
+
+    return call
+
+
+def _function(library: ctypes.CDLL, name: str, *types: Any) -> Callable[..., int]:
+    try:
+        return ctypes.CFUNCTYPE(ctypes.c_int, *types)((name, library))
+    except AttributeError:
+        raise CudaDriverError(f"the CUDA driver has no {name}: it is too old") from None
+
+
+def _described(status: int, describe: Sequence[Callable[..., int]]) -> str:
+    """Such as "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; a number that the driver does not know stays one."""
+    words = []
+    for function in describe:
+        text = ctypes.c_char_p()
+        function(status, ctypes.byref(text))
+        words.append((text.value or b"").decode())
+    return ": ".join(filter(None, words)) or f"error {status}"

@@ -1,0 +1,191 @@
+"""A batch of calls: the verifier plans them, a measured process makes them, and the verifier looks at their outputs."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kernelgate.bench import record
+from kernelgate.bench.kernel.cards import CaseFacts
+from kernelgate.bench.system.nvml import Reading
+from kernelgate.bench.timing.protocol import (
+    Batch,
+    BatchDone,
+    CaseChecked,
+    CasePrepared,
+    CheckCalls,
+    Checked,
+    PlanCalls,
+    Planned,
+    SampleCalls,
+    ToVerifier,
+    VerifierStep,
+    WorkerStep,
+)
+from kernelgate.bench.timing.runner import Runner
+
+QUEUE_LENGTH = 600
+"""Operations queued behind one hold. The driver blocks the host at about a thousand, and a call may be several."""
+AROUND_SAMPLE = 5
+"""Of them, around each sample: a pause, two probes, two events."""
+ATTEMPTS = 3
+"""How often a batch is made again because the host was too slow to queue it."""
+MAX_SAMPLES = 256
+"""In one batch."""
+
+V = TypeVar("V", Planned, Checked, CaseChecked)
+
+
+class NotSharedError(Exception):
+    """The measured process cannot map the verifier's memory."""
+
+
+@dataclass(frozen=True)
+class MeasuredProcess:
+    """One measured process and the sides that it holds."""
+
+    runner: Runner
+    sides: tuple[record.Side, ...]
+
+
+@dataclass(frozen=True)
+class Team:
+    """The processes that time one case together."""
+
+    verifier: Runner
+    measured: tuple[MeasuredProcess, ...]
+    hosted: bool = False
+    """Whether the verifier works in the first measured process."""
+
+    def step(self, message: ToVerifier) -> VerifierStep | WorkerStep:
+        """As the process in which the verifier works takes it."""
+        return WorkerStep(step=message) if self.hosted else VerifierStep(step=message)
+
+    def verify(self, message: ToVerifier, kind: type[V]) -> V:
+        return self.verifier.ask(self.step(message), kind)
+
+
+@dataclass
+class CaseSamples:
+    """What one case has given so far."""
+
+    case: CaseFacts
+    prepared: CasePrepared
+    rng: random.Random
+    reference: bool = False
+    """Whether the reference is timed, …"""
+    no_reference: str | None = None
+    """… and why it cannot be."""
+    inner_repeats: int = 1
+    pause_us: float = 0.0
+    queue_length: int = QUEUE_LENGTH
+    clock_step_us: float = 0.0
+    samples_us: dict[record.Side, list[float]] = field(default_factory=dict)
+    positions: dict[record.Side, list[int]] = field(default_factory=dict)
+    previous: dict[record.Side, list[record.Side | None]] = field(default_factory=dict)
+    started_us: dict[record.Side, list[float]] = field(default_factory=dict)
+    sm_mhz: dict[record.Side, list[float]] = field(default_factory=dict)
+    readings: list[Reading] = field(default_factory=list)
+    """Taken while rounds ran, and at no other time: warming up and checking outputs are other work."""
+    graph_us: dict[record.Side, float] = field(default_factory=dict)
+    busy_us: float = 0.0
+    """Device time of all calls."""
+    notes: dict[str, record.Note] = field(default_factory=dict)
+    clocks_apart: dict[record.Side, list[float]] = field(default_factory=dict)
+    """Of each sample, its time by the probes over its time by the clock of the process."""
+
+    def note(self, code: str, text: str) -> None:
+        self.notes.setdefault(code, record.Note(code=code, text=f"{self.case.id}: {text}"))
+
+
+@dataclass(frozen=True)
+class SampleTime:
+    """One sample as a batch gave it."""
+
+    side: record.Side
+    us: float
+    started_us: float | None
+    sm_mhz: float | None
+    probed_us: float | None
+
+
+def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tuple[int, int]]:
+    """Cuts samples, given as numbers of calls, into batches: first and end. Each has one sample at least."""
+    first = used = queued = 0
+    for at, count in enumerate(calls):
+        full = used + count > slots or queued + count + AROUND_SAMPLE > queue_length or at - first >= MAX_SAMPLES
+        if at > first and full:
+            yield first, at
+            first, used, queued = at, 0, 0
+        used += count
+        queued += count + AROUND_SAMPLE
+    if len(calls) > first:
+        yield first, len(calls)
+
+
+def batch(
+    team: Team, case: CaseSamples, measured: MeasuredProcess, sides: Sequence[record.Side], repeats: int, how: Batch
+) -> list[SampleTime]:
+    """Times a sample of each of these sides in turn: `repeats` calls, each on inputs and an output of its own.
+
+    Empty where graphs cannot be captured.
+    """
+    answer, checked = run_batch(team, case, measured, sides, repeats, how)
+    case.readings += answer.readings
+    if not answer.times_us:
+        return []
+    return [
+        SampleTime(
+            side=side,
+            us=answer.times_us[at],
+            started_us=checked.probed[at].started_us if checked.probed else _at(answer.started_us, at),
+            sm_mhz=checked.probed[at].sm_mhz if checked.probed else None,
+            probed_us=checked.probed[at].us if checked.probed else None,
+        )
+        for at, side in enumerate(sides)
+    ]
+
+
+def run_batch(
+    team: Team, case: CaseSamples, measured: MeasuredProcess, sides: Sequence[record.Side], repeats: int, how: Batch
+) -> tuple[BatchDone, Checked]:
+    """One batch from plan to check; made again, on other inputs, where the host could not queue it in time."""
+    for attempt in range(ATTEMPTS):
+        planned = team.verify(PlanCalls(count=repeats * len(sides)), Planned)
+        samples = tuple(
+            SampleCalls(
+                side=side,
+                windows=planned.windows[at * repeats : (at + 1) * repeats],
+                slots=planned.slots[at * repeats : (at + 1) * repeats],
+            )
+            for at, side in enumerate(sides)
+        )
+        update = {"samples": samples, "inputs": planned.inputs, "pause_us": how.pause_us or case.pause_us}
+        asked = how.model_copy(update=update)
+        begun = time.perf_counter()
+        answer = measured.runner.ask(WorkerStep(step=asked), BatchDone)
+        took_us = (time.perf_counter() - begun) * 1e6
+        case.busy_us += sum(answer.times_us)
+        if not answer.times_us:  # no graph could be captured, so no call was made
+            return answer, Checked(failed=0)
+        looked = CheckCalls(
+            sides=tuple(side for side in sides for _ in range(repeats)),
+            copied=answer.copied,
+            busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
+            samples=len(sides),
+        )
+        checked = team.verify(looked, Checked)
+        if answer.held or attempt == ATTEMPTS - 1:
+            break
+    if not answer.held:
+        case.queue_length = max(1, case.queue_length // 2)
+        if len(sides) == 1:
+            case.note("host_bound", "the host fell behind, so that the GPU may have waited for it inside samples")
+    return answer, checked
+
+
+def _at(values: Sequence[float], at: int) -> float | None:
+    return values[at] if at < len(values) else None

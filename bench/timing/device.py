@@ -1,0 +1,201 @@
+"""The timing code's own kernels: a reading of the device's clocks, a pause, and the comparison of outputs.
+
+All of them are queued on torch's current stream, and none makes the host wait. They are compiled from device.ptx, which
+comes with the package, when they are first used or `load` is called. What is called of torch for each launch is held
+here, so that code which replaces it in torch changes nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from kernelgate.bench.system.cuda_driver import Module, launch
+
+PTX = Path(__file__).with_name("device.ptx")
+PROBE_WORDS = 3
+"""int64 values that a probe writes: the global timer in ns, the cycles of the SM that it ran on, that SM's number."""
+MAX_WAIT_US = 1e6
+MAX_COMPARISONS = 65_535
+"""Of one launch: a grid has at most so many blocks in y."""
+
+_RESULT = struct.Struct("<ffQddQQQ")
+"""`Result` in device.cu: max_ratio, max_abs, wrong, sum_abs, sum_signed, first_wrong, nonfinite, compared."""
+RESULT_BYTES = _RESULT.size
+_NONE = 2**64 - 1
+_FIRST_WRONG = struct.calcsize("<ffQdd") // 8
+"""Where first_wrong is in a row of int64."""
+
+_KERNELS = {torch.float16: "compare_fp16", torch.bfloat16: "compare_bf16", torch.float32: "compare_fp32"}
+_THREADS = 256
+"""kThreads in device.cu."""
+_ELEMENTS = 8
+"""That a thread compares at once: kChunk."""
+_STEPS = 64
+"""So many chunks of each thread make its block's start and end cheap."""
+_BLOCKS_PER_MULTIPROCESSOR = 4
+"""So many are resident: a thread of compare_* has at most 64 registers."""
+
+_current_stream = torch.cuda.current_stream
+_address = torch.Tensor.data_ptr
+_count = torch.Tensor.numel
+_width = torch.Tensor.element_size
+_is_contiguous = torch.Tensor.is_contiguous
+_zeros = torch.zeros
+_column = torch.Tensor.select
+_fill = torch.Tensor.fill_
+_as_dtype = torch.Tensor.view
+
+
+@dataclass(frozen=True)
+class DeviceComparison:
+    """An output against its reference. Elements that are not finite count in none of the errors."""
+
+    max_ratio: float
+    """Largest |out - reference| / (atol + rtol * |reference|); infinite for an error where the limit is 0."""
+    max_abs: float
+    wrong: int
+    """Elements above their limit or not finite."""
+    nonfinite: int
+    mean_abs: float
+    mean_signed: float
+    """Of out - reference."""
+    first_wrong: int | None
+    """The flat index of the first wrong element."""
+    compared: int
+    """All elements. 0 where nothing has been compared: such a row says nothing of an output."""
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    probe: ctypes.c_void_p
+    wait: ctypes.c_void_p
+    compare: dict[torch.dtype, ctypes.c_void_p]
+    resident_blocks: int
+
+
+def load() -> None:
+    """Has the driver compile the kernels now, rather than at their first use."""
+    _loaded()
+
+
+def probe(slot: torch.Tensor) -> None:
+    """Writes the device's clocks into the first PROBE_WORDS of a contiguous int64 tensor.
+
+    The cycles of two probes can be compared where both ran on the same SM.
+    """
+    if _width(slot) != 8 or _count(slot) < PROBE_WORDS or not _is_contiguous(slot):
+        raise ValueError(f"a probe needs {PROBE_WORDS} contiguous int64 values")
+    launch(_loaded().probe, (1, 1), 1, _stream(), (ctypes.c_void_p(_address(slot)),))
+
+
+def wait(microseconds: float) -> None:
+    """Lets the device idle for about that long, at most a second."""
+    launch(
+        _loaded().wait, (1, 1), 1, _stream(), (ctypes.c_uint64(round(1e3 * min(max(microseconds, 0.0), MAX_WAIT_US))),)
+    )
+
+
+def supports(dtype: torch.dtype) -> bool:
+    """Whether `compare` takes outputs of this dtype."""
+    return dtype in _KERNELS
+
+
+def compare(
+    pairs: torch.Tensor, count: int, dtype: torch.dtype, limits: tuple[float, float], into: torch.Tensor
+) -> None:
+    """Compares outputs of `count` elements with their references, all in one launch, in float32.
+
+    `pairs` is contiguous int64 on the device: in each row the address of an output of `dtype`, and that of its
+    reference, float32 and finite. Both are contiguous; it is fastest where both begin at a multiple of 16 bytes.
+    `limits` are atol and rtol. What `read_results` reads goes into as many contiguous rows of `new_results`, which are
+    to be used once.
+    """
+    if dtype not in _KERNELS or count < 0:
+        raise ValueError(f"cannot compare {count} x {dtype}")
+    number = _count(pairs) // 2
+    if pairs.dtype != torch.int64 or pairs.shape != (number, 2) or not 0 < number <= MAX_COMPARISONS:
+        raise ValueError(f"cannot compare {tuple(pairs.shape)} x {pairs.dtype}: 1 to {MAX_COMPARISONS} int64 pairs")
+    if _count(into) * _width(into) != number * RESULT_BYTES:
+        raise ValueError(f"{number} results have {number * RESULT_BYTES} bytes")
+    if not (_is_contiguous(pairs) and _is_contiguous(into)):
+        raise ValueError("pairs and results must be contiguous")
+    if not all(0 <= limit < math.inf for limit in limits):
+        raise ValueError(f"atol and rtol {limits} must be finite and not negative")
+    if not (pairs.is_cuda and into.is_cuda):
+        raise ValueError("pairs and results must lie on the device")
+    atol, rtol = limits
+    arguments = (
+        ctypes.c_void_p(_address(pairs)),
+        ctypes.c_uint64(count),
+        ctypes.c_float(atol),
+        ctypes.c_float(rtol),
+        ctypes.c_void_p(_address(into)),
+    )
+    loaded = _loaded()
+    blocks = (_blocks(count, number, loaded.resident_blocks), number)
+    launch(loaded.compare[dtype], blocks, _THREADS, _stream(), arguments)
+
+
+def _blocks(count: int, number: int, resident: int) -> int:
+    """Blocks for each of `number` comparisons of `count` elements, where so many are `resident` on the device.
+
+    At most as many as are resident, so that none waits for another; or more, of _STEPS steps each, so that there are so
+    many that the last of them end together.
+    """
+    steps = -(-count // (_THREADS * _ELEMENTS))
+    return max(1, min(steps, max(resident // number, -(-steps // _STEPS))))
+
+
+def new_results(count: int, device: str | torch.device) -> torch.Tensor:
+    """A row of RESULT_BYTES for each of `count` comparisons, in which nothing has been compared yet.
+
+    Made anew by the device each time: there is no copy of it that anything could change, and nothing to wait for.
+    """
+    words = _zeros((count, RESULT_BYTES // 8), dtype=torch.int64, device=device)
+    _fill(_column(words, 1, _FIRST_WRONG), _NONE - 2**64)
+    return _as_dtype(words, torch.uint8)
+
+
+def read_results(results: torch.Tensor) -> list[DeviceComparison]:
+    """Waits for the comparisons that were queued, and reads each row."""
+    return [_decoded(*fields) for fields in _RESULT.iter_unpack(results.cpu().numpy().tobytes())]
+
+
+def _decoded(  # the fields of _RESULT
+    max_ratio: float, max_abs: float, wrong: int, sum_abs: float, sum_signed: float, *counts: int
+) -> DeviceComparison:
+    first_wrong, nonfinite, compared = counts
+    finite = max(1, compared - nonfinite)
+    return DeviceComparison(
+        max_ratio=max_ratio,
+        max_abs=max_abs,
+        wrong=wrong,
+        nonfinite=nonfinite,
+        mean_abs=sum_abs / finite,
+        mean_signed=sum_signed / finite,
+        first_wrong=None if first_wrong == _NONE else first_wrong,
+        compared=compared,
+    )
+
+
+def _stream() -> int:
+    return _current_stream().cuda_stream
+
+
+@cache
+def _loaded() -> _Loaded:
+    module = Module(PTX.read_text(encoding="ascii"))
+    multiprocessors = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+    return _Loaded(
+        probe=module.function("probe"),
+        wait=module.function("wait"),
+        compare={dtype: module.function(name) for dtype, name in _KERNELS.items()},
+        resident_blocks=_BLOCKS_PER_MULTIPROCESSOR * multiprocessors,
+    )

@@ -1,0 +1,341 @@
+"""One process of a paired comparison: fresh, with both libraries in it; where they cannot share one, two take turns."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Literal
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library, LibraryAt, Sides
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.system import environment, memory_file, progress, strays
+from kernelgate.bench.system.environment import DeviceKind
+from kernelgate.bench.system.worker_process import Child
+from kernelgate.bench.timing import case_timing
+from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, NotSharedError, Team
+from kernelgate.bench.timing.protocol import PrepareCase, TimingRequest
+from kernelgate.bench.timing.runner import Runner
+
+VERIFIER = "kernelgate.bench.timing.verifier"
+WORKER = "kernelgate.bench.timing.worker"
+UNKNOWN_CACHE = 64 << 20
+MAX_CPU_CACHE = 32 << 20
+SPARE_CORES = 4
+"""With so many cores, the next processes may start while one is timed."""
+SPARES = 2
+"""As many as the witness needs."""
+
+
+@dataclass(frozen=True)
+class CardPlan:
+    """What to time of one card. Without a base, the head is timed alone, beside the reference."""
+
+    card: CardFacts
+    sides: Sides
+    cases: tuple[CaseFacts, ...]
+
+    @property
+    def libraries(self) -> dict[record.Side, Library]:
+        return dict(self.sides.named)
+
+    @property
+    def recorded(self) -> tuple[record.Case, ...]:
+        return tuple(map(self.card.recorded_case, self.cases))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What one process has given."""
+
+    process: record.Process
+    notes: tuple[record.Note, ...]
+    calling_s: float
+    """Device time of the calls, …"""
+    verifying_s: float
+    """… and what drawing inputs and looking at outputs took of it."""
+    contradictions: tuple[str, ...] = ()
+    """Clocks of the process that the device's own contradicts, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How all processes of a run measure."""
+
+    seed: int
+    rounds: int
+    patience_s: float
+    pause_when_capped: bool
+    single: bool
+    """Whether there is one card alone."""
+
+
+@dataclass
+class Setup:
+    """What all processes of a run share: the device, the verifier, and memory for both."""
+
+    environment: record.Environment
+    how: Measuring
+    stack: ExitStack
+    fd: int
+    own: frozenset[int]
+    """Children that were there before."""
+    verifier: Runner | None = None
+    hosted: bool = False
+    """Whether CUDA refuses to share memory, so that the verifier works in the measured process."""
+    references: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """By card and case, why the reference cannot be timed, or that it can: what the first process found out."""
+    spares: list[Child] = field(default_factory=list)
+    started: list[Child] = field(default_factory=list)
+    secret: str = field(default_factory=partial(secrets.token_hex, 16))
+    """Inputs are drawn from it. It is in no file and no message to a measured process, which could compute them."""
+
+    @property
+    def device(self) -> DeviceKind:
+        return environment.kind(self.environment)
+
+    def child(self, module: str) -> Child:
+        made = self.stack.enter_context(Child(module, (self.fd,)))
+        self.started.append(made)
+        return made
+
+    def worker(self) -> Child:
+        """A process that has not loaded anything yet; the next ones start meanwhile where cores are free."""
+        taken = self.spares.pop() if self.spares else self.child(WORKER)
+        if self.device == "cuda" and len(os.sched_getaffinity(0)) >= SPARE_CORES:
+            self.spares += [self.child(WORKER) for _ in range(SPARES - len(self.spares))]
+        return taken
+
+    def start(self) -> None:
+        """Starts the verifier and the first process side by side: nothing is timed yet."""
+        self.verifying()
+        self.spares.append(self.child(WORKER))
+
+    def verifying(self) -> Runner:
+        if self.verifier is None:
+            self.verifier = Runner(self.child(VERIFIER), "the verifier", self.how.patience_s)
+        return self.verifier
+
+    def end_strays(self) -> tuple[str, ...]:
+        """Ends what the libraries of a process have started and left."""
+        return strays.end(self.own | {child.pid for child in self.started if child.pid is not None})
+
+
+@contextmanager
+def prepared_setup(described: record.Environment, how: Measuring) -> Iterator[Setup]:
+    """Until the block ends, with every process that was started."""
+    strays.adopt()
+    with ExitStack() as stack, memory_file.opened() as fd:
+        inner = stack.enter_context(ExitStack())
+        yield Setup(described, how, inner, fd, strays.children())
+
+
+def cache_bytes(device: DeviceKind, cache: int | None) -> int:
+    """How much input data must be read between two uses of one part: twice the L2 of a GPU.
+
+    On a CPU as much as its last level, up to what takes no noticeable time to fill.
+    """
+    known = UNKNOWN_CACHE if cache is None else cache
+    return 2 * known if device == "cuda" else min(known, MAX_CPU_CACHE)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Together, or in processes that take turns
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def clash(part: CardPlan) -> str | None:
+    """Why base and head cannot share a process: what one registers would answer for the other, without a word."""
+    base, head = part.sides.base, part.sides.head
+    if base is None or base.same_as(head):
+        return None
+    if head.manifest.kind == "package":
+        both = sorted(set(base.manifest.operators) & set(head.manifest.operators))
+        return f"both register the operator {', '.join(both)}" if both else None
+    if base.manifest.namespace != head.manifest.namespace:
+        return None
+    return f"both register their operators as torch.ops.{head.manifest.namespace}"
+
+
+def alternating_because(reason: str) -> record.Note:
+    return record.Note(
+        code="alternating",
+        text="base and head cannot be loaded into one process, so two processes took turns and precision is lower: up "
+        f"to about 1% of difference can come from the processes themselves ({reason})",
+    )
+
+
+def teams(seed: int, part: CardPlan, number: int, together: bool) -> list[list[record.Side]]:
+    """Which sides share a process, in the order in which processes start and libraries are loaded."""
+    sides = list(part.libraries)
+    if together:
+        return [random.Random(f"{seed}/{number}/load").sample(sides, len(sides))]  # noqa: S311 - not for secrets
+    return [[side] for side in (sides if number % 2 == 0 else reversed(sides))]
+
+
+def role(part: CardPlan, together: bool) -> record.Role:
+    if part.sides.base is None:
+        return "block"
+    return "paired" if together else "alternating"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# One process
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Which process this is, and what it times."""
+
+    part: CardPlan
+    cases: tuple[CaseFacts, ...]
+    number: int
+    together: bool
+    id: str
+    name: str
+    """For people."""
+
+
+def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
+    """Times the cases in fresh processes. Raises ProcessError."""
+    try:
+        return _timed(setup, turn, advance)
+    except NotSharedError as refusal:
+        setup.hosted = True
+        done = _timed(setup, turn, advance)
+        return replace(done, notes=(*done.notes, hosted_because(refusal)))
+
+
+def hosted_because(refusal: NotSharedError) -> record.Note:
+    return record.Note(
+        code="verified_in_process",
+        text="CUDA refuses to share memory between processes here, so inputs and references lay in the measured "
+        f"process ({refusal})",
+    )
+
+
+def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
+    split = teams(setup.how.seed, turn.part, turn.number, turn.together)
+    timings: list[record.Timing] = []
+    notes: list[record.Note] = []
+    contradictions: list[str] = []
+    calling_us = verifying_s = 0.0
+    rng = random.Random(f"{setup.how.seed}/{turn.number}/turns/{turn.part.card.name}")  # noqa: S311 - not for secrets
+    started_at, begun = datetime.now(UTC), time.monotonic()
+    with ExitStack() as stack:
+        measured = started(setup, turn.part, split, [turn.name] * len(split), stack)
+        teams_ = _teams(setup, measured)
+        for at, case in enumerate(turn.cases):
+            seconds = case_timing.CASE_WARM_UP_S if at else case_timing.WARM_UP_S
+            parts = []
+            for team in teams_:
+                samples, checked = time_case(setup, turn, team, (case, rng, seconds), advance)
+                timing, said, took = checked
+                parts.append(timing)
+                notes += said
+                calling_us += samples.busy_us
+                verifying_s += took
+                contradictions += [text] if (text := case_timing.contradiction(samples)) else []
+            timings.append(merged(parts))
+    left = setup.end_strays()
+    if left:
+        text = f"{turn.name}: it left {', '.join(left)} running, which was ended"
+        notes.append(record.Note(code="left_processes", text=text))
+    made = record.Process(
+        id=turn.id,
+        environment=setup.environment.id,
+        role="block" if len(teams_) > 1 else role(turn.part, turn.together),
+        loaded=tuple(side for team in split for side in team),
+        seed=f"{setup.how.seed}/{turn.number}",
+        started_at=started_at.isoformat(timespec="seconds"),
+        gpu_seconds=round((calling_us / 1e6 + verifying_s), 3) if setup.device == "cuda" else None,
+        wall_seconds=round(time.monotonic() - begun, 3),
+        exit=0,
+        timings=tuple(timings),
+    )
+    return Timed(made, tuple(notes), calling_us / 1e6, verifying_s, tuple(contradictions))
+
+
+def started(
+    setup: Setup, part: CardPlan, split: Sequence[Sequence[record.Side]], names: Sequence[str], stack: ExitStack
+) -> list[MeasuredProcess]:
+    """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
+    measured = []
+    for sides, name in zip(split, names, strict=True):
+        child = setup.worker()
+        stack.callback(child.__exit__)
+        runner = Runner(child, name, setup.how.patience_s)
+        request = TimingRequest(
+            device=setup.device,
+            uuid=setup.environment.device.uuid,
+            card=part.card.name,
+            card_file=part.card.file.absolute(),
+            libraries=tuple((side, LibraryAt.of(part.libraries[side])) for side in sides),
+        )
+        runner.send(request)
+        measured.append(MeasuredProcess(runner, tuple(sorted(sides))))
+    for one in measured:  # they load side by side
+        one.runner.answer()
+    return measured
+
+
+def _teams(setup: Setup, measured: Sequence[MeasuredProcess]) -> list[Team]:
+    """One, unless each process has a verifier and memory of its own."""
+    if setup.hosted:
+        return [Team(one.runner, (one,), hosted=True) for one in measured]
+    return [Team(setup.verifying(), tuple(measured))]
+
+
+def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | None = None) -> PrepareCase:
+    return PrepareCase(
+        id=case.id,
+        card_file=turn.part.card.file.absolute(),
+        axes=case.axes,
+        device=setup.device,
+        cache_bytes=cache_bytes(setup.device, setup.environment.device.l2_bytes),
+        seed=f"{setup.secret}/{turn.id}/{case.id}",
+        fd=setup.fd,
+        shared=not setup.hosted,
+        fresh_calls=fresh_calls,
+    )
+
+
+def time_case(
+    setup: Setup,
+    turn: Turn,
+    team: Team,
+    what: tuple[CaseFacts, random.Random, float],
+    advance: progress.Advance,
+) -> tuple[CaseSamples, tuple[record.Timing, tuple[record.Note, ...], float]]:
+    """One case of one process, from inputs to timing. `what`: the case, its order, and the seconds to warm up."""
+    case, rng, seconds = what
+    key = (turn.part.card.name, case.id)
+    known: Literal["time", "leave"] = "leave" if setup.references.get(key) else "time"
+    reference = known if key in setup.references else "try"
+    samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference)
+    if "head" in (side for one in team.measured for side in one.sides):
+        setup.references.setdefault(key, samples.no_reference)
+    case_timing.warm_up(team, samples, seconds, setup.how.pause_when_capped and setup.device == "cuda")
+    turned: Callable[[], None] = partial(advance, f"{turn.name}, {case.id}")
+    case_timing.time_rounds(team, samples, setup.how.rounds, turned)
+    if setup.device == "cuda" and turn.number == 0:
+        case_timing.replay_graphs(team, samples, in_place=not samples.prepared.outputs)
+    return samples, case_timing.finished(team, samples, turn.part.card.name)
+
+
+def merged(timings: Sequence[record.Timing]) -> record.Timing:
+    """One timing out of those of processes that each had a verifier of their own."""
+    if len(timings) == 1:
+        return timings[0]
+    ordered = sorted(timings, key=lambda timing: "head" in timing.samples_us)
+    maps = ("samples_us", "positions", "previous", "started_us", "sm_mhz", "graph_us", "calls", "errors", "autotuned")
+    joined = {name: {k: v for timing in ordered for k, v in getattr(timing, name).items()} for name in maps}
+    return ordered[-1].model_copy(update=joined)

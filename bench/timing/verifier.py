@@ -1,0 +1,393 @@
+"""The verifier: a process that never loads a kernel. It draws the inputs, knows what is right, and looks at outputs.
+
+Which calls are compared is drawn after they were made, from a seed that no other process has. The measured process
+shares inputs and outputs with it, and neither references nor seeds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import KernelgateError, first_line
+from kernelgate.bench.kernel import loading
+from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.draw import Draw
+from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.timing import arena as memory
+from kernelgate.bench.timing import checking
+from kernelgate.bench.timing.arena import Arena, SharingError
+from kernelgate.bench.timing.checking import CallTally
+from kernelgate.bench.timing.pool import Pool
+from kernelgate.bench.timing.protocol import (
+    CaseChecked,
+    CasePrepared,
+    CheckCalls,
+    Checked,
+    Doing,
+    Failed,
+    FromVerifier,
+    NamedInput,
+    PlanCalls,
+    Planned,
+    PrepareCase,
+    ProbeReading,
+    Redraw,
+    Refused,
+    ToVerifier,
+    VerifierStep,
+)
+from kernelgate.bench.timing.references import Oracle, References, Way
+from kernelgate.bench.timing.windows import Order
+
+SHARE = 0.25
+"""Of all calls, how many are compared. One that is wrong is found with this probability, n of them with 1 - 0.75^n."""
+BUDGET = 0.15
+"""Comparing takes about this share of the calls' time at most, and so do new draws of sets, where windows cannot give
+new inputs. Where a kernel is so fast that a quarter takes more, fewer calls are compared."""
+LEAST_US = {"cuda": 20_000.0, "cpu": 150_000.0}
+"""But so long of a case may either take at least."""
+FEWER = 8
+"""Times fewer calls are compared where the budget is spent."""
+POISONED = (128, 512)
+"""Bytes of the first in each of the second are poisoned between two uses of an output, at a place that moves. The rest
+holds the result of a call on other inputs, which is as wrong; all of it would take a fifth of an L4's time."""
+MAX_SLOTS = 512
+MAX_BYTES = {"cuda": 8 << 30, "cpu": 256 << 20}
+"""Of inputs, and of outputs; on a GPU at most a quarter of what is free for each."""
+MAX_SAMPLES = 1024
+_PR_SET_DUMPABLE = 4
+PROBE_WORDS = 6
+"""Time in ns, clock and multiprocessor, before and after a sample."""
+
+
+class CaseVerifier:
+    """One case of one process: its inputs, outputs, and what was seen of its calls."""
+
+    def __init__(self, kernel: Kernel, asked: PrepareCase, way: Way | None = None) -> None:
+        self.rng = random.Random(asked.seed)  # noqa: S311 - not for secrets
+        draw = Draw(CaseAxes(asked.axes), asked.device, self.rng.getrandbits(63))
+        self.seconds = 0.0
+        self.notes: list[record.Note] = []
+        self.tallies: dict[record.Side, CallTally] = {}
+        self.planned: list[tuple[int, int]] = []
+        self.repeated: dict[record.Side, int] = {}
+        self._again: list[bool] = []
+        self._busy_us = 0.0
+        self._drawing_us = 0.0
+        self._comparing_us = 0.0
+        self._first_probe: int | None = None
+        self._numbers_drawn = False
+        alone = asked.fresh_calls is not None and asked.device == "cuda"
+        self._flushed = torch.empty(asked.cache_bytes, dtype=torch.uint8, device="cuda") if alone else None
+        with self._spending():
+            most = _most_bytes(asked.device)
+            self.pool = Pool(kernel, draw, asked.cache_bytes, most, asked.fresh_calls)
+            self.slots = self._slot_count(most)
+            if asked.fresh_calls is not None or self.pool.shape.mixes:  # no two calls of a batch read one window
+                self.slots = min(self.slots, self.pool.shape.windows)
+            self.outputs = {name: self.pool.layout.place(out, count=self.slots) for name, out in self.pool.outs.items()}
+            self.probes = self.pool.layout.place(
+                torch.empty(PROBE_WORDS, dtype=torch.int64), 8 * PROBE_WORDS, MAX_SAMPLES
+            )
+            self.arena: Arena = memory.create(asked.device, self.pool.layout.bytes, asked.fd, asked.shared)
+            self.pool.fill(self.arena)
+            for place in self.outputs.values():
+                self.arena.rows(place).fill_(0xFF)
+            begun = time.perf_counter()
+            self._oracle = Oracle(self.pool, asked.fresh_calls is not None, way)
+            self.references: References = self._oracle.compute(self.arena)
+            self._sync()
+            self._draw_cost_us = (time.perf_counter() - begun) * 1e6
+        self.order = Order(self.pool.shape.windows, self.pool.shape.apart, self.rng)
+        self.order.renew()
+        self.fresh = True
+        """Whether no call has read the windows in their present form."""
+
+    def answer(self) -> CasePrepared:
+        return CasePrepared(
+            memory=self.arena.memory,
+            inputs=self._inputs(),
+            outputs={} if self.pool.kernel.in_place else self.outputs,
+            probes=self.probes,
+            slots=self.slots,
+        )
+
+    def _inputs(self) -> tuple[NamedInput, ...]:
+        return tuple(
+            given.model_copy(update={"items": (self.outputs[given.name],)}) if given.slotted else given
+            for given in self.pool.shape.inputs
+        )
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Planning
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def plan(self, count: int, again: bool) -> Planned:
+        """Inputs that no call has read in that form, as far as there are any, and an output for each call."""
+        with self._spending():
+            if again:
+                self.order.renew()
+            windows = []
+            self._again = []
+            if self.order.left < min(count, self.pool.shape.windows):
+                self._renew()  # before any is taken: each call of a plan reads what the pool holds after it
+            for _ in range(count):
+                self._again.append(not self.fresh or self.order.left <= 0)
+                windows.append(self.order.take())
+            slots = list(range(count)) if count <= self.slots else [at % self.slots for at in range(count)]
+            self.planned = list(zip(windows, slots, strict=True))
+            if self.pool.kernel.in_place:
+                for window, slot in self.planned:
+                    self.pool.restore(self.arena, self.outputs, window, slot)
+            if self._flushed is not None:  # what was just drawn would be read from the cache
+                self._flushed.zero_()
+            self._sync()
+        inputs = self._inputs() if self._numbers_drawn else ()
+        self._numbers_drawn = False
+        return Planned(windows=tuple(windows), slots=tuple(slots), inputs=inputs)
+
+    def _renew(self) -> None:
+        """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
+        where that takes little of the time."""
+        mixes = self.pool.shape.mixes
+        cost_us = self._draw_cost_us if self._drawing_us else 0.0  # of the first draw, much is done once
+        if not mixes and self._drawing_us + cost_us < self._budget_us:
+            begun = time.perf_counter()
+            self.redraw()
+            self._sync()
+            self._draw_cost_us = (time.perf_counter() - begun) * 1e6
+            self._drawing_us += self._draw_cost_us
+        else:
+            order = self.pool.shuffle(self.arena)
+            if order is not None:
+                self.references.follow(order)
+            self.fresh = mixes
+        self.order.renew()
+
+    @property
+    def way(self) -> Way | None:
+        return self._oracle.way
+
+    @property
+    def _budget_us(self) -> float:
+        return max(LEAST_US[self.pool.draw.device], BUDGET * self._busy_us)
+
+    def redraw(self) -> None:
+        """New values everywhere."""
+        with self._spending():
+            self.pool.fill(self.arena)
+            self.references = self._oracle.compute(self.arena)
+        self.order.renew()
+        self.fresh = True
+        self._numbers_drawn = self.pool.fixed
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # Looking
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def check(self, asked: CheckCalls) -> Checked:
+        """Compares a quarter of the planned calls, and makes their outputs unusable for those that follow."""
+        failed = 0
+        self._busy_us += asked.busy_us
+        with self._spending():
+            for side, again in zip(asked.sides, self._again, strict=True):
+                if side != "reference":
+                    self._tally(side).made += 1
+                    self.repeated[side] = self.repeated.get(side, 0) + again
+            begun = time.perf_counter()
+            chosen = self._chosen(asked)
+            calls = [checking.ComparedCall(*self.planned[at]) for at in chosen]
+            outputs = checking.Outputs(self.arena, self.outputs)
+            errors = checking.compare_calls(self.pool, self.references, outputs, calls)
+            self._sync()
+            self._comparing_us += (time.perf_counter() - begun) * 1e6
+            for at, error in zip(chosen, errors, strict=True):
+                self._tally(asked.sides[at]).add(error)
+                failed += error.failed
+            self._poison(len(self.planned))
+            self._sync()
+        return Checked(failed=failed, probed=self._probed(asked.samples))
+
+    def _chosen(self, asked: CheckCalls) -> list[int]:
+        """A random quarter, of those whose outputs lie in their slots and that there are references for."""
+        made = [at for at, side in enumerate(asked.sides) if side != "reference"]
+        lying = made if asked.copied is None else sorted(set(made) & set(asked.copied))
+        known = checking.comparable(self.pool, self.references, [self.planned[at][0] for at in lying])
+        able = [at for at, is_known in zip(lying, known, strict=True) if is_known]
+        share = SHARE if self._comparing_us <= self._budget_us else SHARE / FEWER
+        count = max(1, round(share * len(made)))
+        return sorted(self.rng.sample(able, min(count, len(able))))
+
+    def _poison(self, used: int) -> None:
+        part, every = POISONED
+        offset = part * self.rng.randrange(every // part)
+        for place in self.outputs.values():
+            rows = self.arena.rows(place)[: min(used, self.slots)]
+            whole = place.step // every * every
+            if whole and len(rows):
+                rows[:, :whole].view(len(rows), whole // every, every)[:, :, offset : offset + part].fill_(0xFF)
+            rows[:, whole:].fill_(0xFF)
+
+    def _probed(self, samples: int) -> tuple[ProbeReading, ...]:
+        if not samples or self.pool.draw.device == "cpu":
+            return ()
+        rows = self.arena.rows(self.probes)[:samples].contiguous().view(torch.int64).cpu().tolist()
+        if self._first_probe is None:
+            self._first_probe = rows[0][0]
+        return tuple(_probed(row, self._first_probe) for row in rows)
+
+    def _tally(self, side: record.Side) -> CallTally:
+        return self.tallies.setdefault(side, CallTally())
+
+    # ------------------------------------------------------------------------------------------------------------------
+    # The end
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def close(self) -> CaseChecked:
+        self._say_limits()
+        answer = CaseChecked(
+            calls={side: tally.calls(self.repeated.get(side, 0)) for side, tally in self.tallies.items()},
+            errors={side: tally.errors() for side, tally in self.tallies.items() if tally.compared},
+            notes=tuple(self.notes),
+            seconds=self.seconds,
+        )
+        memory.close(self.arena, owner=True)
+        return answer
+
+    def _say_limits(self) -> None:
+        if not self.references.complete:
+            size = self.pool.shape.size
+            share = len(self.references.entries) / size.entries if size else 0.0
+            part = f"{100 * share:.2g}% of each output" if size else "outputs on two of the input sets"
+            text = f"the oracle takes long, so that of the compared calls {part} was looked at"
+            self.notes.append(record.Note(code="compared_in_part", text=text))
+        repeated, made = sum(self.repeated.values()), sum(one.made for one in self.tallies.values())
+        if repeated:
+            text = f"{100 * repeated / made:.2g}% of the calls read inputs that an earlier call of the process had read"
+            self.notes.append(record.Note(code="fewer_inputs", text=text))
+
+    def _slot_count(self, most_bytes: int) -> int:
+        size = sum(memory.aligned(memory.footprint(out)) for out in self.pool.outs.values())
+        return max(1, min(MAX_SLOTS, most_bytes // max(1, size)))
+
+    def _sync(self) -> None:
+        if self.pool.draw.device == "cuda":
+            torch.cuda.synchronize()
+
+    @contextmanager
+    def _spending(self) -> Iterator[None]:
+        begun, before = time.perf_counter(), self.seconds
+        try:
+            yield
+        finally:
+            self.seconds = before + time.perf_counter() - begun  # what is nested counts once
+
+
+def _probed(words: Sequence[int], first: int) -> ProbeReading:
+    """The clock is known where both probes ran on one multiprocessor, whose counter it is."""
+    began, clock, place, ended, later, other = words
+    us = (ended - began) / 1e3
+    known = place == other and us > 0 and later > clock
+    return ProbeReading(
+        started_us=(began - first) / 1e3, us=max(0.0, us), sm_mhz=(later - clock) / us if known else None
+    )
+
+
+def _most_bytes(device: str) -> int:
+    if device == "cpu":
+        return MAX_BYTES["cpu"]
+    free, _ = torch.cuda.mem_get_info()
+    return min(MAX_BYTES["cuda"], free // 4)
+
+
+class Verifier:
+    """Answers the leader, one case at a time."""
+
+    def __init__(self) -> None:
+        self._cards: dict[Path, Kernel] = {}
+        self._case: CaseVerifier | None = None
+        self._ways: dict[tuple[object, ...], Way | None] = {}
+
+    def answer(self, message: ToVerifier) -> FromVerifier:
+        """Raises KernelgateError where a card's own code fails, SharingError where memory cannot be shared."""
+        if isinstance(message, PrepareCase):
+            key = (message.card_file, tuple(message.axes.items()), message.fresh_calls is not None)
+            self._case = CaseVerifier(self._card(message.card_file), message, self._ways.get(key))
+            self._ways[key] = self._case.way
+            return self._case.answer()
+        if self._case is None:
+            raise KernelgateError("no case is prepared")
+        if isinstance(message, PlanCalls):
+            return self._case.plan(message.count, message.again)
+        if isinstance(message, CheckCalls):
+            return self._case.check(message)
+        if isinstance(message, Redraw):
+            self._case.redraw()
+            return Checked(failed=0)
+        return self._close(self._case)
+
+    def _close(self, case: CaseVerifier) -> CaseChecked:
+        closed, self._case = case.close(), None
+        if case.pool.draw.device == "cuda":
+            torch.cuda.empty_cache()
+        return closed
+
+    def _card(self, path: Path) -> Kernel:
+        if path not in self._cards:
+            self._cards[path] = loading.load(path)
+        return self._cards[path]
+
+
+def doing(asked: PrepareCase) -> Doing:
+    """What people read where a card's own code fails."""
+    return Doing(what=f"drawing inputs of {asked.id} and asking the oracle about them")
+
+
+def cpu_threads(cores: int) -> int:
+    """All cores but one. Where every core computes, any other process stops one thread, and the others wait for it."""
+    return max(1, cores - 1)
+
+
+def keep_private() -> None:
+    """No other process of this user may look into this one's memory, where references and seeds are; root may."""
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def exact_float32() -> None:
+    """Products in float32 are of float32, not of fewer bits."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def main() -> None:
+    parent = Parent()
+    keep_private()
+    exact_float32()
+    torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
+    verifier = Verifier()
+    try:
+        while True:
+            message = parent.receive(VerifierStep).step
+            if isinstance(message, PrepareCase):
+                parent.send(doing(message))
+            try:
+                parent.send(verifier.answer(message))
+            except SharingError as error:
+                parent.send(Refused(why=str(error)))
+    except (KernelgateError, OSError) as error:
+        parent.send(Failed(why=first_line(error)))
+    except Exception as error:
+        parent.send(Failed(why=f"{type(error).__name__}: {first_line(error)}"))
+
+
+if __name__ == "__main__":
+    main()

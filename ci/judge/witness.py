@@ -1,0 +1,94 @@
+"""Whether the comparison agrees with the witness: base and head timed apart, by a clock that neither could reach.
+
+What shares a process with the head can be changed by it: the clock, the base, the memory that a call finds. So each is
+timed again in a process of its own. That is less precise, so only a large difference of both results says anything.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from kernelgate.bench.record import CaseKey, Role, RunRecord, timed_cases
+from kernelgate.ci.document import formatting
+from kernelgate.ci.judge import stats
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.validity import Finding, percent
+
+WITNESS: tuple[Role, ...] = ("witness",)
+CONTRADICTS = "witness_contradicts"
+UNCONFIRMED = "witness_unconfirmed"
+
+
+def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
+    """What failed checks of the kind `witness` found of a card: a clock that another one contradicts.
+
+    It may have been wrong for every case of the card, whichever it was found in.
+    """
+    failed = [
+        check
+        for check in record.checks
+        if check.kind == "witness" and check.status == "failed" and check.card in ("", card)
+    ]
+    texts = [found.text for check in failed for found in check.findings]
+    if not failed:
+        return []
+    said = formatting.sentence(texts[0]) if texts else "the record does not say how"
+    return [Finding(CONTRADICTS, f"the times of the comparison are contradicted by another clock: {said}", True)]
+
+
+def log_ratios(record: RunRecord) -> dict[CaseKey, Array]:
+    """Of each case that a witness timed, the log ratios of head over base; at least two, else nothing follows."""
+    found = {}
+    for case in timed_cases(record, WITNESS):
+        sides = [
+            (process.samples_us["base"], process.samples_us["head"])
+            for process in case.processes
+            if {"base", "head"} <= process.samples_us.keys()
+        ]
+        ratios = [np.log(np.array(head) / np.array(base)) for base, head in sides]
+        together = np.concatenate(ratios) if ratios else np.array([])
+        if len(together) >= 2:
+            found[case.key] = together
+    return found
+
+
+def contradiction(compared: Pooled, paired: bool, ratios: Array, family: int, policy: Policy) -> Finding | None:
+    """What keeps a case open whose witness differs from its comparison by more than the tolerance and than noise.
+
+    `family`: the cases of the record with a witness, which share the chance of a false alarm. Different processes place
+    code and data differently, which has the same bound as for processes that take turns.
+    """
+    alone = stats.median_of(ratios)
+    placement = math.log1p(policy.spread.alternating_bias_pct / 100)
+    gap = stats.difference(alone, compared, compared.bias + placement)
+    tolerance = math.log1p(policy.witness.tolerance_pct / 100)
+    if abs(gap.change) <= max(tolerance, gap.half_width(policy.certainty.alpha / family)):
+        return None
+    where = "in one process" if paired else "where they take turns"
+    together = f"{where} head is {_size(compared.change, ' than base', ' as base')}"
+    apart = f"timed alone, each in a process of its own, it is {_size(alone.change)}"
+    return Finding(CONTRADICTS, f"{together}; {apart}: something in the process changes what is measured", True)
+
+
+def unconfirmed(compared: Pooled, ratios: Array, policy: Policy) -> Finding | None:
+    """What keeps an improvement open of which the witness saw less than half: noise or not, it confirms none."""
+    gate = math.log1p(-policy.gates.improvement_pct / 100)
+    alone = stats.median_of(ratios)
+    if compared.change > gate or alone.change <= compared.change / 2:
+        return None
+    text = (
+        f"head is {_size(compared.change, ' than base')}; timed alone, each in a process of its own, it is "
+        f"{_size(alone.change)}: that confirms no improvement"
+    )
+    return Finding(UNCONFIRMED, text, True)
+
+
+def _size(change: float, than: str = "", as_: str = "") -> str:
+    """ "49.8% faster", "0.3% slower" or "as fast", and what it is compared with."""
+    size = formatting.percent(abs(percent(change)))
+    if size == formatting.percent(0.0):
+        return f"as fast{as_}"
+    return f"{size} {'slower' if change > 0 else 'faster'}{than}"

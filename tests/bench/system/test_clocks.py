@@ -1,0 +1,93 @@
+"""Holding a GPU's clock. The driver is made up; the process that lets go is a real one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.system import clocks
+from tests.bench import driver
+
+
+class Watchdog:
+    """In place of the process that lets go."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.stdin = self
+        self.closed = self.waited = False
+        watchdogs.append(self)
+
+    def __enter__(self) -> Watchdog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+    def wait(self, limit_s: float) -> int:
+        assert limit_s > 0
+        self.waited = self.closed
+        return 0
+
+
+watchdogs: list[Watchdog] = []
+
+
+@pytest.fixture(autouse=True)
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    watchdogs.clear()
+    monkeypatch.setattr(clocks.subprocess, "Popen", Watchdog)
+
+
+def test_nothing_is_held_that_nobody_asked_for() -> None:
+    with clocks.locked("GPU-1", wanted=False) as said:
+        assert said == "default"
+    assert watchdogs == []
+
+
+def test_the_clock_is_held_and_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    driver.install(monkeypatch, nvmlDeviceSetGpuLockedClocks=lambda _, low, high: asked.append((low, high)))
+    with clocks.locked("GPU-1", wanted=True) as said:
+        assert said == "locked 1500 MHz"
+        assert not watchdogs[0].closed
+    assert asked == [(1500, 1500)]
+    assert watchdogs[0].waited
+
+
+@pytest.mark.parametrize("name", ["nvmlDeviceSetGpuLockedClocks", "nvmlDeviceGetDefaultApplicationsClock"])
+def test_a_driver_that_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    driver.install(monkeypatch, **{name: driver.refused})
+    with clocks.locked("GPU-1", wanted=True) as said:
+        assert said.startswith("default (")
+    assert watchdogs == []
+
+
+def test_the_watchdog_lets_go_once_its_parent_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[Any] = []
+    driver.install(monkeypatch, nvmlDeviceResetGpuLockedClocks=released.append)
+    monkeypatch.setattr(clocks.signal, "signal", lambda *_: None)
+    ends = iter([b"x", b""])
+    monkeypatch.setattr(clocks.os, "read", lambda *_: next(ends))
+    monkeypatch.setattr(sys, "argv", ["clocks", "GPU-1"])
+    clocks.main()
+    assert released == ["handle"]
+
+
+def test_the_watchdog_outlives_a_killed_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends by itself, although its parent had no time to tell it anything; here there is no GPU to let go of."""
+    monkeypatch.undo()
+    code = (
+        "import os, subprocess, sys\n"
+        "from kernelgate.bench.system import clocks\n"
+        "child = subprocess.Popen([sys.executable, '-m', clocks.__name__, 'GPU-1'], stdin=subprocess.PIPE)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9
+    assert "release it with nvidia-smi --reset-gpu-clocks" in done.stderr, "it came to letting go"

@@ -1,0 +1,93 @@
+"""Processes that outlive whoever started them are found, ended and named: real ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.system import strays
+from tests.processes import alive
+
+DAEMON = "setsid sh -c '{} & echo $! >{}' </dev/null >/dev/null 2>&1"
+"""A process in a session of its own, whose parents have ended."""
+
+
+@pytest.fixture
+def known() -> Iterator[frozenset[int]]:
+    """What runs before the test."""
+    strays.adopt()
+    before = strays.children()
+    yield before
+    strays.end(before)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.005)
+
+
+def daemon(folder: Path, command: str, name: str) -> int:
+    """Starts it, and waits until it has this name; its number."""
+    file = folder / "pid"
+    subprocess.run(["sh", "-c", DAEMON.format(command, file)], check=True)
+    pid = int(file.read_text())
+    wait_for(lambda: not alive(pid) or is_named(pid, name))
+    return pid
+
+
+def is_named(pid: int, name: str) -> bool:
+    """Whether it runs that program already."""
+    return Path(f"/proc/{pid}/comm").read_text() == f"{name}\n"
+
+
+def test_a_daemon_is_found_ended_and_named(known: frozenset[int], tmp_path: Path) -> None:
+    pid = daemon(tmp_path, "exec sleep 600", "sleep")
+    assert alive(pid)
+    assert strays.children() - known == {pid}
+    assert strays.end(known) == ("sleep",)
+    assert not alive(pid)
+    assert strays.end(known) == ()
+
+
+def test_what_a_daemon_leaves_is_ended_too(known: frozenset[int], tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    outer = daemon(tmp_path, f'sh -c "sleep 600 & echo \\$! >{inner}; wait"', "sh")
+    wait_for(lambda: inner.exists() and bool(inner.read_text().strip()))
+    pids = [outer, int(inner.read_text())]
+    wait_for(lambda: is_named(pids[1], "sleep"))
+    assert all(map(alive, pids))
+    assert strays.end(known) == ("sh", "sleep")
+    assert not any(map(alive, pids))
+
+
+def test_a_known_child_is_spared(known: frozenset[int], tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "600"]) as kept:
+        try:
+            pid = daemon(tmp_path, "exec sleep 600", "sleep")
+            assert strays.end(known | {kept.pid}) == ("sleep",)
+            assert not alive(pid)
+            assert kept.poll() is None
+        finally:
+            kept.kill()
+
+
+def test_a_child_that_has_ended_is_collected(known: frozenset[int], tmp_path: Path) -> None:
+    pid = daemon(tmp_path, "true", "true")
+    wait_for(lambda: not alive(pid))
+    strays.end(known)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_name_with_spaces_and_parentheses(known: frozenset[int], tmp_path: Path) -> None:
+    program = tmp_path / "a) R 1 (b"
+    program.symlink_to(sys.executable)
+    pid = daemon(tmp_path, f'exec "{program}" -c "import time; time.sleep(600)"', program.name)
+    assert alive(pid)
+    assert strays.end(known) == (program.name,)

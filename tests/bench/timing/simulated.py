@@ -1,0 +1,135 @@
+"""A verifier and a measured process whose device takes as long as a test says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from kernelgate.bench import record
+from kernelgate.bench.kernel.cards import CaseFacts
+from kernelgate.bench.system.nvml import Reading
+from kernelgate.bench.system.worker_process import Message
+from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, Team
+from kernelgate.bench.timing.protocol import (
+    Answer,
+    Batch,
+    BatchDone,
+    CaseChecked,
+    CaseDone,
+    CasePrepared,
+    CheckCalls,
+    Checked,
+    CloseCase,
+    Finish,
+    Memory,
+    OpenCase,
+    Place,
+    PlanCalls,
+    Planned,
+    ProbeReading,
+    Ready,
+    VerifierStep,
+    WorkerStep,
+)
+from kernelgate.bench.timing.runner import Runner
+
+CASE = CaseFacts(id="here", axes={"M": 8}, label="M=8", flops=None, bytes=None, tolerance=None)
+PLACE = Place(offset=0, step=256, count=1, bytes=4, shape=(1,), stride=(1,), dtype="fp32")
+
+
+class SimulatedProcess(Runner):
+    """Answers for both. Times are those of one call; a graph's calls take half."""
+
+    def __init__(
+        self,
+        call_us: dict[record.Side, float],
+        *,
+        slots: int = 512,
+        around_us: float | dict[record.Side, float] | None = None,
+        sm_mhz: float | None = None,
+        held: Sequence[bool] = (),
+        capped_below_us: float = 0.0,
+        no_graphs: tuple[record.Side, ...] = (),
+    ) -> None:
+        """`around_us`: what probes see beside each sample; without it there are none. `capped_below_us`: the pause from
+        which on the device is not at its power limit. `held`: of each batch, first to last."""
+        self.name = "simulated"
+        self._call_us = call_us
+        self._slots = slots
+        self._around_us = around_us
+        self._sm_mhz = sm_mhz
+        self._held = list(held)
+        self._capped_below_us = capped_below_us
+        self._no_graphs = no_graphs
+        self._windows = 0
+        self._now_us = 0.0
+        self._last = BatchDone()
+        self._sides: list[record.Side] = []
+        self.batches: list[Batch] = []
+        self.looked: list[CheckCalls] = []
+        self.measured = MeasuredProcess(self, tuple(sorted(side for side in call_us if side != "reference")))
+        self.team = Team(self, (self.measured,))
+
+    def samples(self, seed: int = 1) -> CaseSamples:
+        """Of a case that is opened."""
+        made = CasePrepared(
+            memory=Memory(kind="file", bytes=0), inputs=(), outputs={"out": PLACE}, probes=PLACE, slots=self._slots
+        )
+        case = CaseSamples(CASE, made, random.Random(seed))
+        case.reference = "reference" in self._call_us
+        return case
+
+    def calls(self, what: str) -> dict[record.Side, int]:
+        """How many calls were made for this, by side."""
+        made: dict[record.Side, int] = {}
+        for asked in self.batches:
+            for sample in asked.samples if asked.what == what else ():
+                made[sample.side] = made.get(sample.side, 0) + len(sample.windows)
+        return made
+
+    def step(self, message: Message) -> Answer:
+        assert isinstance(message, VerifierStep | WorkerStep)
+        asked = message.step
+        if isinstance(asked, PlanCalls):
+            first, self._windows = self._windows, self._windows + asked.count
+            return Planned(windows=tuple(range(first, self._windows)), slots=tuple(range(asked.count)))
+        if isinstance(asked, Batch):
+            self.batches.append(asked)
+            self._sides = [sample.side for sample in asked.samples]
+            self._last = self._made(asked)
+            return self._last
+        if isinstance(asked, CheckCalls):
+            self.looked.append(asked)
+            return Checked(failed=0, probed=self._probed() if asked.samples else ())
+        if isinstance(asked, OpenCase):
+            return Ready(clock_step_us=0.001)
+        if isinstance(asked, Finish):
+            return CaseDone(autotuned={})
+        assert isinstance(asked, CloseCase)
+        return CaseChecked(calls={}, errors={}, seconds=0.25)
+
+    def _made(self, asked: Batch) -> BatchDone:
+        if asked.graph and set(self._sides) & set(self._no_graphs):
+            return BatchDone()
+        factor = 0.5 if asked.graph else 1.0
+        times = tuple(factor * len(sample.windows) * self._call_us[sample.side] for sample in asked.samples)
+        starts = []
+        for time_us in times:
+            starts.append(self._now_us)
+            self._now_us += time_us
+        reasons = ("sw_power_cap",) if asked.pause_us < self._capped_below_us else ()
+        held = self._held.pop(0) if self._held else True
+        return BatchDone(
+            times_us=times, started_us=tuple(starts), held=held, readings=(Reading(throttle_reasons=reasons),)
+        )
+
+    def _probed(self) -> tuple[ProbeReading, ...]:
+        around = self._around_us
+        if around is None:
+            return ()
+        read, now = [], 0.0
+        for side, time_us in zip(self._sides, self._last.times_us, strict=True):
+            took_us = time_us + (around[side] if isinstance(around, dict) else around)
+            read.append(ProbeReading(started_us=now, us=took_us, sm_mhz=self._sm_mhz))
+            now += took_us
+        return tuple(read)

@@ -1,0 +1,165 @@
+"""The device's own kernels, as far as a machine without a GPU can tell."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelgate.bench.system import cuda_tools
+from kernelgate.bench.timing import device
+from kernelgate.bench.timing.device import DeviceComparison
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "bench" / "timing" / "device.cu"
+COMMAND = re.compile(r"^//\s+nvcc (.+) -o (\S+) (\S+)$", re.MULTILINE)
+RELEASE = re.compile(r"release [\d.]+, V[\d.]+")
+
+
+def instructions(ptx: str) -> list[str]:
+    return [line for line in ptx.splitlines() if not line.lstrip().startswith("//")]
+
+
+def release(text: str) -> str:
+    """Such as "release 13.0, V13.0.88"."""
+    found = RELEASE.search(text)
+    assert found is not None
+    return found[0]
+
+
+def nvcc(wanted: str) -> Path:
+    """The compiler of that release."""
+    for candidate in cuda_tools.candidates("nvcc"):
+        said = subprocess.run([candidate, "--version"], capture_output=True, text=True, check=True).stdout
+        if release(said) == wanted:
+            return candidate
+    pytest.skip(f"there is no nvcc of {wanted} here")
+
+
+def test_the_ptx_is_what_the_compiler_makes_of_the_source(tmp_path: Path) -> None:
+    committed = device.PTX.read_text(encoding="ascii")
+    command = COMMAND.search(SOURCE.read_text(encoding="utf-8"))
+    assert command is not None
+    assert (ROOT / command[2], ROOT / command[3]) == (device.PTX, SOURCE)
+    made = tmp_path / "device.ptx"
+    compiler = nvcc(release(committed))
+    subprocess.run([compiler, *command[1].split(), "-o", made, SOURCE], capture_output=True, check=True)
+    assert instructions(made.read_text(encoding="ascii")) == instructions(committed)
+
+
+def test_the_ptx_has_every_kernel() -> None:
+    entries = set(re.findall(r"\.entry (\w+)\(", device.PTX.read_text(encoding="ascii")))
+    assert entries == {"probe", "wait", "compare_fp16", "compare_bf16", "compare_fp32"}
+
+
+def test_source_and_ptx_are_installed() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        package_data = tomllib.load(file)["tool"]["setuptools"]["package-data"]
+    assert package_data["kernelgate.bench.timing"] == [SOURCE.name, device.PTX.name]
+
+
+def test_the_numbers_of_the_source() -> None:
+    source = SOURCE.read_text(encoding="utf-8")
+    assert f"sizeof(Result) == {device.RESULT_BYTES} " in source
+    assert f"kThreads = {device._THREADS};" in source
+    assert f"kChunk = {device._ELEMENTS};" in source
+    assert f"kMaxWaitNs = {round(device.MAX_WAIT_US)}000;" in source.replace("'", "")
+
+
+def test_results_are_read() -> None:
+    first = struct.pack("<ffQddQQQ", 1.5, 0.25, 3, 12.0, -4.0, 2**33, 1, 9)
+    second = struct.pack("<ffQddQQQ", math.inf, 0.0, 0, 0.0, 0.0, 2**64 - 1, 4, 4)
+    rows = torch.tensor([list(first), list(second)], dtype=torch.uint8)
+    assert device.read_results(rows) == [
+        DeviceComparison(
+            max_ratio=1.5,
+            max_abs=0.25,
+            wrong=3,
+            nonfinite=1,
+            mean_abs=1.5,
+            mean_signed=-0.5,
+            first_wrong=2**33,
+            compared=9,
+        ),
+        DeviceComparison(
+            max_ratio=math.inf,
+            max_abs=0.0,
+            wrong=0,
+            nonfinite=4,
+            mean_abs=0.0,
+            mean_signed=0.0,
+            first_wrong=None,
+            compared=4,
+        ),
+    ]
+
+
+def test_new_results_say_that_nothing_was_compared() -> None:
+    rows = device.new_results(3, "cpu")
+    assert rows.shape == (3, device.RESULT_BYTES)
+    assert rows.dtype == torch.uint8
+    assert rows.is_contiguous()
+    assert device.read_results(rows) == [DeviceComparison(0.0, 0.0, 0, 0, 0.0, 0.0, None, 0)] * 3
+
+
+PAIRS = torch.zeros(3, 2, dtype=torch.int64)
+INTO = device.new_results(3, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "count", "dtype", "limits", "into", "said"),
+    [
+        (PAIRS, 8, torch.int32, (0, 0), INTO, "cannot compare 8 x torch.int32"),
+        (PAIRS, -1, torch.float32, (0, 0), INTO, "cannot compare -1 x torch.float32"),
+        (PAIRS.int(), 8, torch.float32, (0, 0), INTO, "int64 pairs"),
+        (PAIRS.double(), 8, torch.float32, (0, 0), INTO, "int64 pairs"),
+        (PAIRS.reshape(6), 8, torch.float32, (0, 0), INTO, "int64 pairs"),
+        (PAIRS.reshape(2, 3), 8, torch.float32, (0, 0), INTO, "int64 pairs"),
+        (PAIRS[:0], 8, torch.float32, (0, 0), INTO[:0], "int64 pairs"),
+        (PAIRS[:1].expand(65_536, 2), 8, torch.float32, (0, 0), INTO, "int64 pairs"),
+        (PAIRS, 8, torch.float32, (0, 0), INTO[:2], "3 results have 168 bytes"),
+        (PAIRS, 8, torch.float32, (0, 0), INTO[:, 1:], "3 results have 168 bytes"),
+        (PAIRS[:1].expand(3, 2), 8, torch.float32, (0, 0), INTO, "contiguous"),
+        (PAIRS, 8, torch.float32, (0, 0), INTO[:1].expand(3, -1), "contiguous"),
+        (PAIRS, 8, torch.float32, (math.nan, 0), INTO, "finite"),
+        (PAIRS, 8, torch.float32, (0, math.inf), INTO, "finite"),
+        (PAIRS, 8, torch.float32, (-1, 0), INTO, "not negative"),
+        (PAIRS, 8, torch.float32, (0, 0), INTO, "must lie on the device"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    pairs: torch.Tensor, count: int, dtype: torch.dtype, limits: tuple[float, float], into: torch.Tensor, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        device.compare(pairs, count, dtype, limits, into)
+
+
+RESIDENT = 4 * 132
+
+
+@pytest.mark.parametrize(
+    ("count", "number", "blocks"),
+    [
+        (0, 1, 1),
+        (1, 1, 1),
+        (2048 * 17 + 1, 1, 18),
+        (2048 * 1000, 1, RESIDENT),
+        (2048 * 49, 100, 5),
+        (2048 * 4096, 100, 64),
+        (2048 * 4096, 65_535, 64),
+        (1000, 65_535, 1),
+    ],
+)
+def test_blocks_fill_the_device(count: int, number: int, blocks: int) -> None:
+    assert device._blocks(count, number, RESIDENT) == blocks
+
+
+def test_supported_dtypes() -> None:
+    assert all(map(device.supports, (torch.float16, torch.bfloat16, torch.float32)))
+    assert not any(map(device.supports, (torch.float64, torch.int32, torch.float8_e4m3fn)))

@@ -1,0 +1,243 @@
+"""What a measured process maps is what the oracle was asked about: for each window, whatever kind of card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kernelgate.bench.kernel import operands
+from kernelgate.bench.timing import checking, pool, windows
+from kernelgate.bench.timing.arena import footprint
+from kernelgate.bench.timing.windows import ALIGNMENT
+from tests.bench.timing import verified
+from tests.bench.timing.verified import AXES, ROWS, SUM, VerifiedCase
+
+ROOT = Path(__file__).parents[3]
+REPOSITORIES = ROOT / "tests" / "repositories"
+ATTENTION = ROOT / ".ci" / "kernels" / "attention.py"
+
+
+def adopted(name: str) -> Path:
+    return REPOSITORIES / name / ".ci" / "kernels" / f"{name}.py"
+
+
+REAL: dict[str, tuple[Path, dict[str, Any]]] = {
+    "attention": (ATTENTION, {"S": 9, "B": 2, "H": 3, "D": 64, "dtype": "fp16", "causal": True}),
+    "attention of one head": (ATTENTION, {"S": 5, "B": 1, "H": 1, "D": 64, "dtype": "bf16", "causal": False}),
+    "attention128": (adopted("attention128"), {"S": 4, "B": 2, "H": 2, "D": 128, "dtype": "fp32"}),
+    "rmsnorm": (adopted("rmsnorm"), {"M": 6, "N": 48, "dtype": "fp16"}),
+    "rmsnorm of odd rows": (adopted("rmsnorm"), {"M": 7, "N": 33, "dtype": "bf16"}),
+    "swiglu": (adopted("swiglu"), {"T": 5, "F": 24, "dtype": "bf16"}),
+    "int8_gemm": (adopted("int8_gemm"), {"M": 4, "N": 6, "K": 40, "dtype": "int8"}),
+}
+IN_PLACE = "in_place = ['x']\n"
+TWO_OUTPUTS = """
+cases = [dict(M=6, N=16, dtype="fp32")]
+independent = dict(x=0, total=0, signs=0)
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N), shift=draw(case.N), factor=2.5)
+def outputs(self, case, x, shift, factor):
+    return dict(total=Output(case.M, dtype="fp32"), signs=Output(case.M, case.N, dtype="int8"))
+def oracle(self, case, x, shift, factor):
+    made = factor * x + shift
+    return made.sum(1), made.sign()
+"""
+ODD = """
+cases = [dict(M=6, dtype="fp32")]
+def inputs(self, case, draw):
+    parts = [draw(case.M), draw(1).expand(case.M), draw(2, case.M).T[:, 1]]
+    pair = (draw(case.M), int(draw.integers(0, 9, 1)[0]))
+    return dict(parts=parts, pair=pair, factor=float(draw.uniform(1, 2, 1)[0]), word="and", nothing=None,
+                indices=draw.integers(0, case.M, case.M), mask=draw(case.M, dtype="bool"))
+def outputs(self, case, **given):
+    return Output(case.M)
+def oracle(self, case, parts, pair, factor, word, nothing, indices, mask):
+    return (factor * sum(parts) + pair[0] * pair[1])[indices] * mask
+"""
+WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "sets": (SUM, AXES),
+    "windows": (ROWS, AXES),
+    "sets in place": (SUM + IN_PLACE, AXES),
+    "windows in place": (ROWS.replace("out=0", "") + IN_PLACE, AXES),
+    "several outputs": (TWO_OUTPUTS, AXES),
+    "lists, numbers and views": (ODD, {"M": 6, "dtype": "fp32"}),
+    "8-bit floats": (ROWS, {**AXES, "dtype": "fp8_e4m3"}),
+}
+
+Open = Callable[..., VerifiedCase]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools of few windows, as of large inputs."""
+    monkeypatch.setattr(windows, "CHEAP_BYTES", 1 << 14)
+
+
+@pytest.fixture(params=[*REAL, *WRITTEN])
+def card(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, dict[str, Any]]:
+    if request.param in REAL:
+        return REAL[request.param]
+    body, axes = WRITTEN[request.param]
+    return verified.write(tmp_path, body), axes
+
+
+def references_are_right(case: VerifiedCase) -> None:
+    """For each window, as far as it was planned: those of the pool, and what the oracle says of what is mapped."""
+    planned = case.plan(min(case.pool.shape.windows, case.verifier.slots))
+    assert len(set(planned.windows)) == len(planned.windows)
+    references = case.verifier.references
+    assert references.complete
+    for window, slot in zip(planned.windows, planned.slots, strict=True):
+        found = checking.right_of(case.pool, references, window)
+        assert found is not None
+        for name, right in case.right(window, slot).items():
+            atol, rtol = references.limits[name]
+            wide = found.values[name].double().reshape(right.shape)
+            torch.testing.assert_close(wide, right.double(), atol=atol / 4 + 1e-12, rtol=rtol / 4, msg=f"{window}")
+
+
+@pytest.mark.usefixtures("small")
+def test_references_are_of_the_inputs_that_a_call_reads(card: tuple[Path, dict[str, Any]]) -> None:
+    with verified.opened(*card) as case:
+        references_are_right(case)
+        before = contents(case)
+        order = case.pool.shuffle(case.verifier.arena)
+        if order is not None:
+            case.verifier.references.follow(order)
+            assert contents(case) != before
+        references_are_right(case)
+        before = contents(case)
+        case.verifier.redraw()
+        assert contents(case) != before
+        references_are_right(case)
+
+
+def contents(case: VerifiedCase) -> bytes:
+    """All that windows are made of."""
+    arena = case.verifier.arena
+    assert arena.data is not None
+    end = min(place.offset for place in case.verifier.outputs.values())
+    kept = b"".join(bytes(golden.flatten().view(torch.uint8).numpy()) for golden in case.pool.golden.values())
+    return bytes(arena.data[:end].numpy()) + kept
+
+
+@pytest.mark.usefixtures("small")
+def test_what_a_call_reads_is_laid_out_like_fresh_tensors(card: tuple[Path, dict[str, Any]]) -> None:
+    with verified.opened(*card) as case:
+        fresh = operands.inputs(case.kernel, case.axes, case.pool.draw)
+        planned = case.plan(min(case.pool.shape.windows, 8))
+        for window, slot in zip(planned.windows, planned.slots, strict=True):
+            given = case.given(window, slot)
+            assert list(given) == list(fresh)
+            for name, value in fresh.items():
+                assert type(given[name]) is type(value)
+                assert not isinstance(value, list | tuple) or len(given[name]) == len(value)
+            for (_, mapped), (name, new) in zip(operands.tensors(given), operands.tensors(fresh), strict=True):
+                assert (mapped.shape, mapped.stride(), mapped.dtype) == (new.shape, new.stride(), new.dtype), name
+                assert mapped.data_ptr() % ALIGNMENT == 0, name
+            for name, out in case.outs(slot).items():
+                assert out.data_ptr() % ALIGNMENT == 0, name
+                assert out.is_contiguous()
+
+
+@pytest.mark.usefixtures("small")
+def test_nothing_lies_over_something_else(card: tuple[Path, dict[str, Any]]) -> None:
+    """Inputs, outputs and probes, each from its first index to its last."""
+    with verified.opened(*card) as case:
+        places = [item for given in case.prepared.inputs for item in given.items if hasattr(item, "offset")]
+        if case.kernel.in_place:
+            places = [place for place in places if place not in case.verifier.outputs.values()]
+        places += [*case.verifier.outputs.values(), case.prepared.probes]
+        spans = sorted((one.offset, one.offset + one.step * (one.count - 1) + one.bytes) for one in places)
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+        assert spans[-1][1] <= case.prepared.memory.bytes
+
+
+def test_a_pool_takes_little_more_memory_than_its_entries(tmp_path: Path) -> None:
+    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
+        size = case.pool.shape.size
+        assert size is not None
+        x = next(given.items[0] for given in case.prepared.inputs if given.name == "x")
+        y = next(given.items[0] for given in case.prepared.inputs if given.name == "y")
+        taken = getattr(y, "offset", 0) - getattr(x, "offset", 0)
+        assert size.entries * 64 <= taken < size.entries * 64 + 2 * ALIGNMENT
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which windows there are
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_windows_overlap_and_sets_do_not(tmp_path: Path) -> None:
+    with verified.opened(verified.write(tmp_path, ROWS), AXES) as case:
+        assert case.pool.shape.mixes
+        assert case.pool.shape.apart == 2, "six rows of 64 bytes, four of which are aligned"
+        near, far = case.given(0)["x"], case.given(1)["x"]
+        assert far.data_ptr() - near.data_ptr() < footprint(near)
+        assert torch.equal(near[4:], far[:2])
+    with verified.opened(verified.write(tmp_path, SUM), AXES) as case:
+        assert not case.pool.shape.mixes
+        assert not torch.equal(case.given(0)["x"], case.given(1)["x"])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "independent = dict(x=0, y=0)\n",  # of an output nothing is said
+        "independent = dict(x=1, y=1, out=1)\n",
+        "independent = dict(x=0, y=0, out=0)\ndef inputs(self, case, draw):\n"
+        "    return dict(x=draw(case.N, case.M).T, y=draw(case.M, case.N))\n",
+    ],
+)
+def test_what_cannot_be_cut_is_kept_in_whole_sets(tmp_path: Path, changed: str) -> None:
+    with verified.opened(verified.write(tmp_path, SUM + changed), AXES) as case:
+        assert case.pool.shape.size is None
+        references_are_right(case)
+
+
+@pytest.mark.parametrize("axes", [AXES, {**AXES, "M": 7, "N": 33}], ids=["whole", "odd"])
+@pytest.mark.parametrize("body", [SUM, ROWS], ids=["sets", "windows"])
+def test_fresh_calls_share_nothing(tmp_path: Path, body: str, axes: dict[str, Any]) -> None:
+    with verified.opened(verified.write(tmp_path, body), axes, fresh_calls=5) as case:
+        assert case.pool.shape.windows == case.prepared.slots == 5
+        for name in ("x", "y"):
+            tensors = sorted((case.given(window)[name] for window in range(5)), key=torch.Tensor.data_ptr)
+            starts = [tensor.data_ptr() for tensor in tensors]
+            assert all(one + footprint(tensors[0]) <= other for one, other in pairwise(starts))
+            assert all(start % ALIGNMENT == 0 for start in starts)
+            assert len({bytes(tensor.numpy()) for tensor in tensors}) == 5
+        references_are_right(case)
+
+
+def test_fresh_calls_are_no_more_than_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelgate.bench.timing.verifier._most_bytes", lambda _: 3_000)
+    with verified.opened(verified.write(tmp_path, SUM), AXES, fresh_calls=50) as case:
+        assert case.prepared.slots == case.pool.shape.windows == 3
+
+
+def test_what_is_no_window_has_copies_that_the_cache_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights of a small case: the same values at other addresses."""
+    path, axes = REAL["rmsnorm"]
+    with verified.opened(path, axes, cache_bytes=3_000) as case:
+        weights = [case.given(window)["weight"] for window in range(10)]
+        assert len({weight.data_ptr() for weight in weights}) == 3_000 // (7 * 96) + 2
+        assert all(torch.equal(weight, weights[0]) for weight in weights)
+    monkeypatch.setattr(pool, "MANY", 2)
+    with verified.opened(path, axes, cache_bytes=3_000) as case:
+        assert len({case.given(window)["weight"].data_ptr() for window in range(10)}) == 2
+
+
+def test_equal_seeds_draw_equal_pools_and_others_do_not(tmp_path: Path) -> None:
+    card = verified.write(tmp_path, ROWS)
+    made = []
+    for seed in ("a", "a", "b"):
+        with verified.opened(card, AXES, seed=seed) as case:
+            made.append((contents(case), case.plan(30).windows))
+    assert made[0] == made[1]
+    assert made[0][0] != made[2][0]
+    assert made[0][1] != made[2][1]

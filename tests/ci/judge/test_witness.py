@@ -1,0 +1,265 @@
+"""The witness: what it contradicts, what it leaves alone, and what is missing where it was asked for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.record import (
+    Build,
+    Card,
+    Check,
+    CheckFinding,
+    Expected,
+    Note,
+    RunRecord,
+    TimedProcess,
+    timed_cases,
+)
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import completeness, witness
+from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
+from kernelgate.ci.judge.early_stop import undecided
+from kernelgate.ci.judge.estimate import of_record
+from kernelgate.ci.judge.policy import Bootstrap, Policy
+from kernelgate.ci.judge.stats import Pooled
+from kernelgate.ci.judge.verdict import exit_code, judge
+from tests import runs
+from tests.ci.records import case, heads, noise
+from tests.runs import process, run_record
+
+POLICY = Policy(bootstrap=Bootstrap(resamples=200))
+TOLERANCE = math.log1p(POLICY.witness.tolerance_pct / 100)
+
+
+def alone(change_pct: float, spread: float = 0.001, samples: int = 12, seed: int = 7) -> TimedProcess:
+    rng = np.random.default_rng(seed)
+    base, head = (100 * factor * np.exp(rng.normal(0, spread, samples)) for factor in (1.0, 1 + change_pct / 100))
+    return process({"base": base, "head": head}, "witness")
+
+
+def made(compared_pct: float, *witnesses: TimedProcess, role: Any = "paired", processes: int = 4) -> RunRecord:
+    rng = np.random.default_rng(5)
+    timed = case(*noise(rng, compared_pct / 100, processes, spread=0.001), role=role)
+    return run_record((runs.case("one", [*timed.processes, *witnesses]),))
+
+
+def only(record: RunRecord) -> CaseVerdict:
+    (one,) = judge(record, POLICY).cases
+    return one
+
+
+# ---- agreement -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("compared", "seen", "status"),
+    [
+        (-20.0, -19.0, Status.IMPROVED),
+        (-20.0, -22.0, Status.IMPROVED),
+        (0.0, 0.8, Status.UNCHANGED),
+        (0.0, -2.5, Status.UNCHANGED),
+        (5.0, 4.0, Status.REGRESSED),
+        (2.0, 0.0, Status.SLOWER),
+    ],
+)
+def test_a_witness_that_agrees_changes_nothing(compared: float, seen: float, status: Status) -> None:
+    assert only(made(compared, alone(seen))) == only(made(compared))
+    assert only(made(compared)).status is status
+
+
+# ---- contradiction ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("compared", "seen", "said"),
+    [
+        (-49.8, 0.3, ("49.8% faster than base", "0.3% slower")),
+        (0.0, 30.0, ("as fast as base", "30.0% slower")),
+        (20.0, 0.0, ("20.0% slower than base", "as fast")),
+        (-20.0, -30.0, ("20.0% faster than base", "30.0% faster")),
+    ],
+)
+def test_a_contradiction_gives_both_figures_and_forbids_a_verdict(
+    compared: float, seen: float, said: tuple[str, str]
+) -> None:
+    record = made(compared, alone(seen, spread=1e-5))
+    verdict = judge(record, POLICY)
+    (one,) = verdict.cases
+    assert (one.status, one.verdict, verdict.verdict) == (Status.UNDECIDED, Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE)
+    assert [finding.code for finding in one.disqualifying] == ["witness_contradicts"]
+    assert one.sentence == (
+        f"cannot tell: in one process head is {said[0]}; timed alone, each in a process of its own, it is {said[1]}: "
+        "something in the process changes what is measured"
+    )
+    assert exit_code(verdict) == 3
+    assert undecided(record, POLICY) == frozenset(), "further processes would say the same"
+
+
+def test_a_contradiction_is_the_first_thing_that_is_said_of_its_case() -> None:
+    base, head = noise(np.random.default_rng(6), -0.5, 4, spread=0.001)
+    drifting = [samples * np.linspace(1.0, 1.1, len(samples)) for samples in head]
+    timed = case(base, drifting)
+    one = only(run_record((runs.case("one", [*timed.processes, alone(0.0)]),)))
+    assert [finding.code for finding in one.disqualifying] == ["witness_contradicts", "drift"]
+
+
+def test_a_comparison_between_processes_says_so() -> None:
+    one = only(made(-40.0, alone(0.0), role="alternating"))
+    assert one.sentence.startswith("cannot tell: where they take turns head is 40.")
+
+
+def test_the_other_cases_of_a_record_are_judged() -> None:
+    rng = np.random.default_rng(8)
+    good = case(*noise(rng, spread=0.001), id_="good")
+    timed = case(*noise(rng, -0.5, spread=0.001), id_="odd")
+    odd = runs.case("odd", [*timed.processes, alone(0.0)])
+    verdict = judge(run_record((odd, good)), POLICY)
+    assert [one.status for one in verdict.cases] == [Status.UNDECIDED, Status.UNCHANGED]
+    assert verdict.verdict is Outcome.INCONCLUSIVE
+
+
+# ---- a clock that another one contradicts ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("checks", "said"),
+    [
+        ([], None),
+        ([Check(kind="witness", card="norm", status="passed")], None),
+        ([Check(kind="fuzz", card="norm", status="passed")], None),
+        ([Check(kind="witness", card="gemm", status="failed")], None),
+        ([Check(kind="witness", card="norm", status="failed")], "the record does not say how"),
+        (
+            [Check(kind="witness", status="failed", findings=(CheckFinding(text="M64: 9 µs more."),) * 2)],
+            "M64: 9 µs more",
+        ),
+    ],
+)
+def test_a_failed_check_of_the_clock_spoils_every_case_of_its_card(checks: list[Check], said: str | None) -> None:
+    record = of_norm(change=-0.2).model_copy(update={"checks": tuple(checks)})
+    one = only(record)
+    assert (one.status is Status.IMPROVED) == (said is None)
+    if said:
+        assert one.sentence == f"cannot tell: the times of the comparison are contradicted by another clock: {said}"
+
+
+# ---- the limits ------------------------------------------------------------------------------------------------------
+
+SHARP = Pooled(change=0.0, error=1e-9, df=10)
+EXACT = np.zeros(12)
+
+
+def contradicts(compared: Pooled, ratios: Any, family: int = 1, policy: Policy = POLICY) -> bool:
+    return witness.contradiction(compared, True, np.asarray(ratios), family, policy) is not None
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_tolerance_is_the_least_that_contradicts(sign: int) -> None:
+    assert not contradicts(replace(SHARP, change=sign * TOLERANCE), EXACT)
+    assert contradicts(replace(SHARP, change=sign * TOLERANCE * (1 + 1e-9)), EXACT)
+
+
+@pytest.mark.parametrize("unsure", ["witness", "comparison"])
+def test_noise_on_either_side_is_allowed_for(unsure: str) -> None:
+    wide = np.random.default_rng(9).normal(0, 0.1, 20)
+    change = 0.06
+    noisy = (replace(SHARP, change=change), wide) if unsure == "witness" else (Pooled(change, 0.02, 10), EXACT)
+    assert not contradicts(*noisy)
+    assert contradicts(replace(SHARP, change=change), EXACT)
+
+
+def test_more_cases_share_the_chance_of_a_false_alarm() -> None:
+    compared = Pooled(0.06, 0.01, 10)
+    assert contradicts(compared, EXACT)
+    assert not contradicts(compared, EXACT, family=27)
+
+
+def test_the_bias_of_clock_and_placement_is_allowed_for() -> None:
+    """Beside noise: the tolerance is larger than either."""
+    narrow = POLICY.model_copy(update={"witness": POLICY.witness.model_copy(update={"tolerance_pct": 0.1})})
+    placement = math.log1p(POLICY.spread.alternating_bias_pct / 100)
+    compared = replace(SHARP, bias=0.01)
+    assert not contradicts(replace(compared, change=0.01 + placement), EXACT, policy=narrow)
+    assert contradicts(replace(compared, change=0.0101 + placement), EXACT, policy=narrow)
+
+
+def test_identical_code_is_hardly_ever_accused() -> None:
+    """With the whole bias of placement, and times of which some are far off; no case in 500."""
+    rng = np.random.default_rng(10)
+    accused = 0
+    for _ in range(500):
+        ratios = 0.008 + rng.standard_t(2, int(rng.integers(8, 21))) * rng.choice([0.001, 0.01, 0.1])
+        compared = Pooled(float(rng.normal(0, 0.0005)), 0.0005, 12)
+        accused += contradicts(compared, ratios)
+    assert accused == 0
+
+
+# ---- the samples -----------------------------------------------------------------------------------------------------
+
+
+def test_the_samples_of_several_witnesses_are_taken_together() -> None:
+    record = made(0.0, alone(0.0, samples=8), alone(0.0, samples=9))
+    ((key, ratios),) = witness.log_ratios(record).items()
+    assert (key, len(ratios)) == (timed_cases(record)[0].key, 17)
+
+
+@pytest.mark.parametrize("samples", [{}, {"head": [1.0] * 9}, {"base": [1.0], "head": [2.0]}])
+def test_a_witness_of_one_side_or_one_sample_says_nothing(samples: dict[str, list[float]]) -> None:
+    record = made(-20.0, process(samples, "witness"))
+    assert witness.log_ratios(record) == {}
+    assert only(record).status is Status.IMPROVED
+
+
+def test_a_witness_is_no_process_of_the_comparison() -> None:
+    assert only(made(0.0, alone(0.0), processes=3)).processes == 3
+    (evidence,) = of_record(made(0.0, alone(50.0), processes=1), POLICY)
+    assert [finding.code for finding in evidence.findings] == ["too_few"], "nothing to hold the witness against"
+
+
+# ---- completeness ----------------------------------------------------------------------------------------------------
+
+
+def missing(record: RunRecord, **changes: Any) -> list[str]:
+    asked = Expected(cases=record.cases, cards=(Card(name="norm"),), checks=("witness",), processes=2)
+    held = completeness.against_plan(record.model_copy(update={"expected": asked, **changes}), "l4")
+    assert held.contrary == ()
+    return [render.plain_line(line) for line in held.missing]
+
+
+def of_norm(*witnesses: TimedProcess, alone_: bool = False, change: float = 0.0) -> RunRecord:
+    base, head = noise(np.random.default_rng(11), change, processes=2)
+    timed = timed_cases(heads(head))[0] if alone_ else case(base, head)
+    return run_record((runs.case("m64", [*timed.processes, *witnesses], card="norm"),))
+
+
+def test_a_compared_case_needs_its_witness_where_the_plan_asks_for_one() -> None:
+    assert missing(of_norm(alone(0.0))) == []
+    assert missing(of_norm()) == ["m64 was not timed by the witness"]
+    assert missing(of_norm(process({"head": [1.0] * 9}, "witness"))) == ["m64 was not timed by the witness"]
+
+
+@pytest.mark.parametrize("card", ["norm", None])
+def test_a_note_gives_the_reason_and_excuses_nothing(card: str | None) -> None:
+    note = Note(code="no_witness", card=card, text="There was no GPU time left.")
+    assert missing(of_norm(), notes=(note,)) == ["m64 was not timed by the witness: there was no GPU time left"]
+    other = note.model_copy(update={"card": "gemm"})
+    assert missing(of_norm(), notes=(other,)) == ["m64 was not timed by the witness"]
+
+
+def test_a_head_alone_and_one_library_need_no_witness() -> None:
+    assert missing(of_norm(alone_=True)) == []
+    known = {"card": "norm", "key": "k1", "call_hash": "c1"}
+    same = tuple(Build.model_validate({"side": side, **known}) for side in ("base", "head"))
+    assert missing(of_norm(), builds=same) == []
+
+
+def test_a_record_of_run_1_names_no_card() -> None:
+    base, head = noise(np.random.default_rng(12), processes=2)
+    unnamed = run_record((runs.case("m64", [*case(base, head).processes, alone(0.0)]),))
+    asked = Expected(cases=of_norm().cases, checks=("witness",), processes=2)
+    assert completeness.against_plan(unnamed.model_copy(update={"expected": asked}), "").missing == ()

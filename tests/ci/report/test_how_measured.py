@@ -1,0 +1,109 @@
+"""What is to be known of a measurement, a line for each thing."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.bench.record import Calls, Note, RunRecord, TimedProcess
+from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Bullets
+from kernelgate.ci.report import how_measured, sections
+from tests import runs
+from tests.runs import process, run_record
+
+
+def timed(made: int | None = 800, repeated: int | None = None, pause_us: float | None = None) -> TimedProcess:
+    calls = {"base": Calls(made=made, repeated=repeated), "head": Calls(made=made, repeated=repeated)}
+    return process({"base": [1.0], "head": [1.0]}, calls=calls, pause_us=pause_us)
+
+
+def record(*timings: TimedProcess, notes: tuple[Note, ...] = ()) -> RunRecord:
+    return run_record([runs.case(f"case {n}", [one]) for n, one in enumerate(timings)], notes=notes)
+
+
+def said(*timings: TimedProcess, notes: tuple[Note, ...] = ()) -> list[str]:
+    return [render.plain_line(line) for line in how_measured.lines(record(*timings, notes=notes))]
+
+
+FEWER = Note(code="fewer_inputs", text="Only 12 GiB of memory were free.")
+LATER = Note(code="fewer_inputs", text="Only 9 GiB of memory were free.")
+
+
+@pytest.mark.parametrize(
+    ("timings", "notes", "lines"),
+    [
+        ([timed()], (), []),
+        ([timed(repeated=0)], (), []),
+        (
+            [timed(repeated=200), timed()],
+            (FEWER, LATER),
+            [
+                "400 of 3,200 calls read inputs that an earlier call had read: there, a kept result would have been "
+                "right."
+            ],
+        ),
+        (
+            [timed(None, repeated=7)],
+            (),
+            ["14 calls read inputs that an earlier call had read: there, a kept result would have been right."],
+        ),
+        ([timed()], (FEWER,), [FEWER.text]),
+    ],
+)
+def test_inputs_that_were_read_again_are_counted_in_one_line(
+    timings: list[TimedProcess], notes: tuple[Note, ...], lines: list[str]
+) -> None:
+    assert said(*timings, notes=notes) == lines
+
+
+@pytest.mark.parametrize(
+    ("pauses", "lines"),
+    [
+        ([None, 0.0], []),
+        (
+            [300.0, 300.0],
+            ["Before each sample the GPU idled for 300 µs, so that its clock stayed up at the power limit."],
+        ),
+        (
+            [300.0, None, 1200.0],
+            [
+                "Before each sample of 2 of 3 cases the GPU idled for 300 to 1200 µs, so that its clock stayed up at "
+                "the power limit."
+            ],
+        ),
+    ],
+)
+def test_pauses_are_one_line(pauses: list[float | None], lines: list[str]) -> None:
+    note = Note(code="paused", text="It ran at its limit of 700 W.")
+    assert said(*(timed(pause_us=pause) for pause in pauses), notes=(note,)) == (lines or [note.text])
+
+
+def test_where_outputs_were_compared_is_said_once() -> None:
+    text = "CUDA memory cannot be shared between processes here."
+    notes = (
+        Note(code="verified_in_process", card="a", text=text),
+        Note(code="verified_in_process", card="b", text=text),
+    )
+    assert said(timed(), notes=notes) == [
+        "Outputs were compared in the measured process, where the measured code can reach: CUDA memory cannot be "
+        "shared between processes here."
+    ]
+
+
+def test_of_many_notes_of_one_code_the_first_stands_for_all() -> None:
+    notes = tuple(Note(code="compared_in_part", text=f"case {n}: 3% of it was looked at") for n in range(4))
+    other = Note(text="Seed 3.")
+    assert said(timed(), notes=(*notes[:2], other, *notes[2:])) == [
+        "case 0: 3% of it was looked at (and 3 more such notes in the record)",
+        other.text,
+    ]
+    assert said(timed(), notes=notes[:3]) == [note.text for note in notes[:3]]
+
+
+def test_other_notes_stand_as_they_are_and_all_of_it_in_the_report() -> None:
+    note = Note(code="left_processes", text="A process that the library had started was ended.")
+    made = record(timed(repeated=1), notes=(FEWER, note))
+    assert said(timed(repeated=1), notes=(FEWER, note))[1:] == [note.text]
+    section = sections.conditions(made, ())
+    assert section is not None
+    assert Bullets(how_measured.lines(made)) in section.blocks

@@ -1,0 +1,299 @@
+"""The device's own kernels on a GPU, and memory that two processes share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+from kernelgate.bench.system import cuda_driver
+from kernelgate.bench.system.cuda_driver import CudaDriverError
+from kernelgate.bench.timing import device
+from kernelgate.bench.timing.device import DeviceComparison
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.gpu
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+ATOL, RTOL = 1e-3, 1e-2
+EXACT = 1e-5
+"""Of a float32 computation."""
+
+
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+
+def addresses(*pairs: Pair) -> torch.Tensor:
+    """What `device.compare` takes of outputs and their references."""
+    return torch.tensor([[one.data_ptr() for one in pair] for pair in pairs], device="cuda")
+
+
+def compare(out: torch.Tensor, reference: torch.Tensor, atol: float = ATOL, rtol: float = RTOL) -> DeviceComparison:
+    results = device.new_results(1, "cuda")
+    device.compare(addresses((out, reference)), out.numel(), out.dtype, (atol, rtol), results)
+    (read,) = device.read_results(results)
+    assert read.compared == out.numel()
+    return read
+
+
+def pair(count: int, dtype: torch.dtype, offsets: tuple[int, int] = (0, 0)) -> Pair:
+    """An output and its reference, which begin at these elements of their memory."""
+    generator = torch.Generator("cuda").manual_seed(count)
+    reference = torch.randn(count + offsets[1], device="cuda", generator=generator)[offsets[1] :]
+    noise = 1e-3 * torch.randn(count, device="cuda", generator=generator)
+    out = torch.empty(count + offsets[0], device="cuda", dtype=dtype)[offsets[0] :]
+    return out.copy_(reference + noise), reference
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Comparison
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offsets", [(0, 0), (1, 0), (0, 1), (3, 3), (8, 4)], ids=str)
+@pytest.mark.parametrize("count", [1, 7, 8, 33, 255, 2049, 1_000_003])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_agrees_with_float64(dtype: torch.dtype, count: int, offsets: tuple[int, int]) -> None:
+    out, reference = pair(count, dtype, offsets)
+    difference = out.double() - reference.double()
+    ratio = difference.abs() / (ATOL + RTOL * reference.double().abs())
+    read = compare(out, reference)
+    assert read.max_ratio == pytest.approx(float(ratio.max()), rel=EXACT, abs=EXACT)
+    assert read.max_abs == pytest.approx(float(difference.abs().max()), rel=EXACT)
+    assert read.mean_abs == pytest.approx(float(difference.abs().mean()), rel=EXACT)
+    assert read.mean_signed == pytest.approx(float(difference.mean()), abs=EXACT * read.max_abs)
+    clearly = (int((ratio > 1 + EXACT).sum()), int((ratio > 1 - EXACT).sum()))
+    assert clearly[0] <= read.wrong <= clearly[1]
+    if clearly[0] == clearly[1]:
+        assert read.first_wrong == (int((ratio > 1).nonzero()[0]) if read.wrong else None)
+    assert (read.nonfinite, read.compared) == (0, count)
+
+
+@pytest.mark.parametrize("index", [0, 5, 262_143, 1_000_000, 1_000_002])
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_one_wrong_element_is_found(dtype: torch.dtype, offset: int, index: int) -> None:
+    out, reference = pair(1_000_003, dtype, (offset, offset))
+    out.copy_(reference)
+    assert compare(out, reference).wrong == 0
+    out[index] += 1
+    read = compare(out, reference)
+    assert (read.wrong, read.first_wrong, read.nonfinite) == (1, index, 0)
+    assert read.max_abs == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_values_that_are_not_finite_are_counted_and_stay_out_of_the_errors(
+    dtype: torch.dtype, offset: int, value: float
+) -> None:
+    out, reference = pair(100_001, dtype, (offset, 0))
+    out.copy_(reference)
+    expected = compare(out, reference)
+    out[[77, 100_000]] = value
+    read = compare(out, reference)
+    assert (read.wrong, read.nonfinite, read.first_wrong, read.compared) == (2, 2, 77, 100_001)
+    assert read.max_abs <= expected.max_abs
+    assert read.mean_abs == pytest.approx(expected.mean_abs, rel=1e-3)
+
+
+def test_a_limit_of_zero() -> None:
+    out = torch.zeros(40, device="cuda")
+    right = compare(out, torch.zeros(40, device="cuda"), 0, 0)
+    assert (right.max_ratio, right.wrong) == (0, 0)
+    out[13] = 1e-30
+    wrong = compare(out, torch.zeros(40, device="cuda"), 0, 0)
+    assert (wrong.max_ratio, wrong.wrong, wrong.first_wrong) == (float("inf"), 1, 13)
+
+
+def test_nothing_to_compare() -> None:
+    read = compare(torch.empty(0, device="cuda"), torch.empty(0, device="cuda"))
+    assert read == DeviceComparison(0, 0, 0, 0, 0, 0, None, 0)
+
+
+@pytest.mark.parametrize("count", [33, 2049, 300_001])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_each_of_many_outputs_is_judged_on_its_own(dtype: torch.dtype, count: int) -> None:
+    """Every third is wrong, each in more elements than the one before, and every tenth ends in NaN."""
+    pairs = [pair(count, dtype, (at % 3, at % 5)) for at in range(100)]
+    expected = []
+    for at, (out, reference) in enumerate(pairs):
+        out.copy_(reference)
+        wrong = set(range(at % 7, min(count, at % 7 + at // 3))) if at % 3 == 0 else set()
+        out[sorted(wrong)] += 10
+        if at % 10 == 0:
+            out[-1] = float("nan")
+            wrong.add(count - 1)
+        expected.append((len(wrong), int(at % 10 == 0), min(wrong, default=None), count))
+    results = device.new_results(len(pairs), "cuda")
+    device.compare(addresses(*pairs), count, dtype, (ATOL, RTOL), results)
+    together = device.read_results(results)
+    assert [(one.wrong, one.nonfinite, one.first_wrong, one.compared) for one in together] == expected
+    for one, of_pair in zip(together, pairs, strict=True):
+        alone = compare(*of_pair)
+        assert (one.max_abs, one.wrong, one.first_wrong) == (alone.max_abs, alone.wrong, alone.first_wrong)
+        assert one.max_ratio == pytest.approx(alone.max_ratio, rel=EXACT)
+        assert one.mean_abs == pytest.approx(alone.mean_abs, rel=EXACT)
+        assert one.mean_signed == pytest.approx(alone.mean_signed, abs=EXACT * one.max_abs)
+
+
+def test_as_many_outputs_as_a_launch_takes() -> None:
+    number = device.MAX_COMPARISONS
+    outs, reference = torch.zeros(number, 12, device="cuda"), torch.zeros(12, device="cuda")
+    outs[::2, 7] = 1
+    pairs = torch.empty(number, 2, dtype=torch.int64, device="cuda")
+    pairs[:, 0] = outs.data_ptr() + 48 * torch.arange(number, device="cuda")
+    pairs[:, 1] = reference.data_ptr()
+    results = device.new_results(number, "cuda")
+    device.compare(pairs, 12, torch.float32, (ATOL, RTOL), results)
+    read = device.read_results(results)
+    assert {(one.wrong, one.first_wrong, one.max_abs, one.compared) for one in read[::2]} == {(1, 7, 1.0, 12)}
+    assert {(one.wrong, one.first_wrong, one.max_abs, one.compared) for one in read[1::2]} == {(0, None, 0.0, 12)}
+
+
+def test_comparisons_on_another_stream_and_in_a_graph() -> None:
+    out, reference = pair(10_001, torch.float16)
+    results = device.new_results(2, "cuda")
+    pairs = addresses((out, reference))
+    device.load()
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        device.compare(pairs, out.numel(), out.dtype, (ATOL, RTOL), results[:1])
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        device.compare(pairs, out.numel(), out.dtype, (ATOL, RTOL), results[1:])
+    torch.cuda.synchronize()
+    assert [one.compared for one in device.read_results(results)] == [10_001, 0]
+    graph.replay()
+    by_stream, by_graph = device.read_results(results)
+    assert (by_stream.compared, by_graph.compared) == (10_001, 10_001)
+    assert by_stream.max_ratio == by_graph.max_ratio
+
+
+def test_speed_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is asserted of it."""
+    total = 2**29
+    source = torch.randn(total, device="cuda")
+    copy = torch.empty_like(source)
+    lines = [f"copy: {rate(lambda: copy.copy_(source), 8 * total):.0f} GB/s"]
+    for dtype in DTYPES:
+        out = source.to(dtype, copy=True)
+        for number in (1, 60, 1000):
+            count = total // number // 8 * 8
+            pairs = addresses(*((out[at * count :], source[at * count :]) for at in range(number)))
+            results = device.new_results(number, "cuda")
+
+            def call(pairs=pairs, count=count, dtype=dtype, results=results) -> None:
+                device.compare(pairs, count, dtype, (ATOL, RTOL), results)
+
+            per_s = rate(call, (4 + out.itemsize) * count * number)
+            lines.append(f"compare {number} x {count} {dtype}: {per_s:.0f} GB/s")
+    with capsys.disabled():
+        print("", *lines, sep="\n")
+
+
+def rate(call: Callable[[], object], moved: int, repeats: int = 20) -> float:
+    """GB/s of calls that move so many bytes each."""
+    call()
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return moved * repeats / start.elapsed_time(end) / 1e6
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Clocks
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def probes(count: int) -> torch.Tensor:
+    return torch.zeros(count, device.PROBE_WORDS, dtype=torch.int64, device="cuda")
+
+
+def test_probes_give_the_time_and_the_clock() -> None:
+    x = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
+    slots = probes(40)
+    for slot in slots:
+        device.probe(slot)
+        torch.mm(x, x)
+        torch.mm(x, x)
+    read = slots.tolist()
+    pairs = list(pairwise(read))
+    assert all(later[0] > earlier[0] for earlier, later in pairs)
+    same = [(earlier, later) for earlier, later in pairs if earlier[2] == later[2]]
+    assert same, "no two probes ran on one SM"
+    for earlier, later in same:
+        assert 0.2 < (later[1] - earlier[1]) / (later[0] - earlier[0]) < 4, "cycles per ns"
+
+
+def test_a_probe_writes_three_words() -> None:
+    slots = probes(3).fill_(-1)
+    device.probe(slots[1])
+    assert slots[[0, 2]].eq(-1).all()
+    assert slots[1].ge(0).all()
+    with pytest.raises(ValueError, match="int64"):
+        device.probe(torch.zeros(2, dtype=torch.int64, device="cuda"))
+
+
+@pytest.mark.parametrize("microseconds", [200.0, 5_000.0])
+def test_a_pause_is_about_as_long_as_asked_for(microseconds: float) -> None:
+    slots = probes(2)
+    device.probe(slots[0])
+    device.wait(microseconds)
+    device.probe(slots[1])
+    begun, ended = slots[:, 0].tolist()
+    assert 0.99 * microseconds < (ended - begun) / 1e3 < 3 * microseconds + 2_000
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Memory of two processes
+# ----------------------------------------------------------------------------------------------------------------------
+
+CHILD = """
+import sys, torch
+from kernelgate.bench.system import cuda_driver
+pointer = cuda_driver.open_ipc(bytes.fromhex(sys.argv[1]))
+shared = cuda_driver.as_tensor(pointer, 1000)
+assert shared.data_ptr() == pointer
+assert shared.eq(7).all()
+shared[500:] = 9
+torch.cuda.synchronize()
+del shared
+cuda_driver.close_ipc(pointer)
+"""
+
+
+def test_another_process_writes_into_shared_memory() -> None:
+    pointer = cuda_driver.allocate(1000)
+    try:
+        shared = cuda_driver.as_tensor(pointer, 1000)
+        assert shared.data_ptr() == pointer
+        shared.fill_(7)
+        torch.cuda.synchronize()
+        handle = cuda_driver.ipc_handle(pointer)
+        assert len(handle) == cuda_driver.IPC_HANDLE_BYTES
+        words = [sys.executable, "-c", CHILD, handle.hex()]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert shared[:500].eq(7).all()
+        assert shared[500:].eq(9).all()
+    finally:
+        cuda_driver.free(pointer)
+
+
+def test_a_failure_names_the_function() -> None:
+    with pytest.raises(CudaDriverError, match="cuMemAlloc_v2 failed: CUDA_ERROR_"):
+        cuda_driver.allocate(1 << 50)
+    with pytest.raises(CudaDriverError, match="cuModuleLoadData failed: CUDA_ERROR_"):
+        cuda_driver.Module("this is no PTX")

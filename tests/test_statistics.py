@@ -1,0 +1,54 @@
+"""docs/statistics.md: the chances to miss wrong calls, computed again."""
+
+from __future__ import annotations
+
+import re
+from math import comb
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parent.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
+SECTION = PAGE.split("### The chance to miss wrong calls")[1].split("\n## ")[0]
+SHARES = (0.01, 0.03, 0.1)
+COMPARED = 0.25
+ROWS = re.findall(r"^\| ([\d,]+) \| (.*) \|$", SECTION, flags=re.MULTILINE)
+
+
+def written(chance: float) -> str:
+    """As the page writes a probability."""
+    percent = 100 * chance
+    if percent < 0.001:
+        return "< 0.001%"
+    return f"{percent:.2g}%" if percent < 10 else f"{percent:.0f}%"
+
+
+def missed(wrong: int) -> float:
+    """None of `wrong` calls is compared, where each call is with the same probability."""
+    return (1 - COMPARED) ** wrong
+
+
+def test_the_table_holds_the_calls_that_were_promised() -> None:
+    assert [int(calls.replace(",", "")) for calls, _ in ROWS] == [80, 200, 800, 3200]
+
+
+@pytest.mark.parametrize(("calls", "cells"), ROWS)
+def test_every_number_of_the_table(calls: str, cells: str) -> None:
+    n = int(calls.replace(",", ""))
+    wrong = [max(1, round(share * n)) for share in SHARES]
+    exactly = [f"{written(missed(k))} ({k})" for k in wrong]
+    each = [written((1 - share * COMPARED) ** n) for share in SHARES]
+    assert cells.split(" | ") == exactly + each
+
+
+def test_the_figures_in_the_text() -> None:
+    assert "3% of 800 calls are 24 calls: 0.75²⁴ = 0.1%." in SECTION.replace("\n", " ")
+    assert written(missed(24)) == "0.1%"
+    assert "0.24% for the same" in SECTION
+    assert written((1 - 0.03 * COMPARED) ** 800) == "0.24%"
+
+
+@pytest.mark.parametrize("n", [80, 200, 800, 3200])
+def test_comparing_exactly_a_quarter_misses_less(n: int) -> None:
+    for wrong in range(1, n // 4):
+        assert comb(n - wrong, n // 4) / comb(n, n // 4) <= missed(wrong) * (1 + 1e-12)
