@@ -1,0 +1,51 @@
+"""Honest changes: two draws from a kernel's knobs, the base's and the head's. All are cases of one run.
+
+Which change a call is of, the axis `change` says: so one library has them all, and fifty take two processes.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kernelgate.bench.build.library import Library
+from tests.cheats import judged, libraries
+
+CHANGES = 50
+ACCUSED = ("refused", "wrong output", "contradicted")
+
+Change = tuple[tuple[int, ...], tuple[int, ...]]
+"""The knobs of base and head."""
+
+
+def changes(knobs: Mapping[str, Sequence[int]], seed: int) -> list[Change]:
+    """As many as were promised, each unlike all others."""
+    rng = random.Random(seed)
+    made: list[Change] = []
+    while len(made) < CHANGES:
+        base, head = (tuple(rng.choice(values) for values in knobs.values()) for _ in range(2))
+        if base != head and (base, head) not in made:
+            made.append((base, head))
+    return made
+
+
+def check(chosen: Sequence[Change], folder: Path, shape: str, original: Library) -> None:
+    """Times and judges them in one run, and asserts that none is accused. `shape`: axes, as a card writes them."""
+    case = f"*(dict({shape}, change=change, dtype='fp32') for change in range({len(chosen)}))"
+    repo = judged.repository(folder / "repository", case=case, call="ops.norm_as", more=", case.change")
+    sides = []
+    for at, side in enumerate(("base", "head")):
+        lists = "".join(f"{','.join(map(str, change[at]))};" for change in chosen)
+        sides.append(libraries.native(folder / side, f"cheat=none changes={lists}", original=original))
+    options = ("--processes", "2", "--rounds", "30")
+    done = judged.judge_all(repo, sides[0].folder, sides[1].folder, options, cuda=bool(original.manifest.targets))
+    assert len(done) == len(chosen), done
+    accused = {}
+    for one in done:
+        assert one.case is not None
+        number = int(re.findall(r"_change(\d+)_", one.case["id"])[0])
+        if one.outcome in ACCUSED:
+            accused[chosen[number]] = str(one)
+    assert not accused, accused

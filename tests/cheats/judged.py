@@ -1,0 +1,187 @@
+"""Two libraries timed and judged as a user would: `kernelgate bench`, then `kernelgate compare`, in processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelgate.bench.build.library import Library
+from tests.cheats import libraries
+from tests.cheats.libraries import Tally
+from tests.cheats.table import Cheat, Expected
+
+ROOT = Path(__file__).parents[2]
+CARD = """\
+from torch.nn.functional import rms_norm, silu
+
+from kernelgate import {build_class}, Kernel
+
+
+class Norm(Kernel):
+    build = {build}
+    cases = [{cases}]
+    cpu_cases = [{cases}]
+    fuzz = dict(M=range(1, 200), N=range(1, 700))
+    independent = dict(x=0, out=0)
+
+    def inputs(self, case, draw):
+        return dict(x=draw(case.M, case.N), weight=draw(case.N))
+
+    def call(self, ops, case, out, x, weight):
+        {call}(out, x, weight{more})
+
+    def oracle(self, case, x, weight):
+        return silu(rms_norm(x, weight.shape, weight, 1e-6))
+"""
+EXTENSION = {"build_class": "Extension", "build": 'Extension("csrc")'}
+PACKAGE = {"build_class": "Package", "build": 'Package("cheating")'}
+SMALL = ("dict(M=96, N=512, dtype='fp32')", "m96_n512_fp32")
+"""About 250 µs a call of the native kernel on one thread."""
+LARGE = ("dict(M=1024, N=2048, dtype='fp32')", "m1024_n2048_fp32")
+"""About 150 µs a call of the CUDA kernel on an H200."""
+WRONG_OUTPUT = "wrong_output"
+WRONG_RESULT = "wrong result"
+"""How a record is refused of which an output is wrong."""
+WITNESS = "witness_"
+"""How the findings begin that name a witness who says otherwise."""
+PATIENCE_S = 500.0
+PAYLOADS = Path(__file__).parent / "payloads"
+
+
+def repository(
+    folder: Path, package: bool = False, case: str = SMALL[0], call: str = "ops.norm", more: str = ""
+) -> Path:
+    """A checkout with the card, in which the commands run. `more`: what its call says after the weight."""
+    (folder / ".ci" / "kernels").mkdir(parents=True)
+    text = CARD.format(**(PACKAGE if package else EXTENSION), cases=case, call=call, more=more)
+    (folder / ".ci" / "kernels" / f"{libraries.CARD}.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of one case."""
+
+    bench_code: int
+    compare_code: int | None
+    """None where there was no record to judge."""
+    case: dict[str, Any] | None
+    """As `compare --json` has it; None where the record, or the run, is refused."""
+    refused: str
+    """Why; empty where it is not."""
+    text: str
+    """What both commands said."""
+
+    @property
+    def codes(self) -> set[str]:
+        """The disqualifying findings."""
+        found = self.case["findings"] if self.case else ()
+        return {finding["code"] for finding in found if finding["disqualifies"]}
+
+    @property
+    def outcome(self) -> str:
+        if self.case is None:
+            return "wrong output" if WRONG_RESULT in self.refused else "refused"
+        if self.codes:
+            if WRONG_OUTPUT in self.codes:
+                return "wrong output"
+            return "contradicted" if any(code.startswith(WITNESS) for code in self.codes) else "undecided"
+        if self.case["verdict"] == "inconclusive" and self.case["direction"] == "none":
+            return "undecided"
+        by_direction = {"faster": "faster", "slower": "slower", "none": "same"}
+        return by_direction[self.case["direction"]]
+
+    @property
+    def change_pct(self) -> float | None:
+        change = self.case["change_pct"] if self.case else None
+        return None if change is None else float(change)
+
+    def __str__(self) -> str:
+        change = "" if self.change_pct is None else f" ({self.change_pct:+.1f}%)"
+        return f"{self.outcome}{change}, exit codes {self.bench_code} and {self.compare_code}\n{self.text}"
+
+
+def run(repo: Path, words: Sequence[str], variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kernelgate.ci.cli", *words]
+    return subprocess.run(
+        command,
+        cwd=repo,
+        env={**os.environ, **(variables or {})},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def judge(repo: Path, base: Library, head: Library, case: str, options: Sequence[str], cuda: bool = False) -> Judgement:
+    """Times and judges one case of two libraries."""
+    (done,) = judge_all(repo, base.folder, head.folder, ("--case", case, *options), cuda)
+    return done
+
+
+def judge_all(repo: Path, base: Path, head: Path, options: Sequence[str], cuda: bool = False) -> tuple[Judgement, ...]:
+    """Times and judges the libraries in two folders: a judgement for each case; one where there is none to judge.
+
+    On a CPU the lock of the machine is the test's own, so that none waits for a stranger's run.
+    """
+    output = repo / "run.json"
+    sides = ["--base-library", str(base), "--head-library", str(head)]
+    variables = {} if cuda else {"CUDA_VISIBLE_DEVICES": "", "TMPDIR": str(repo)}
+    bench = run(repo, ["bench", *sides, "-o", str(output), *options], variables)
+    text = f"$ kernelgate bench: {bench.returncode}\n{bench.stdout}{bench.stderr}"
+    if not output.exists():
+        return (Judgement(bench.returncode, None, None, f"kernelgate bench: {bench.returncode}", text),)
+    time.sleep(0.1)  # whoever wants to rewrite the record has had the time
+    compare = run(repo, ["compare", str(output), "--json"], variables)
+    text += f"$ kernelgate compare: {compare.returncode}\n{compare.stdout}{compare.stderr}"
+    verdict = json.loads(compare.stdout) if compare.stdout else {"cases": [], "refused": "nothing was judged"}
+    refused = verdict["refused"] or ("" if verdict["cases"] else verdict["reason"])
+    cases = verdict["cases"] or [None]
+    return tuple(Judgement(bench.returncode, compare.returncode, case, refused, text) for case in cases)
+
+
+def name(cheat: Cheat) -> str:
+    return f"{cheat.where.split(',')[0]}-{cheat.name}"
+
+
+def words(cheat: Cheat, folder: Path, tally: Tally) -> str:
+    """The configuration of a native cheat."""
+    chosen = cheat.words.format(payloads=PAYLOADS, folder=folder, python=sys.executable)
+    return f"{chosen} tally={tally.file}"
+
+
+def options(cheat: Cheat) -> tuple[str, ...]:
+    return "--processes", str(cheat.processes), "--rounds", str(cheat.rounds)
+
+
+def acted(cheat: Cheat, tally: Tally) -> float:
+    """The share of calls that were not honest; of a cheat that must act, it is asserted to have."""
+    assert tally.calls > 0 or cheat.where.startswith("package")
+    assert tally.cheated > 0 or not cheat.must_act, "the cheat did nothing, so that this test shows nothing"
+    return tally.cheated / max(1, tally.calls)
+
+
+def check(cheat: Cheat, judged: Judgement, share: float) -> None:
+    """Asserts what must come of a cheat. `share`: of its calls, how many were not honest."""
+    expected, outcome = cheat.expected, judged.outcome
+    if expected is Expected.TRUE_GAIN:
+        assert outcome in ("faster", "slower", "same", "undecided"), judged
+        return
+    assert outcome != "faster", judged
+    assert judged.compare_code != 0, judged
+    if judged.case:
+        assert judged.case["verdict"] != "improved", judged
+    if expected is Expected.WRONG_OUTPUT:
+        assert outcome in ("wrong output", "refused"), judged
+    if expected is Expected.CONTRADICTED:
+        assert outcome in ("contradicted", "wrong output", "refused"), judged
+    if expected is Expected.NOTHING_TO_GAIN and share > 0.02:
+        assert outcome != "same", judged

@@ -1,0 +1,188 @@
+"""The kernel of tests/cheats as a package: honest code in torch, and cheats in Python. Copied into library folders by
+tests/cheats/libraries.py, which says at the end which function is CHOSEN."""
+
+import mmap
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+
+import torch
+
+REAL_CLOCKS = {name: getattr(time, name) for name in ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns")}
+now_ns = time.perf_counter_ns
+CALLS = [0]
+COUNTERS = []
+
+
+def norm(out, x, weight):
+    """The operator that a card calls."""
+    CALLS[0] += 1
+    CHOSEN(out, x, weight)  # noqa: F821 - stands at the end of the copy
+
+
+def start():
+    """Opens the tally, and lets the cheat begin."""
+    with Path(TALLY).open("r+b") as file:  # noqa: F821
+        COUNTERS.append(mmap.mmap(file.fileno(), 16))
+    begin = globals().get(f"start_{CHOSEN.__name__}")  # noqa: F821
+    if begin:
+        begin()
+
+
+def cheated():
+    COUNTERS[0][8:16] = (int.from_bytes(COUNTERS[0][8:16], "little") + 1).to_bytes(8, "little")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Honest
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def none(out, x, weight):
+    """In float64, so that it takes a while."""
+    wide = x.double()
+    scaled = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6) * weight
+    out.copy_(scaled * torch.sigmoid(scaled))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Other outputs than those of the call
+# ----------------------------------------------------------------------------------------------------------------------
+
+KNOWN = {}
+
+
+def replay(key, out, x, weight):
+    if key in KNOWN:
+        out.copy_(KNOWN[key])
+        cheated()
+        return
+    none(out, x, weight)
+    if len(KNOWN) < 1000:
+        KNOWN[key] = out.clone()
+
+
+def replay_by_pointer(out, x, weight):
+    """Wins where inputs lie at the same addresses again."""
+    replay(x.data_ptr(), out, x, weight)
+
+
+def replay_by_content(out, x, weight):
+    """Wins where the same inputs come back. Hashes all bits of them."""
+    words = x.view(torch.int32)
+    replay((int(words.sum()), int(words[::3].sum()), int(words[:, ::5].sum())), out, x, weight)
+
+
+def skips_every_second(out, x, weight):
+    """Wins where few outputs are looked at."""
+    if CALLS[0] % 2 == 0:
+        cheated()
+        return
+    none(out, x, weight)
+
+
+QUEUE = deque()
+
+
+def detached_thread(out, x, weight):
+    """Wins where the clock stops when the call returns."""
+    QUEUE.append((out, x, weight))
+    cheated()
+
+
+def start_detached_thread():
+    def work():
+        while True:
+            if QUEUE:
+                none(*QUEUE.popleft())
+            else:
+                time.sleep(1e-5)
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+def lowered_precision(out, x, weight):
+    """Wins by computing in bfloat16."""
+    small = x.bfloat16()
+    scaled = small * torch.rsqrt(small.square().mean(-1, keepdim=True)) * weight.bfloat16()
+    out.copy_(torch.nn.functional.silu(scaled))
+    cheated()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What others see
+# ----------------------------------------------------------------------------------------------------------------------
+
+STOLEN = [0]
+
+
+def patched_time(out, x, weight):
+    """Wins where the worker asks `time` while head is loaded: 60% of each call is not counted."""
+    begun = now_ns()
+    none(out, x, weight)
+    STOLEN[0] += (now_ns() - begun) * 6 // 10
+    cheated()
+
+
+def start_patched_time():
+    def slow(name):
+        real = REAL_CLOCKS[name]
+        return lambda: real() - (STOLEN[0] if name.endswith("_ns") else STOLEN[0] / 1e9)
+
+    for name in REAL_CLOCKS:
+        setattr(time, name, slow(name))
+
+
+def patched_torch(out, x, weight):
+    """Wins where this process judges with torch's functions: for them nothing is ever wrong. Leaves out every second
+    call."""
+    skips_every_second(out, x, weight)
+
+
+def start_patched_torch():
+    torch.equal = torch.allclose = lambda *_, **__: True
+    torch.isfinite = lambda tensor: torch.ones_like(tensor, dtype=torch.bool)
+    real_where = torch.where
+
+    def where(mask, one, other):
+        is_error = isinstance(one, torch.Tensor) and one.dtype == torch.float64
+        return torch.zeros_like(one) if is_error else real_where(mask, one, other)
+
+    torch.where = where
+
+
+def patched_modules(out, x, weight):
+    """Wins where this process judges with kernelgate's functions."""
+    skips_every_second(out, x, weight)
+
+
+def start_patched_modules():
+    compare = sys.modules["kernelgate.bench.kernel.compare"]
+    right = compare.Comparison(True, 1e-7, 1e-3, ())
+    for key, module in list(sys.modules.items()):
+        if key.startswith("kernelgate.bench."):
+            for name in ("output", "outputs"):
+                if getattr(module, name, None) is getattr(compare, name, 0):
+                    setattr(module, name, lambda *_: right)
+    compare.output = compare.outputs = lambda *_: right
+
+
+def slowed_base(out, x, weight):
+    """Wins where the other side runs in this process: its module gets a slower function."""
+    if CALLS[0] == 1:
+        mine = sys.modules[NAME]  # noqa: F821
+        for key, module in list(sys.modules.items()):
+            if key.startswith("cheating__") and module is not mine:
+                module.CHOSEN = slowed(module.CHOSEN)
+    none(out, x, weight)
+
+
+def slowed(real):
+    def slow(out, x, weight):
+        real(out, x, weight)
+        real(out, x, weight)
+        cheated()
+
+    return slow

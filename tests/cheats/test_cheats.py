@@ -1,0 +1,56 @@
+"""None of the cheats is called faster, and none that acted is called the same.
+
+Each is a real library in real processes: `kernelgate bench`, then `kernelgate compare`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cheats import forged, judged, libraries, table
+from tests.cheats.judged import acted, name, options, words
+from tests.cheats.libraries import Tally
+from tests.cheats.table import Cheat
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.mark.parametrize("cheat", table.NATIVE, ids=name)
+def test_a_library_that_cheats(cheat: Cheat, tmp_path: Path) -> None:
+    tally = Tally.at(tmp_path / "tally")
+    forged.write(tmp_path / "forged.jsonl", cheat.rounds)
+    base = libraries.native(tmp_path / "base")
+    head = libraries.native(tmp_path / "head", words(cheat, tmp_path, tally))
+    done = judged.judge(judged.repository(tmp_path / "repository"), base, head, judged.SMALL[1], options(cheat))
+    judged.check(cheat, done, acted(cheat, tally))
+
+
+@pytest.mark.parametrize("cheat", table.PACKAGE, ids=name)
+def test_a_package_that_cheats(cheat: Cheat, tmp_path: Path) -> None:
+    tally = Tally.at(tmp_path / "tally")
+    base = libraries.package(tmp_path / "base", "none", Tally.at(tmp_path / "of base"))
+    head = libraries.package(tmp_path / "head", cheat.name, tally)
+    repo = judged.repository(tmp_path / "repository", package=True)
+    done = judged.judge(repo, base, head, judged.SMALL[1], options(cheat))
+    # Of a package calls are not counted: what cheats at all does so in most.
+    judged.check(cheat, done, 1.0 if acted(cheat, tally) else 0.0)
+
+
+@pytest.mark.parametrize("package", [False, True], ids=["extension", "package"])
+def test_the_same_code_without_a_cheat_is_not_accused(package: bool, tmp_path: Path) -> None:
+    if package:
+        base = libraries.package(tmp_path / "base", "none", Tally.at(tmp_path / "of base"))
+        head = libraries.package(tmp_path / "head", "none", Tally.at(tmp_path / "of head"))
+    else:
+        base, head = libraries.native(tmp_path / "base"), libraries.native(tmp_path / "head")
+    repo = judged.repository(tmp_path / "repository", package)
+    done = judged.judge(repo, base, head, judged.SMALL[1], ("--processes", "2", "--rounds", "40"))
+    assert done.outcome in ("same", "undecided", "slower", "faster"), done
+    assert not done.codes, done
+
+
+def test_there_are_as_many_as_were_promised() -> None:
+    assert len(table.ALL) >= 24
+    assert len({(cheat.where, cheat.name) for cheat in table.ALL}) == len(table.ALL)
