@@ -22,6 +22,7 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.timing import paired, summary
+from kernelgate.bench.timing.children import Children
 from kernelgate.bench.timing.paired import CardPlan
 
 LOG_COLUMNS = 120
@@ -160,6 +161,8 @@ class TimingOptions:
     """Also time cards whose base and head are the same library."""
     pause_when_capped: bool = True
     lock_clocks: bool = False
+    resume: bool = False
+    """Go on with the record that is there."""
     """Idle before samples where the GPU runs at its power limit."""
 
     def check(self, known: Cards) -> None:
@@ -173,14 +176,14 @@ def bench(
     asked: TimingOptions,
     output: Path,
     undecided: paired.Undecided = paired.all_cases,
-    resume: bool = False,
     fuzzed: Path | None = None,
+    children: Children | None = None,
 ) -> record.RunRecord:
     """Times both sides into a run record at `output`, and shows its times and rates.
 
     `undecided`: given the record after a process, the cases to time again. `fuzzed`: a record of the same head whose
-    fuzz results go into this one; it may be the file at `output`. Raises UsageError where it is of another head, and
-    where there is no case for this machine.
+    fuzz results go into this one; it may be the file at `output`. `children`: processes that were started before.
+    Raises UsageError where that record is of another head, and where there is no case for this machine.
     """
     head = about[0].sides
     run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), head.head)
@@ -208,7 +211,7 @@ def bench(
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
         record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
         return skeleton
-    timed_record = paired.run(plan, skeleton, output, undecided, resume)
+    timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, children)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
     return timed_record

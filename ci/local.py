@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries
@@ -22,6 +23,9 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
+
+if TYPE_CHECKING:
+    from kernelgate.bench.timing.children import Children
 
 RECORD = "run.json"
 COMMENT = "comment.md"
@@ -87,10 +91,8 @@ def _measure(repo: Path, base: str | None, heads: Libraries, path: Path, policy:
 def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecord:
     from kernelgate.bench import run as verbs
     from kernelgate.bench import subject
-    from kernelgate.bench.explain import causes
-    from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.system import environment
-    from kernelgate.bench.timing import paired
+    from kernelgate.bench.timing.children import started
 
     machine = environment.describe()
     run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), about[0].sides.head)
@@ -99,6 +101,20 @@ def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecor
     if not touched:
         say("base and head are the same libraries: nothing is measured")
         return begun
+    with started() as children:  # they load torch while the head is fuzzed
+        return _checked_and_timed(touched, begun, children, path, policy)
+
+
+def _checked_and_timed(
+    touched: Sequence[Compared], begun: RunRecord, children: Children, path: Path, policy: Policy
+) -> RunRecord:
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.explain import causes
+    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.system import environment
+    from kernelgate.bench.timing import paired
+
+    machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
     begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, verbs.FuzzOptions(seed), machine)})
@@ -122,7 +138,7 @@ def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecor
     expected = cards.expected(planned, policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
     plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **policy.timing.model_dump())
-    measured = paired.run(plan, begun, path, lambda grown: undecided(grown, policy))
+    measured = paired.run(plan, begun, path, lambda grown: undecided(grown, policy), children=children)
     profiled = [] if cpu else list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
     how = policy.profiling
     options = causes.profiling(path.parent / "profile", how.clock_control, how.timeout_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -175,6 +176,7 @@ def bench(
     """
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.timing.children import started
     from kernelgate.ci.judge import policy
     from kernelgate.ci.judge.early_stop import undecided
 
@@ -184,13 +186,17 @@ def bench(
     least = rules.processes.minimum
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     plan_hash = cards.planned(judging, least, gpu, target).hash if gpu else None
-    held = rules.timing.model_dump()
-    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **held)
+    how = {**rules.timing.model_dump(), "resume": resume}
+    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **how)
     asked.check(judging)
     open_cases = partial(undecided, policy=rules)
-    sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    about = compared.judged(judging, sides, "default branch" if gpu else None)
-    verbs.bench(about, asked, output, open_cases, resume, fuzzed)
+    with ExitStack() as stack:
+        # They load torch while libraries are compiled; where these are given, wrong words start nothing.
+        children = None if head_library or base_library else stack.enter_context(started())
+        sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+        children = children or stack.enter_context(started())
+        about = compared.judged(judging, sides, "default branch" if gpu else None)
+        verbs.bench(about, asked, output, open_cases, fuzzed, children)
     click.echo(output)
 
 

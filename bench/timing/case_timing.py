@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
@@ -247,8 +248,22 @@ def contradiction(case: CaseSamples) -> str | None:
     )
 
 
-def finished(team: Team, case: CaseSamples, card: str) -> tuple[record.Timing, tuple[record.Note, ...], float]:
-    """The case's timing, what a reader must know, and the seconds that verifying took."""
+@dataclass(frozen=True)
+class CaseResult:
+    """What one case has given in one process."""
+
+    timing: record.Timing
+    notes: tuple[record.Note, ...]
+    calling_s: float
+    """Device time of the calls, …"""
+    verifying_s: float
+    """… and what drawing inputs and looking at outputs took."""
+    contradiction: str | None
+    """What the device's own clock says against that of the measured process."""
+
+
+def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
+    """Ends the case in every process."""
     done = [one.runner.ask(WorkerStep(step=Finish()), CaseDone) for one in team.measured]
     checked = team.verify(CloseCase(), CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes)]
@@ -271,7 +286,7 @@ def finished(team: Team, case: CaseSamples, card: str) -> tuple[record.Timing, t
         autotuned={side: choice for one in done for side, choice in one.autotuned.items()},
         clock_step_us=case.clock_step_us,
     )
-    return timing, tuple(notes), checked.seconds
+    return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, contradiction(case))
 
 
 def _complete(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import clocks, environment, lock, progress
 from kernelgate.bench.timing import process, witness
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
+from kernelgate.bench.timing.children import Children, started
 from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Timed, Turn
 from kernelgate.bench.timing.runner import LoadError, ProcessError
 
@@ -94,7 +95,12 @@ class Growing:
 
 
 def run(
-    plan: PairedPlan, skeleton: RunRecord, path: Path, undecided: Undecided = all_cases, resume: bool = False
+    plan: PairedPlan,
+    skeleton: RunRecord,
+    path: Path,
+    undecided: Undecided = all_cases,
+    resume: bool = False,
+    children: Children | None = None,
 ) -> RunRecord:
     """Times the plan process by process. After each, the record in `path` holds all processes so far.
 
@@ -102,7 +108,7 @@ def run(
     here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. Cases that
     `undecided` leaves out are not timed again, but for a few controls. Raises ProcessError naming the process and the
     case where one crashed, hung or could not load its library; the processes before it stay in `path`. Raises
-    RecordError where the record to resume does not fit.
+    RecordError where the record to resume does not fit. `children` that were started before save their start.
     """
     resumed = resume and path.exists()
     growing = Growing(_resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton), path)
@@ -117,11 +123,11 @@ def run(
         with (
             lock.device(plan.environment.device.uuid),
             clocks.locked(plan.environment.device.uuid, plan.lock_clocks and _on_gpu(plan)) as clock,
-            _setup(plan) as setup,
+            nullcontext(children) if children else started() as processes,
         ):
             if _on_gpu(plan):
                 growing.clock(clock)
-            setup.start()
+            setup = _setup(plan, processes)
             _time(plan, setup, growing, undecided)
             _witness(plan, setup, growing)
     except BaseException as error:
@@ -136,11 +142,10 @@ def _on_gpu(plan: PairedPlan) -> bool:
     return environment.kind(plan.environment) == "cuda"
 
 
-def _setup(plan: PairedPlan) -> AbstractContextManager[Setup]:
-    return process.prepared_setup(
-        plan.environment,
-        Measuring(plan.seed, plan.rounds, plan.patience_s, plan.pause_when_capped, len(plan.parts) == 1),
-    )
+def _setup(plan: PairedPlan, children: Children) -> Setup:
+    alone = len(plan.parts) == 1
+    how = Measuring(plan.seed, plan.rounds, plan.patience_s, plan.pause_when_capped, alone)
+    return Setup(plan.environment, how, children)
 
 
 def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided) -> None:
@@ -209,10 +214,25 @@ def chosen(plan: PairedPlan, part: CardPlan, current: RunRecord, needed: frozens
 
 
 def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
-    """Base and head of each card, each alone in a process."""
+    """Base and head of each card, each alone in a process; not where outputs were wrong, which decides all."""
     for part in _unwitnessed(plan, growing.record):
+        name = part.card.name
+        if _wrong(growing.record, name):
+            growing.note(Note(code="no_witness", card=name, text=f"outputs of {name} were wrong: no need of a witness"))
+            continue
         with progress.track(f"witness, {part.card.name}", len(part.cases)) as advance:
             growing.add(witness.timed(setup, part, growing.record, advance))
+
+
+def _wrong(current: RunRecord, card: str) -> bool:
+    """Whether an output of a card's timed calls was wrong."""
+    return any(
+        calls.failed
+        for one in current.processes
+        for timing in one.timings
+        if timing.card == card
+        for calls in timing.calls.values()
+    )
 
 
 def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:

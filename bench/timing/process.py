@@ -6,8 +6,8 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,16 +16,16 @@ from typing import Literal
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt, Sides
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import environment, memory_file, progress, strays
+from kernelgate.bench.system import environment, progress, strays
 from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.worker_process import Child
 from kernelgate.bench.timing import case_timing
-from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, NotSharedError, Team
+from kernelgate.bench.timing.batches import MeasuredProcess, NotSharedError, Team
+from kernelgate.bench.timing.case_timing import CaseResult
+from kernelgate.bench.timing.children import VERIFIER, WORKER, Children
 from kernelgate.bench.timing.protocol import PrepareCase, TimingRequest
 from kernelgate.bench.timing.runner import Runner
 
-VERIFIER = "kernelgate.bench.timing.verifier"
-WORKER = "kernelgate.bench.timing.worker"
 UNKNOWN_CACHE = 64 << 20
 MAX_CPU_CACHE = 32 << 20
 SPARE_CORES = 4
@@ -83,17 +83,14 @@ class Setup:
 
     environment: record.Environment
     how: Measuring
-    stack: ExitStack
-    fd: int
-    own: frozenset[int]
-    """Children that were there before."""
+    children: Children
+    own: frozenset[int] = field(default_factory=strays.children)
+    """Children of this process that were there before."""
     verifier: Runner | None = None
     hosted: bool = False
     """Whether CUDA refuses to share memory, so that the verifier works in the measured process."""
     references: dict[tuple[str, str], str | None] = field(default_factory=dict)
     """By card and case, why the reference cannot be timed, or that it can: what the first process found out."""
-    spares: list[Child] = field(default_factory=list)
-    started: list[Child] = field(default_factory=list)
     secret: str = field(default_factory=partial(secrets.token_hex, 16))
     """Inputs are drawn from it. It is in no file and no message to a measured process, which could compute them."""
 
@@ -101,40 +98,21 @@ class Setup:
     def device(self) -> DeviceKind:
         return environment.kind(self.environment)
 
-    def child(self, module: str) -> Child:
-        made = self.stack.enter_context(Child(module, (self.fd,)))
-        self.started.append(made)
-        return made
-
     def worker(self) -> Child:
         """A process that has not loaded anything yet; the next ones start meanwhile where cores are free."""
-        taken = self.spares.pop() if self.spares else self.child(WORKER)
+        taken = self.children.take(WORKER)
         if self.device == "cuda" and len(os.sched_getaffinity(0)) >= SPARE_CORES:
-            self.spares += [self.child(WORKER) for _ in range(SPARES - len(self.spares))]
+            self.children.prepare(WORKER, SPARES)
         return taken
-
-    def start(self) -> None:
-        """Starts the verifier and the first process side by side: nothing is timed yet."""
-        self.verifying()
-        self.spares.append(self.child(WORKER))
 
     def verifying(self) -> Runner:
         if self.verifier is None:
-            self.verifier = Runner(self.child(VERIFIER), "the verifier", self.how.patience_s)
+            self.verifier = Runner(self.children.take(VERIFIER), "the verifier", self.how.patience_s)
         return self.verifier
 
     def end_strays(self) -> tuple[str, ...]:
         """Ends what the libraries of a process have started and left."""
-        return strays.end(self.own | {child.pid for child in self.started if child.pid is not None})
-
-
-@contextmanager
-def prepared_setup(described: record.Environment, how: Measuring) -> Iterator[Setup]:
-    """Until the block ends, with every process that was started."""
-    strays.adopt()
-    with ExitStack() as stack, memory_file.opened() as fd:
-        inner = stack.enter_context(ExitStack())
-        yield Setup(described, how, inner, fd, strays.children())
+        return strays.end(self.own | self.children.pids)
 
 
 def cache_bytes(device: DeviceKind, cache: int | None) -> int:
@@ -224,27 +202,17 @@ def hosted_because(refusal: NotSharedError) -> record.Note:
 
 def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     split = teams(setup.how.seed, turn.part, turn.number, turn.together)
-    timings: list[record.Timing] = []
-    notes: list[record.Note] = []
-    contradictions: list[str] = []
-    calling_us = verifying_s = 0.0
-    rng = random.Random(f"{setup.how.seed}/{turn.number}/turns/{turn.part.card.name}")  # noqa: S311 - not for secrets
+    results: list[list[CaseResult]] = []
     started_at, begun = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         measured = started(setup, turn.part, split, [turn.name] * len(split), stack)
         teams_ = _teams(setup, measured)
-        for at, case in enumerate(turn.cases):
-            seconds = case_timing.CASE_WARM_UP_S if at else case_timing.WARM_UP_S
-            parts = []
-            for team in teams_:
-                samples, checked = time_case(setup, turn, team, (case, rng, seconds), advance)
-                timing, said, took = checked
-                parts.append(timing)
-                notes += said
-                calling_us += samples.busy_us
-                verifying_s += took
-                contradictions += [text] if (text := case_timing.contradiction(samples)) else []
-            timings.append(merged(parts))
+        for case in turn.cases:
+            turned = partial(advance, f"{turn.name}, {case.id}")
+            results.append([time_case(setup, turn, case, team, turned) for team in teams_])
+    every = [result for of_case in results for result in of_case]
+    notes = [note for result in every for note in result.notes]
+    calling_s, verifying_s = sum(one.calling_s for one in every), sum(one.verifying_s for one in every)
     left = setup.end_strays()
     if left:
         text = f"{turn.name}: it left {', '.join(left)} running, which was ended"
@@ -256,12 +224,13 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
         loaded=tuple(side for team in split for side in team),
         seed=f"{setup.how.seed}/{turn.number}",
         started_at=started_at.isoformat(timespec="seconds"),
-        gpu_seconds=round((calling_us / 1e6 + verifying_s), 3) if setup.device == "cuda" else None,
+        gpu_seconds=round(calling_s + verifying_s, 3) if setup.device == "cuda" else None,
         wall_seconds=round(time.monotonic() - begun, 3),
         exit=0,
-        timings=tuple(timings),
+        timings=tuple(merged([result.timing for result in of_case]) for of_case in results),
     )
-    return Timed(made, tuple(notes), calling_us / 1e6, verifying_s, tuple(contradictions))
+    contradictions = tuple(one.contradiction for one in every if one.contradiction)
+    return Timed(made, tuple(notes), calling_s, verifying_s, contradictions)
 
 
 def started(
@@ -302,33 +271,27 @@ def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | Non
         device=setup.device,
         cache_bytes=cache_bytes(setup.device, setup.environment.device.l2_bytes),
         seed=f"{setup.secret}/{turn.id}/{case.id}",
-        fd=setup.fd,
+        fd=setup.children.fd,
         shared=not setup.hosted,
         fresh_calls=fresh_calls,
     )
 
 
-def time_case(
-    setup: Setup,
-    turn: Turn,
-    team: Team,
-    what: tuple[CaseFacts, random.Random, float],
-    advance: progress.Advance,
-) -> tuple[CaseSamples, tuple[record.Timing, tuple[record.Note, ...], float]]:
-    """One case of one process, from inputs to timing. `what`: the case, its order, and the seconds to warm up."""
-    case, rng, seconds = what
+def time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Callable[[], None]) -> CaseResult:
+    """One case of one process, from inputs to timing. The first one warms the process up, too."""
     key = (turn.part.card.name, case.id)
+    seconds = case_timing.WARM_UP_S if case is turn.cases[0] else case_timing.CASE_WARM_UP_S
+    rng = random.Random(f"{setup.how.seed}/{turn.number}/{'/'.join(key)}")  # noqa: S311 - not for secrets
     known: Literal["time", "leave"] = "leave" if setup.references.get(key) else "time"
     reference = known if key in setup.references else "try"
     samples = case_timing.prepared(team, asked_case(setup, turn, case), case, rng, reference)
     if "head" in (side for one in team.measured for side in one.sides):
         setup.references.setdefault(key, samples.no_reference)
     case_timing.warm_up(team, samples, seconds, setup.how.pause_when_capped and setup.device == "cuda")
-    turned: Callable[[], None] = partial(advance, f"{turn.name}, {case.id}")
     case_timing.time_rounds(team, samples, setup.how.rounds, turned)
     if setup.device == "cuda" and turn.number == 0:
         case_timing.replay_graphs(team, samples, in_place=not samples.prepared.outputs)
-    return samples, case_timing.finished(team, samples, turn.part.card.name)
+    return case_timing.finished(team, samples, turn.part.card.name)
 
 
 def merged(timings: Sequence[record.Timing]) -> record.Timing:

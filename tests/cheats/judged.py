@@ -15,7 +15,7 @@ from typing import Any
 from kernelgate.bench.build.library import Library
 from tests.cheats import libraries
 from tests.cheats.libraries import Tally
-from tests.cheats.table import Cheat, Expected
+from tests.cheats.table import Cheat, Ending
 
 ROOT = Path(__file__).parents[2]
 CARD = """\
@@ -172,16 +172,16 @@ def acted(cheat: Cheat, tally: Tally) -> float:
 def check(cheat: Cheat, judged: Judgement, share: float) -> None:
     """Asserts what must come of a cheat. `share`: of its calls, how many were not honest."""
     expected, outcome = cheat.expected, judged.outcome
-    if expected is Expected.TRUE_GAIN:
+    if expected is Ending.TRUE_GAIN:
         assert outcome in ("faster", "slower", "same", "undecided"), judged
         return
     assert outcome != "faster", judged
     assert judged.compare_code != 0, judged
     if judged.case:
         assert judged.case["verdict"] != "improved", judged
-    if expected is Expected.WRONG_OUTPUT:
+    if expected is Ending.WRONG_OUTPUT:
         assert outcome in ("wrong output", "refused"), judged
-    if expected is Expected.CONTRADICTED:
+    if expected is Ending.CONTRADICTED:
         assert outcome in ("contradicted", "wrong output", "refused"), judged
-    if expected is Expected.NOTHING_TO_GAIN and share > 0.02:
+    if expected is Ending.NOTHING_TO_GAIN and share > 0.02:
         assert outcome != "same", judged

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Literal
 
 
-class Expected(Enum):
+class Ending(Enum):
     """What must come of a cheat. Whatever it is, none is faster, and none that acted is judged to be the same."""
 
     WRONG_OUTPUT = "wrong output"
@@ -32,7 +32,7 @@ class Cheat:
     wins: str
     """Because …"""
     where: Where
-    expected: Expected
+    expected: Ending
     words: str = ""
     """The library's configuration; of a package the name is all. `{payloads}` and `{folder}` are filled in."""
     processes: int = 2
@@ -41,19 +41,19 @@ class Cheat:
     """Whether the library must have counted an act: else the test would show nothing."""
 
 
-def _native(name: str, expected: Expected, wins: str, words: str = "", **more: object) -> Cheat:
+def _native(name: str, expected: Ending, wins: str, words: str = "", **more: object) -> Cheat:
     return Cheat(name, wins, "extension, CPU", expected, words or f"cheat={name}", **more)  # type: ignore[arg-type]
 
 
-def _package(name: str, expected: Expected, wins: str, **more: object) -> Cheat:
+def _package(name: str, expected: Ending, wins: str, **more: object) -> Cheat:
     return Cheat(name, wins, "package, CPU", expected, **more)  # type: ignore[arg-type]
 
 
-def _cuda(name: str, expected: Expected, wins: str, words: str = "", **more: object) -> Cheat:
+def _cuda(name: str, expected: Ending, wins: str, words: str = "", **more: object) -> Cheat:
     return Cheat(name, wins, "extension, CUDA", expected, words or f"cheat={name}", **more)  # type: ignore[arg-type]
 
 
-WRONG, CONTRADICTED, NOTHING = Expected.WRONG_OUTPUT, Expected.CONTRADICTED, Expected.NOTHING_TO_GAIN
+WRONG, CONTRADICTED, NOTHING = Ending.WRONG_OUTPUT, Ending.CONTRADICTED, Ending.NOTHING_TO_GAIN
 
 NATIVE = (
     # Memory. Where inputs never come back, such a kernel finds nothing and is honest.
@@ -104,14 +104,14 @@ NATIVE = (
     _native("patched_clock", CONTRADICTED, "clock_gettime in all tables leaves out 60% of head's time"),
     _native(
         "patched_timer",
-        Expected.HARMLESS,
+        Ending.HARMLESS,
         "Python's clocks, and what kernelgate keeps of them, leave out 60% of head's time",
         "cheat=steals_time payload={payloads}/patched_timer.py",
     ),
     # The other side.
     _native("slowed_base_by_table", CONTRADICTED, "base's torch_parallel_for waits 80 µs"),
     _native("slowed_base_by_code", CONTRADICTED, "a jump over base's kernel leads to a slower one"),
-    _native("trashes_cache", Expected.HARMLESS, "a thread sweeps through memory while base works"),
+    _native("trashes_cache", Ending.HARMLESS, "a thread sweeps through memory while base works"),
     _native("left_over_work", CONTRADICTED, "signals make the thread spin in which base works"),
     # Messages, judgement, record.
     _native(
@@ -130,7 +130,7 @@ NATIVE = (
     ),
     _native(
         "rewritten_record",
-        Expected.HARMLESS,
+        Ending.HARMLESS,
         "a process that head started rewrites the record whenever it changes",
         "cheat=rewritten_record script={payloads}/rewritten_record.py python={python}",
         must_act=False,
@@ -142,7 +142,7 @@ NATIVE = (
         "cheat=skips_every_nth n=2 payload={payloads}/patched_checker.py",
     ),
     # No cheat.
-    _native("torch_operators", Expected.TRUE_GAIN, "torch's own operators, as an oracle calls them, are faster"),
+    _native("torch_operators", Ending.TRUE_GAIN, "torch's own operators, as an oracle calls them, are faster"),
 )
 
 PACKAGE = (
@@ -151,7 +151,7 @@ PACKAGE = (
     _package("skips_every_second", WRONG, "the last call of a sample alone is looked at"),
     _package("detached_thread", CONTRADICTED, "the clock stops when the call returns"),
     _package("lowered_precision", WRONG, "bfloat16 is nearly right"),
-    _package("patched_time", Expected.HARMLESS, "`time` leaves out 60% of head's calls"),
+    _package("patched_time", Ending.HARMLESS, "`time` leaves out 60% of head's calls"),
     _package("patched_torch", WRONG, "torch's own functions judge, and head has replaced them"),
     _package("patched_modules", WRONG, "kernelgate's functions judge, and head has replaced them"),
     _package("slowed_base", CONTRADICTED, "base's function is replaced by one that works twice"),
@@ -170,7 +170,7 @@ CUDA = (
     _cuda("patched_elapsed_time", CONTRADICTED, "cudaEventElapsedTime in all tables tells head's events shorter"),
     _cuda("patched_event_record", CONTRADICTED, "cudaEventRecord in all tables records head's end before its work"),
     _cuda("written_by_host", CONTRADICTED, "the host computes two rows and copies the rest from what it kept"),
-    _cuda("trashes_l2", Expected.HARMLESS, "a kernel on a side stream sweeps through L2 while base works"),
+    _cuda("trashes_l2", Ending.HARMLESS, "a kernel on a side stream sweeps through L2 while base works"),
     _cuda("left_over_work", CONTRADICTED, "a kernel on a side stream keeps multiprocessors busy while base works"),
     _cuda("lowered_precision", WRONG, "half precision sums are nearly right"),
     _cuda("recognised_shape", WRONG, "the shape that is timed is not fuzzed"),

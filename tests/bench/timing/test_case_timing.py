@@ -98,7 +98,8 @@ def test_at_the_power_limit_samples_follow_pauses(needed_us: float, allowed: boo
     simulated.batches.clear()
     case_timing.time_rounds(simulated.team, case, 4, lambda: None)
     assert {asked.pause_us for asked in simulated.batches} == {pause_us}
-    timing, notes, _ = case_timing.finished(simulated.team, case, "card")
+    done = case_timing.finished(simulated.team, case, "card")
+    timing, notes = done.timing, done.notes
     assert timing.pause_us == (pause_us or None)
     said = f"here: the GPU ran at its power limit, so each sample follows a pause of {pause_us:.0f} µs"
     assert [(note.code, note.text) for note in notes] == ([("paused", said)] if pause_us else [])
@@ -221,7 +222,8 @@ def test_one_side_alone_contradicts_nobody() -> None:
 def test_a_timing_holds_each_sample(probed: bool) -> None:
     simulated = SimulatedProcess(THREE, around_us=3.0 if probed else None, sm_mhz=1980.0 if probed else None)
     case = timed(simulated, 8)
-    timing, notes, seconds = case_timing.finished(simulated.team, case, "card")
+    done = case_timing.finished(simulated.team, case, "card")
+    timing, notes, seconds = done.timing, done.notes, done.verifying_s
     assert (timing.card, timing.case, notes, seconds) == ("card", "here", (), 0.25)
     assert list(timing.samples_us) == ["base", "head", "reference"]
     for held in (timing.positions, timing.previous, timing.started_us):
@@ -235,5 +237,5 @@ def test_a_timing_holds_each_sample(probed: bool) -> None:
 def test_a_clock_that_is_known_of_some_samples_alone_is_left_out() -> None:
     case = timed(SimulatedProcess(THREE, around_us=3.0, sm_mhz=1980.0), 8)
     case.sm_mhz["head"].pop()
-    timing, _, _ = case_timing.finished(SimulatedProcess(THREE).team, case, "card")
+    timing = case_timing.finished(SimulatedProcess(THREE).team, case, "card").timing
     assert set(timing.sm_mhz) == {"base", "reference"}

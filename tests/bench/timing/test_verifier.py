@@ -362,6 +362,7 @@ def test_a_measured_process_is_told_neither_seeds_nor_what_is_right(
         return asked
 
     monkeypatch.setattr(process, "asked_case", asking)
+    monkeypatch.setattr(paired, "_wrong", lambda *_: False)  # the witness, too, is asked
     done = paired.run(plan, RunRecord(), tmp_path / "run.json")
     assert (done.processes[0].timings[0].calls["head"].failed or 0) > 0
     told, said = overheard.sent[process.WORKER], "".join(overheard.sent[process.VERIFIER])
@@ -403,6 +404,7 @@ def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_proces
         return create(torch.device("cpu"), size, fd, shared)  # type: ignore[arg-type] # memory of this process
 
     monkeypatch.setattr(arena, "create", refusing)
+    monkeypatch.setattr(paired, "_wrong", lambda *_: False)
     done = paired.run(plan, RunRecord(), tmp_path / "run.json")
     calls = done.processes[0].timings[0].calls
     assert (calls["base"].failed, calls["head"].failed) == (0, calls["head"].compared)

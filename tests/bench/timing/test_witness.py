@@ -113,7 +113,16 @@ def test_each_process_of_the_witness_holds_one_side(
     assert sorted(held[1:]) == [["base"], ["head"]]
 
 
-def test_what_the_witness_sees_is_compared(plan: Plan, tmp_path: Path) -> None:
+def test_wrong_outputs_need_no_witness(plan: Plan, tmp_path: Path) -> None:
+    done = run(plan("torch.add(x, y, out=out).mul_(1.5)"), tmp_path / "run.json")
+    assert roles(done) == ["paired"]
+    (note,) = [note for note in done.notes if note.code == "no_witness"]
+    assert (note.card, note.text) == ("kind", "outputs of kind were wrong: no need of a witness")
+
+
+def test_what_the_witness_sees_is_compared(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a head that is wrong everywhere stands for one that is wrong when it is alone."""
+    monkeypatch.setattr(paired, "_wrong", lambda *_: False)
     done = run(plan("torch.add(x, y, out=out).mul_(1.5)"), tmp_path / "run.json")
     for timing in done.processes[1].timings:
         assert timing.calls["base"].failed == 0
