@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,8 @@ import torch
 from kernelgate.bench.system.cuda_driver import Module, launch
 
 PTX = Path(__file__).with_name("device.ptx")
+ISA = "7.0"
+"""The version of PTX that has all that sm_80 has: of CUDA 11.0."""
 PROBE_WORDS = 3
 """int64 values that a probe writes: the global timer in ns, the cycles of the SM that it ran on, that SM's number."""
 MAX_WAIT_US = 1e6
@@ -189,9 +192,17 @@ def _stream() -> int:
     return _current_stream().cuda_stream
 
 
+def ptx() -> str:
+    """What the driver compiles. nvcc names its own version of PTX, although nothing in here is newer than ISA: so that
+    drivers before CUDA 13 take it, too. ptxas makes the same machine code of either."""
+    return re.sub(
+        r"^\.version [\d.]+$", f".version {ISA}", PTX.read_text(encoding="ascii"), count=1, flags=re.MULTILINE
+    )
+
+
 @cache
 def _loaded() -> _Loaded:
-    module = Module(PTX.read_text(encoding="ascii"))
+    module = Module(ptx())
     multiprocessors = torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
     return _Loaded(
         probe=module.function("probe"),
