@@ -86,8 +86,8 @@ class CaseVerifier:
         self._comparing_us = 0.0
         self._first_probe: int | None = None
         self._numbers_drawn = False
-        alone = asked.fresh_calls is not None and asked.device == "cuda"
-        self._flushed = torch.empty(asked.cache_bytes, dtype=torch.uint8, device="cuda") if alone else None
+        alone = asked.fresh_calls is not None
+        self._flushed = torch.empty(asked.cache_bytes, dtype=torch.uint8, device=asked.device) if alone else None
         with self._spending():
             most = _most_bytes(asked.device)
             self.pool = Pool(kernel, draw, asked.cache_bytes, most, asked.fresh_calls)

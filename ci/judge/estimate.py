@@ -108,6 +108,7 @@ def _pool(group: Group, expected_scatter: float) -> Pooled:
 def of_record(record: RunRecord, policy: Policy) -> list[Evidence]:
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
     wrong, seen = outputs.wrong_bases(record), witness.log_ratios(record)
+    policy = witness.on_device(record.environment.device, policy)
     cases = [of_paired(case, record.environment.device, policy) for case in cards.compared(record)]
     family = sum(bool(case.groups) and case.key in seen for case in cases)
     found = []
@@ -115,7 +116,7 @@ def of_record(record: RunRecord, policy: Policy) -> list[Evidence]:
         against = [wrong[case.key]] if case.key in wrong else []
         against += witness.wrong_clocks(record, case.key.card)
         if case.groups and case.key in seen:
-            alone, pooled = seen[case.key], case.pooled()
+            alone, pooled = witness.apart(seen[case.key], case.base, case.head, policy), case.pooled()
             odd = witness.contradiction(pooled, case.paired, alone, family, policy)
             odd = odd or witness.unconfirmed(pooled, alone, policy)
             against += [odd] if odd else []

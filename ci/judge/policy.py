@@ -84,6 +84,7 @@ class WitnessRules(PolicySection):
     """When the times of base and head in processes of their own contradict the comparison."""
 
     tolerance_pct: Percent = 3.0
+    cpu_tolerance_pct: Percent = 25.0
 
 
 class Bootstrap(PolicySection):

@@ -7,10 +7,12 @@ timed again in a process of its own. That is less precise, so only a large diffe
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, Role, RunRecord, timed_cases
+from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.policy import Policy
@@ -55,13 +57,32 @@ def log_ratios(record: RunRecord) -> dict[CaseKey, Array]:
     return found
 
 
-def contradiction(compared: Pooled, paired: bool, ratios: Array, family: int, policy: Policy) -> Finding | None:
+def on_device(device: Device, policy: Policy) -> Policy:
+    """The policy with the tolerance of this kind of device; where that is not known, of a GPU."""
+    if not (device.name and device.compute_capability is None and device.driver is None):
+        return policy
+    rules = policy.witness.model_copy(update={"tolerance_pct": policy.witness.cpu_tolerance_pct})
+    return policy.model_copy(update={"witness": rules})
+
+
+def apart(ratios: Array, base: Sequence[Array], head: Sequence[Array], policy: Policy) -> Pooled:
+    """The change that the witness saw.
+
+    `base`, `head`: the times of the comparison's processes. Where those of one side lie further apart than the
+    tolerance, so may the witness's, of which there is one a side: the noise of such a machine is between processes.
+    """
+    alone, usual = stats.median_of(ratios), math.log1p(policy.witness.tolerance_pct / 100) ** 2
+    levels = [[float(np.median(np.log(times))) for times in side] for side in (base, head) if len(side) > 1]
+    scatter = sum(max(0.0, float(np.var(of_side, ddof=1)) - usual) for of_side in levels)
+    return replace(alone, error=math.sqrt(alone.error**2 + scatter))
+
+
+def contradiction(compared: Pooled, paired: bool, alone: Pooled, family: int, policy: Policy) -> Finding | None:
     """What keeps a case open whose witness differs from its comparison by more than the tolerance and than noise.
 
     `family`: the cases of the record with a witness, which share the chance of a false alarm. Different processes place
     code and data differently, which has the same bound as for processes that take turns.
     """
-    alone = stats.median_of(ratios)
     placement = math.log1p(policy.spread.alternating_bias_pct / 100)
     gap = stats.difference(alone, compared, compared.bias + placement)
     tolerance = math.log1p(policy.witness.tolerance_pct / 100)
@@ -73,17 +94,24 @@ def contradiction(compared: Pooled, paired: bool, ratios: Array, family: int, po
     return Finding(CONTRADICTS, f"{together}; {apart}: something in the process changes what is measured", True)
 
 
-def unconfirmed(compared: Pooled, ratios: Array, policy: Policy) -> Finding | None:
-    """What keeps an improvement open of which the witness saw less than half: noise or not, it confirms none."""
+def unconfirmed(compared: Pooled, alone: Pooled, policy: Policy) -> Finding | None:
+    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none."""
     gate = math.log1p(-policy.gates.improvement_pct / 100)
-    alone = stats.median_of(ratios)
-    if compared.change > gate or alone.change <= compared.change / 2:
+    least = alone.change + alone.half_width(2 * policy.certainty.miss)
+    if compared.change > gate or least <= compared.change / 2:
         return None
     text = (
         f"head is {_size(compared.change, ' than base')}; timed alone, each in a process of its own, it is "
-        f"{_size(alone.change)}: that confirms no improvement"
+        f"{_size(alone.change)}{_at_least(alone.change, least)}: that confirms no improvement"
     )
     return Finding(UNCONFIRMED, text, True)
+
+
+def _at_least(change: float, least: float) -> str:
+    """What is sure of a change, where that is another word than the change itself."""
+    if change >= 0:
+        return ""
+    return f", and {_size(least)} for sure" if least < 0 else ", but not for sure"
 
 
 def _size(change: float, than: str = "", as_: str = "") -> str:

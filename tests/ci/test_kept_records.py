@@ -204,6 +204,29 @@ def test_an_improvement_that_both_see_is_one(rules: Policy) -> None:
     assert {case.verdict for case in verdict.cases} == {Outcome.IMPROVED}
 
 
+def test_an_improvement_that_a_noisy_witness_cannot_confirm_is_none(rules: Policy) -> None:
+    """Half of its batches were disturbed: its median alone would do."""
+    quiet = faster(timed("pull_request_suite"), ("paired", "witness"), 0.8)
+    noisy = quiet.model_copy(
+        update={
+            "processes": tuple(
+                one.model_copy(update={"timings": tuple(map(disturbed, one.timings))}) if one.role == "witness" else one
+                for one in quiet.processes
+            )
+        }
+    )
+    verdict = judge(noisy, rules)
+    assert verdict.verdict is Outcome.INCONCLUSIVE
+    for case in verdict.cases:
+        (found,) = [finding for finding in case.findings if finding.code == "witness_unconfirmed"]
+        assert "that confirms no improvement" in found.message
+
+
+def disturbed(timing: record.Timing) -> record.Timing:
+    head = tuple(time_us * (1.5 if at % 2 else 1.0) for at, time_us in enumerate(timing.samples_us["head"]))
+    return timing.model_copy(update={"samples_us": {**timing.samples_us, "head": head}})
+
+
 def test_a_record_without_its_witness_is_not_complete() -> None:
     done = timed("pull_request_suite")
     without = done.model_copy(update={"processes": tuple(one for one in done.processes if one.role != "witness")})

@@ -78,8 +78,9 @@ def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
     assert [case.id for case in found.cases] == [
         case.id for case in cards.read(ROOT / cards.FOLDER)["attention"].suites["cpu"]
     ]
-    timings = [timing for process in found.processes for timing in process.timings]
-    assert {len(samples) for timing in timings for samples in timing.samples_us.values()} == {100}
+    timings = [timing for process in found.processes if process.role == "paired" for timing in process.timings]
+    assert {len(timing.samples_us[side]) for timing in timings for side in ("base", "head")} == {100}
+    assert [process.role for process in found.processes].count("witness") == 1
     assert all(set(timing.samples_us) == {"base", "head", "reference"} for timing in timings)
     assert all(set(timing.calls) == {"base", "head"} for timing in timings)
     assert all(calls.compared and not calls.failed for timing in timings for calls in timing.calls.values())

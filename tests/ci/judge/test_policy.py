@@ -125,6 +125,7 @@ RANGES: dict[str, tuple[list[object], list[object]]] = {
     "spread.block_bias_pct": ([0], [-1e-9, "inf"]),
     "spread.alternating_bias_pct": ([0], [-1e-9, "inf"]),
     "witness.tolerance_pct": ([1e-9], [0, "inf"]),
+    "witness.cpu_tolerance_pct": ([1e-9], [0, "inf"]),
     "bootstrap.resamples": ([100], [99]),
     "bootstrap.seed": ([0, -1], [0.5]),
     "limits.warn_cv_pct": ([1e-9], [0, "inf"]),

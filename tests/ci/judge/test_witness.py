@@ -21,7 +21,7 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.document import render
-from kernelgate.ci.judge import completeness, witness
+from kernelgate.ci.judge import completeness, stats, witness
 from kernelgate.ci.judge.case import CaseVerdict, Outcome, Status
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import of_record
@@ -155,7 +155,7 @@ EXACT = np.zeros(12)
 
 
 def contradicts(compared: Pooled, ratios: Any, family: int = 1, policy: Policy = POLICY) -> bool:
-    return witness.contradiction(compared, True, np.asarray(ratios), family, policy) is not None
+    return witness.contradiction(compared, True, stats.median_of(np.asarray(ratios)), family, policy) is not None
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -263,3 +263,11 @@ def test_a_record_of_run_1_names_no_card() -> None:
     unnamed = run_record((runs.case("m64", [*case(base, head).processes, alone(0.0)]),))
     asked = Expected(cases=of_norm().cases, checks=("witness",), processes=2)
     assert completeness.against_plan(unnamed.model_copy(update={"expected": asked}), "").missing == ()
+
+
+def test_processes_that_lie_far_apart_say_that_the_witnesss_may_too() -> None:
+    """On a machine that is used for other work, levels differ by process; on a quiet one that adds nothing."""
+    ratios, near, far = np.full(8, 0.1), [np.full(9, 100.0), np.full(9, 101.0)], [np.full(9, 100.0), np.full(9, 180.0)]
+    assert witness.apart(ratios, near, near, Policy()).error == 0
+    assert witness.apart(ratios, near, far, Policy()).error > 0.3
+    assert witness.apart(ratios, near[:1], far[:1], Policy()).error == 0, "one process shows no scatter"
