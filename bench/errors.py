@@ -10,6 +10,12 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0] or type(error).__name__
 
 
+def why(error: Exception) -> str:
+    """What a process says about an error that it ends with: of a bug, or of a kernel's own code, also the kind."""
+    said = first_line(error)
+    return said if isinstance(error, KernelgateError | OSError) else f"{type(error).__name__}: {said}"
+
+
 class KernelgateError(Exception):
     """Says what was wrong, where, and what to do. The command line prints it and exits with `exit_code`."""
 

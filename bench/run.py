@@ -160,10 +160,10 @@ class TimingOptions:
     same: bool = False
     """Also time cards whose base and head are the same library."""
     pause_when_capped: bool = True
+    """Idle before samples where the GPU runs at its power limit."""
     lock_clocks: bool = False
     resume: bool = False
     """Go on with the record that is there."""
-    """Idle before samples where the GPU runs at its power limit."""
 
     def check(self, known: Cards) -> None:
         """Raises UsageError for a case or suite that does not exist: before anything is compiled or started."""

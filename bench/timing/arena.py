@@ -9,6 +9,7 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -150,14 +151,11 @@ def footprint(tensor: torch.Tensor) -> int:
 
 def arguments(arena: Arena, givens: Sequence[NamedInput], window: int, slot: int) -> dict[str, object]:
     """The inputs of one call by name: those that a kernel overwrites from its slot, all others from its window."""
-    return {given.name: _argument(arena, given, slot if given.slotted else window) for given in givens}
-
-
-def _argument(arena: Arena, given: NamedInput, index: int) -> object:
-    items = [arena.view(item, index) if isinstance(item, Place) else item.at(index) for item in given.items]
-    if given.kind == "one":
-        return items[0]
-    return items if given.kind == "list" else tuple(items)
+    made = {}
+    for given in givens:
+        index = slot if given.slotted else window
+        made[given.name] = given.value(partial(arena.view, index=index), index)
+    return made
 
 
 def outputs(arena: Arena, places: Mapping[str, Place], slot: int) -> dict[str, torch.Tensor]:

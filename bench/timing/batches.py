@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TypeVar
 
 from kernelgate.bench import record
@@ -110,6 +111,18 @@ class SampleTime:
     started_us: float | None
     sm_mhz: float | None
     probed_us: float | None
+
+
+def disagreeing(
+    extra_us: Mapping[record.Side, Sequence[float]], allowed_us: float
+) -> tuple[record.Side, record.Side, float, float] | None:
+    """The sides, with their medians, on which one clock counts least and most beside another; None where that differs
+    by no more than `allowed_us`, since what a clock adds to every side is its own affair."""
+    medians = {side: median(values) for side, values in extra_us.items() if values}
+    if len(medians) < 2:
+        return None
+    low, high = min(medians, key=lambda side: medians[side]), max(medians, key=lambda side: medians[side])
+    return (low, high, medians[low], medians[high]) if medians[high] - medians[low] > allowed_us else None
 
 
 def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tuple[int, int]]:

@@ -23,6 +23,7 @@ from kernelgate.bench.timing.batches import (
     Team,
     batch,
     batches,
+    disagreeing,
 )
 from kernelgate.bench.timing.protocol import (
     Batch,
@@ -211,9 +212,12 @@ def _keep(case: CaseSamples, side: record.Side, place: int, before: record.Side 
         case.clocks_apart.setdefault(side, []).append(sample.probed_us - sample.us)
 
 
-def replay_graphs(team: Team, case: CaseSamples, in_place: bool) -> None:
-    """The median time of one call of each side when many are replayed as one graph, in rounds like the samples."""
-    if in_place:
+def replay_graphs(team: Team, case: CaseSamples) -> None:
+    """The median time of one call of each side when many are replayed as one graph, in rounds like the samples.
+
+    Not of kernels in place, which a graph would run again on what they have made.
+    """
+    if not case.prepared.outputs:
         return
     for one in team.measured:
         sides = sides_of(case, one)
@@ -235,16 +239,15 @@ def contradiction(case: CaseSamples) -> str | None:
 
     Both add the same to every sample; what they add must not depend on the side.
     """
-    extra = {side: median(values) for side, values in case.clocks_apart.items() if values}
-    if len(extra) < 2:
+    call_us = min((median(case.samples_us[side]) for side in case.clocks_apart), default=0.0)
+    allowed_us = CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * case.inner_repeats * call_us
+    found = disagreeing(case.clocks_apart, allowed_us)
+    if found is None:
         return None
-    low, high = min(extra, key=lambda side: extra[side]), max(extra, key=lambda side: extra[side])
-    sample_us = case.inner_repeats * min(median(case.samples_us[side]) for side in extra)
-    if extra[high] - extra[low] <= CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * sample_us:
-        return None
+    low, high, least_us, most_us = found
     return (
-        f"{case.case.id}: by the device's own clock a sample takes {extra[low]:.1f} µs more of {low} and "
-        f"{extra[high]:.1f} µs more of {high} than by the clock of the process that made the calls: that clock is wrong"
+        f"{case.case.id}: by the device's own clock a sample takes {least_us:.1f} µs more of {low} and {most_us:.1f} "
+        f"µs more of {high} than by the clock of the process that made the calls: that clock is wrong"
     )
 
 

@@ -64,19 +64,15 @@ class Right:
     values: Tensors
 
 
-def right_of(pool: Pool, references: References, window: int) -> Right | None:
-    """The references for a call on a window; None where there are none."""
+def right_of(pool: Pool, references: References, window: int) -> Right:
+    """The references for a call on a window that has some (`comparable`)."""
     size = pool.shape.size
     if size is None:
-        found = references.sets[window]
-        return Right(None, found) if found else None
+        return Right(None, references.sets[window])
     start = size.start(window)
     if references.complete:
         return Right(None, {name: value[start : start + size.length] for name, value in references.values.items()})
-    ends = torch.tensor([start, start + size.length], device=references.entries.device)
-    low, high = torch.searchsorted(references.entries, ends).tolist()
-    if low == high:
-        return None
+    (low,), (high,) = (ends.tolist() for ends in _known(references, [start], size.length))
     values = {name: value[low:high] for name, value in references.values.items()}
     return Right(references.entries[low:high] - start, values)
 
@@ -88,10 +84,15 @@ def comparable(pool: Pool, references: References, windows: Sequence[int]) -> li
         return [True] * len(windows)
     if size is None:
         return [bool(references.sets[window]) for window in windows]
-    starts = torch.tensor([size.start(window) for window in windows], device=references.entries.device)
-    first, end = (torch.searchsorted(references.entries, starts + more) for more in (0, size.length))
+    first, end = _known(references, [size.start(window) for window in windows], size.length)
     found: list[bool] = (end > first).tolist()
     return found
+
+
+def _known(references: References, starts: Sequence[int], length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of windows that begin at `starts`, the first reference and the one after the last."""
+    at = torch.tensor(starts, device=references.entries.device)
+    return torch.searchsorted(references.entries, at), torch.searchsorted(references.entries, at + length)
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,9 @@ def compare_calls(
     """The outputs of each call with its references, which it has."""
     if calls and _on_device(pool, references):
         return _by_device(pool, references, outputs, calls)
-    errors = []
-    for call in calls:
-        right = right_of(pool, references, call.window)
-        if right is not None:
-            errors.append(_generic(pool, references, outputs.of(call.slot), right))
-    return errors
+    return [
+        _generic(pool, references, outputs.of(call.slot), right_of(pool, references, call.window)) for call in calls
+    ]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ PROCESSES = 5
 ROUNDS = 100
 PATIENCE_S = 300.0
 """A process that does not answer for so long is considered hung."""
+NO_WITNESS = "no_witness"
 CONTROLS = 2
 """Cases that are decided and yet timed again beside those that are not, drawn at random."""
 
@@ -218,7 +219,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
     for part in _unwitnessed(plan, growing.record):
         name = part.card.name
         if _wrong(growing.record, name):
-            growing.note(Note(code="no_witness", card=name, text=f"outputs of {name} were wrong: no need of a witness"))
+            growing.note(Note(code=NO_WITNESS, card=name, text=f"outputs of {name} were wrong: no need of a witness"))
             continue
         with progress.track(f"witness, {part.card.name}", len(part.cases)) as advance:
             growing.add(witness.timed(setup, part, growing.record, advance))
@@ -240,6 +241,7 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
     if not plan.witness:
         return []
     known = {timing.card for process in current.processes if process.role == "witness" for timing in process.timings}
+    known |= {note.card for note in current.notes if note.code == NO_WITNESS and note.card}
     return [
         part
         for part in plan.parts

@@ -1,14 +1,15 @@
 """The inputs of a case, as the verifier draws and keeps them.
 
 Where a card names independent axes, the pool is longer along them than a case: each call reads a window at another
-start. Once every start was used, the pool's entries change places, so
-that windows hold what they never held. Else the pool is a number of whole sets of inputs.
+start. Once every start was used, the pool's entries change places, so that windows hold what they never held. Else the
+pool is a number of whole sets of inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -70,6 +71,16 @@ def seen_by_oracle(kernel: Kernel, name: str, rows: torch.Tensor, like: torch.Te
     return rows.reshape(rows.shape[0], *[1] * (axes - 1), *like.shape[axes:])
 
 
+def _items(value: object) -> list[object]:
+    """The parts of a named input, which is one thing or several."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _with_number(kept: PlainValues, new: object, number: int) -> PlainValues:
+    """Those of the sets before, if any, and a set's own."""
+    return PlainValues(values=(*(kept.values if number else ()), new))  # type: ignore[arg-type]
+
+
 class Pool:
     """The inputs of one case."""
 
@@ -123,9 +134,8 @@ class Pool:
 
     def _given(self, name: str, value: object, size: PoolSize | None, copies: int) -> NamedInput:
         slotted = name in self.kernel.in_place
-        items = list(value) if isinstance(value, list | tuple) else [value]
         windowed = size if name in self.kernel.independent else None
-        places = tuple(self._item(item, windowed, copies, slotted) for item in items)
+        places = tuple(self._item(item, windowed, copies, slotted) for item in _items(value))
         kind: Literal["one", "list", "tuple"] = "one"
         if isinstance(value, list | tuple):
             kind = "list" if isinstance(value, list) else "tuple"
@@ -162,12 +172,8 @@ class Pool:
         """The numbers of a set, where they are others than the first one's."""
         kept = []
         for given in self.shape.inputs:
-            value = drawn[given.name]
-            values = list(value) if isinstance(value, list | tuple) else [value]
-            items = [
-                PlainValues(values=(*(item.values if number else ()), new)) if isinstance(item, PlainValues) else item
-                for item, new in zip(given.items, values, strict=True)
-            ]
+            pairs = zip(given.items, _items(drawn[given.name]), strict=True)
+            items = [_with_number(item, new, number) if isinstance(item, PlainValues) else item for item, new in pairs]
             kept.append(given.model_copy(update={"items": tuple(items)}))
             self.fixed |= any(isinstance(item, PlainValues) and len(set(item.values)) > 1 for item in items)
         self.shape = replace(self.shape, inputs=tuple(kept))
@@ -176,8 +182,7 @@ class Pool:
         return operands.inputs(self.kernel, self.draw.case, self.draw)
 
     def _fill_one(self, arena: Arena, given: NamedInput, value: object, number: int, size: PoolSize | None) -> None:
-        values = list(value) if isinstance(value, list | tuple) else [value]
-        for item, drawn in zip(given.items, values, strict=True):
+        for item, drawn in zip(given.items, _items(value), strict=True):
             if not isinstance(drawn, torch.Tensor):
                 continue
             if size is not None and given.name in self.kernel.independent:
@@ -257,8 +262,7 @@ class Pool:
             if given.slotted:
                 made[given.name] = self.golden[given.name][number]
                 continue
-            items = [arena.view(item, number) if isinstance(item, Place) else item.at(number) for item in given.items]
-            made[given.name] = {"one": items[0], "list": items, "tuple": tuple(items)}[given.kind]
+            made[given.name] = given.value(partial(arena.view, index=number), number)
         return made
 
     def part_of(self, arena: Arena, entries: torch.Tensor) -> Inputs:
@@ -270,6 +274,5 @@ class Pool:
                 rows = self.entries(arena, given.name)[entries]
                 made[given.name] = seen_by_oracle(self.kernel, given.name, rows, first)
             else:
-                items = [arena.view(item, 0) if isinstance(item, Place) else item.at(0) for item in given.items]
-                made[given.name] = {"one": items[0], "list": items, "tuple": tuple(items)}[given.kind]
+                made[given.name] = given.value(partial(arena.view, index=0), 0)
         return made

@@ -23,7 +23,7 @@ from kernelgate.bench.timing import case_timing
 from kernelgate.bench.timing.batches import MeasuredProcess, NotSharedError, Team
 from kernelgate.bench.timing.case_timing import CaseResult
 from kernelgate.bench.timing.children import VERIFIER, WORKER, Children
-from kernelgate.bench.timing.protocol import PrepareCase, TimingRequest
+from kernelgate.bench.timing.protocol import PrepareCase, Ready, TimingRequest
 from kernelgate.bench.timing.runner import Runner
 
 UNKNOWN_CACHE = 64 << 20
@@ -110,9 +110,11 @@ class Setup:
             self.verifier = Runner(self.children.take(VERIFIER), "the verifier", self.how.patience_s)
         return self.verifier
 
-    def end_strays(self) -> tuple[str, ...]:
-        """Ends what the libraries of a process have started and left."""
-        return strays.end(self.own | self.children.pids)
+    def end_strays(self, name: str) -> tuple[record.Note, ...]:
+        """Ends what the libraries of a process have started and left, and says so."""
+        left = strays.end(self.own | self.children.pids)
+        text = f"{name}: it left {', '.join(left)} running, which was ended"
+        return (record.Note(code="left_processes", text=text),) if left else ()
 
 
 def cache_bytes(device: DeviceKind, cache: int | None) -> int:
@@ -184,20 +186,21 @@ class Turn:
 
 def timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     """Times the cases in fresh processes. Raises ProcessError."""
+    return hosted_where_refused(setup, lambda: _timed(setup, turn, advance))
+
+
+def hosted_where_refused(setup: Setup, time_it: Callable[[], Timed]) -> Timed:
+    """What `time_it` gives; where memory cannot be shared, from now on with the verifier in the measured process."""
     try:
-        return _timed(setup, turn, advance)
+        return time_it()
     except NotSharedError as refusal:
         setup.hosted = True
-        done = _timed(setup, turn, advance)
-        return replace(done, notes=(*done.notes, hosted_because(refusal)))
-
-
-def hosted_because(refusal: NotSharedError) -> record.Note:
-    return record.Note(
-        code="verified_in_process",
-        text="CUDA refuses to share memory between processes here, so inputs and references lay in the measured "
-        f"process ({refusal})",
-    )
+        done = time_it()
+        text = (
+            "CUDA refuses to share memory between processes here, so inputs and references lay in the measured process "
+            f"({refusal})"
+        )
+        return replace(done, notes=(*done.notes, record.Note(code="verified_in_process", text=text)))
 
 
 def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
@@ -206,17 +209,14 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     started_at, begun = datetime.now(UTC), time.monotonic()
     with ExitStack() as stack:
         measured = started(setup, turn.part, split, [turn.name] * len(split), stack)
-        teams_ = _teams(setup, measured)
+        teams_ = verified_teams(setup, measured)
         for case in turn.cases:
             turned = partial(advance, f"{turn.name}, {case.id}")
             results.append([time_case(setup, turn, case, team, turned) for team in teams_])
     every = [result for of_case in results for result in of_case]
     notes = [note for result in every for note in result.notes]
     calling_s, verifying_s = sum(one.calling_s for one in every), sum(one.verifying_s for one in every)
-    left = setup.end_strays()
-    if left:
-        text = f"{turn.name}: it left {', '.join(left)} running, which was ended"
-        notes.append(record.Note(code="left_processes", text=text))
+    notes += setup.end_strays(turn.name)
     made = record.Process(
         id=turn.id,
         environment=setup.environment.id,
@@ -252,11 +252,11 @@ def started(
         runner.send(request)
         measured.append(MeasuredProcess(runner, tuple(sorted(sides))))
     for one in measured:  # they load side by side
-        one.runner.answer()
+        one.runner.answer(Ready)
     return measured
 
 
-def _teams(setup: Setup, measured: Sequence[MeasuredProcess]) -> list[Team]:
+def verified_teams(setup: Setup, measured: Sequence[MeasuredProcess]) -> list[Team]:
     """One, unless each process has a verifier and memory of its own."""
     if setup.hosted:
         return [Team(one.runner, (one,), hosted=True) for one in measured]
@@ -290,7 +290,7 @@ def time_case(setup: Setup, turn: Turn, case: CaseFacts, team: Team, turned: Cal
     case_timing.warm_up(team, samples, seconds, setup.how.pause_when_capped and setup.device == "cuda")
     case_timing.time_rounds(team, samples, setup.how.rounds, turned)
     if setup.device == "cuda" and turn.number == 0:
-        case_timing.replay_graphs(team, samples, in_place=not samples.prepared.outputs)
+        case_timing.replay_graphs(team, samples)
     return case_timing.finished(team, samples, turn.part.card.name)
 
 

@@ -6,6 +6,7 @@ measured process makes the calls, and the verifier then looks at the outputs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -67,6 +68,11 @@ class NamedInput(Message):
     items: tuple[Annotated[Place | PlainValues, Field(discriminator="kind")], ...]
     slotted: bool = False
     """Whether the kernel overwrites it, so that each call has its own."""
+
+    def value(self, at: Callable[[Place], object], index: int) -> object:
+        """What a call gets: `at` makes a place's tensor."""
+        items = [at(item) if isinstance(item, Place) else item.at(index) for item in self.items]
+        return items[0] if self.kind == "one" else items if self.kind == "list" else tuple(items)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,13 @@ class Runner:
 
     def ask(self, message: Message, kind: type[A]) -> A:
         """Sends a message and waits for its answer, which must be of this kind."""
-        answer = self.step(message)
+        return self._checked(self.step(message), kind)
+
+    def answer(self, kind: type[A]) -> A:
+        """Waits until the step that was asked for is done. Raises ProcessError for an answer of another kind."""
+        return self._checked(self._next(), kind)
+
+    def _checked(self, answer: Answer, kind: type[A]) -> A:
         if not isinstance(answer, kind):
             raise self._error(f"it answered {type(answer).__name__} where {kind.__name__} was due")
         return answer
@@ -42,7 +48,7 @@ class Runner:
     def step(self, message: Message) -> Answer:
         """Sends a message and waits until the step that it asks for is done."""
         self.send(message)
-        return self.answer()
+        return self._next()
 
     def send(self, message: Message) -> None:
         """Sends a message and does not wait."""
@@ -51,8 +57,7 @@ class Runner:
         except ChildError as error:
             raise self._error(f"the process {error}") from None
 
-    def answer(self) -> Answer:
-        """Waits until the step that was asked for is done."""
+    def _next(self) -> Answer:
         try:
             while True:
                 answer = self._child.receive(_MESSAGE, self._patience_s)

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, first_line
+from kernelgate.bench.errors import KernelgateError, why
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import Draw
@@ -82,7 +82,7 @@ class CaseVerifier:
         self.repeated: dict[record.Side, int] = {}
         self._again: list[bool] = []
         self._busy_us = 0.0
-        self._drawing_us = 0.0
+        self._drawing_us = self._draw_cost_us = 0.0
         self._comparing_us = 0.0
         self._first_probe: int | None = None
         self._numbers_drawn = False
@@ -102,11 +102,9 @@ class CaseVerifier:
             self.pool.fill(self.arena)
             for place in self.outputs.values():
                 self.arena.rows(place).fill_(0xFF)
-            begun = time.perf_counter()
             self._oracle = Oracle(self.pool, asked.fresh_calls is not None, way)
             self.references: References = self._oracle.compute(self.arena)
             self._sync()
-            self._draw_cost_us = (time.perf_counter() - begun) * 1e6
         self.order = Order(self.pool.shape.windows, self.pool.shape.apart, self.rng)
         self.order.renew()
         self.fresh = True
@@ -159,8 +157,7 @@ class CaseVerifier:
         """Every window was read: their entries change places. Whole sets only change addresses, so they are drawn anew
         where that takes little of the time."""
         mixes = self.pool.shape.mixes
-        cost_us = self._draw_cost_us if self._drawing_us else 0.0  # of the first draw, much is done once
-        if not mixes and self._drawing_us + cost_us < self._budget_us:
+        if not mixes and self._drawing_us + self._draw_cost_us < self._budget_us:
             begun = time.perf_counter()
             self.redraw()
             self._sync()
@@ -383,10 +380,8 @@ def main() -> None:
                 parent.send(verifier.answer(message))
             except SharingError as error:
                 parent.send(Refused(why=str(error)))
-    except (KernelgateError, OSError) as error:
-        parent.send(Failed(why=first_line(error)))
     except Exception as error:
-        parent.send(Failed(why=f"{type(error).__name__}: {first_line(error)}"))
+        parent.send(Failed(why=why(error)))
 
 
 if __name__ == "__main__":

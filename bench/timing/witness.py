@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 
@@ -21,7 +21,7 @@ from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import progress
 from kernelgate.bench.timing import case_timing, process
-from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, NotSharedError, Team
+from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, Team, disagreeing
 from kernelgate.bench.timing.process import CardPlan, Setup, Timed, Turn
 from kernelgate.bench.timing.protocol import (
     Batch,
@@ -82,12 +82,7 @@ class Alone:
 
 def timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Advance) -> Timed:
     """Times every case of a card. `known`: the paired comparison, which says how long a call takes."""
-    try:
-        return _timed(setup, part, known, advance)
-    except NotSharedError as refusal:  # a resumed run that lacks the witness alone
-        setup.hosted = True
-        done = _timed(setup, part, known, advance)
-        return replace(done, notes=(*done.notes, process.hosted_because(refusal)))
+    return process.hosted_where_refused(setup, lambda: _timed(setup, part, known, advance))
 
 
 def _timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Advance) -> Timed:
@@ -96,7 +91,6 @@ def _timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Adv
     rng = random.Random(f"{setup.how.seed}/witness/{part.card.name}")  # noqa: S311 - not for secrets
     started_at, begun = datetime.now(UTC), time.monotonic()
     timings: list[record.Timing] = []
-    notes: list[record.Note] = []
     contradictions: list[str] = []
     spent_s = 0.0
     with ExitStack() as stack:
@@ -107,14 +101,12 @@ def _timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Adv
         for case in part.cases:
             call_us = _call_us(known, CaseKey(part.card.name, case.id))
             asked = max(1, min(MOST_CALLS, round(BATCH_US[setup.device] / call_us)))
-            alone, timing, seconds = _case(setup, turn, measured, (case, asked, rng))
+            alone, timing, seconds = _case(setup, turn, measured, case, asked, rng)
             contradictions += [text] if (text := contradiction(alone)) else []
             timings.append(timing)
             spent_s += seconds
             advance(f"{name}, {case.id}")
-    left = setup.end_strays()
-    if left:
-        notes.append(record.Note(code="left_processes", text=f"{name}: it left {', '.join(left)} running"))
+    notes = setup.end_strays(name)
     made = record.Process(
         id=turn.id,
         environment=setup.environment.id,
@@ -127,7 +119,7 @@ def _timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Adv
         exit=0,
         timings=tuple(timings),
     )
-    return Timed(made, tuple(notes), spent_s, 0.0, tuple(contradictions))
+    return Timed(made, notes, spent_s, 0.0, tuple(contradictions))
 
 
 def _call_us(known: RunRecord, key: CaseKey) -> float:
@@ -144,13 +136,10 @@ def _call_us(known: RunRecord, key: CaseKey) -> float:
 
 
 def _case(
-    setup: Setup, turn: Turn, measured: Sequence[MeasuredProcess], what: tuple[CaseFacts, int, random.Random]
+    setup: Setup, turn: Turn, measured: Sequence[MeasuredProcess], case: CaseFacts, asked: int, rng: random.Random
 ) -> tuple[Alone, record.Timing, float]:
-    case, asked, rng = what
-    if setup.hosted:
-        teams = [Team(one.runner, (one,), hosted=True) for one in measured]
-    else:
-        teams = [Team(setup.verifying(), tuple(measured))]
+    """`asked`: calls of a batch, where there is memory for so many."""
+    teams = process.verified_teams(setup, measured)
     prepared = [
         case_timing.prepared(team, process.asked_case(setup, turn, case, asked), case, rng, "leave") for team in teams
     ]
@@ -183,17 +172,14 @@ def _keep(alone: Alone, side: record.Side, took: BatchTime) -> None:
 
 def contradiction(alone: Alone) -> str | None:
     """Whether the two clocks disagree on one side more than on the other: its library writes where the probes do."""
-    extra = {side: median(values) for side, values in alone.apart_us.items()}
-    if len(extra) < 2:
-        return None
-    low, high = min(extra, key=lambda side: extra[side]), max(extra, key=lambda side: extra[side])
     batch_us = alone.calls * min(median(times) for times in alone.times_us.values())
-    if extra[high] - extra[low] <= CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * batch_us:
+    found = disagreeing(alone.apart_us, CLOCKS_AGREE_US + CLOCKS_AGREE_SHARE * batch_us)
+    if found is None:
         return None
-    more_us = extra[high] - extra[low]
+    low, high, least_us, most_us = found
     return (
-        f"{alone.samples.case.id}: timed alone, a batch of {high} takes {more_us:.0f} µs longer by the clock of the "
-        f"process that waits for it than by the device's, compared with one of {low}"
+        f"{alone.samples.case.id}: timed alone, a batch of {high} takes {most_us - least_us:.0f} µs longer by the "
+        f"clock of the process that waits for it than by the device's, compared with one of {low}"
     )
 
 

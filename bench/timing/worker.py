@@ -17,7 +17,7 @@ from functools import partial
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, first_line
+from kernelgate.bench.errors import KernelgateError, first_line, why
 from kernelgate.bench.kernel import calls, compare, loading, operands
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
@@ -350,10 +350,8 @@ def main() -> None:
     request = parent.receive(TimingRequest)
     try:
         run(request, parent)
-    except (KernelgateError, OSError) as error:
-        parent.send(Failed(why=first_line(error)))
     except Exception as error:
-        parent.send(Failed(why=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"))
+        parent.send(Failed(why=why(error)))
 
 
 if __name__ == "__main__":

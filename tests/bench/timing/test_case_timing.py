@@ -169,7 +169,7 @@ def test_processes_of_one_side_take_turns() -> None:
 def test_graphs_give_the_time_of_one_call() -> None:
     simulated = SimulatedProcess(THREE, no_graphs=("head",))
     case = timed(simulated, 5)
-    case_timing.replay_graphs(simulated.team, case, in_place=False)
+    case_timing.replay_graphs(simulated.team, case)
     assert case.graph_us == {"base": 50.0, "reference": 100.0}
     assert simulated.calls("replaying graphs of")["base"] == 20 * case_timing.GRAPH_ROUNDS
 
@@ -177,7 +177,8 @@ def test_graphs_give_the_time_of_one_call() -> None:
 def test_a_kernel_that_overwrites_its_inputs_has_no_graph() -> None:
     simulated = SimulatedProcess(THREE)
     case = timed(simulated, 5)
-    case_timing.replay_graphs(simulated.team, case, in_place=True)
+    case.prepared = case.prepared.model_copy(update={"outputs": {}})
+    case_timing.replay_graphs(simulated.team, case)
     assert case.graph_us == {}
 
 
