@@ -221,8 +221,10 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
         if _wrong(growing.record, name):
             growing.note(Note(code=NO_WITNESS, card=name, text=f"outputs of {name} were wrong: no need of a witness"))
             continue
-        with progress.track(f"witness, {part.card.name}", len(part.cases)) as advance:
-            growing.add(witness.timed(setup, part, growing.record, advance))
+        turns = range(_witnesses(growing.record, name), witness.TURNS[setup.device])
+        with progress.track(f"witness, {name}", len(turns) * len(part.cases)) as advance:
+            for number in turns:
+                growing.add(witness.timed(setup, part, number, growing.record, advance))
 
 
 def _wrong(current: RunRecord, card: str) -> bool:
@@ -240,13 +242,21 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
     """The cards of which base and head were not yet timed alone. One library on both sides has nothing to hide."""
     if not plan.witness:
         return []
-    known = {timing.card for process in current.processes if process.role == "witness" for timing in process.timings}
-    known |= {note.card for note in current.notes if note.code == NO_WITNESS and note.card}
+    known = {note.card for note in current.notes if note.code == NO_WITNESS and note.card}
+    turns = witness.TURNS[environment.kind(plan.environment)]
+    known |= {name for name in (part.card.name for part in plan.parts) if _witnesses(current, name) >= turns}
     return [
         part
         for part in plan.parts
         if part.sides.base is not None and not part.sides.base.same_as(part.sides.head) and part.card.name not in known
     ]
+
+
+def _witnesses(current: RunRecord, card: str) -> int:
+    """How many turns of the witness a card has."""
+    return sum(
+        one.role == "witness" and any(timing.card == card for timing in one.timings) for one in current.processes
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------

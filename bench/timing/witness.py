@@ -41,8 +41,11 @@ from kernelgate.bench.timing.protocol import (
     WorkerStep,
 )
 
-BATCHES = 8
-"""Of each side, one after the other in random order."""
+TURNS = {"cuda": 1, "cpu": 3}
+"""Fresh processes of each side. On a CPU, where its code lies makes a kernel up to 15% faster or slower in a process,
+and a core may be slower by as much for seconds: no number of batches of one process shows either."""
+BATCHES = {"cuda": 8, "cpu": 5}
+"""Of each side in a turn, one after the other in random order."""
 BATCH_US = {"cuda": 3_000.0, "cpu": 20_000.0}
 """Of calls in a batch: the leader's clock starts and stops with a message, which takes about 0.1 ms."""
 CLOCKS_AGREE_US = 150.0
@@ -80,15 +83,20 @@ class Alone:
     """How much longer this process's clock says that each batch took than the device's own."""
 
 
-def timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Advance) -> Timed:
-    """Times every case of a card. `known`: the paired comparison, which says how long a call takes."""
-    return process.hosted_where_refused(setup, lambda: _timed(setup, part, known, advance))
+def timed(setup: Setup, part: CardPlan, number: int, known: RunRecord, advance: progress.Advance) -> Timed:
+    """Times every case of a card in one turn, the `number`th. `known`: the paired comparison, which says how long a
+    call takes."""
+    return process.hosted_where_refused(setup, lambda: _timed(setup, _turn(setup, part, number), known, advance))
 
 
-def _timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Advance) -> Timed:
-    name = f"witness{'' if setup.how.single else f', {part.card.name}'}"
-    turn = Turn(part, part.cases, 0, together=False, id=name.replace(", ", "-"), name=name)
-    rng = random.Random(f"{setup.how.seed}/witness/{part.card.name}")  # noqa: S311 - not for secrets
+def _turn(setup: Setup, part: CardPlan, number: int) -> Turn:
+    words = ["witness", *([] if setup.how.single else [part.card.name]), *([str(number + 1)] if number else [])]
+    return Turn(part, part.cases, number, together=False, id="-".join(words), name=", ".join(words))
+
+
+def _timed(setup: Setup, turn: Turn, known: RunRecord, advance: progress.Advance) -> Timed:
+    part, name = turn.part, turn.name
+    rng = random.Random(f"{setup.how.seed}/{turn.id}/{part.card.name}")  # noqa: S311 - not for secrets
     started_at, begun = datetime.now(UTC), time.monotonic()
     timings: list[record.Timing] = []
     contradictions: list[str] = []
@@ -112,7 +120,7 @@ def _timed(setup: Setup, part: CardPlan, known: RunRecord, advance: progress.Adv
         environment=setup.environment.id,
         role="witness",
         loaded=tuple(sides),
-        seed=f"{setup.how.seed}/witness",
+        seed=f"{setup.how.seed}/{turn.id}",
         started_at=started_at.isoformat(timespec="seconds"),
         gpu_seconds=round(spent_s, 3) if setup.device == "cuda" else None,
         wall_seconds=round(time.monotonic() - begun, 3),
@@ -128,7 +136,7 @@ def _call_us(known: RunRecord, key: CaseKey) -> float:
         time_us
         for one in known.processes
         for timing in one.timings
-        if timing.key == key
+        if one.role in record.COMPARED and timing.key == key
         for side in ("base", "head")
         for time_us in timing.samples_us.get(side, ())
     ]
@@ -152,7 +160,7 @@ def _case(
         _blind(team, one, calls, alone)
     alone.hold_us = SPARE * alone.queued_us + SPARE_US if setup.device == "cuda" else 0.0
     alone.empty_us = median(_blind(team, one, 0, alone).us for _ in range(EMPTY) for team, one in pairs)
-    for _ in range(BATCHES):
+    for _ in range(BATCHES[setup.device]):
         for team in teams:
             team.verify(Redraw(), Checked)
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):

@@ -85,6 +85,8 @@ class WitnessRules(PolicySection):
 
     tolerance_pct: Percent = 3.0
     cpu_tolerance_pct: Percent = 25.0
+    cpu_spread_pct: Percent = 3.0
+    prior_turns: Positive = 4
 
 
 class Bootstrap(PolicySection):

@@ -41,8 +41,8 @@ def wrong_clocks(record: RunRecord, card: str) -> list[Finding]:
     return [Finding(CONTRADICTS, f"the times of the comparison are contradicted by another clock: {said}", True)]
 
 
-def log_ratios(record: RunRecord) -> dict[CaseKey, Array]:
-    """Of each case that a witness timed, the log ratios of head over base; at least two, else nothing follows."""
+def log_ratios(record: RunRecord) -> dict[CaseKey, tuple[Array, ...]]:
+    """Of each case that a witness timed, the log ratios of head over base in each turn that has two or more of them."""
     found = {}
     for case in timed_cases(record, WITNESS):
         sides = [
@@ -50,10 +50,9 @@ def log_ratios(record: RunRecord) -> dict[CaseKey, Array]:
             for process in case.processes
             if {"base", "head"} <= process.samples_us.keys()
         ]
-        ratios = [np.log(np.array(head) / np.array(base)) for base, head in sides]
-        together = np.concatenate(ratios) if ratios else np.array([])
-        if len(together) >= 2:
-            found[case.key] = together
+        turns = tuple(np.log(np.array(head) / np.array(base)) for base, head in sides if len(base) >= 2)
+        if turns:
+            found[case.key] = turns
     return found
 
 
@@ -65,13 +64,18 @@ def on_device(device: Device, policy: Policy) -> Policy:
     return policy.model_copy(update={"witness": rules})
 
 
-def apart(ratios: Array, base: Sequence[Array], head: Sequence[Array], policy: Policy) -> Pooled:
-    """The change that the witness saw.
+def apart(turns: Sequence[Array], base: Sequence[Array], head: Sequence[Array], policy: Policy) -> Pooled:
+    """The change that the witness saw: of several turns, their medians, combined as processes are.
 
-    `base`, `head`: the times of the comparison's processes. Where those of one side lie further apart than the
-    tolerance, so may the witness's, of which there is one a side: the noise of such a machine is between processes.
+    `base`, `head`: the times of the comparison's processes, by which a single turn is judged. Where those of one side
+    lie further apart than the tolerance, so may the witness's: the noise of such a machine is between processes.
     """
-    alone, usual = stats.median_of(ratios), math.log1p(policy.witness.tolerance_pct / 100) ** 2
+    medians = [stats.median_of(ratios) for ratios in turns]
+    if len(medians) > 1:
+        changes, variances = np.array([one.change for one in medians]), np.array([one.error**2 for one in medians])
+        spread = math.log1p(policy.witness.cpu_spread_pct / 100)
+        return stats.pool(changes, variances, spread, policy.witness.prior_turns)
+    alone, usual = medians[0], math.log1p(policy.witness.tolerance_pct / 100) ** 2
     levels = [[float(np.median(np.log(times))) for times in side] for side in (base, head) if len(side) > 1]
     scatter = sum(max(0.0, float(np.var(of_side, ddof=1)) - usual) for of_side in levels)
     return replace(alone, error=math.sqrt(alone.error**2 + scatter))

@@ -14,7 +14,9 @@ from kernelgate.bench.build.library import Library
 from tests.cheats import judged, libraries
 
 CHANGES = 50
-ACCUSED = ("refused", "wrong output", "contradicted")
+ACCUSED = ("refused", "wrong output")
+CONTRADICTED = "witness_contradicts"
+"""A witness that is too noisy to confirm an improvement says so, which accuses nobody."""
 
 Change = tuple[tuple[int, ...], tuple[int, ...]]
 """The knobs of base and head."""
@@ -56,6 +58,6 @@ def _accused(chosen: Sequence[Change], folder: Path, shape: str, original: Libra
     for one in done:
         assert one.case is not None
         number = int(re.findall(r"_change(\d+)_", one.case["id"])[0])
-        if one.outcome in ACCUSED:
+        if one.outcome in ACCUSED or CONTRADICTED in one.codes:
             accused[chosen[number]] = str(one)
     return accused

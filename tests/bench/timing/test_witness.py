@@ -43,6 +43,7 @@ def add(x, y, out):
 RIGHT = "torch.add(x, y, out=out)"
 
 Plan = Callable[..., PairedPlan]
+WITNESSES = ["witness"] * witness.TURNS["cpu"]
 
 
 @pytest.fixture
@@ -75,20 +76,20 @@ def roles(done: RunRecord) -> list[str]:
 def test_each_case_of_the_witness_has_both_sides(plan: Plan, tmp_path: Path) -> None:
     done = run(plan(), tmp_path / "run.json")
     assert record.read(tmp_path / "run.json") == done
-    assert roles(done) == ["paired", "witness"]
+    assert roles(done) == ["paired", *WITNESSES]
+    assert [one.id for one in done.processes[1:]] == ["witness", "witness-2", "witness-3"]
+    assert all(sorted(one.loaded) == ["base", "head"] for one in done.processes[1:])
     taken = done.processes[1]
-    assert taken.id == "witness"
-    assert sorted(taken.loaded) == ["base", "head"]
     assert [timing.key for timing in taken.timings] == [case.key for case in done.cases]
     for timing in taken.timings:
         assert {side: len(samples) for side, samples in timing.samples_us.items()} == {
-            "base": witness.BATCHES,
-            "head": witness.BATCHES,
+            "base": witness.BATCHES["cpu"],
+            "head": witness.BATCHES["cpu"],
         }
         assert timing.inner_repeats is not None
         for calls in timing.calls.values():
             assert calls.made is not None
-            assert calls.made > witness.BATCHES * timing.inner_repeats
+            assert calls.made > witness.BATCHES["cpu"] * timing.inner_repeats
             assert (calls.failed, calls.repeated) == (0, 0)
             assert calls.compared
         assert all(errors.maximum is not None for errors in timing.errors.values())
@@ -110,7 +111,7 @@ def test_each_process_of_the_witness_holds_one_side(
     monkeypatch.setattr(ThreadChild, "send", sending)
     run(plan(), tmp_path / "run.json")
     assert held[0] == ["base", "head"], "the paired comparison"
-    assert sorted(held[1:]) == [["base"], ["head"]]
+    assert sorted(held[1:]) == [["base"], ["base"], ["base"], ["head"], ["head"], ["head"]]
 
 
 def test_wrong_outputs_need_no_witness(plan: Plan, tmp_path: Path) -> None:
@@ -158,9 +159,9 @@ def test_who_wants_no_witness_gets_none(plan: Plan, tmp_path: Path) -> None:
 def test_two_cards_have_a_witness_each(plan: Plan, tmp_path: Path) -> None:
     both = plan(card="one"), plan(card="two")
     done = run(replace(both[0], parts=(*both[0].parts, *both[1].parts)), tmp_path / "run.json")
-    assert roles(done) == ["paired", "paired", "witness", "witness"]
-    assert [one.id for one in done.processes[2:]] == ["witness-one", "witness-two"]
-    assert [{timing.card for timing in one.timings} for one in done.processes[2:]] == [{"one"}, {"two"}]
+    assert roles(done) == ["paired", "paired", *WITNESSES, *WITNESSES]
+    assert [one.id for one in done.processes[2::3]] == ["witness-one", "witness-two"]
+    assert [{timing.card for timing in one.timings} for one in done.processes[2::3]] == [{"one"}, {"two"}]
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -179,8 +180,17 @@ def test_a_resumed_record_that_lacks_it_gets_it_alone(
     if not shared:
         monkeypatch.setattr(arena, "create", refusing)
     done = run(planned, path, resume=True)
-    assert done.processes[:-1] == before.processes
-    assert roles(done) == ["paired", "witness"]
+    assert done.processes[:1] == before.processes
+    assert roles(done) == ["paired", *WITNESSES]
     assert set(done.processes[1].timings[0].calls) == {"base", "head"}
     assert [note.code for note in done.notes].count("verified_in_process") == (not shared)
     assert run(planned, path, resume=True).processes == done.processes, "and once alone"
+
+
+def test_a_resumed_witness_goes_on_where_it_stopped(plan: Plan, tmp_path: Path) -> None:
+    planned, path = plan(), tmp_path / "run.json"
+    whole = run(planned, path)
+    record.write(whole.model_copy(update={"processes": whole.processes[:2]}), path)
+    done = run(planned, path, resume=True)
+    assert done.processes[:2] == whole.processes[:2]
+    assert [one.id for one in done.processes] == [one.id for one in whole.processes]

@@ -126,6 +126,8 @@ RANGES: dict[str, tuple[list[object], list[object]]] = {
     "spread.alternating_bias_pct": ([0], [-1e-9, "inf"]),
     "witness.tolerance_pct": ([1e-9], [0, "inf"]),
     "witness.cpu_tolerance_pct": ([1e-9], [0, "inf"]),
+    "witness.cpu_spread_pct": ([1e-9], [0, "inf"]),
+    "witness.prior_turns": ([1], [0]),
     "bootstrap.resamples": ([100], [99]),
     "bootstrap.seed": ([0, -1], [0.5]),
     "limits.warn_cv_pct": ([1e-9], [0, "inf"]),

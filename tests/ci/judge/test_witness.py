@@ -202,10 +202,10 @@ def test_identical_code_is_hardly_ever_accused() -> None:
 # ---- the samples -----------------------------------------------------------------------------------------------------
 
 
-def test_the_samples_of_several_witnesses_are_taken_together() -> None:
-    record = made(0.0, alone(0.0, samples=8), alone(0.0, samples=9))
-    ((key, ratios),) = witness.log_ratios(record).items()
-    assert (key, len(ratios)) == (timed_cases(record)[0].key, 17)
+def test_each_turn_of_the_witness_speaks_for_itself() -> None:
+    record = made(0.0, alone(0.0, samples=8), alone(0.0, samples=9), alone(0.0, samples=1))
+    ((key, turns),) = witness.log_ratios(record).items()
+    assert (key, [len(ratios) for ratios in turns]) == (timed_cases(record)[0].key, [8, 9])
 
 
 @pytest.mark.parametrize("samples", [{}, {"head": [1.0] * 9}, {"base": [1.0], "head": [2.0]}])
@@ -268,6 +268,17 @@ def test_a_record_of_run_1_names_no_card() -> None:
 def test_processes_that_lie_far_apart_say_that_the_witnesss_may_too() -> None:
     """On a machine that is used for other work, levels differ by process; on a quiet one that adds nothing."""
     ratios, near, far = np.full(8, 0.1), [np.full(9, 100.0), np.full(9, 101.0)], [np.full(9, 100.0), np.full(9, 180.0)]
-    assert witness.apart(ratios, near, near, Policy()).error == 0
-    assert witness.apart(ratios, near, far, Policy()).error > 0.3
-    assert witness.apart(ratios, near[:1], far[:1], Policy()).error == 0, "one process shows no scatter"
+    assert witness.apart([ratios], near, near, Policy()).error == 0
+    assert witness.apart([ratios], near, far, Policy()).error > 0.3
+    assert witness.apart([ratios], near[:1], far[:1], Policy()).error == 0, "one process shows no scatter"
+
+
+def test_turns_that_lie_apart_are_judged_by_that() -> None:
+    """What differs between processes is the same for every batch of one: it shows in further turns alone."""
+    rng = np.random.default_rng(13)
+    near, far = ([level + rng.normal(0, 0.001, 8) for level in levels] for levels in ((0, 0, 0), (0, 0.3, 0)))
+    quiet, noisy = witness.apart(near, [], [], Policy()), witness.apart(far, [], [], Policy())
+    assert abs(quiet.change) < 0.001
+    assert quiet.error == pytest.approx(math.log1p(Policy().witness.cpu_spread_pct / 100) / math.sqrt(3), rel=0.3)
+    assert noisy.error > 3 * quiet.error
+    assert witness.apart(near[:1], [], [], Policy()).error < 0.001
