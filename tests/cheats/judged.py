@@ -40,12 +40,18 @@ class Norm(Kernel):
     def oracle(self, case, x, weight):
         return silu(rms_norm(x, weight.shape, weight, 1e-6))
 """
+NO_REFERENCE = """
+    def reference(self, case, x, weight):
+        raise NotImplementedError("it is not asked for")
+"""
 EXTENSION = {"build_class": "Extension", "build": 'Extension("csrc")'}
 PACKAGE = {"build_class": "Package", "build": 'Package("cheating")'}
 SMALL = ("dict(M=96, N=512, dtype='fp32')", "m96_n512_fp32")
 """About 250 µs a call of the native kernel on one thread."""
 LARGE = ("dict(M=1024, N=2048, dtype='fp32')", "m1024_n2048_fp32")
 """About 150 µs a call of the CUDA kernel on an H200."""
+LONG = ("dict(M=4096, N=2048, dtype='fp32')", "m4096_n2048_fp32")
+"""About 550 µs: without a reference, a sample has one call."""
 WRONG_OUTPUT = "wrong_output"
 WRONG_RESULT = "wrong result"
 """How a record is refused of which an output is wrong."""
@@ -56,11 +62,18 @@ PAYLOADS = Path(__file__).parent / "payloads"
 
 
 def repository(
-    folder: Path, package: bool = False, case: str = SMALL[0], call: str = "ops.norm", more: str = ""
+    folder: Path,
+    package: bool = False,
+    case: str = SMALL[0],
+    call: str = "ops.norm",
+    more: str = "",
+    reference: bool = True,
 ) -> Path:
-    """A checkout with the card, in which the commands run. `more`: what its call says after the weight."""
+    """A checkout with the card, in which the commands run. `more`: what its call says after the weight. `reference`:
+    whether it has one that can be timed, whose calls are short, so that a sample has several."""
     (folder / ".ci" / "kernels").mkdir(parents=True)
     text = CARD.format(**(PACKAGE if package else EXTENSION), cases=case, call=call, more=more)
+    text += "" if reference else NO_REFERENCE
     (folder / ".ci" / "kernels" / f"{libraries.CARD}.py").write_text(text, encoding="utf-8")
     return folder
 

@@ -37,6 +37,8 @@ class Cheat:
     """The library's configuration; of a package the name is all. `{payloads}` and `{folder}` are filled in."""
     processes: int = 2
     rounds: int = 40
+    long: bool = False
+    """Whether a sample is to be one long call, so that what follows it is the other side's. On a GPU."""
     must_act: bool = True
     """Whether the library must have counted an act: else the test would show nothing."""
 
@@ -165,13 +167,23 @@ CUDA = (
     _cuda("skips_blocks", WRONG, "1/24 of the rows, in half of the calls, are seldom looked at"),
     _cuda("empty_graph", WRONG, "graphs are never looked at: nothing is launched while one is captured"),
     _cuda("side_stream", CONTRADICTED, "events on the current stream do not see work on another one"),
-    _cuda("default_stream", CONTRADICTED, "events on the current stream do not wait for the legacy stream"),
+    _cuda(
+        "default_stream",
+        NOTHING,
+        "the current stream is one that does not wait for the legacy stream",
+        must_act=False,
+    ),
     _cuda("late_thread", CONTRADICTED, "a thread launches the kernel when the events have been recorded"),
     _cuda("patched_elapsed_time", CONTRADICTED, "cudaEventElapsedTime in all tables tells head's events shorter"),
     _cuda("patched_event_record", CONTRADICTED, "cudaEventRecord in all tables records head's end before its work"),
-    _cuda("written_by_host", CONTRADICTED, "the host computes two rows and copies the rest from what it kept"),
-    _cuda("trashes_l2", Ending.HARMLESS, "a kernel on a side stream sweeps through L2 while base works"),
-    _cuda("left_over_work", CONTRADICTED, "a kernel on a side stream keeps multiprocessors busy while base works"),
+    _cuda("written_by_host", CONTRADICTED, "a thread computes on the host, and copies the result to the device"),
+    _cuda("trashes_l2", Ending.HARMLESS, "a kernel on a side stream sweeps through L2 while base works", long=True),
+    _cuda(
+        "left_over_work",
+        CONTRADICTED,
+        "a kernel on a side stream keeps multiprocessors busy while base works",
+        long=True,
+    ),
     _cuda("lowered_precision", WRONG, "half precision sums are nearly right"),
     _cuda("recognised_shape", WRONG, "the shape that is timed is not fuzzed"),
 )

@@ -223,7 +223,7 @@ void launch_sweep(float* memory, int64_t count, int64_t cycles, cudaStream_t str
   check(cudaGetLastError(), "sweep");
 }
 
-void launch_spin(int64_t cycles, cudaStream_t stream) {
-  spin_kernel<<<1024, 256, 0, stream>>>(cycles);
+void launch_spin(int64_t cycles, unsigned blocks, cudaStream_t stream) {
+  spin_kernel<<<blocks, 256, 0, stream>>>(cycles);
   check(cudaGetLastError(), "spin");
 }

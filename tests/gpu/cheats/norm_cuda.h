@@ -41,10 +41,10 @@ struct Kept {
   uint64_t* keys;  // (kKept,)
   float* results;  // (kKept, rows * columns)
   int* slot;       // [0]: where this input's result is or goes; [1]: whether it is there; [2]: the next free one
-  int64_t* acts;   // calls that copied
+  int64_t* acts;   // calls that copied; the host reads it, too
 };
 void launch_replay(const Norm& it, const Knobs& knobs, const Kept& kept);
 
-// Sweeps through memory, or keeps multiprocessors busy, for so many clock cycles.
+// Sweeps through memory, or keeps multiprocessors busy with so many blocks, for so many clock cycles.
 void launch_sweep(float* memory, int64_t count, int64_t cycles, cudaStream_t stream);
-void launch_spin(int64_t cycles, cudaStream_t stream);
+void launch_spin(int64_t cycles, unsigned blocks, cudaStream_t stream);
