@@ -409,7 +409,7 @@ def test_where_memory_cannot_be_shared_the_verifier_works_in_the_measured_proces
     calls = done.processes[0].timings[0].calls
     assert (calls["base"].failed, calls["head"].failed) == (0, calls["head"].compared)
     assert (calls["head"].compared or 0) > 0
-    assert [one.role for one in done.processes] == ["paired", "witness"]
+    assert [one.role for one in done.processes] == ["paired", "witness", "witness", "witness"]
     witness = done.processes[1].timings[0]
     assert set(witness.samples_us) == set(witness.calls) == {"base", "head"}
     assert witness.calls["head"].failed == witness.calls["head"].compared
