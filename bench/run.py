@@ -21,8 +21,8 @@ from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.system import environment, git
+from kernelgate.bench.system.children import Children
 from kernelgate.bench.timing import paired, summary
-from kernelgate.bench.timing.children import Children
 from kernelgate.bench.timing.paired import CardPlan
 
 LOG_COLUMNS = 120
@@ -114,12 +114,14 @@ def fuzz(
     return done
 
 
-def fuzz_all(about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment) -> tuple[record.Check, ...]:
-    """The fuzz check of each card's head."""
+def fuzz_all(
+    about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment, children: Children | None = None
+) -> tuple[record.Check, ...]:
+    """The fuzz check of each card's head. `children`: processes that were started before."""
     seed = new_seed() if asked.seed is None else asked.seed
     wanted = _by_card(asked.ids, [one.card.name for one in about])
     return tuple(
-        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name])
+        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], children)
         for one in about
         if one.card.name in wanted
     )

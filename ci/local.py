@@ -25,7 +25,7 @@ from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
 
 if TYPE_CHECKING:
-    from kernelgate.bench.timing.children import Children
+    from kernelgate.bench.system.children import Children
 
 RECORD = "run.json"
 COMMENT = "comment.md"
@@ -50,17 +50,21 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     Raises KernelgateError where nothing can be found out about the change.
     """
     from kernelgate.bench import run as verbs
+    from kernelgate.bench.check import fuzz
+    from kernelgate.bench.system import children
 
     for name in (RECORD, COMMENT, PAGE):
         (out / name).unlink(missing_ok=True)
     say("1/3 build")
-    try:
-        heads = verbs.libraries(repo, None, None)
-    except CompileError as error:
-        return _failed(_does_not_compile(error), policy, out)
-    except CardError as error:
-        return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
-    measured = _measure(repo, base, heads, out / RECORD, policy)
+    with children.opened() as processes:
+        processes.prepare({fuzz.WORKER: 1})  # it loads torch while libraries are compiled
+        try:
+            heads = verbs.libraries(repo, None, None)
+        except CompileError as error:
+            return _failed(_does_not_compile(error), policy, out)
+        except CardError as error:
+            return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
+        measured = _measure(repo, base, heads, processes, out / RECORD, policy)
     record.write(measured, out / RECORD)
     verdict = judge(measured, policy, name=str(out / RECORD))
     stored = stored_baseline(repo / ".ci", measured)
@@ -73,7 +77,9 @@ def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
     return _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
 
 
-def _measure(repo: Path, base: str | None, heads: Libraries, path: Path, policy: Policy) -> RunRecord:
+def _measure(
+    repo: Path, base: str | None, heads: Libraries, children: Children, path: Path, policy: Policy
+) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards, compared
@@ -85,14 +91,16 @@ def _measure(repo: Path, base: str | None, heads: Libraries, path: Path, policy:
         judging = cards.read(tree / cards.FOLDER)
         if judging.mistakes:
             judging = replace(judging, mistakes=())  # its cards that can be used
-        return _measured(compared.judged(judging, sides, "default branch"), path, policy)
+        return _measured(compared.judged(judging, sides, "default branch"), children, path, policy)
 
 
-def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecord:
+def _measured(about: Sequence[Compared], children: Children, path: Path, policy: Policy) -> RunRecord:
     from kernelgate.bench import run as verbs
     from kernelgate.bench import subject
+    from kernelgate.bench.explain import causes
+    from kernelgate.bench.kernel import compared
     from kernelgate.bench.system import environment
-    from kernelgate.bench.timing.children import started
+    from kernelgate.bench.timing import process
 
     machine = environment.describe()
     run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), about[0].sides.head)
@@ -101,29 +109,38 @@ def _measured(about: Sequence[Compared], path: Path, policy: Policy) -> RunRecor
     if not touched:
         say("base and head are the same libraries: nothing is measured")
         return begun
-    with started() as children:  # they load torch while the head is fuzzed
-        return _checked_and_timed(touched, begun, children, path, policy)
+    chosen = compared.select(touched, environment.kind(machine), None, ())
+    profiled = list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
+    how, sides = policy.profiling, {one.card.name: one.sides for one in touched}
+    # What times and what profiles loads torch while the head is fuzzed.
+    children.prepare(process.FIRST if chosen else {})
+    with causes.profiling(sides, profiled, path.parent / "profile", how.clock_control, how.timeout_s) as profiler:
+        measured = _checked_and_timed(touched, chosen, begun, children, path, policy)
+        return causes.add(measured, sides, profiler) if measured.processes else measured
 
 
 def _checked_and_timed(
-    touched: Sequence[Compared], begun: RunRecord, children: Children, path: Path, policy: Policy
+    touched: Sequence[Compared],
+    chosen: Sequence[ChosenCase],
+    begun: RunRecord,
+    children: Children,
+    path: Path,
+    policy: Policy,
 ) -> RunRecord:
     from kernelgate.bench import run as verbs
-    from kernelgate.bench.explain import causes
-    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.kernel import cards
     from kernelgate.bench.system import environment
     from kernelgate.bench.timing import paired
 
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, verbs.FuzzOptions(seed), machine)})
+    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, verbs.FuzzOptions(seed), machine, children)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
         return begun
-    cpu = environment.kind(machine) == "cpu"
-    chosen = compared.select(touched, environment.kind(machine), None, ())
     if not chosen:
+        cpu = environment.kind(machine) == "cpu"
         targets = sorted({target for one in touched for target in one.sides.head.manifest.targets})
         compiled = f"compiled for {', '.join(targets)}, and not run: " if targets else "not run: "
         text = f"{compiled}no card has cases for {'a machine without a GPU' if cpu else 'a GPU'}"
@@ -138,11 +155,7 @@ def _checked_and_timed(
     expected = cards.expected(planned, policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
     plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **policy.timing.model_dump())
-    measured = paired.run(plan, begun, path, lambda grown: undecided(grown, policy), children=children)
-    profiled = [] if cpu else list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
-    how = policy.profiling
-    options = causes.profiling(path.parent / "profile", how.clock_control, how.timeout_s)
-    return causes.add(measured, {one.card.name: one.sides for one in touched}, profiled, options)
+    return paired.run(plan, begun, path, lambda grown: undecided(grown, policy), children=children)
 
 
 def written(out: Path) -> list[str]:

@@ -176,7 +176,8 @@ def bench(
     """
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards, compared
-    from kernelgate.bench.timing.children import started
+    from kernelgate.bench.system.children import opened
+    from kernelgate.bench.timing import process
     from kernelgate.ci.judge import policy
     from kernelgate.ci.judge.early_stop import undecided
 
@@ -191,11 +192,12 @@ def bench(
     asked.check(judging)
     open_cases = partial(undecided, policy=rules)
     with ExitStack() as stack:
-        # They load torch while libraries are compiled; where these are given, wrong words start nothing.
-        children = None if head_library or base_library else stack.enter_context(started())
+        children = stack.enter_context(opened())
+        if not head_library and not base_library:  # they load torch while libraries are compiled
+            children.prepare(process.FIRST)
         sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-        children = children or stack.enter_context(started())
         about = compared.judged(judging, sides, "default branch" if gpu else None)
+        children.prepare(process.FIRST)
         verbs.bench(about, asked, output, open_cases, fuzzed, children)
     click.echo(output)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,9 +19,12 @@ from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_list
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import environment, lock, progress
+from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
 
+WORKER = "kernelgate.bench.check.fuzz_worker"
 PATIENCE_S = 120.0
 MAX_CRASHES = 3
 """After so many crashes or hangs the rest of the list is not run."""
@@ -64,10 +68,11 @@ def run(
     seed: int,
     machine: record.Environment,
     ids: Sequence[str] = (),
-    patience_s: float = PATIENCE_S,
+    children: Children | None = None,
 ) -> record.Check:
     """Runs the card's list, or the named part of it. A configuration on which the kernel crashes or hangs has failed.
 
+    `children`: processes that were started before, among which may be the one that this needs.
     Skipped where the card has nothing to fuzz on this machine. Raises KernelgateError where the library cannot be
     loaded, UsageError for an id that is not in the list.
     """
@@ -77,8 +82,12 @@ def run(
         return skipped(nothing_to_fuzz(card, device), card.name)
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     results: list[record.FuzzResult] = []
-    with lock.device(machine.device.uuid), progress.track("fuzz", len(chosen)) as advance:
-        outcomes = _outcomes(library, card, device, chosen, patience_s)
+    with (
+        lock.device(machine.device.uuid),
+        nullcontext(children) if children else child_processes.opened() as processes,
+        progress.track("fuzz", len(chosen)) as advance,
+    ):
+        outcomes = _outcomes(library, card, device, chosen, processes)
         for trial, outcome in zip(chosen, outcomes, strict=True):
             results.append(_result(seed, card, trial, outcome))
             advance(trial.id)
@@ -151,20 +160,26 @@ def _result(seed: int, card: CardFacts, trial: Trial, outcome: TrialOutcome) -> 
 
 
 def _outcomes(
-    library: Library, card: CardFacts, device: environment.DeviceKind, chosen: Sequence[Trial], patience_s: float
+    library: Library,
+    card: CardFacts,
+    device: environment.DeviceKind,
+    chosen: Sequence[Trial],
+    children: Children,
 ) -> Iterator[TrialOutcome]:
     """One for each trial, in order, from as many processes as it takes."""
     left = list(chosen)
     deaths = 0
     while left and deaths < MAX_CRASHES:
-        with Child("kernelgate.bench.check.fuzz_worker") as child:
+        with ExitStack() as stack:
+            child = children.take(WORKER)
+            stack.callback(child.__exit__)
             request = FuzzRequest(
                 device=device, library=LibraryAt.of(library), card=card.file.absolute(), trials=tuple(left)
             )
-            _start(child, library, request, patience_s)
+            _start(child, library, request)
             alive = True
             while left and alive:
-                outcome = _next(child, patience_s)
+                outcome = _next(child)
                 alive = not outcome.last
                 left.pop(0)
                 yield outcome
@@ -173,20 +188,20 @@ def _outcomes(
         yield _fault(f"not run, because the kernel had crashed {MAX_CRASHES} processes before")
 
 
-def _start(child: Child, library: Library, request: FuzzRequest, patience_s: float) -> None:
+def _start(child: Child, library: Library, request: FuzzRequest) -> None:
     try:
         child.send(request)
-        answer = child.receive(_MESSAGE, patience_s)
+        answer = child.receive(_MESSAGE, PATIENCE_S)
     except ChildError as error:
         raise KernelgateError(f"{library.path} cannot be loaded: the process {error}") from None
     if isinstance(answer, Unloadable):
         raise KernelgateError(answer.why)
 
 
-def _next(child: Child, patience_s: float) -> TrialOutcome:
+def _next(child: Child) -> TrialOutcome:
     """The outcome of the child's current trial; a crash is an outcome too."""
     try:
-        answer = child.receive(_MESSAGE, patience_s)
+        answer = child.receive(_MESSAGE, PATIENCE_S)
     except ChildError as error:
         return _fault(f"the process {error}")
     return answer if isinstance(answer, TrialOutcome) else _fault("the process sent an unexpected message")

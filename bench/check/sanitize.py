@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
+from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
 from kernelgate.bench.system import cuda_tools, progress, supervise
-from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.supervise import Running, TimeLimits
 from kernelgate.bench.system.worker_process import ROOT, child_environment
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -49,11 +51,18 @@ def library(built: Library, cases: Sequence[ChosenCase], tools: Sequence[str] = 
     """What the tools find in a compiled kernel, on cases of its card."""
     found: list[SanitizerFinding] = []
     sanitizer = cuda_tools.find(SANITIZER)
-    with progress.track("sanitize", len(tools) * len(cases)) as advance:
-        for tool in tools:
-            for chosen in cases:
-                found += program(sanitizer, tool, watched_call.command(built, chosen.card, chosen.case))
-                advance(f"{tool}, {chosen.case.id}")
+    pairs = [(tool, chosen) for tool in tools for chosen in cases]
+    watching = [
+        Watching(_words(sanitizer, tool), WatchedCall.of(built, chosen.card, chosen.case)) for tool, chosen in pairs
+    ]
+    with (
+        _started_by(sanitizer),
+        watched_call.warm(watching) as processes,
+        progress.track("sanitize", len(pairs)) as advance,
+    ):
+        for at, (tool, chosen) in enumerate(pairs):
+            found += _found(tool, processes.go(at))
+            advance(f"{tool}, {chosen.case.id}")
     return merged(found)
 
 
@@ -65,20 +74,33 @@ def default_cases(card: CardFacts) -> tuple[ChosenCase, ...]:
 
 def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[SanitizerFinding, ...]:
     """What one tool finds in a program. Raises KernelgateError where it could not look."""
+    command = (*_words(sanitizer, tool), *words)
+    with _started_by(sanitizer), supervise.running(command, cwd=ROOT, env=child_environment()) as running:
+        return _found(tool, running)
+
+
+def _words(sanitizer: Path, tool: str) -> tuple[str | Path, ...]:
+    return (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND))
+
+
+@contextmanager
+def _started_by(sanitizer: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
+
+
+def _found(tool: str, running: Running) -> tuple[SanitizerFinding, ...]:
     lines: list[str] = []
     try:
-        code = supervise.run(
-            (sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), *words),
-            cwd=ROOT,
-            env=child_environment(),
-            limits=TimeLimits(silence_s=60.0, total_s=TIMEOUT_S),
-            on_line=lines.append,
-            on_silence=lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),
+        code = running.follow(
+            TimeLimits(silence_s=60.0, total_s=TIMEOUT_S),
+            lines.append,
+            lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),
         )
     except TimeoutError:
         raise KernelgateError(f"{tool} was stopped after {TIMEOUT_S:.0f} s without finishing") from None
-    except OSError as error:
-        raise KernelgateError(f"{sanitizer} cannot be started: {error.strerror}") from None
     found = parse(tool, lines)
     if not found and code != 0:
         last = next(

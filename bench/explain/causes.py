@@ -5,7 +5,8 @@ It is not needed for a verdict: where it is missing, the record's notes say why,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -17,26 +18,34 @@ from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import Note, RunRecord
 
 
-def add(
-    record: RunRecord, libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: nsight.Options | None
-) -> RunRecord:
-    """The record with the profiles of `cases` and a note on each thing that is missing.
+def add(record: RunRecord, libraries: Mapping[str, Sides], profiler: nsight.Profiler | None) -> RunRecord:
+    """The record with the profiles and a note on each thing that is missing.
 
-    Without `options`, on a machine without a GPU, nothing is profiled. The kernels' registers and shared memory are in
+    Without a profiler, on a machine without a GPU, nothing is profiled. The kernels' registers and shared memory are in
     the record's builds already: they travel with the library.
     """
     missing = [why for sides in libraries.values() for why in facts_missing(sides)]
     notes = [Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in missing]
-    if options is None:
+    if profiler is None:
         return record.model_copy(update={"notes": (*record.notes, *notes)})
-    done = nsight.profile(libraries, cases, options)
+    done = nsight.profiled(profiler)
     notes += [Note(code="no_profile", text=failure) for failure in done.failures]
     return record.model_copy(update={"profile": done.profiles, "notes": (*record.notes, *notes)})
 
 
-def profiling(out: Path, clock_control: Literal["none", "base"], timeout_s: float) -> nsight.Options | None:
-    """How to profile on this machine, reports in `out`; None where it has no GPU to profile on."""
+@contextmanager
+def profiling(
+    libraries: Mapping[str, Sides],
+    cases: Sequence[ChosenCase],
+    out: Path,
+    clock_control: Literal["none", "base"],
+    timeout_s: float,
+) -> Iterator[nsight.Profiler | None]:
+    """A profiler of the cases on this machine, its processes started, reports in `out`; None where there is no GPU."""
     try:
-        return nsight.Options(out, only_gpu(), clock_control=clock_control, timeout_s=timeout_s)
+        options = nsight.Options(out, only_gpu(), clock_control=clock_control, timeout_s=timeout_s)
     except NoDeviceError:
-        return None
+        yield None
+        return
+    with nsight.ready(libraries, cases, options) as profiler:
+        yield profiler

@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,10 +22,10 @@ from kernelgate.bench.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.kernel.watched_call import WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.record import Profile, Side
-from kernelgate.bench.system import cuda_tools, progress, supervise
-from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import ROOT, child_environment
+from kernelgate.bench.system import cuda_tools, progress
+from kernelgate.bench.system.supervise import Running, TimeLimits
 
 PERMISSION = (
     "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root or with CAP_SYS_ADMIN, or put "
@@ -73,59 +74,98 @@ class ProfilingJob:
     def where(self) -> str:
         return f"{self.side} at {self.chosen.case.id}"
 
+    def report(self, options: Options) -> Path:
+        return options.out / f"{self.chosen.card.name}.{self.chosen.case.id}.{self.side}.ncu-rep"
+
     def pattern(self, options: Options) -> str | None:
         """Which kernels are meant: those asked for, the card's, or the library's; None where nobody knows."""
         known = sorted({re.escape(kernel.name.split("<")[0]) for kernel in self.library.manifest.kernels})
         return options.kernel or self.chosen.card.kernel or ("|".join(known) or None)
 
 
-def profile(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> ProfilingResult:
-    """Profiles every case on both sides of its card; summaries of all of them go to `options.out`."""
-    try:
-        ncu = cuda_tools.find("ncu")
-    except NoDeviceError as error:
-        return ProfilingResult((), (str(error),))
-    jobs = [
+@dataclass(frozen=True)
+class Profiler:
+    """What is to be profiled; the first processes wait for their turn."""
+
+    jobs: tuple[ProfilingJob, ...]
+    options: Options
+    processes: WarmProcesses | None
+    """None where there is nothing to profile with."""
+    refusal: str = ""
+    """Why not."""
+
+
+@contextmanager
+def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> Iterator[Profiler]:
+    """Starts what will profile every case on both sides of its card, so that it has loaded torch when its turn comes.
+
+    All processes end with the block.
+    """
+    jobs = tuple(
         ProfilingJob(chosen, side, library)
         for chosen in cases
         for side, library in libraries[chosen.card.name].named.items()
-    ]
-    options.out.mkdir(parents=True, exist_ok=True)
+    )
+    with ExitStack() as stack:
+        try:
+            ncu = cuda_tools.find("ncu")
+            options.out.mkdir(parents=True, exist_ok=True)
+            for job in jobs:
+                job.report(options).unlink(missing_ok=True)
+            watching = [
+                Watching(
+                    command(ncu, job.report(options), options, job.pattern(options)),
+                    WatchedCall.of(job.library, job.chosen.card, job.chosen.case),
+                )
+                for job in jobs
+            ]
+            profiler = Profiler(jobs, options, stack.enter_context(watched_call.warm(watching)))
+        except NoDeviceError as error:
+            profiler = Profiler(jobs, options, None, str(error))
+        except OSError as error:
+            profiler = Profiler(jobs, options, None, f"ncu cannot be started: {error.strerror}")
+        yield profiler
+
+
+def profile(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> ProfilingResult:
+    """Profiles every case on both sides of its card."""
+    with ready(libraries, cases, options) as profiler:
+        return profiled(profiler)
+
+
+def profiled(profiler: Profiler) -> ProfilingResult:
+    """Makes the profiles, one after the other; summaries of all of them go to `options.out`."""
+    if profiler.processes is None:
+        return ProfilingResult((), (profiler.refusal,))
     profiles: list[Profile] = []
     failures: list[str] = []
-    with progress.track("profile", len(jobs)) as advance:
-        for job in jobs:
+    with progress.track("profile", len(profiler.jobs)) as advance:
+        for at, job in enumerate(profiler.jobs):
             try:
-                profiles.append(profile_side(ncu, job, options))
+                profiles.append(profile_side(profiler.processes.go(at), job, profiler.options))
             except KernelgateError as error:
                 failures.append(f"no profile of {job.where}: {error}")
+            except OSError as error:
+                failures.append(f"no profile of {job.where}: ncu cannot be started: {error.strerror}")
             advance(job.where)
     if profiles:
-        write_summaries(profiles, options.out)
+        write_summaries(profiles, profiler.options.out)
     return ProfilingResult(tuple(profiles), tuple(dict.fromkeys(failures)))
 
 
-def profile_side(ncu: Path, job: ProfilingJob, options: Options) -> Profile:
+def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profile:
     """One side's profile, its report in `options.out`. Raises ProfileError saying what kept it from being made."""
-    report = options.out / f"{job.chosen.card.name}.{job.chosen.case.id}.{job.side}.ncu-rep"
-    report.unlink(missing_ok=True)
-    target = watched_call.command(job.library, job.chosen.card, job.chosen.case)
-    pattern = job.pattern(options)
+    report, pattern = job.report(options), job.pattern(options)
     lines: list[str] = []
     start = time.monotonic()
     try:
-        code = supervise.run(
-            (*command(ncu, report, options, pattern), *target),
-            cwd=ROOT,
-            env=child_environment(),
-            limits=TimeLimits(silence_s=30.0, total_s=options.timeout_s),
-            on_line=lines.append,
-            on_silence=lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),
+        code = running.follow(
+            TimeLimits(silence_s=30.0, total_s=options.timeout_s),
+            lines.append,
+            lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),
         )
     except TimeoutError:
         raise ProfileError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished") from None
-    except OSError as error:
-        raise ProfileError(f"{ncu} cannot be started: {error.strerror}") from None
     reason = failure(lines, code, pattern)
     if reason is not None:
         raise ProfileError(reason)

@@ -1,13 +1,17 @@
 """What the profiler and compute-sanitizer watch: one library, one case, warm-up calls and one more.
 
-python -m kernelgate.bench.kernel.watched_call REQUEST, a WatchedCall as JSON. The last call alone stands between
-cudaProfilerStart and cudaProfilerStop.
+python -m kernelgate.bench.kernel.watched_call FIFO. It loads torch, which takes seconds, and waits for a WatchedCall, a
+line of JSON. The last call alone stands between cudaProfilerStart and cudaProfilerStop.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +19,14 @@ from pydantic import BaseModel, ConfigDict
 
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.system import supervise
+from kernelgate.bench.system.supervise import Running
+from kernelgate.bench.system.worker_process import ROOT, child_environment
 
 WARM_UP = 2
 """Calls before the one that is profiled: the first loads the module, the second finds it in the caches."""
+AHEAD = 2
+"""So many processes load torch and wait while another one is watched."""
 MODULE = "kernelgate.bench.kernel.watched_call"
 
 
@@ -31,11 +40,67 @@ class WatchedCall(BaseModel):
     """The judging card."""
     axes: dict[str, bool | int | float | str]
 
+    @classmethod
+    def of(cls, library: Library, card: CardFacts, case: CaseFacts) -> WatchedCall:
+        return cls(library=LibraryAt.of(library), card=card.file.absolute(), axes=case.axes)
 
-def command(library: Library, card: CardFacts, case: CaseFacts) -> tuple[str, ...]:
-    """The words that start this module."""
-    request = WatchedCall(library=LibraryAt.of(library), card=card.file.absolute(), axes=case.axes)
-    return (sys.executable, "-P", "-m", MODULE, request.model_dump_json())
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The leader
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Watching:
+    """A call, and the tool that watches it."""
+
+    tool: tuple[str | Path, ...]
+    """The tool's own words, up to the program that it runs."""
+    call: WatchedCall
+
+
+@dataclass
+class WarmProcesses:
+    """The processes of some watched calls, in order. Those that wait hold no GPU; one at a time calls its kernel."""
+
+    watching: Sequence[Watching]
+    folder: Path
+    stack: ExitStack
+    """Ends them."""
+    waiting: list[tuple[Running, int]]
+    """Those started so far, each with the end of its FIFO."""
+
+    def prepare(self, count: int) -> None:
+        """Starts processes until so many of them were started."""
+        for at in range(len(self.waiting), min(count, len(self.watching))):
+            fifo = self.folder / str(at)
+            os.mkfifo(fifo, 0o600)
+            gate = os.open(fifo, os.O_RDWR)  # held open, so that neither end waits for the other
+            self.stack.callback(os.close, gate)
+            words = (*self.watching[at].tool, sys.executable, "-P", "-m", MODULE, str(fifo))
+            started = supervise.running(words, cwd=ROOT, env=child_environment())
+            self.waiting.append((self.stack.enter_context(started), gate))
+
+    def go(self, at: int) -> Running:
+        """Lets one call its kernel, while the next ones load torch. Raises OSError where a tool cannot be started."""
+        self.prepare(at + 1 + AHEAD)
+        running, gate = self.waiting[at]
+        os.write(gate, self.watching[at].call.model_dump_json().encode() + b"\n")
+        return running
+
+
+@contextmanager
+def warm(watching: Sequence[Watching]) -> Iterator[WarmProcesses]:
+    """Starts the first ones. All end with the block."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        processes = WarmProcesses(watching, Path(folder), stack, [])
+        processes.prepare(AHEAD)
+        yield processes
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The process
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def prepared(request: WatchedCall, device: str) -> Callable[[], Any]:
@@ -67,5 +132,14 @@ def run(request: WatchedCall) -> None:
         torch.cuda.cudart().cudaProfilerStop()  # type: ignore[no-untyped-call]
 
 
+def main() -> None:
+    with Path(sys.argv[1]).open(encoding="utf-8") as gate:  # before torch: who started this may be gone after it
+        import torch  # noqa: F401 - so that it is there
+
+        request = gate.readline()
+    if request:
+        run(WatchedCall.model_validate_json(request))
+
+
 if __name__ == "__main__":
-    run(WatchedCall.model_validate_json(sys.argv[1]))
+    main()

@@ -8,8 +8,8 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,38 @@ class TimeLimits:
 LIMITS = TimeLimits()
 
 
+@dataclass(frozen=True)
+class Running:
+    """A command that was started."""
+
+    process: subprocess.Popen[bytes]
+    pipe: io.FileIO
+    """Its output, errors included."""
+
+    def follow(self, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]) -> int:
+        """Its exit code; `on_line` gets each line of its output as it comes. Time counts from this call on.
+
+        Raises TimeoutError past the limit.
+        """
+        _follow(self.pipe, limits, on_line, on_silence)
+        return self.process.wait()
+
+
+@contextmanager
+def running(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str]) -> Iterator[Running]:
+    """Starts a command. No process that it started survives the block."""
+    output, theirs = os.pipe()
+    with os.fdopen(output, "rb", buffering=0) as pipe:
+        with os.fdopen(theirs, "wb") as end:
+            process = subprocess.Popen(
+                command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=end, stderr=end, start_new_session=True
+            )
+        try:
+            yield Running(process, pipe)
+        finally:
+            _end_session(process)
+
+
 def run(
     command: Sequence[str | Path],
     *,
@@ -36,21 +68,9 @@ def run(
     on_line: Callable[[str], None],
     on_silence: Callable[[float], None],
 ) -> int:
-    """The exit code of `command`; `on_line` gets each line of its output, errors included, as it comes.
-
-    Raises TimeoutError past the limit. No process that the command started survives this call.
-    """
-    output, theirs = os.pipe()
-    with os.fdopen(output, "rb", buffering=0) as pipe:
-        with os.fdopen(theirs, "wb") as end:
-            process = subprocess.Popen(
-                command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=end, stderr=end, start_new_session=True
-            )
-        try:
-            _follow(pipe, limits, on_line, on_silence)
-            return process.wait()
-        finally:
-            _end_session(process)
+    """The exit code of a command, which is followed until it ends."""
+    with running(command, cwd=cwd, env=env) as started:
+        return started.follow(limits, on_line, on_silence)
 
 
 def _follow(

@@ -14,10 +14,11 @@ from kernelgate.bench.build.library import build_records
 from kernelgate.bench.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
+from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import clocks, environment, lock, progress
+from kernelgate.bench.system.children import Children
 from kernelgate.bench.timing import process, witness
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
-from kernelgate.bench.timing.children import Children, started
 from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Timed, Turn
 from kernelgate.bench.timing.runner import LoadError, ProcessError
 
@@ -124,8 +125,9 @@ def run(
         with (
             lock.device(plan.environment.device.uuid),
             clocks.locked(plan.environment.device.uuid, plan.lock_clocks and _on_gpu(plan)) as clock,
-            nullcontext(children) if children else started() as processes,
+            nullcontext(children) if children else child_processes.opened() as processes,
         ):
+            processes.prepare(process.FIRST)
             if _on_gpu(plan):
                 growing.clock(clock)
             setup = _setup(plan, processes)

@@ -17,15 +17,19 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt, Sides
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import environment, progress, strays
+from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.worker_process import Child
 from kernelgate.bench.timing import case_timing
 from kernelgate.bench.timing.batches import MeasuredProcess, NotSharedError, Team
 from kernelgate.bench.timing.case_timing import CaseResult
-from kernelgate.bench.timing.children import VERIFIER, WORKER, Children
 from kernelgate.bench.timing.protocol import PrepareCase, Ready, TimingRequest
 from kernelgate.bench.timing.runner import Runner
 
+VERIFIER = "kernelgate.bench.timing.verifier"
+WORKER = "kernelgate.bench.timing.worker"
+FIRST = {VERIFIER: 1, WORKER: 1}
+"""The processes that a comparison begins with."""
 UNKNOWN_CACHE = 64 << 20
 MAX_CPU_CACHE = 32 << 20
 SPARE_CORES = 4
@@ -102,7 +106,7 @@ class Setup:
         """A process that has not loaded anything yet; the next ones start meanwhile where cores are free."""
         taken = self.children.take(WORKER)
         if self.device == "cuda" and len(os.sched_getaffinity(0)) >= SPARE_CORES:
-            self.children.prepare(WORKER, SPARES)
+            self.children.prepare({WORKER: SPARES})
         return taken
 
     def verifying(self) -> Runner:

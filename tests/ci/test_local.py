@@ -37,7 +37,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tree)
     monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
     whole = fuzz.run
-    monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words[:4], FEW))
+    monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words[:4], FEW, *words[5:]))
     return tree
 
 

@@ -12,10 +12,11 @@ import ctypes
 import os
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, create_autospec
 
 # A card that is made up computes nothing, and torch takes longer to load than all the rest.
 # ruff: noqa: E402 - so it is left out before anything imports it
@@ -27,7 +28,7 @@ from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
-from kernelgate.bench.kernel import cards, fuzz_list
+from kernelgate.bench.kernel import cards, fuzz_list, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
 from kernelgate.bench.system import cuda_tools, environment, progress
 from kernelgate.bench.timing import paired
@@ -61,6 +62,7 @@ def main() -> None:
     paired.run = timed
     cuda_tools.find = lambda *_: Path("ncu")
     nsight.profile = profiled
+    watched_call.warm = waiting
     cli.main()
 
 
@@ -80,7 +82,9 @@ def targets(known: Cards, device: environment.DeviceKind, *asked: Any) -> tuple[
     return tuple(ChosenCase(card, card.target) for card in known.without_mistakes().cards)
 
 
-def fuzzed(_: Library, card: CardFacts, seed: int, __: record.Environment, ids: Sequence[str] = ()) -> record.Check:
+def fuzzed(
+    _: Library, card: CardFacts, seed: int, __: record.Environment, ids: Sequence[str] = (), ___: object = None
+) -> record.Check:
     """Every configuration passes; where the card is wrong, all but the first."""
     results = [
         record.FuzzResult(
@@ -151,10 +155,16 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
 PROFILE = nsight.profile
 
 
+@contextmanager
+def waiting(_: Sequence[watched_call.Watching]) -> Iterator[watched_call.WarmProcesses]:
+    """Nothing is started."""
+    yield create_autospec(watched_call.WarmProcesses, instance=True)
+
+
 def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: Options) -> nsight.ProfilingResult:
     """Nsight Compute is the only thing that is not run: each side's report is one that it wrote on another day."""
 
-    def side(_: Path, job: nsight.ProfilingJob, options: Options) -> record.Profile:
+    def side(_: object, job: nsight.ProfilingJob, options: Options) -> record.Profile:
         card, case = job.chosen.card.name, job.chosen.case.id
         report = options.out / f"{card}.{case}.{job.side}.ncu-rep"
         changed = job.side == "head" and differ(libraries[card].base, libraries[card].head)

@@ -64,8 +64,8 @@ def drawn(causal: bool) -> list[str]:
     return [trial.id for trial in trials if trial.axes["causal"] == causal and trial.axes["S"] != 1]
 
 
-def run(library: Library, ids: list[str] | None = None, seed: int = SEED, patience_s: float = 60.0) -> Check:
-    return fuzz.run(library, faulty.card(), seed, CPU, ids or [], patience_s)
+def run(library: Library, ids: list[str] | None = None, seed: int = SEED) -> Check:
+    return fuzz.run(library, faulty.card(), seed, CPU, ids or [])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -185,8 +185,11 @@ def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build, causal: list[
     assert done.results[1].message == "the process was killed by SIGSEGV; last lines of stderr: about to crash"
 
 
-def test_a_hang_fails_its_case_and_the_list_goes_on(built: Build, causal: list[str], full: list[str]) -> None:
-    done = run(built("hangs_if_causal"), [causal[0], full[0]], patience_s=8)
+def test_a_hang_fails_its_case_and_the_list_goes_on(
+    built: Build, causal: list[str], full: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fuzz, "PATIENCE_S", 8.0)
+    done = run(built("hangs_if_causal"), [causal[0], full[0]])
     assert [result.passed for result in done.results] == [False, True]
     assert "did not answer for 8 s and was killed" in (done.results[0].message or "")
 

@@ -104,7 +104,8 @@ def test_without_any_it_is_the_smallest_that_is_timed_on_a_gpu() -> None:
 
 def test_every_tool_watches_every_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finds = f"if [ $2 = racecheck ]; then cat {LOGS / 'racecheck.log'}; fi"
-    script = fake(tmp_path, f'echo "$2 $*" >> {tmp_path / "said"}; {finds}')
+    asked = 'for word; do last="$word"; done; read -r asked < "$last"'
+    script = fake(tmp_path, f'{asked}; echo "$2 $asked" >> {tmp_path / "said"}; {finds}')
     monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
     built = faulty.build(tmp_path / "library", "watched")
     found = sanitize.library(built, sanitize.default_cases(faulty.card()), ("memcheck", "racecheck"))

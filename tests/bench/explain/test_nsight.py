@@ -22,7 +22,12 @@ REPORTS = Path(__file__).parents[2] / "data" / "nsight"
 CASE = "s512_b32_h8_d64_fp16"
 NAME = f"attention.{CASE}"
 
-WORKS = f'cp {REPORTS / "dram.ncu-rep"} "$report"; echo "$@" > "$report.words"'
+WORKS = f"""
+read -r asked < "$word"
+cp {REPORTS / "dram.ncu-rep"} "$report"
+echo "$@" > "$report.words"
+echo "$asked" > "$report.asked"
+"""
 
 
 def library(folder: Path, *kernels: str) -> Library:
@@ -106,7 +111,8 @@ def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(
         "-m": watched_call.MODULE,
     }.items():
         assert words[words.index(option) + 1] == value
-    request = watched_call.WatchedCall.model_validate_json(words[-1])
+    said = (options.out / f"{NAME}.head.ncu-rep.asked").read_text()
+    request = watched_call.WatchedCall.model_validate_json(said)
     assert request.library.folder == (tmp_path / "head").resolve()
     assert (request.card, request.axes) == (faulty.CARD, faulty.card().target.axes)
     assert "--set" not in words

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,8 +13,11 @@ import torch
 
 from kernelgate.bench.build.library import LibraryAt
 from kernelgate.bench.kernel import watched_call
-from kernelgate.bench.kernel.watched_call import WatchedCall
-from tests import registered
+from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
+from kernelgate.bench.system.supervise import LIMITS, Running
+from kernelgate.bench.system.worker_process import ROOT, child_environment
+from tests import faulty, registered
+from tests.processes import alive
 
 CARD = """
 cases = [dict(M=4, dtype="fp32")]
@@ -47,3 +54,89 @@ def test_a_kernel_in_place_gets_no_memory_for_outputs(tmp_path: Path, monkeypatc
     asked = request(tmp_path, "watched_in_place", IN_PLACE)
     monkeypatch.setattr(torch, "empty", lambda *_, **__: pytest.fail("memory for outputs"))
     assert watched_call.prepared(asked, "cpu")() == 1
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# In turn
+# ----------------------------------------------------------------------------------------------------------------------
+
+TOOL = """#!/bin/sh
+for word; do last="$word"; done
+echo "$1 started" >> "$0.log"
+read -r asked < "$last"
+echo "$1 called $asked" >> "$0.log"
+"""
+"""Stands in for a tool and for the process below it: waits for the request, as that does."""
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Path:
+    path = tmp_path / "tool"
+    path.write_text(TOOL)
+    path.chmod(0o755)
+    return path
+
+
+def watching(tool: Path, count: int) -> list[Watching]:
+    built = faulty.build(tool.parent / "library", "watched_in_turn")
+    call = WatchedCall.of(built, faulty.card(), faulty.card().target)
+    return [Watching((tool, str(number)), call) for number in range(count)]
+
+
+def followed(running: Running) -> int:
+    return running.follow(LIMITS, lambda _: None, lambda _: None)
+
+
+def said(tool: Path, what: str) -> list[int]:
+    """Who has written this, in order."""
+    lines = Path(f"{tool}.log").read_text().splitlines()
+    return [int(line.split()[0]) for line in lines if line.split()[1] == what]
+
+
+def test_processes_wait_until_it_is_their_turn(tool: Path) -> None:
+    asked = watching(tool, 5)
+    with watched_call.warm(asked) as processes:
+        assert len(processes.waiting) == watched_call.AHEAD
+        for at in range(5):
+            assert followed(processes.go(at)) == 0
+            assert len(processes.waiting) == min(5, at + 1 + watched_call.AHEAD)
+            assert said(tool, "called") == list(range(at + 1))
+    assert sorted(said(tool, "started")) == [0, 1, 2, 3, 4]
+    line = Path(f"{tool}.log").read_text().splitlines()[-1]
+    assert WatchedCall.model_validate_json(line[line.index("{") :]) == asked[-1].call
+
+
+def test_those_that_wait_end_with_the_block(tool: Path) -> None:
+    with watched_call.warm(watching(tool, 3)) as processes:
+        pids = [running.process.pid for running, _ in processes.waiting]
+        assert all(map(alive, pids))
+    assert not any(map(alive, pids))
+    assert said(tool, "called") == []
+
+
+def test_one_that_has_died_is_found_when_its_turn_comes(tool: Path) -> None:
+    with watched_call.warm(watching(tool, 2)) as processes:
+        processes.waiting[0][0].process.kill()
+        assert followed(processes.go(0)) != 0
+        assert followed(processes.go(1)) == 0
+
+
+def test_a_tool_that_cannot_be_started_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), watched_call.warm(watching(tmp_path / "nothing", 1)):
+        pass
+
+
+def test_a_process_whose_leader_is_gone_ends(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    words = [sys.executable, "-P", "-m", watched_call.MODULE, str(fifo)]
+    process = subprocess.Popen(words, cwd=ROOT, env=child_environment())
+    opened = threading.Event()
+
+    def leader() -> None:
+        os.close(os.open(fifo, os.O_WRONLY))
+        opened.set()
+
+    threading.Thread(target=leader, daemon=True).start()
+    assert opened.wait(60)
+    assert process.wait(60) == 0
