@@ -9,8 +9,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import IO, cast
 
 from kernelgate.bench.errors import NoDeviceError
 from kernelgate.bench.system import nvml, progress
@@ -18,6 +19,8 @@ from kernelgate.bench.system.worker_process import child_environment
 
 DEFAULT = "default"
 RELEASE_S = 30.0
+HELD, FREE = b"1", b"0"
+"""What the watchdog is told. A clock that somebody else holds is none of its business."""
 
 
 @contextmanager
@@ -29,34 +32,47 @@ def locked(uuid: str | None, wanted: bool) -> Iterator[str]:
     if not wanted:
         yield DEFAULT
         return
-    try:
-        with nvml.opened(uuid) as gpu:
-            said = gpu.lock_clock()
-    except NoDeviceError as error:
-        said = str(error)
-    if not said.startswith("locked"):
-        yield f"{DEFAULT} ({said})"
-        return
+    with _watchdog(uuid) as tell:
+        tell(HELD)  # before it is: whoever ends this process in between leaves no clock held
+        try:
+            with nvml.opened(uuid) as gpu:
+                said = gpu.lock_clock()
+        except NoDeviceError as error:
+            said = str(error)
+        if said.startswith("locked"):
+            yield said
+        else:
+            tell(FREE)
+            yield f"{DEFAULT} ({said})"
+
+
+@contextmanager
+def _watchdog(uuid: str | None) -> Iterator[Callable[[bytes], int]]:
+    """A process that lets go of the clock when the block ends, or this process, if the last it was told is `HELD`."""
     with subprocess.Popen(
         [sys.executable, "-P", "-m", __name__, uuid or ""],
         stdin=subprocess.PIPE,
+        bufsize=0,
         env=child_environment(),
         start_new_session=True,  # Ctrl-C is for its parent
     ) as watchdog:
+        pipe = cast(IO[bytes], watchdog.stdin)
         try:
-            yield said
+            yield pipe.write
         finally:
-            if watchdog.stdin:
-                watchdog.stdin.close()
+            pipe.close()
             watchdog.wait(RELEASE_S)
 
 
 def main() -> None:
-    """Waits for the end of its parent's pipe, and lets go of the clock."""
+    """Waits for the end of its parent's pipe, and lets go of the clock if it was held."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-    while os.read(0, 1024):
-        pass
+    last = FREE
+    while told := os.read(0, 1024):
+        last = told[-1:]
+    if last != HELD:
+        return
     try:
         with nvml.opened(sys.argv[1] or None) as gpu:
             gpu.unlock_clock()

@@ -17,6 +17,7 @@ class Watchdog:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.stdin = self
+        self.told = b""
         self.closed = self.waited = False
         watchdogs.append(self)
 
@@ -25,6 +26,10 @@ class Watchdog:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def write(self, word: bytes) -> int:
+        self.told += word
+        return len(word)
 
     def close(self) -> None:
         self.closed = True
@@ -52,11 +57,17 @@ def test_nothing_is_held_that_nobody_asked_for() -> None:
 
 def test_the_clock_is_held_and_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
-    driver.install(monkeypatch, nvmlDeviceSetGpuLockedClocks=lambda _, low, high: asked.append((low, high)))
+
+    def lock(_: Any, low: int, high: int) -> None:
+        assert watchdogs[0].told == clocks.HELD, "whoever is killed now leaves no clock held"
+        asked.append((low, high))
+
+    driver.install(monkeypatch, nvmlDeviceSetGpuLockedClocks=lock)
     with clocks.locked("GPU-1", wanted=True) as said:
         assert said == "locked 1500 MHz"
         assert not watchdogs[0].closed
     assert asked == [(1500, 1500)]
+    assert watchdogs[0].told == clocks.HELD
     assert watchdogs[0].waited
 
 
@@ -65,18 +76,22 @@ def test_a_driver_that_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch, name
     driver.install(monkeypatch, **{name: driver.refused})
     with clocks.locked("GPU-1", wanted=True) as said:
         assert said.startswith("default (")
-    assert watchdogs == []
+    assert watchdogs[0].told.endswith(clocks.FREE), "what somebody else holds stays held"
+    assert watchdogs[0].waited
 
 
-def test_the_watchdog_lets_go_once_its_parent_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("told", "lets_go"), [((b"1",), True), ((b"1", b"0"), False), ((b"10",), False), ((), False)])
+def test_the_watchdog_lets_go_once_its_parent_is_gone(
+    monkeypatch: pytest.MonkeyPatch, told: tuple[bytes, ...], lets_go: bool
+) -> None:
     released: list[Any] = []
     driver.install(monkeypatch, nvmlDeviceResetGpuLockedClocks=released.append)
     monkeypatch.setattr(clocks.signal, "signal", lambda *_: None)
-    ends = iter([b"x", b""])
+    ends = iter([*told, b""])
     monkeypatch.setattr(clocks.os, "read", lambda *_: next(ends))
     monkeypatch.setattr(sys, "argv", ["clocks", "GPU-1"])
     clocks.main()
-    assert released == ["handle"]
+    assert released == (["handle"] if lets_go else [])
 
 
 def test_the_watchdog_outlives_a_killed_parent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +100,8 @@ def test_the_watchdog_outlives_a_killed_parent(monkeypatch: pytest.MonkeyPatch) 
     code = (
         "import os, subprocess, sys\n"
         "from kernelgate.bench.system import clocks\n"
-        "child = subprocess.Popen([sys.executable, '-m', clocks.__name__, 'GPU-1'], stdin=subprocess.PIPE)\n"
+        "child = subprocess.Popen([sys.executable, '-m', clocks.__name__, 'GPU-1'], stdin=subprocess.PIPE, bufsize=0)\n"
+        "child.stdin.write(clocks.HELD)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
