@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Parts:
+class DeviceParts:
     """When each part began, by the host's clock: the device is idle at every change."""
 
     starts: list[int] = field(default_factory=list)
@@ -100,7 +100,7 @@ class DeviceTime:
     kernels: Counter[tuple[str, str]]
 
 
-def device_time(parts: Parts, of: Callable[..., T], *given: Any) -> tuple[T, DeviceTime]:
+def device_time(parts: DeviceParts, of: Callable[..., T], *given: Any) -> tuple[T, DeviceTime]:
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         made = of(*given)
         torch.cuda.synchronize()
@@ -126,7 +126,7 @@ class Here:
 
     name = "here"
 
-    def __init__(self, parts: Parts, inner: Any = None) -> None:
+    def __init__(self, parts: DeviceParts, inner: Any = None) -> None:
         self.parts = parts
         self.inner = inner
         self.answers: list[Any] = []
@@ -159,14 +159,14 @@ class Here:
 
 
 @dataclass(frozen=True)
-class Run:
+class ProfiledRun:
     setup: Setup
     turn: Turn
     together: list[MeasuredProcess]
     apart: list[MeasuredProcess]
 
 
-def prepared(parts: Parts, ids: Sequence[str]) -> Run:
+def prepared(parts: DeviceParts, ids: Sequence[str]) -> ProfiledRun:
     found = cards.read(ROOT / cards.FOLDER)
     chosen = [one for one in cards.select(found, "cuda", None, ids) if one.card.name == CARD]
     built = commit.build_tree(ROOT).built[CARD]
@@ -193,10 +193,10 @@ def prepared(parts: Parts, ids: Sequence[str]) -> Run:
         return MeasuredProcess(here, sides)  # type: ignore[arg-type]
 
     turn = Turn(plan, plan.cases, 0, together=True, id="0", name="here")
-    return Run(setup, turn, [measured("base", "head")], [measured("base"), measured("head")])
+    return ProfiledRun(setup, turn, [measured("base", "head")], [measured("base"), measured("head")])
 
 
-def watched(parts: Parts) -> None:
+def watched(parts: DeviceParts) -> None:
     """Has the parts of the verifier's work say when they begin and end."""
     parts.wrap(Pool, "__init__", "draw")
     parts.wrap(Pool, "fill", "draw")
@@ -206,7 +206,7 @@ def watched(parts: Parts) -> None:
     parts.wrap(checking, "compare_calls", "compare")
 
 
-def measure(run: Run, parts: Parts, kernels: bool) -> None:
+def measure(run: ProfiledRun, parts: DeviceParts, kernels: bool) -> None:
     heads = ["calls ms", *PARTS, "all", "witness: calls ms", *PARTS, "all"]
     print(f"| case | {' | '.join(heads)} |")
     print(f"| --- |{' --: |' * len(heads)}")
@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--kernels", action="store_true")
     asked = parser.parse_args()
     verifier.exact_float32()
-    parts = Parts()
+    parts = DeviceParts()
     run = prepared(parts, asked.cases)
     watched(parts)
     device_time(parts, lambda: torch.zeros(1, device="cuda"))  # the profiler's own start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,9 @@ ATTEMPTS = 3
 """How often a batch is made again because the host was too slow to queue it."""
 MAX_SAMPLES = 256
 """In one batch."""
+SURE = 8.0
+"""Standard errors by which two clocks must differ for one of them to be called wrong: so many, because eight batches
+show their own scatter poorly."""
 
 V = TypeVar("V", Planned, Checked, CaseChecked)
 
@@ -116,13 +120,25 @@ class SampleTime:
 def disagreeing(
     extra_us: Mapping[record.Side, Sequence[float]], allowed_us: float
 ) -> tuple[record.Side, record.Side, float, float] | None:
-    """The sides, with their medians, on which one clock counts least and most beside another; None where that differs
-    by no more than `allowed_us`, since what a clock adds to every side is its own affair."""
+    """The sides, with their medians, on which one clock counts least and most beside another.
+
+    None where that differs by no more than `allowed_us`, since what a clock adds to every side is its own affair, or by
+    no more than chance explains: another process on the device delays some of the samples.
+    """
     medians = {side: median(values) for side, values in extra_us.items() if values}
     if len(medians) < 2:
         return None
     low, high = min(medians, key=lambda side: medians[side]), max(medians, key=lambda side: medians[side])
-    return (low, high, medians[low], medians[high]) if medians[high] - medians[low] > allowed_us else None
+    chance = SURE * math.hypot(*(_error_of_median(extra_us[side]) for side in (low, high)))
+    apart = medians[high] - medians[low] > max(allowed_us, chance)
+    return (low, high, medians[low], medians[high]) if apart else None
+
+
+def _error_of_median(values: Sequence[float]) -> float:
+    """Standard error, from two order statistics (Price and Bonett 2001), which are about two of it off the median."""
+    ordered, n = sorted(values), len(values)
+    outside = max(1, round((n + 1) / 2 - math.sqrt(n)))
+    return (ordered[n - outside] - ordered[outside - 1]) / 4
 
 
 def batches(calls: Sequence[int], slots: int, queue_length: int) -> Iterator[tuple[int, int]]:

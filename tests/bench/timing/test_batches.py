@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
 import pytest
@@ -115,3 +116,35 @@ def test_where_no_graph_can_be_captured_no_output_is_looked_at() -> None:
     assert simulated.looked == []
     assert len(batches.batch(simulated.team, case, simulated.measured, ["base"], 4, how)) == 1
     assert len(simulated.looked) == 1
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Two clocks
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def batch_extra(rng: random.Random, delayed: float) -> list[float]:
+    """What the leader's clock counts beside the device's: of eight batches, this share waits for a stranger."""
+    return [rng.gauss(110, 10) + (rng.uniform(300, 2500) if rng.random() < delayed else 0) for _ in range(8)]
+
+
+@pytest.mark.parametrize("delayed", [0.0, 0.1, 0.3, 0.5, 0.7, 1.0])
+def test_another_process_on_the_device_does_not_make_a_clock_wrong(delayed: float) -> None:
+    rng = random.Random(f"{delayed}")
+    wrong = sum(
+        batches.disagreeing({"base": batch_extra(rng, delayed), "head": batch_extra(rng, delayed)}, 150.0) is not None
+        for _ in range(2000)
+    )
+    assert wrong <= 3
+
+
+@pytest.mark.parametrize(("delayed", "found"), [(0.0, 200), (0.1, 130)])
+def test_a_clock_that_is_wrong_by_more_than_strangers_explain_is_found(delayed: float, found: int) -> None:
+    rng = random.Random(5)
+    said = [
+        batches.disagreeing(
+            {"base": batch_extra(rng, delayed), "head": [us + 1500 for us in batch_extra(rng, delayed)]}, 150.0
+        )
+        for _ in range(200)
+    ]
+    assert sum(one is not None and one[:2] == ("base", "head") for one in said) >= found
