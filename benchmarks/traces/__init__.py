@@ -1,0 +1,1 @@
+"""Records times of identical code on a GPU, for the bench of the judge (benchmarks/verdict)."""
