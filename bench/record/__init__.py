@@ -22,6 +22,7 @@ from kernelgate.bench.record.base import (
 from kernelgate.bench.record.builds import Build, KernelFacts
 from kernelgate.bench.record.files import from_json, json_schema, read, to_json, write
 from kernelgate.bench.record.findings import (
+    BaselineDay,
     BaselineSummary,
     Check,
     CheckFinding,
@@ -51,6 +52,7 @@ __all__ = [
     "COMPARED",
     "SCHEMA",
     "Axes",
+    "BaselineDay",
     "BaselineSummary",
     "Build",
     "Calls",

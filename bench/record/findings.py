@@ -101,6 +101,16 @@ class Note(Model):
     text: str
 
 
+class BaselineDay(Model):
+    """What one case took on one day: together they show how far times drift while the code stays the same."""
+
+    measured: str
+    """The day, as in 2026-11-22."""
+    code: str
+    """What was compiled: days of other code show no drift."""
+    median_us: Microseconds
+
+
 class BaselineSummary(Model):
     """One case of a baseline, for people to read in a diff."""
 
@@ -109,6 +119,8 @@ class BaselineSummary(Model):
     """95% interval of the median."""
     samples: Count
     processes: Count
+    days: tuple[BaselineDay, ...] = ()
+    """This one and earlier ones."""
 
 
 class Summary(Model):

@@ -19,6 +19,7 @@ from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.record import (
     COMPARED,
+    BaselineDay,
     BaselineSummary,
     CaseKey,
     Microseconds,
@@ -33,6 +34,7 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import Bot, patiently, until_done
 from kernelgate.ci.github.stamp import Posted
+from kernelgate.ci.judge import days
 from kernelgate.ci.judge.bootstrap import bootstrap
 from kernelgate.ci.judge.policy import Policy, RunnerGpu
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
@@ -71,7 +73,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) ->
         bot.step.log(f"the baseline of {label} is unchanged: {verdict.reason}")
         bot.step.output(pull_request="")
         return None
-    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url))
+    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, stored))
     bot.step.output(pull_request=str(number))
     return number
 
@@ -91,8 +93,15 @@ def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None
         )
 
 
-def offer(new: RunRecord, gpu: RunnerGpu, verdict: RecordVerdict | None, rules: Policy, run_url: str | None) -> Offer:
-    """What is proposed, from a record alone. Raises UsageError where the record cannot be a baseline."""
+def offer(
+    new: RunRecord,
+    gpu: RunnerGpu,
+    verdict: RecordVerdict | None,
+    rules: Policy,
+    run_url: str | None,
+    stored: RunRecord | None = None,
+) -> Offer:
+    """What is proposed, from the record and the stored baseline's days. Raises UsageError where it cannot be one."""
     commit = new.run.head_sha
     if commit is None:
         raise UsageError("a baseline must name the commit that was measured; this record names none")
@@ -112,15 +121,18 @@ def offer(new: RunRecord, gpu: RunnerGpu, verdict: RecordVerdict | None, rules: 
     return Offer(
         branch=f"kernelgate/baseline-{gpu.label}",
         path=path,
-        content=record.to_json(as_baseline(new, rules)).encode(),
+        content=record.to_json(as_baseline(new, rules, stored)).encode(),
         title=f"Refresh the baseline of {gpu.label}",
         body="\n".join(lines).rstrip() + "\n",
         commit=commit,
     )
 
 
-def as_baseline(new: RunRecord, rules: Policy) -> RunRecord:
-    """The record with the head's samples alone and a summary. Raises UsageError where it has none."""
+def as_baseline(new: RunRecord, rules: Policy, stored: RunRecord | None = None) -> RunRecord:
+    """The record with the head's samples alone, and a summary that keeps the `stored` baseline's days.
+
+    Raises UsageError where the record has no samples of a head.
+    """
     processes = tuple(
         process.model_copy(update={"role": "block", "loaded": ("head",), "timings": tuple(map(_head_only, timings))})
         for process in new.processes
@@ -142,7 +154,9 @@ def as_baseline(new: RunRecord, rules: Policy) -> RunRecord:
     short = formatting.ids(case.key for case in kept.cases)
     summary = Summary(
         source=f"commit {new.run.head_sha}, measured {when[:10]}",
-        cases={short[case.key].text: _summary(case, rules) for case in timed_cases(kept)},
+        cases={
+            short[case.key].text: _with_days(_summary(case, rules), case.key, new, stored) for case in timed_cases(kept)
+        },
     )
     return kept.model_copy(update={"summary": summary})
 
@@ -168,6 +182,18 @@ def _summary(case: TimedCase, rules: Policy) -> BaselineSummary:
         samples=sum(map(len, processes)),
         processes=len(processes),
     )
+
+
+def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: RunRecord | None) -> BaselineSummary:
+    """With the day's median beside those of earlier days on the same kind of device."""
+    alike = stored is not None and stored.environment.device.name == new.environment.device.name
+    earlier = days.of_case(stored, key) if stored and alike else ()
+    build = next((one for one in new.builds if one.side == "head" and one.card == key.card), None)
+    code = (build and (build.key or build.library_sha256)) or new.run.head_sha
+    if new.run.created_at is None or code is None:
+        return summary.model_copy(update={"days": earlier})
+    today = BaselineDay(measured=new.run.created_at[:10], code=code, median_us=summary.median_us)
+    return summary.model_copy(update={"days": days.added(earlier, today)})
 
 
 def _gpu(label: str, rules: Policy) -> RunnerGpu:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
-from kernelgate.ci.judge import cards, location, outputs, stats, validity, witness
+from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
+from kernelgate.ci.judge import cards, days, location, outputs, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.policy import Policy
@@ -70,6 +70,8 @@ class Evidence:
     bias: float
     """Bound on the error of the log change that more rounds or processes do not reduce."""
     findings: tuple[Finding, ...]
+    drift: Pooled | None = None
+    """How far times may have drifted since the baseline's day; None where both sides were timed on one day."""
 
     @property
     def disqualified(self) -> Finding | None:
@@ -88,7 +90,9 @@ class Evidence:
     def pooled(self, expected_scatter: float = 1.0) -> Pooled:
         """All processes together; `expected_scatter` is the scatter ratio that the record's other cases show."""
         sides = [_pool(group, expected_scatter) for group in self.groups]
-        return replace(sides[0], bias=self.bias) if len(sides) == 1 else stats.difference(sides[0], sides[1], self.bias)
+        if len(sides) == 1:
+            return replace(sides[0], bias=self.bias)
+        return stats.difference(sides[0], sides[1], self.bias, self.drift)
 
     def by_process(self) -> list[tuple[float, float]]:
         """Each head process's own log change, with its standard error."""
@@ -96,7 +100,8 @@ class Evidence:
         zero, noise = 0.0, 0.0
         if base:
             before = _pool(base[0], 1.0)
-            zero, noise = before.change, before.error**2 + head.prior**2
+            drift = self.drift.error if self.drift else 0.0
+            zero, noise = before.change, before.error**2 + head.prior**2 + drift**2
         errors = np.sqrt(head.variances + noise)
         return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
 
@@ -166,8 +171,10 @@ def _of_head(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     return Evidence(case.key, (), head, reference, False, (), 0.0, found)
 
 
-def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Policy) -> Evidence:
-    """The evidence of a case's head against the head that a baseline file holds."""
+def of_baseline(
+    case: TimedCase, stored: TimedCase, device: Device, policy: Policy, known: Sequence[BaselineDay] = ()
+) -> Evidence:
+    """The evidence of a case's head against the head that a baseline file holds, with its `known` days."""
     timed = [process for process in case.processes if process.samples_us.get("head")]
     before = [process for process in stored.processes if process.samples_us.get("head")]
     found = [
@@ -196,8 +203,8 @@ def of_baseline(case: TimedCase, stored: TimedCase, device: Device, policy: Poli
         group, strange = _settle(_group(levels, spread.level_pct, spread.level_prior_processes), policy)
         groups.append(group)
         odd += strange
-    bias = rounding + math.log1p(spread.baseline_drift_pct / 100)
-    return replace(plain, groups=tuple(groups), bias=bias, findings=(*found, *odd))
+    drift = days.drift(known, spread)
+    return replace(plain, groups=tuple(groups), bias=rounding, findings=(*found, *odd), drift=drift)
 
 
 def _usable(

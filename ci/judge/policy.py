@@ -74,7 +74,10 @@ class Spread(PolicySection):
     prior_processes: Positive = 10
     level_pct: Percent = 0.15
     level_prior_processes: Positive = 10
-    baseline_drift_pct: PercentOrNone = 0.5
+    baseline_drift_pct: Percent = 1.0
+    baseline_drift_df: Positive = 10
+    baseline_days: Annotated[int, Field(ge=2)] = 4
+    baseline_days_df: Positive = 5
     block_change_pct: Percent = 0.1
     block_bias_pct: PercentOrNone = 0.3
     alternating_bias_pct: PercentOrNone = 0.8

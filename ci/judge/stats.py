@@ -59,10 +59,14 @@ def pooled_median(processes: Sequence[Array]) -> float:
     return float(np.median(np.concatenate(processes)))
 
 
-def difference(base: Pooled, head: Pooled, bias: float) -> Pooled:
-    """Head against base of other processes: variances add up, degrees of freedom after Welch and Satterthwaite."""
-    error = math.hypot(base.error, head.error)
-    df = error**4 / (base.error**4 / base.df + head.error**4 / head.df)
+def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None = None) -> Pooled:
+    """Head against base of other processes, and whatever else lies `between` them.
+
+    Variances add up, degrees of freedom are Welch's and Satterthwaite's.
+    """
+    parts = [base, head] + ([between] if between else [])
+    error = math.hypot(*(part.error for part in parts))
+    df = error**4 / sum(part.error**4 / part.df for part in parts)
     return Pooled(head.change - base.change, error, df, bias)
 
 
@@ -187,6 +191,14 @@ def mann_whitney_p(base: Array, head: Array) -> float:
         return 1.0
     z = (abs(u - n * m / 2) - 0.5) / math.sqrt(variance)
     return min(1.0, 2 * float(special.ndtr(-z)))
+
+
+def kolmogorov_smirnov_p(base: Array, head: Array) -> float:
+    """Two-sided p of the two-sample Kolmogorov-Smirnov test: the limiting distribution."""
+    values = np.concatenate((base, head))
+    below = [np.searchsorted(np.sort(side), values, side="right") / len(side) for side in (base, head)]
+    distance = float(np.abs(below[0] - below[1]).max())
+    return float(special.kolmogorov(distance * math.sqrt(len(base) * len(head) / len(values))))
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.judge import cards, estimate, outputs, sentences, stats
+from kernelgate.ci.judge import cards, days, estimate, outputs, sentences, stats
 from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
 from kernelgate.ci.judge.case import (
     CaseVerdict,
@@ -61,7 +61,11 @@ def judge(
     if refused is None:
         device = record.environment.device
         evidences = (
-            [estimate.of_baseline(case, stored[case.key], device, policy) for case in timed if case.key in stored]
+            [
+                estimate.of_baseline(case, was, device, policy, days.of_case(baseline, was.key))
+                for case in timed
+                if (was := stored.get(case.key))
+            ]
             if baseline
             else estimate.of_record(record, policy)
         )
@@ -74,7 +78,7 @@ def judge(
         for case, claim in zip(evidences, claimed, strict=True)
     )
     outcome = overall(cases)
-    notes = _notes(record, baseline) if baseline else []
+    notes = _notes(record, baseline, policy) if baseline else []
     return RecordVerdict(name, outcome, "; ".join([_reason(outcome, cases), *notes]), cases, None, against)
 
 
@@ -138,14 +142,14 @@ def _too_little(evidences: Sequence[Evidence]) -> str | None:
     return None
 
 
-def _notes(record: RunRecord, baseline: RunRecord) -> list[str]:
+def _notes(record: RunRecord, baseline: RunRecord, policy: Policy) -> list[str]:
     """What limits a comparison with a baseline, for people."""
     known = dict(_stored(record, baseline))
     missing = [case.id for case in cards.compared(record) if case.key not in known]
     notes = [f"not in the baseline: {', '.join(missing)}"] if missing else []
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
-    return notes
+    return notes + days.notes([days.of_case(baseline, was.key) for was in known.values()], policy.spread)
 
 
 def _reason(outcome: Outcome, cases: Sequence[CaseVerdict]) -> str:

@@ -16,7 +16,7 @@ from kernelgate.ci.judge.policy import Policy, RunnerGpu
 from kernelgate.ci.judge.verdict import judge
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA
-from tests.runs import process, run_record
+from tests.runs import on, process, run_record
 
 BRANCH = "kernelgate/baseline-l4"
 
@@ -51,6 +51,29 @@ def test_the_first_baseline_is_offered(desk: Desk, run_json: Path, rules: Policy
         "head"
     }
     assert desk.outputs == {"pull_request": str(number)}
+
+
+def test_a_baseline_keeps_the_days_of_the_one_it_replaces(rules: Policy) -> None:
+    """Of the same code on the same kind of device; a day measured twice counts once."""
+    first = as_baseline(measured(), rules)
+    second = as_baseline(_on("2026-11-21"), rules, first)
+    again = as_baseline(_on("2026-11-21"), rules, second)
+    assert first.summary
+    assert second.summary
+    assert again.summary
+    for name, held in second.summary.cases.items():
+        assert [day.measured for day in held.days] == ["2026-11-20", "2026-11-21"]
+        assert {day.code for day in held.days} == {first.summary.cases[name].days[0].code}
+        assert {day.median_us for day in held.days} == {held.median_us}
+    assert again.summary.cases == second.summary.cases
+    elsewhere = first.model_copy(update={"environments": run_record((), on("NVIDIA A100")).environments})
+    moved = as_baseline(_on("2026-11-21"), rules, elsewhere)
+    assert moved.summary
+    assert {len(held.days) for held in moved.summary.cases.values()} == {1}
+
+
+def _on(day: str) -> RunRecord:
+    return measured().model_copy(update={"run": record.Run(head_sha=HEAD_SHA, created_at=f"{day}T10:00:00Z")})
 
 
 def test_nothing_reaches_the_default_branch(desk: Desk, run_json: Path, rules: Policy) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
-from kernelgate.ci.judge import estimate, stats
+from kernelgate.ci.judge import days, estimate, stats
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array
@@ -284,7 +284,8 @@ def test_a_baseline_of_one_process_is_enough_and_of_none_is_not() -> None:
     assert evidence.against_baseline
     assert not paired([timed(0), timed(1)]).against_baseline
     assert evidence.pooled().change == pytest.approx(math.log(1.05), abs=1e-3)
-    assert evidence.bias == pytest.approx(math.log1p(0.005), abs=1e-9)
+    assert evidence.bias == pytest.approx(0.0, abs=1e-9)
+    assert evidence.drift == days.drift((), POLICY.spread)
     assert [group.prior for group in evidence.groups] == pytest.approx([math.log1p(0.0015)] * 2)
     assert [group.prior_df for group in evidence.groups] == [10, 10]
     none = against(heads(1.05, 1.05), [])
@@ -304,10 +305,11 @@ def test_variances_of_both_sides_add_up() -> None:
     """Degrees of freedom after Welch and Satterthwaite."""
     evidence = against(heads(1.0, 1.0, 1.0), heads(1.0, 1.0))
     base, head = (stats.pool(*group.kept, group.prior, group.prior_df) for group in evidence.groups)
-    pooled = evidence.pooled()
-    assert pooled.error == pytest.approx(math.hypot(base.error, head.error))
-    ratio = base.error**2 / (base.error**2 + head.error**2)
-    assert pooled.df == pytest.approx(1 / (ratio**2 / base.df + (1 - ratio) ** 2 / head.df))
+    pooled, drift = evidence.pooled(), evidence.drift
+    assert drift is not None
+    parts = (base, head, drift)
+    assert pooled.error == pytest.approx(math.hypot(*(part.error for part in parts)))
+    assert pooled.df == pytest.approx(pooled.error**4 / sum(part.error**4 / part.df for part in parts))
     assert pooled.bias == evidence.bias
 
 
@@ -317,7 +319,8 @@ def test_each_process_is_shown_against_the_baseline_as_a_whole() -> None:
     assert (first, second) == pytest.approx((math.log(1.02), math.log(1.04)), abs=1e-3)
     base = stats.pool(*evidence.groups[0].kept, evidence.groups[0].prior, evidence.groups[0].prior_df)
     prior = math.log1p(0.0015)
-    assert error == pytest.approx(math.sqrt(evidence.groups[1].variances[0] + base.error**2 + prior**2))
+    drift = days.drift((), POLICY.spread).error
+    assert error == pytest.approx(math.sqrt(evidence.groups[1].variances[0] + base.error**2 + prior**2 + drift**2))
     (change, error), _ = paired([timed(0, 2.0), timed(1, 2.0)]).by_process()
     assert change == pytest.approx(math.log(1.02), abs=1e-4)
     assert error < 1e-4, "no prior where base stands in the same process"

@@ -1,0 +1,269 @@
+"""Whether the intervals hold what they say under uneven, correlated and drifting noise: simulated, with known truth.
+
+`python -m benchmarks.verdict.noise [--draws N]` prints the tables; about a minute for each 100 draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import click
+import numpy as np
+from scipy import signal
+
+from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
+from kernelgate.ci.judge import location, stats
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.verdict import Direction, judge
+
+Generator = np.random.Generator
+Noise = Callable[[Generator, int], Array]
+
+SEED = 20260801
+LEVEL = 0.95
+ONE_ROUND = 0.01
+"""Standard deviation of a round's log time: far above the prior between processes, which would hide a fault."""
+RATIOS = (0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0)
+DRIFTS_PCT = (0.0, 0.15, 0.5, 1.0, 1.5)
+DAYS = (1, 5)
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often something happened."""
+
+    hits: int
+    draws: int
+
+    @property
+    def value(self) -> float:
+        return self.hits / self.draws
+
+    @property
+    def error(self) -> float:
+        return math.sqrt(self.value * (1 - self.value) / self.draws)
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.1f} ± {100 * self.error:.1f}%"
+
+
+# ---- noise -----------------------------------------------------------------------------------------------------------
+
+
+def normal(rng: Generator, rounds: int) -> Array:
+    return rng.normal(size=rounds)
+
+
+def laplace(rng: Generator, rounds: int) -> Array:
+    return rng.laplace(size=rounds) / math.sqrt(2)
+
+
+def two_peaks(rng: Generator, rounds: int) -> Array:
+    return rng.choice([-1.0, 1.0], rounds) + rng.normal(0, 0.25, rounds)
+
+
+def heavy_tail(rng: Generator, rounds: int) -> Array:
+    """Student's t with two degrees of freedom: no variance at all."""
+    return np.asarray(rng.standard_t(2, rounds))
+
+
+def autoregressive(correlation: float) -> Noise:
+    def noise(rng: Generator, rounds: int) -> Array:
+        before = int(10 / (1 - correlation))
+        steps = rng.normal(0, math.sqrt(1 - correlation**2), before + rounds)
+        return np.asarray(signal.lfilter([1], [1, -correlation], steps)[before:])
+
+    return noise
+
+
+def pink(rng: Generator, rounds: int) -> Array:
+    """A stretch of 1/f noise that is eight times as long, with unit variance: its slowest waves shift the process."""
+    rates = np.fft.rfftfreq(8 * rounds)
+    waves = rng.normal(size=(2, len(rates)))
+    waves[:, 0] = 0
+    rates[0] = 1
+    series = np.fft.irfft((waves[0] + 1j * waves[1]) / np.sqrt(rates), 8 * rounds)
+    start = int(rng.integers(7 * rounds))
+    return np.asarray(series[start : start + rounds] / series.std())
+
+
+def ramp(rng: Generator, rounds: int) -> Array:
+    """A line from 0 to a random end, beneath a quarter as much noise."""
+    return rng.normal() * np.linspace(0, 1, rounds) + rng.normal(0, 0.25, rounds)
+
+
+SHAPES: dict[str, Noise] = {"normal": normal, "Laplace": laplace, "two peaks": two_peaks, "t, 2 df": heavy_tail}
+CORRELATED: dict[str, tuple[Noise, Noise]] = {
+    "independent": (normal, normal),
+    "AR(0.6)": (autoregressive(0.6), autoregressive(0.6)),
+    "AR(0.95)": (autoregressive(0.95), autoregressive(0.95)),
+    "AR(0.95), head alone": (normal, autoregressive(0.95)),
+    "AR(0.99)": (autoregressive(0.99), autoregressive(0.99)),
+    "1/f": (pink, pink),
+    "1/f, head alone": (normal, pink),
+    "ramps": (ramp, ramp),
+    "ramps, head alone": (normal, ramp),
+}
+"""Noise of base and of head."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Records of so many processes and rounds; the head's noise is `ratio` times as wide."""
+
+    processes: int = 5
+    rounds: int = 100
+    ratio: float = 1.0
+    paired: bool = True
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often the 95% interval holds the truth."""
+
+    process: Share
+    """Of one process, from its rounds alone."""
+    record: Share
+    """Of all processes together, with no spread between them beyond the rounds'."""
+    half_width: float
+    """Median, of the record's, over the standard deviation of its error: 1.96 where everything is known."""
+
+
+def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int = SEED) -> Coverage:
+    rng = np.random.default_rng(seed)
+    rules = Policy().spread
+    single = whole = 0
+    widths, errors = [], []
+    for _ in range(draws):
+        before = [ONE_ROUND * base(rng, setting.rounds) for _ in range(setting.processes)]
+        after = [ONE_ROUND * setting.ratio * head(rng, setting.rounds) for _ in range(setting.processes)]
+        found = location.changes(before, after, setting.paired, 0.0)
+        values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
+        single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
+        weight = 1 / (1 / rules.prior_processes + 1 / sum(one.rounds for one in found))
+        pooled = stats.pool(values, variances, math.log1p(rules.change_pct / 100), weight)
+        widths.append(pooled.half_width(1 - LEVEL))
+        errors.append(pooled.change)
+        whole += abs(pooled.change) <= widths[-1]
+    return Coverage(
+        Share(single, draws * setting.processes), Share(whole, draws), float(np.median(widths) / np.std(errors))
+    )
+
+
+# ---- stored baselines ------------------------------------------------------------------------------------------------
+
+
+def said(drift_pct: float, days: int, effect_pct: float, draws: int, seed: int = SEED) -> Share:
+    """How often a head with this effect gets a direction against a baseline of another day, which holds so many days.
+
+    `drift_pct`: standard deviation of the difference of two days, of which each day has its part.
+    """
+    rng = np.random.default_rng(seed)
+    policy, hits = Policy(), 0
+    for _ in range(draws):
+        levels = rng.normal(0, drift_pct / 100 / math.sqrt(2), days + 1)
+        run = _heads(rng, levels[0] + math.log1p(effect_pct / 100), 5)
+        (case,) = judge(run, policy, _baseline(rng, levels[1:])).cases
+        hits += case.direction is not Direction.NONE
+    return Share(hits, draws)
+
+
+def _heads(rng: Generator, level: float, processes: int) -> RunRecord:
+    """Processes that scatter as an H200's do (spread.level_pct), of 60 rounds."""
+    made = []
+    for number in range(processes):
+        times = 100 * np.exp(level + rng.normal(0, 0.0015) + rng.normal(0, 0.003, 60))
+        timing = Timing(case="case", samples_us={"head": tuple(times.tolist())})
+        made.append(Process(id=str(number), role="block", timings=(timing,)))
+    return RunRecord(cases=(Case(id="case"),), processes=tuple(made))
+
+
+def _baseline(rng: Generator, levels: Array) -> RunRecord:
+    """Of the last day, with the medians of all."""
+    held, medians = RunRecord(), []
+    for level in levels:
+        held = _heads(rng, float(level), 3)
+        medians.append(
+            float(np.median([sample for one in held.processes for sample in one.timings[0].samples_us["head"]]))
+        )
+    days = tuple(
+        BaselineDay(measured=f"2026-11-{number:02}", code="one", median_us=median)
+        for number, median in enumerate(medians, 1)
+    )
+    case = BaselineSummary(
+        median_us=medians[-1], interval_us=(medians[-1], medians[-1]), samples=180, processes=3, days=days
+    )
+    return held.model_copy(update={"summary": Summary(source="simulated", cases={"case": case})})
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def table(draws: int) -> str:
+    """All of it in Markdown."""
+    return "\n".join([*_uneven(draws), "", *_correlated(draws), "", *_stored(draws)])
+
+
+def _uneven(draws: int) -> list[str]:
+    lines = [
+        "**Coverage of a process's 95% interval by how much noisier the head is**, the lower of paired and unpaired:",
+        "",
+        *_head(["noise, rounds, processes", *(f"× {ratio:g}" for ratio in RATIOS)]),
+    ]
+    for name, noise in SHAPES.items():
+        for rounds, processes in ((20, 2), (100, 2), (100, 5)):
+            settings = [[Setting(processes, rounds, ratio, paired) for paired in (True, False)] for ratio in RATIOS]
+            found = [[coverage(noise, noise, one, draws).process for one in both] for both in settings]
+            lowest = [str(min(both, key=lambda share: share.value)) for both in found]
+            lines.append(_row([f"{name}, {rounds}, {processes}", *lowest]))
+    return lines
+
+
+def _correlated(draws: int) -> list[str]:
+    sizes = [(20, 5), (100, 2), (100, 5)]
+    lines = [
+        "**Coverage of a record's 95% interval where rounds are correlated**, and the interval's half width over the "
+        "standard deviation of the error:",
+        "",
+        *_head(["noise", *(f"{processes} × {rounds} rounds" for rounds, processes in sizes)]),
+    ]
+    for name, (base, head) in CORRELATED.items():
+        found = [coverage(base, head, Setting(processes, rounds), draws) for rounds, processes in sizes]
+        lines.append(_row([name, *(f"{one.record} ({one.half_width:.1f})" for one in found)]))
+    return lines
+
+
+def _stored(draws: int) -> list[str]:
+    columns = [(days, effect) for days in DAYS for effect in (0.0, 3.0, 6.0)]
+    titles = [f"{days} day{'s' if days > 1 else ''}, +{effect:g}%" for days, effect in columns]
+    lines = [
+        "**A direction against a stored baseline**, by the standard deviation of the drift between two days:",
+        "",
+        *_head(["drift", *titles]),
+    ]
+    for drift in DRIFTS_PCT:
+        shares = [str(said(drift, days, effect, draws)) for days, effect in columns]
+        lines.append(_row([f"{drift:g}%", *shares]))
+    return lines
+
+
+def _head(titles: Sequence[str]) -> list[str]:
+    return [_row(titles), _row(["---", *("--:" for _ in titles[1:])])]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+@click.command()
+@click.option("--draws", default=200, show_default=True, type=click.IntRange(10), help="Records for each figure.")
+def main(draws: int) -> None:
+    """Print the tables."""
+    click.echo(table(draws))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""How far times drift from one day to another: learnt from a baseline's stored days, else assumed.
+
+docs/statistics.md ("Comparison with a stored baseline") has the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord
+from kernelgate.ci.document import formatting
+from kernelgate.ci.judge.policy import Spread
+from kernelgate.ci.judge.stats import Pooled
+
+KEPT_DAYS = 20
+"""Of each case; older ones say less of today's machine."""
+
+
+def of_case(baseline: RunRecord, key: CaseKey) -> tuple[BaselineDay, ...]:
+    """The days that a baseline holds of this case."""
+    names = formatting.ids(case.key for case in baseline.cases)
+    # A baseline of run/1 names no card.
+    name = names.get(key) or names.get(CaseKey("", key.id))
+    held = baseline.summary.cases.get(name.text) if baseline.summary and name else None
+    return held.days if held else ()
+
+
+def added(days: Iterable[BaselineDay], today: BaselineDay) -> tuple[BaselineDay, ...]:
+    """With today's, which takes the place of another measurement of this code on this day."""
+    others = [day for day in days if (day.measured, day.code) != (today.measured, today.code)]
+    return tuple(sorted([*others, today], key=lambda day: day.measured)[-KEPT_DAYS:])
+
+
+def shown(days: Sequence[BaselineDay], spread: Spread) -> bool:
+    """Whether these days are enough to show how far times drift."""
+    return _between(days)[1] >= spread.baseline_days - 1
+
+
+def drift(days: Sequence[BaselineDay], spread: Spread) -> Pooled:
+    """The log change from one day to another that no code explains: 0, with its standard deviation as the error.
+
+    Two days differ by twice the variance of one. Too few days cannot show that times drift less than is assumed, but
+    they can show that they drift more.
+    """
+    variance, df = _between(days)
+    observed = math.sqrt(2 * variance)
+    if shown(days, spread):
+        return Pooled(0.0, observed, min(df, spread.baseline_days_df))
+    return Pooled(0.0, max(observed, math.log1p(spread.baseline_drift_pct / 100)), spread.baseline_drift_df)
+
+
+def notes(cases: Sequence[Sequence[BaselineDay]], spread: Spread) -> list[str]:
+    """What people are to know of a comparison with so many days of each case."""
+    few = [held for held in cases if not shown(held, spread)]
+    if not few:
+        return []
+    of = "" if len(few) == len(cases) else f" of {len(few)} of {len(cases)} cases"
+    assumed = f"how far times{of} drift from day to day is assumed (sd {spread.baseline_drift_pct:g}%), not known"
+    return [f"{assumed}: the baseline holds fewer than {spread.baseline_days} days of this code"]
+
+
+def _between(days: Sequence[BaselineDay]) -> tuple[float, int]:
+    """The variance of a day's log time among days of the same code, and its degrees of freedom."""
+
+    def code(day: BaselineDay) -> str:
+        return day.code
+
+    alike = [[math.log(day.median_us) for day in group] for _, group in groupby(sorted(days, key=code), code)]
+    squares = sum(len(levels) * float(np.var(levels)) for levels in alike)
+    df = sum(len(levels) - 1 for levels in alike)
+    return (squares / df if df else 0.0), df
