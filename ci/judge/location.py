@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge import correlation
+from kernelgate.ci.judge.stats import Array, kolmogorov_smirnov_p
 
-NORMAL_MAD = 1.4826
-"""Standard deviation of a normal distribution whose median absolute deviation is 1."""
 HUBER_K = 1.5
 """Huber's usual tuning: 96% efficient where noise is normal, bounded influence where it is not (Huber 1964)."""
 SHARED_ROUNDS = 50
@@ -28,6 +27,12 @@ SHAPE_REACH = 8.0
 """The shape of the noise is learnt within so many robust standard deviations; beyond, a sample has no influence."""
 SHAPE_WIDENINGS = (3.0, 1.7, 1.0, 1.0)
 """Bandwidths of the passes in which processes are aligned, in multiples of the last."""
+SHAPE_UNEVEN = 2.0
+"""One shape serves both sides as long as neither is wider than the other by more than this factor …"""
+SHAPE_ALIKE_P = 0.01
+"""… and chance explains how far their shapes are apart once they are aligned (Kolmogorov and Smirnov)."""
+SHAPE_COST = 6
+"""Rounds of a process that its alignment costs: simulated, its variance falls short by so many of few rounds."""
 SHAPE_GAIN = 0.8
 """The shape is used where the standard error falls below this part of Huber's …"""
 SHAPE_AGREES = 3.0
@@ -46,7 +51,7 @@ class Location:
     value: float
     variance: float
     rounds: float
-    """How many independent rounds would say as much."""
+    """How many independent rounds would say as much, of the value or of its variance: whichever is fewer."""
 
 
 @dataclass(frozen=True)
@@ -68,24 +73,27 @@ def _located(estimates: Sequence[_Estimate]) -> list[Location]:
     A process's own variance is known only as well as its rounds allow, so the middle one of all processes counts as
     `SHARED_ROUNDS` further rounds.
     """
-    inflation = autocorrelation_inflation([estimate.influence for estimate in estimates])
+    alike = correlation.memory([estimate.influence for estimate in estimates])
     own = [float(found.influence @ found.influence) / (len(found.influence) - 1) for found in estimates]
     shared = float(np.median(own))
     found = []
-    for estimate, variance in zip(estimates, own, strict=True):
+    for estimate, variance, inflation in zip(estimates, own, alike.inflations, strict=True):
         n = len(estimate.influence)
         independent = (SHARED_ROUNDS * shared + n * variance) / (SHARED_ROUNDS + n) / n
-        found.append(Location(estimate.value, inflation * independent, n / inflation))
+        rounds = min(n / inflation, alike.df / len(estimates))
+        found.append(Location(estimate.value, inflation * independent, rounds))
     return found
 
 
 def _huber(values: Array, step: float) -> _Estimate:
     """Huber's M-estimate of location.
 
-    Half of `step` is the smallest scale used, so that values on a few ticks are averaged over ticks, not voted on.
+    The scale is half of the middle 68%: in two peaks of like size the median absolute deviation is now one peak's and
+    now the distance, and half of the 68% is the distance. Half of `step` is the smallest used, so that values on a few
+    ticks are averaged over ticks, not voted on.
     """
     centre = float(np.median(values))
-    scale = max(NORMAL_MAD * float(np.median(np.abs(values - centre))), step / 2)
+    scale = max(_half_width([values]), step / 2)
     if scale == 0.0:
         return _Estimate(centre, np.zeros(len(values)))
     bound = HUBER_K * scale
@@ -96,30 +104,6 @@ def _huber(values: Array, step: float) -> _Estimate:
         if abs(shift) < 1e-9 * scale:
             break
     return _Estimate(centre, np.clip(values - centre, -bound, bound) / inside)
-
-
-def autocorrelation_inflation(series: Sequence[Array]) -> float:
-    """How much more means of such series vary than if their values were independent; at least 1.
-
-    1 + 2 Σ ρ_k over the leading lags whose correlation, over all series, stands above two standard errors (the initial
-    positive sequence of Geyer 1992, cut where noise begins). Taking the mean out of n values lowers each ρ_k by
-    inflation / n, which is put back.
-    """
-    total = sum(float(values @ values) for values in series)
-    n = float(np.mean([len(values) for values in series]))
-    if total == 0.0:
-        return 1.0
-    correlations = []
-    for lag in range(1, int(n) // 4):
-        correlation = sum(float(values[lag:] @ values[:-lag]) for values in series) / total
-        if correlation < 2 / math.sqrt(n * len(series)):
-            break
-        correlations.append(correlation)
-    inflation = 1.0
-    for _ in range(len(correlations)):
-        lost = inflation / n
-        inflation = 1 + 2 * sum((correlation + lost) / (1 + lost) for correlation in correlations)
-    return inflation
 
 
 # ---- the change within processes -------------------------------------------------------------------------------------
@@ -154,14 +138,16 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
 
     An adaptive M-estimate (Stone 1975; Bickel 1982). Learning f from the other processes keeps it independent of the
     process that it is used on, so the usual variance of an M-estimate holds. f starts wide and is sharpened as the
-    processes are aligned better. None where nothing can be learnt.
+    processes are aligned better. One f serves both sides, but each has the slope that its own noise shows. None where
+    nothing can be learnt, or where the sides' noise is too unlike for one shape.
     """
     sides = [*base, *head]
     centres = [_huber(values, step).value for values in sides]
-    low, middle, high = np.quantile(np.concatenate(_centred(sides, centres)), (0.1587, 0.5, 0.8413))
-    spread = float(high - low) / 2
-    if spread == 0.0:
+    noise = _centred(sides, centres)
+    before, after, spread = (_half_width(part) for part in (noise[: len(base)], noise[len(base) :], noise))
+    if min(before, after) * SHAPE_UNEVEN < max(before, after) or spread == 0.0:
         return None
+    middle = float(np.median(np.concatenate(noise)))
     edges = np.linspace(middle - SHAPE_REACH * spread, middle + SHAPE_REACH * spread, SHAPE_BINS + 1)
     for widening in SHAPE_WIDENINGS:
         counts = np.stack([np.histogram(values, edges)[0] for values in _centred(sides, centres)]).astype(float)
@@ -172,12 +158,24 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
         scores = 2 * [_Score.of(each, edges, spread, step, widening) for each in others]
         centres = [score.locate(v, centre) for score, v, centre in zip(scores, sides, centres, strict=True)]
     noise = _centred(sides, centres)
-    slope = float(np.mean([score.mean_slope(values) for score, values in zip(scores, noise, strict=True)]))
-    if slope <= 0.0:
+    by_side = np.reshape([score.mean_slope(values) for score, values in zip(scores, noise, strict=True)], (2, -1))
+    both = [np.concatenate(part) for part in (noise[: len(base)], noise[len(base) :])]
+    if kolmogorov_smirnov_p(*both) < SHAPE_ALIKE_P:
         return None
-    influences = [score(values) / slope for score, values in zip(scores, noise, strict=True)]
+    slopes = np.repeat(by_side.mean(axis=1), len(base))
+    if slopes.min() <= 0.0:
+        return None
+    influences = [score(values) / slope for score, values, slope in zip(scores, noise, slopes, strict=True)]
     pairs = zip(centres, centres[len(base) :], influences, influences[len(base) :], strict=False)
-    return _located([_Estimate(now - was, h - b - np.mean(h - b)) for was, now, b, h in pairs])
+    found = _located([_Estimate(now - was, h - b - np.mean(h - b)) for was, now, b, h in pairs])
+    cost = [1 + SHAPE_COST / len(values) for values in head]
+    return [replace(one, variance=one.variance * factor) for one, factor in zip(found, cost, strict=True)]
+
+
+def _half_width(noise: Sequence[Array]) -> float:
+    """Half of the way that holds the middle 68% of all values: a normal distribution's standard deviation."""
+    low, high = np.quantile(np.concatenate(noise), (0.1587, 0.8413))
+    return float(high - low) / 2
 
 
 def _centred(sides: Sequence[Array], centres: Sequence[float]) -> list[Array]:

@@ -1,0 +1,103 @@
+"""How much correlated rounds count: against the truth, by simulation. Seeds are fixed: what fails has changed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.verdict.noise import CORRELATED, SHAPES, Setting, autoregressive, coverage, normal, ramp
+from kernelgate.ci.judge import location
+from kernelgate.ci.judge.correlation import memory
+from tests.ci.records import draw
+
+
+def test_independent_rounds_count_in_full() -> None:
+    rng = np.random.default_rng(3)
+    found = [memory([rng.normal(size=100) for _ in range(5)]) for _ in range(200)]
+    assert sum(math.isinf(one.df) for one in found) >= 194
+    assert {one.inflations for one in found if math.isinf(one.df)} == {(1.0,) * 5}
+
+
+@pytest.mark.parametrize("correlation", [0.3, 0.6, 0.9])
+def test_the_inflation_is_what_theory_says(correlation: float) -> None:
+    """(1 + ρ) / (1 - ρ), less what 100 rounds do not show."""
+    rng, noise, lags = np.random.default_rng(4), autoregressive(correlation), np.arange(1, 100)
+    found = [memory([noise(rng, 100) for _ in range(5)]).inflations[0] for _ in range(60)]
+    true = 1 + 2 * float(((1 - lags / 100) * correlation**lags).sum())
+    assert np.exp(np.mean(np.log(found))) == pytest.approx(true, rel=0.25)
+
+
+def test_the_scale_and_the_order_of_processes_do_not_matter() -> None:
+    rng, noise = np.random.default_rng(5), autoregressive(0.8)
+    series = [noise(rng, 60), noise(rng, 100), noise(rng, 80)]
+    one, scaled, turned = memory(series), memory([-1e-3 * values for values in series]), memory(series[::-1])
+    assert scaled.inflations == pytest.approx(one.inflations)
+    assert turned.inflations == pytest.approx(one.inflations[::-1])
+    assert one.inflations[0] < one.inflations[1], "long memories count for more in a longer process"
+
+
+def test_rounds_without_noise_have_no_memory() -> None:
+    assert memory([np.zeros(30), np.zeros(30)]).inflations == (1.0, 1.0)
+    rng = np.random.default_rng(6)
+    assert len(memory([np.zeros(30), autoregressive(0.9)(rng, 100)]).inflations) == 2
+
+
+def test_a_straight_line_is_no_error() -> None:
+    found = memory([np.linspace(-1, 1, 100), np.linspace(1, -1, 100)])
+    assert found.inflations[0] > 30
+
+
+def test_a_memory_as_long_as_the_process_leaves_little_to_go_by() -> None:
+    rng = np.random.default_rng(7)
+    found = location.levels([0.01 * ramp(rng, 100) for _ in range(3)], 0.0)
+    assert sum(one.rounds for one in found) < 15
+
+
+@pytest.mark.parametrize("name", ["quiet_fma", "quiet_copy", "contended_fma", "contended_copy"])
+def test_recorded_rounds_in_turns_are_independent(name: str) -> None:
+    """Nothing is lost where the machine is as it was when the traces were recorded."""
+    rng = np.random.default_rng(8)
+    for _ in range(5):
+        base, head = draw(rng, f"{name}_inter", 1)
+        found = location.changes([np.log(b) for b in base], [np.log(h) for h in head], True, 0.0)
+        assert sum(one.rounds for one in found) == 500
+
+
+@pytest.mark.parametrize("name", ["AR(0.95)", "AR(0.95), head alone", "1/f", "ramps", "ramps, head alone"])
+def test_intervals_of_correlated_rounds_hold(name: str) -> None:
+    found = coverage(*CORRELATED[name], Setting(processes=5, rounds=100), draws=80)
+    assert found.record.value > 0.88 - found.record.error
+    assert found.half_width < 3.5
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("ratio", [0.2, 0.5, 2.0])
+def test_intervals_of_uneven_noise_hold(shape: str, ratio: float) -> None:
+    """With one slope for both sides, or one shape for two that differ, 55 to 80% of them do."""
+    found = coverage(SHAPES[shape], SHAPES[shape], Setting(5, 50, ratio), draws=30)
+    assert found.process.value > 0.93 - 2 * found.process.error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CORRELATED if name != "AR(0.99)"])
+@pytest.mark.parametrize("processes", [2, 5])
+def test_intervals_of_correlated_rounds_hold_closely(name: str, processes: int) -> None:
+    found = coverage(*CORRELATED[name], Setting(processes, 100), draws=400)
+    assert found.record.value > 0.88
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("rounds", [20, 100])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_intervals_of_uneven_noise_hold_closely(shape: str, rounds: int, paired: bool) -> None:
+    for ratio in (0.2, 0.6, 1.0, 1.8, 5.0):
+        found = coverage(SHAPES[shape], SHAPES[shape], Setting(5, rounds, ratio, paired), draws=100)
+        assert found.process.value > 0.93 - 2 * found.process.error, ratio
+
+
+def test_a_share_knows_its_error() -> None:
+    found = coverage(normal, normal, Setting(2, 20), draws=20).record
+    assert found.error == pytest.approx(math.sqrt(found.value * (1 - found.value) / 20))
