@@ -1,7 +1,8 @@
 """Kept records are judged as they were under run/1, to the digit: tests/data/verdicts_run1.json.
 
 The file holds what the judge said, before run/2, of records drawn from the traces of an H200 and of the kept paired
-comparisons, alone and against both baselines. A deliberate change of the statistics rewrites it, and says so.
+comparisons, alone and against both baselines. A deliberate change of the statistics rewrites it, and says so:
+`python -m tests.ci.judge.keep_verdicts`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import Role
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.verdict import CaseVerdict, judge
+from kernelgate.ci.judge.verdict import CaseVerdict, RecordVerdict, judge
 from tests.ci.records import draw
 from tests.runs import case, on, process, run_record
 
@@ -53,22 +54,32 @@ def assert_same(verdict: CaseVerdict, kept: dict[str, Any]) -> None:
             np.testing.assert_allclose(found, before, rtol=SAME, atol=SAME, err_msg=key)
 
 
+def judge_trace(kept: dict[str, Any], rules: Policy) -> CaseVerdict:
+    """The verdict on the record that this entry was drawn as."""
+    trace: str = kept["trace"]
+    role: Role = "paired" if trace.endswith("inter") else "block"
+    rng = np.random.default_rng([sum(map(ord, trace)), kept["head"], kept["processes"]])
+    drawn = draw(rng, trace, kept["head"], kept["processes"])
+    processes = [process({"base": base, "head": head}, role) for base, head in zip(*drawn, strict=True)]
+    (verdict,) = judge(run_record([case("one", processes)], on("NVIDIA H200")), rules).cases
+    return verdict
+
+
+def judge_kept(kept: dict[str, Any], rules: Policy) -> RecordVerdict:
+    run = record.read(DATA / "comparisons" / f"{kept['record']}.json")
+    return judge(run, rules, record.read(ROOT / kept["baseline"]) if kept["baseline"] else None)
+
+
 @pytest.mark.parametrize("trace", OF_TRACE)
 def test_records_drawn_from_traces_are_judged_as_before(trace: str, rules: Policy) -> None:
-    role: Role = "paired" if trace.endswith("inter") else "block"
     for kept in OF_TRACE[trace]:
-        rng = np.random.default_rng([sum(map(ord, trace)), kept["head"], kept["processes"]])
-        drawn = draw(rng, trace, kept["head"], kept["processes"])
-        processes = [process({"base": base, "head": head}, role) for base, head in zip(*drawn, strict=True)]
-        (verdict,) = judge(run_record([case("one", processes)], on("NVIDIA H200")), rules).cases
+        verdict = judge_trace(kept, rules)
         assert_same(verdict, {key: kept[key] for key in kept if key not in ("trace", "head", "processes")})
 
 
 @pytest.mark.parametrize("kept", KEPT["records"], ids=lambda kept: f"{kept['record']}, {kept['baseline'] or 'base'}")
 def test_kept_records_are_judged_as_before(kept: dict[str, Any], rules: Policy) -> None:
-    run = record.read(DATA / "comparisons" / f"{kept['record']}.json")
-    baseline = record.read(ROOT / kept["baseline"]) if kept["baseline"] else None
-    verdict = judge(run, rules, baseline)
+    verdict = judge_kept(kept, rules)
     assert (verdict.verdict, verdict.refused) == (kept["verdict"], kept["refused"])
     for case_, before in zip(verdict.cases, kept["cases"], strict=True):
         assert_same(case_, before)
