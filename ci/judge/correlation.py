@@ -25,7 +25,8 @@ STEP = 1.6
 """Lengths of the memory in rounds: from the shortest, in this ratio, to all rounds of a process."""
 OCTAVES_BEYOND = 3
 """Noise without a length of its own (1/f) is taken to go on for so many octaves beyond a process."""
-LEAST_DF = 1.0
+LEAST_DF = 4.0
+"""With fewer, two processes of rounds that are hardly alike could say nothing at all; simulated, coverage holds."""
 LEAST_VARIANCE = 1e-4
 
 

@@ -150,10 +150,11 @@ def test_processes_that_take_turns_are_trusted_least() -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_baseline_of_other_processes(name: str) -> None:
+    """One stored day does not show how far times drift, so that it takes a large change."""
     rng = np.random.default_rng(8)
     stored_processes = 3
     for _ in range(25):
-        for variant, direction in ((0, Direction.NONE), (1, Direction.NONE), (4, Direction.SLOWER)):
+        for variant, direction in ((0, Direction.NONE), (1, Direction.NONE), (7, Direction.SLOWER)):
             base, head = draw(rng, f"{name}_inter", variant, processes=8)
             verdict = judge(
                 paired_record(head[3:], head[3:]), FAST, heads(base[:stored_processes]), "run", "stored.json"
@@ -682,7 +683,7 @@ SENTENCES = [
         0.005,
         0.002,
         5,
-        "0.47% slower, between 0.42% and 0.52%: certain, and within ±1%; a change of 0.15% would have been seen",
+        "0.5% slower, between 0.4% and 0.5%: certain, and within ±1%; a change of 0.1% would have been seen",
     ),
     (
         0.0,
@@ -690,7 +691,7 @@ SENTENCES = [
         5,
         "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.2% would have been seen",
     ),
-    (0.0, 0.2, 2, "cannot tell: between 4.4% faster and 3.7% slower; a change below 15.4% could not be seen"),
+    (0.0, 0.2, 2, "cannot tell: between 4.3% faster and 3.6% slower; a change below 15.1% could not be seen"),
     (
         0.05,
         0.03,

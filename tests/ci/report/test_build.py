@@ -337,7 +337,8 @@ def test_a_baseline_adds_a_line() -> None:
     slow, even = EXAMPLES["slower"]().record, EXAMPLES["equivalent"]().record
     said = judged_report(slow, Policy(), "run.json", ("l4.json", even))
     assert len(said.checks) == 2
-    assert plain(said.checks[1]).startswith("⚠️ against the baseline l4.json: slower, S=512 B=32 H=8 fp16 by 5.0")
+    # 5% slower, and a baseline of one day does not show how far times drift from day to day.
+    assert plain(said.checks[1]).startswith("❔ against the baseline l4.json: cannot tell, too noisy; a change below 7")
 
 
 def test_a_baseline_of_another_device_is_refused_in_its_line() -> None:
