@@ -228,7 +228,15 @@ WHOLE: dict[str, Any] = {
     "notes": [{"code": "seed", "card": "attention", "text": "seed 5 from process 1 on"}],
     "summary": {
         "source": "main",
-        "cases": {"s512": {"median_us": 300.5, "interval_us": [299.0, 302.0], "samples": 100, "processes": 5}},
+        "cases": {
+            "s512": {
+                "median_us": 300.5,
+                "interval_us": [299.0, 302.0],
+                "samples": 100,
+                "processes": 5,
+                "days": [{"measured": "2026-11-22", "code": "a1b2", "median_us": 300.5}],
+            }
+        },
     },
 }
 """Every fact that docs/architecture.md and the design name, in one record."""
