@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.judge import cards, days, estimate, outputs, sentences, stats
+from kernelgate.ci.judge import cards, copies, days, estimate, outputs, sentences, stats
 from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
 from kernelgate.ci.judge.case import (
     CaseVerdict,
@@ -99,7 +99,7 @@ def unfit(record: RunRecord, policy: Policy) -> str | None:
         return f"wrong result: {count}; speed was not judged"
     for key, finding in outputs.wrong_outputs(record).items():
         return f"wrong result: {key.id}: {finding.message}; speed was not judged"
-    return _absurd(record, policy)
+    return _absurd(record, policy) or copies.copied(record)
 
 
 def _absurd(record: RunRecord, policy: Policy) -> str | None:
@@ -121,8 +121,8 @@ def _mismatch(record: RunRecord, baseline: RunRecord, policy: Policy) -> str | N
     if not list(_stored(record, baseline)):
         ids, known = (", ".join(case.id for case in cards.compared(one)) or "none" for one in (record, baseline))
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"
-    absurd = _absurd(baseline, policy)
-    return absurd and f"the baseline's {absurd}"
+    odd = _absurd(baseline, policy) or copies.copied(baseline)
+    return odd and f"the baseline's {odd}"
 
 
 def _stored(record: RunRecord, baseline: RunRecord) -> Iterator[tuple[CaseKey, TimedCase]]:

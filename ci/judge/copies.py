@@ -1,0 +1,78 @@
+"""Times that stand in a record twice: pasted, not measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from kernelgate.bench.record import RunRecord, TimedCase, timed_cases
+from kernelgate.ci.judge.stats import Array
+
+CHANCE = 1e-12
+"""Two processes hold the same stretch of times with no more than this probability, or nothing is said of it."""
+SHORTEST = 4
+"""No fewer times in a row could tell, of the thousand of a process that are asked how readily times repeat."""
+ASKED = 1000
+SIDES = ("base", "head")
+
+
+def copied(record: RunRecord) -> str | None:
+    """The first two processes of a case that hold the same times, as a sentence."""
+    return next((found for case in timed_cases(record) for found in _of_case(case)), None)
+
+
+def _of_case(case: TimedCase) -> Iterator[str]:
+    for side in SIDES:
+        known = [(process.process.id, process.samples_us.get(side, ())) for process in case.processes]
+        for (one, first), (other, second) in combinations(((id_, np.array(times)) for id_, times in known), 2):
+            if not _same_stretch(first, second, SHORTEST):
+                continue
+            length = telling(first, second)
+            if length and (same := _same_stretch(first, second, length)):
+                times = f"the same {same} times" if same < len(first) else f"the same times, all {same},"
+                yield f"processes {one} and {other} hold {times} of the {side} of {case.id}: copied, not measured"
+
+
+def telling(first: Array, second: Array) -> int | None:
+    """So many equal times in a row are no coincidence, wherever they stand; None where all of them could be one.
+
+    How readily times repeat is asked within each process, where nothing was pasted. A coarse clock takes a longer
+    stretch, and so do times that stay on a tick for long.
+    """
+    alike = max((_alike(times) for times in (first, second)), default=1.0)
+    places = len(first) * len(second)
+    if alike >= 1 or not places:
+        return None
+    length = math.ceil(math.log(CHANCE / places) / math.log(alike))
+    return length if length <= min(len(first), len(second)) else None
+
+
+def _alike(times: Array) -> float:
+    """The chance that two of these times are equal, or that what follows two equal ones is."""
+    if len(times) < 2:
+        return 1.0
+    times = times[:ASKED]
+    equal = times[:, None] == times[None, :]
+    np.fill_diagonal(equal, False)
+    followed = equal[:-1, :-1]
+    both = int((followed & equal[1:, 1:]).sum())
+    pairs = len(times) * (len(times) - 1)
+    # One coincidence more than was seen: none in a hundred times does not mean that there are none.
+    return max((int(equal.sum()) + 2) / (pairs + 2), (both + 2) / (int(followed.sum()) + 2) if both else 0.0)
+
+
+def _same_stretch(first: Array, second: Array, length: int) -> int:
+    """How many times of the first process stand in stretches that the second holds as well, of at least this length."""
+    known = {window.tobytes() for window in _windows(second, length)}
+    inside = np.zeros(len(first), dtype=bool)
+    for start, window in enumerate(_windows(first, length)):
+        if window.tobytes() in known:
+            inside[start : start + length] = True
+    return int(inside.sum())
+
+
+def _windows(times: Array, length: int) -> Sequence[Array]:
+    return list(np.lib.stride_tricks.sliding_window_view(times, length)) if len(times) >= length else []

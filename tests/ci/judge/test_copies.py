@@ -1,0 +1,94 @@
+"""Copies: what was pasted is refused, what a coarse clock repeats is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelgate.ci.judge import copies
+from kernelgate.ci.judge.policy import Bootstrap, Policy
+from kernelgate.ci.judge.verdict import judge
+from tests.ci.records import Samples, draw, noise, paired_record
+
+FAST = Policy(bootstrap=Bootstrap(resamples=100))
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def found(base: Sequence[Any], head: Sequence[Any]) -> str | None:
+    return copies.copied(paired_record(base, head))
+
+
+def stepped(sides: tuple[Samples, Samples], step: float) -> tuple[Samples, Samples]:
+    base, head = ([np.round(samples / step) * step for samples in side] for side in sides)
+    return base, head
+
+
+def test_a_process_pasted_twice_is_refused_by_name() -> None:
+    base, head = noise(np.random.default_rng(1), processes=3)
+    verdict = judge(paired_record([*base, base[1]], [*head, head[1]]), FAST)
+    said = "processes 2 and 4 hold the same times, all 100, of the base of one: copied, not measured"
+    assert (verdict.refused, verdict.cases) == (said, ())
+
+
+def test_one_side_is_enough() -> None:
+    base, head = noise(np.random.default_rng(2), processes=3)
+    assert found(base, [head[0], head[1], head[0]]) == (
+        "processes 1 and 3 hold the same times, all 100, of the head of one: copied, not measured"
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(16, 60), st.integers(0, 40), st.integers(0, 40))
+def test_a_stretch_is_found_wherever_it_stands(seed: int, length: int, here: int, there: int) -> None:
+    base, head = stepped(noise(np.random.default_rng(seed), processes=2), 0.032)
+    base[1][there : there + length] = base[0][here : here + length]
+    said = found(base, head)
+    assert said is not None
+    assert f"hold the same {length} times of the base" in said or length > 90
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.sampled_from([0.0005, 0.001, 0.003, 0.01, 0.05]), st.sampled_from([0.002, 0.032, 0.5, 1.0, 10.0]))
+def test_honest_processes_are_not_accused_however_coarse_the_clock(seed: int, spread: float, step: float) -> None:
+    assert found(*stepped(noise(np.random.default_rng(seed), processes=4, spread=spread), step)) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.floats(0.9, 0.999))
+def test_times_that_stay_on_a_tick_for_long_are_no_copies(seed: int, stays: float) -> None:
+    """Two values, each of which lasts: long stretches are alike in any two processes."""
+    rng = np.random.default_rng(seed)
+    sides = [[148.0 + np.cumsum(rng.random(100) > stays) % 2 for _ in range(4)] for _ in range(2)]
+    assert found(*sides) is None
+
+
+@pytest.mark.parametrize("values", [1, 2])
+def test_copies_on_few_ticks_could_be_chance(values: int) -> None:
+    same = 148.0 + np.arange(100) % values
+    assert found([same] * 3, [same] * 3) is None
+
+
+@pytest.mark.parametrize("name", ["quiet_fma", "contended_copy"])
+def test_recorded_times_hold_no_copies(name: str) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        assert found(*draw(rng, f"{name}_inter", 1)) is None
+
+
+def test_a_copy_on_a_coarse_clock_is_found_where_it_cannot_be_chance() -> None:
+    base, head = stepped(noise(np.random.default_rng(6), processes=3, spread=0.02), 1.0)
+    assert len(np.unique(base[0])) < 15
+    assert found([*base, base[0]], [*head, head[0]]) is not None
+
+
+def test_a_baseline_with_copies_is_refused() -> None:
+    base, head = noise(np.random.default_rng(7), processes=3)
+    stored = paired_record([base[0], base[0]], [head[0], head[0]])
+    verdict = judge(paired_record(base, head), FAST, stored, against="old.json")
+    assert verdict.refused is not None
+    assert verdict.refused.startswith("the baseline's processes 1 and 2 hold the same times")
