@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
-from kernelgate.ci.judge import cards, days, location, outputs, stats, validity, witness
+from kernelgate.ci.judge import cards, days, dependence, location, modes, outputs, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.policy import Policy
@@ -137,8 +137,10 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     timed = [process for process in case.processes if process.samples_us.get("base") and process.samples_us.get("head")]
     roles = {process.role for process in timed}
     paired = roles <= {"paired"}
-    found = [*validity.of_telemetry(timed, policy.limits, paired)]
-    used, few = _usable(timed, policy, policy.processes.minimum, "of base and head")
+    found = [*validity.of_telemetry(timed, policy.limits, paired, left_out=not paired)]
+    used, few = _usable(timed, policy, policy.processes.minimum, "of base and head", shared_clock=paired)
+    depends = dependence.judged(used, policy) if paired else dependence.Dependence()
+    used = [process for index, process in enumerate(used) if index not in depends.left_out]
     base, head, reference = (_times(used, side) for side in ("base", "head", "reference"))
     plain = Evidence(case.key, base, head, reference, paired, (), 0.0, (*found, *few))
     if len(used) < policy.processes.minimum:
@@ -156,7 +158,11 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     # What is known beforehand weighs no more than the rounds whose noise it is added to.
     prior_df = 1 / (1 / spread.prior_processes + 1 / sum(found.rounds for found in changes))
     group, odd = _settle(_group(changes, prior, prior_df), policy, _bounds(policy))
-    return replace(plain, groups=(group,), bias=bias, findings=(*found, *odd))
+    moved = (*depends.moved, modes.of_sides(base, head, policy.limits))
+    found += odd
+    for effect in moved:
+        found += effect.against(_pool(group, 1.0).change, policy)
+    return replace(plain, groups=(group,), bias=bias + sum(effect.bias for effect in moved), findings=tuple(found))
 
 
 def _of_head(case: TimedCase, device: Device, policy: Policy) -> Evidence:
@@ -192,8 +198,12 @@ def of_baseline(
     rounding = _rounding(base, head)
     coarse = _coarse(rounding, policy)
     found += validity.of_samples({"head": head}, False, coarse, policy.limits)
+    found += modes.of_side("head", head, policy.limits)
     # A stored process that jumps or drifts is uncertain, and its variance says so; it cannot be measured again.
-    before_found = validity.of_samples({"baseline": base}, False, coarse, policy.limits)
+    before_found = [
+        *validity.of_samples({"baseline": base}, False, coarse, policy.limits),
+        *modes.of_side("baseline", base, policy.limits),
+    ]
     found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in before_found)
     found += validity.below_floor(_medians(head=head), case.case, device, policy.limits)
     spread = policy.spread
@@ -208,11 +218,14 @@ def of_baseline(
 
 
 def _usable(
-    processes: Sequence[TimedProcess], policy: Policy, minimum: int, what: str
+    processes: Sequence[TimedProcess], policy: Policy, minimum: int, what: str, shared_clock: bool = False
 ) -> tuple[list[TimedProcess], list[Finding]]:
-    """The processes that a judgement may rest on, and what is to be said of the others."""
+    """The processes that a judgement may rest on, and what is to be said of the others.
+
+    `shared_clock`: both sides had it, round by round, so a throttled process compares them as well as any.
+    """
     long = [process for process in processes if _rounds(process) >= policy.processes.minimum_rounds]
-    used = [process for process in long if not validity.throttled(process, policy.limits)]
+    used = [process for process in long if shared_clock or not validity.throttled(process, policy.limits)]
     findings = []
     if len(long) < len(processes):
         short = f"{len(processes) - len(long)} of {len(processes)} processes"

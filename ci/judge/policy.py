@@ -105,11 +105,15 @@ class ValidityLimits(PolicySection):
     harmless_throttle_reasons: tuple[str, ...] = ("gpu_idle", "applications_clocks_setting", "display_clock_setting")
     throttled_share: Share = 0.5
     clock_change_pct: Percent = 2.0
+    dependence_p: Probability = 2e-6
+    dependence_pct: PercentOrNone = 0.1
+    carry_over_pct: Percent = 0.5
+    side_clock_pct: Percent = 0.5
     distinct_values: Positive = 3
     mode_distance_pct: Percent = 3.0
     mode_share: Share = 0.15
     mode_overlap: Share = 0.05
-    mode_together: Share = 0.75
+    mode_share_p: Probability = 1e-3
     drift_pct: Percent = 1.0
     drift_p: Probability = 1e-6
     disagree_p: Probability = 1e-4

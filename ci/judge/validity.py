@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from kernelgate.bench import dtypes, hardware
 from kernelgate.bench.record import Case, Device, TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
-from kernelgate.ci.judge.policy import ValidityLimits
+from kernelgate.ci.judge.policy import Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array
 
 
@@ -26,6 +26,25 @@ class Finding:
     """One sentence for people, with the numbers that show it."""
     disqualifies: bool
     """True where no verdict may rest on the case; False for a warning."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What may have moved the estimate without being a difference: a bound in log time, and how it is said."""
+
+    bias: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    """The last one is about the bias, where there is one."""
+
+    def against(self, change: float, policy: Policy) -> tuple[Finding, ...]:
+        """The findings; the one about the bias forbids a verdict where it could be most of the change, and matters.
+
+        Otherwise it widens the interval by what was measured of it, and the verdict follows from that.
+        """
+        margin = math.log1p(policy.gates.margin_pct / 100)
+        if not self.findings or self.bias <= max(margin, abs(change) / 2):
+            return self.findings
+        return (*self.findings[:-1], replace(self.findings[-1], disqualifies=True))
 
 
 LARGEST_LOG = 25.0
@@ -61,12 +80,19 @@ def _slowed(process: TimedProcess, limits: ValidityLimits) -> Iterator[tuple[str
                 yield reason, shares.get(reason, 1.0)
 
 
-def of_telemetry(processes: Sequence[TimedProcess], limits: ValidityLimits, interleaved: bool) -> Iterator[Finding]:
-    """What the device's own readings say: throttling, clocks, temperature."""
-    left_out = [reasons for process in processes if (reasons := throttled(process, limits))]
-    if left_out:
-        where = f"in {len(left_out)} of {len(processes)} processes, which are left out"
-        yield Finding("throttled", f"the GPU was throttled ({_named(left_out)}) {where}", disqualifies=False)
+def of_telemetry(
+    processes: Sequence[TimedProcess], limits: ValidityLimits, interleaved: bool, left_out: bool = True
+) -> Iterator[Finding]:
+    """What the device's own readings say: throttling, clocks, temperature.
+
+    `left_out`: whether throttled processes are. Where both sides share the clock round by round, they need not be.
+    """
+    slowed = [(process, reasons) for process in processes if (reasons := throttled(process, limits))]
+    if slowed:
+        why = f"{_named([reasons for _, reasons in slowed])}{_clocks([process for process, _ in slowed])}"
+        tail = "which are left out" if left_out else "base and head alike"
+        where = f"in {len(slowed)} of {len(processes)} processes, {tail}"
+        yield Finding("throttled", f"the GPU was throttled ({why}) {where}", disqualifies=False)
     briefly = [
         reasons
         for process in processes
@@ -89,6 +115,17 @@ def of_telemetry(processes: Sequence[TimedProcess], limits: ValidityLimits, inte
     )
     if hottest > limits.warn_temperature_c:
         yield Finding("hot", f"the GPU reached {hottest:.0f} °C (warned above {limits.warn_temperature_c:g} °C)", False)
+
+
+def _clocks(processes: Sequence[TimedProcess]) -> str:
+    """The clocks of these processes in words; empty where they are not known."""
+    readings = [process.telemetry for process in processes if process.telemetry]
+    clocks = sorted(reading.sm_mhz for reading in readings if reading.sm_mhz)
+    most = max((reading.max_sm_mhz or 0 for reading in readings), default=0)
+    if not clocks:
+        return ""
+    between = " to ".join(dict.fromkeys(f"{clock:.0f}" for clock in (clocks[0], clocks[-1])))
+    return f", {between}{f' of {most:.0f}' if most else ''} MHz"
 
 
 def _named(processes: Sequence[tuple[str, ...]]) -> str:
@@ -115,13 +152,12 @@ Sides = Mapping[str, Sequence[Array]]
 
 
 def of_samples(sides: Sides, paired: bool, coarse: bool, limits: ValidityLimits) -> Iterator[Finding]:
-    """What the times themselves show: too coarse a clock, modes, drift, noise.
+    """What the times themselves show: too coarse a clock, drift, noise. modes.py has modes.
 
     Where rounds are `paired`, the sides are `base` and `head`, and what both do together is no more than said.
     `coarse`: the clock's steps alone could take a change across the margin.
     """
     yield from _few_values(sides, coarse, limits)
-    yield from _bimodal(sides, paired, limits)
     yield from _drift(sides, paired, limits)
     yield from _noise(sides, limits)
 
@@ -137,34 +173,8 @@ def _few_values(sides: Sides, coarse: bool, limits: ValidityLimits) -> Iterator[
             yield Finding("few_values", f"{only}: the clock is {'too ' if coarse else ''}coarse", coarse)
 
 
-def _bimodal(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Finding]:
-    apart = math.log1p(limits.mode_distance_pct / 100)
-    for side, processes in sides.items():
-        found = stats.modes(np.log(np.concatenate(processes)))
-        distance = found.high - found.low
-        split = found.smaller_share >= limits.mode_share and found.middle_share <= limits.mode_overlap
-        if distance <= apart or not split:
-            continue
-        low, high = math.exp(found.low), math.exp(found.high)
-        shares = [float(np.mean(np.log(samples) > (found.low + found.high) / 2)) for samples in processes]
-        if all(min(share, 1 - share) < limits.mode_share for share in shares):
-            # Each process keeps to one mode: whether the processes agree on the change is asked elsewhere.
-            yield Finding("bimodal", f"the {side} sits at {low:.4g} or {high:.4g} µs from process to process", False)
-            continue
-        # Where both sides change mode in the same rounds, the rounds' ratios do not show it.
-        together = paired and _reach(_ratios(sides), limits.mode_share) < limits.mode_together * distance
-        tail = ", base and head together" if together else ""
-        yield Finding("bimodal", f"the {side} jumps between {low:.4g} and {high:.4g} µs{tail}", not together)
-
-
 def _ratios(sides: Sides) -> list[Array]:
     return [head / base for base, head in zip(sides["base"], sides["head"], strict=True)]
-
-
-def _reach(ratios: Sequence[Array], tail: float) -> float:
-    """From the lower to the upper `tail` of the rounds' log ratios."""
-    low, high = np.quantile(np.log(np.concatenate(ratios)), (tail, 1 - tail))
-    return float(high - low)
 
 
 def _drift(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Finding]:

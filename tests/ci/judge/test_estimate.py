@@ -85,11 +85,19 @@ def test_it_takes_a_minimum_of_processes(minimum: int, enough: bool) -> None:
         assert named.message == "processes of base and head with at least 20 rounds: 3; it takes 4"
 
 
-def test_throttled_processes_do_not_count_and_say_so() -> None:
-    evidence = paired([timed(0), timed(1), timed(2, telemetry=THROTTLED)])
-    assert evidence.processes == 2
-    assert evidence.disqualified is None
-    alone = paired([timed(0), timed(1, telemetry=THROTTLED)])
+def test_throttled_processes_count_where_both_sides_shared_the_clock() -> None:
+    evidence = paired([timed(0), timed(1, telemetry=THROTTLED), timed(2, telemetry=THROTTLED)])
+    assert (evidence.processes, evidence.disqualified) == (3, None)
+    named = finding(evidence, "throttled")
+    assert named is not None
+    assert named.message == "the GPU was throttled (sw_power_cap) in 2 of 3 processes, base and head alike"
+
+
+@pytest.mark.parametrize("role", ["block", "alternating"])
+def test_throttled_processes_do_not_count_where_the_sides_had_the_clock_in_turns(role: Role) -> None:
+    evidence = paired([timed(0, role=role), timed(1, role=role), timed(2, role=role, telemetry=THROTTLED)])
+    assert (evidence.processes, evidence.disqualified) == (2, None)
+    alone = paired([timed(0, role=role), timed(1, role=role, telemetry=THROTTLED)])
     assert not alone.groups
     assert alone.disqualified is not None
     assert alone.disqualified.message == "the GPU was throttled in 1 of 2 processes"

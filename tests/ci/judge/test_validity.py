@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.record import Case, Device, Telemetry, TimedProcess, Work
 from kernelgate.ci.judge import stats, validity
-from kernelgate.ci.judge.policy import ValidityLimits
+from kernelgate.ci.judge.policy import Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 from tests.ci.judge.limits import limit_at
@@ -48,18 +48,64 @@ def test_a_log_ratio_in_percent_stays_a_number() -> None:
     assert validity.percent(24.9) < validity.percent(25.0) == validity.percent(25.1) == validity.percent(math.inf)
 
 
+# ---- what may have moved the estimate --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bias_pct", "change_pct", "fatal"),
+    [
+        (0.99, 0.0, False),
+        (1.01, 0.0, True),
+        (1.01, 2.1, False),
+        (1.01, -2.1, False),
+        (1.2, 2.1, True),
+        (1.2, -2.1, True),
+    ],
+)
+def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_change(
+    bias_pct: float, change_pct: float, fatal: bool
+) -> None:
+    said = (Finding("other", "", False), Finding("moved", "", False))
+    moved = validity.Moved(math.log1p(bias_pct / 100), said)
+    found = moved.against(math.log1p(change_pct / 100), Policy())
+    assert [finding.disqualifies for finding in found] == [False, fatal]
+    assert validity.Moved(1.0).against(0.0, Policy()) == ()
+
+
 # ---- telemetry -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("share", "left_out"), [(0.49, False), (0.5, True), (0.51, True), (None, True)])
-def test_a_process_slowed_for_half_of_it_is_left_out(share: float | None, left_out: bool) -> None:
+@pytest.mark.parametrize(("share", "much"), [(0.49, False), (0.5, True), (0.51, True), (None, True)])
+@pytest.mark.parametrize("left_out", [True, False])
+def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much: bool, left_out: bool) -> None:
     found = slowed(share)
-    assert validity.throttled(found, LIMITS) == (("sw_power_cap",) if left_out else ())
-    said = list(validity.of_telemetry([found, reading()], LIMITS, interleaved=True))
-    assert codes(said) == ["throttled" if left_out else "throttled_briefly"]
+    assert validity.throttled(found, LIMITS) == (("sw_power_cap",) if much else ())
+    said = list(validity.of_telemetry([found, reading()], LIMITS, interleaved=True, left_out=left_out))
+    assert codes(said) == ["throttled" if much else "throttled_briefly"]
+    if much:
+        assert ("left out" in said[0].message) == left_out
+        assert ("base and head alike" in said[0].message) == (not left_out)
     assert "(sw_power_cap)" in said[0].message
     assert "in 1 of 2 processes" in said[0].message
     assert not said[0].disqualifies
+
+
+@pytest.mark.parametrize(
+    ("clocks", "named"),
+    [
+        (({"sm_mhz": 1800.0, "max_sm_mhz": 1980.0},) * 2, "(sw_power_cap, 1800 of 1980 MHz) in 2 of 2"),
+        (
+            ({"sm_mhz": 1900.0, "max_sm_mhz": 1980.0}, {"sm_mhz": 1800.4, "max_sm_mhz": 1980.0}),
+            "(sw_power_cap, 1800 to 1900 of 1980 MHz)",
+        ),
+        (({"sm_mhz": 1900.0},), "(sw_power_cap, 1900 MHz) in 1 of 1"),
+    ],
+)
+def test_a_throttled_gpu_is_named_with_its_clocks(clocks: Sequence[dict[str, float]], named: str) -> None:
+    processes = [slowed(1.0, **each) for each in clocks]
+    found = one(validity.of_telemetry(processes, LIMITS, interleaved=True, left_out=False), "throttled")
+    assert found is not None
+    assert named in found.message
 
 
 @pytest.mark.parametrize("reason", LIMITS.harmless_throttle_reasons)
@@ -153,98 +199,6 @@ def test_a_twentieth_at_either_end_does_not_count_as_values(outliers: int, few: 
     bulk = 100 + np.arange(100.0 - outliers) % 2
     side = np.concatenate([bulk, 100 + sign * np.arange(10.0, 10 + outliers)])
     assert bool(of_samples({"head": [side]}, "few_values")) == few
-
-
-# ---- two modes -------------------------------------------------------------------------------------------------------
-
-
-def two_modes(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
-    """100 µs and so much more, `high` rounds of it, `middle` halfway; with a tail below, as a wide first mode has."""
-    far = math.log1p(far_pct / 100)
-    low = rounds - high - middle
-    tail = low * 35 // 85
-    steps = [*[-far / 2] * tail, *[0.0] * (low - tail), *[far / 2] * middle, *[far] * high]
-    return 100 * np.exp(np.array(steps))
-
-
-@pytest.mark.parametrize(("far_pct", "named"), [(2.99, False), (3.01, True)])
-def test_modes_closer_than_the_policy_says_are_one(far_pct: float, named: bool) -> None:
-    found = of_samples({"head": [two_modes(far_pct)]}, "bimodal")
-    assert bool(found) == named
-    assert all(finding.disqualifies for finding in found)
-
-
-def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
-    samples = two_modes(3.0)
-    found = stats.modes(np.log(samples))
-    exact = validity.percent(found.high - found.low)
-    limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
-    assert [bool(of_samples({"head": [samples]}, "bimodal", mode_distance_pct=limit)) for limit in limits] == [
-        False,
-        True,
-    ]
-
-
-@pytest.mark.parametrize(("high", "named"), [(14, False), (15, True), (16, True)])
-def test_a_mode_needs_its_share(high: int, named: bool) -> None:
-    assert bool(of_samples({"head": [two_modes(10, high=high)]}, "bimodal")) == named
-
-
-@pytest.mark.parametrize(("middle", "named"), [(4, True), (5, True), (6, False)])
-def test_modes_with_samples_between_them_are_one(middle: int, named: bool) -> None:
-    assert bool(of_samples({"head": [two_modes(10, middle=middle)]}, "bimodal")) == named
-
-
-@pytest.mark.parametrize(("stray", "jumps"), [(14, False), (15, True), (16, True)])
-@pytest.mark.parametrize("inverted", [False, True])
-def test_processes_that_keep_to_one_mode_are_only_named(stray: int, jumps: bool, inverted: bool) -> None:
-    low, high = (120.0, 100.0) if inverted else (100.0, 120.0)
-    processes = [np.repeat([low, high], [100 - stray, stray]), np.full(100, high), np.full(100, low)]
-    (found,) = of_samples({"head": processes}, "bimodal")
-    assert found.disqualifies == jumps
-    assert (
-        "jumps between 100 and 120 µs" if jumps else "sits at 100 or 120 µs from process to process"
-    ) in found.message
-
-
-def test_of_two_processes_one_that_jumps_is_enough() -> None:
-    jumping, steady = np.repeat([100.0, 120.0], 50), np.full(100, 100.0)
-    assert [finding.disqualifies for finding in of_samples({"head": [jumping, steady]}, "bimodal")] == [True]
-
-
-@pytest.mark.parametrize(("part", "together"), [(0.0, True), (0.74, True), (0.76, False)])
-@pytest.mark.parametrize("paired", [True, False])
-def test_base_and_head_that_change_mode_together_cancel(part: float, together: bool, paired: bool) -> None:
-    """As far as the rounds' ratios reach less than three quarters of the way between the modes."""
-    far = math.log(1.1)
-    mode = np.tile([0.0, far], 100)
-    base = 100 * np.exp(mode)
-    head = base * np.exp(np.repeat([0.0, part * far], 100))
-    found = of_samples({"base": [base], "head": [head]}, "bimodal", paired=paired)
-    assert found[0].message.startswith("the base jumps between 100 and 110 µs")
-    assert found[0].disqualifies == (not (together and paired))
-    assert found[0].message.endswith(", base and head together") == (together and paired)
-
-
-def test_ratios_that_reach_exactly_as_far_as_the_policy_says_do_not_cancel() -> None:
-    base = np.tile([100.0, 110.0], 100)
-    head = base * np.repeat([1.0, 1.07], 100)
-    found = stats.modes(np.log(base))
-    reach, distance = validity._reach([head / base], LIMITS.mode_share), found.high - found.low
-    exact = limit_at(reach, lambda limit: limit * distance, reach / distance)
-    sides = {"base": [base], "head": [head]}
-    limits = (exact * (1 + 1e-12), exact)
-    fatal = [of_samples(sides, "bimodal", paired=True, mode_together=limit)[0].disqualifies for limit in limits]
-    assert fatal == [False, True]
-
-
-@pytest.mark.parametrize(("odd", "together"), [(14, True), (16, False)])
-def test_a_few_rounds_that_change_mode_alone_do_no_harm(odd: int, together: bool) -> None:
-    """Fewer than mode_share at either end of the ratios."""
-    base = np.tile([100.0, 110.0], 50)
-    head = base.copy()
-    head[:odd] *= 1.2
-    assert of_samples({"base": [base], "head": [head]}, "bimodal", paired=True)[0].disqualifies == (not together)
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,220 @@
+"""Records as a power-capped GPU gives them, made up with known truth: `python -m benchmarks.verdict.power [--draws N]`.
+
+An L4 draws its 72 W under any tensor load. A controller follows the power of whatever runs with a time constant of 20
+to 200 ms, so that the clock wanders between 1.2 and 2.0 GHz for both sides alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import click
+import numpy as np
+
+from benchmarks.verdict.rules import CASE, POLICY
+from kernelgate.bench.record import Process, RunRecord, Side, Telemetry, Timing
+from kernelgate.ci.judge.early_stop import undecided
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
+
+SEED = 20260801
+ROUNDS = 100
+LOWEST_MHZ, HIGHEST_MHZ, STEP_MHZ = 1200.0, 2040.0, 15.0
+WANDERS_TO_MHZ = 2000.0
+REFERENCE_EVERY = 4
+
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU at its power limit, and what the two kernels do to it."""
+
+    change: float = 0.0
+    """Of the head's work."""
+    call_us: float = 100.0
+    repeats: int = 16
+    clock_step_us: float = 1.0
+    noise: float = 0.003
+    """Of one sample."""
+    spread: float = 0.0003
+    """Of the change, between processes."""
+    wander: float = 0.1
+    """Standard deviation of the clock's logarithm, in the long run."""
+    bound: float = 1.0
+    """How much of the base's time goes as the clock: 1 where arithmetic limits it, 0 where memory does."""
+    head_bound: float = 1.0
+    thirst: float = 0.0
+    """How far, as a logarithm, the head's power lowers the clock that both sides share."""
+    droop: float = 0.0
+    """How far the head's samples themselves are at a lower clock."""
+    carry_over: float = 0.0
+    """How much slower whatever runs is right after the head."""
+    poisoned: tuple[int, ...] = ()
+    """The processes in which it is; empty: all."""
+    clocks: bool = True
+    """Whether the record has the clock and the predecessor of each sample."""
+
+
+def record(rng: Generator, gpu: Gpu, processes: int) -> RunRecord:
+    """Not validated, because here speed matters."""
+    made = tuple(_process(rng, gpu, number) for number in range(1, processes + 1))
+    return RunRecord().model_copy(update={"cases": (CASE,), "processes": made})
+
+
+def _process(rng: Generator, gpu: Gpu, number: int) -> Process:
+    order = [side for place in range(ROUNDS) for side in _round(rng, place)]
+    sides = np.array(order)
+    before: list[Side | None] = [None, *order[:-1]]
+    after_head = np.array([was == "head" for was in before])
+    clock = _clock(rng, gpu, sides == "head")
+    own = np.where(sides == "head", clock * math.exp(-gpu.droop), clock)
+    bound = np.where(sides == "head", gpu.head_bound, gpu.bound)
+    work = gpu.call_us * np.where(sides == "head", (1 + gpu.change) * math.exp(rng.normal(0, gpu.spread)), 1.0)
+    work = np.where(sides == "reference", 1.3 * work, work)
+    poisoned = gpu.carry_over if not gpu.poisoned or number in gpu.poisoned else 0.0
+    time = work * (bound * HIGHEST_MHZ / own + 1 - bound) * (1 + poisoned * after_head)
+    time *= np.exp(rng.normal(0, gpu.noise, len(sides)))
+    seen = np.round(gpu.repeats * time / gpu.clock_step_us) * gpu.clock_step_us / gpu.repeats
+    measured = own * np.exp(rng.normal(0, gpu.clock_step_us / (gpu.repeats * time)))
+    return _recorded(number, order, seen, measured, gpu.clocks)
+
+
+def _round(rng: Generator, place: int) -> list[Side]:
+    sides: list[Side] = ["base", "head", "reference"] if place % REFERENCE_EVERY == 0 else ["base", "head"]
+    return [sides[at] for at in rng.permutation(len(sides))]
+
+
+def _clock(rng: Generator, gpu: Gpu, head: np.ndarray) -> np.ndarray:
+    """The clock of each sample: it wanders, and follows the power of what ran, at the controller's pace."""
+    pace_ms = 20 * 10 ** rng.uniform(0, 1)
+    rate = min(1.0, gpu.repeats * gpu.call_us * 1.25e-3 / pace_ms)
+    middle = math.log(rng.uniform(1.1 * LOWEST_MHZ, 0.9 * WANDERS_TO_MHZ))
+    kicks = rng.normal(0, gpu.wander * math.sqrt(2 * rate), len(head))
+    found, wandered, heat = [], rng.normal(0, gpu.wander), 0.0
+    for kick, drawn in zip(kicks, head, strict=True):
+        wandered += -rate * wandered + kick
+        heat += rate * (drawn - heat)
+        found.append(math.exp(middle + wandered - gpu.thirst * heat))
+    return np.clip(np.round(np.array(found) / STEP_MHZ) * STEP_MHZ, LOWEST_MHZ, WANDERS_TO_MHZ)
+
+
+def _recorded(number: int, order: Sequence[Side], times: np.ndarray, clocks: np.ndarray, known: bool) -> Process:
+    sides: tuple[Side, ...] = ("base", "head", "reference")
+    at = {side: [place for place, one in enumerate(order) if one == side] for side in sides}
+    timing = Timing.model_construct(
+        **{
+            **dict(Timing(case=CASE.id)),
+            "samples_us": {side: tuple(times[at[side]].tolist()) for side in sides},
+            "telemetry": Telemetry(
+                sm_mhz=float(np.median(clocks)),
+                max_sm_mhz=HIGHEST_MHZ,
+                power_w=72.0,
+                throttle_reasons=("sw_power_cap",),
+                throttle_shares={"sw_power_cap": 1.0},
+            ),
+        }
+    )
+    if known:
+        previous = {side: tuple(order[place - 1] if place else None for place in at[side]) for side in sides}
+        sm_mhz = {side: tuple(clocks[at[side]].tolist()) for side in sides}
+        timing = timing.model_copy(update={"previous": previous, "sm_mhz": sm_mhz})
+    return Process.model_construct(**{**dict(Process(id=str(number))), "timings": (timing,)})
+
+
+# ---- what the judge says ---------------------------------------------------------------------------------------------
+
+CAPPED = Gpu()
+SCENES: dict[str, tuple[Gpu, str]] = {
+    "identical": (CAPPED, "0%"),
+    "identical, nothing known of single samples": (replace(CAPPED, clocks=False), "0%"),
+    "head 1% slower": (replace(CAPPED, change=0.01), "1%"),
+    "head 1% slower, nothing known of single samples": (replace(CAPPED, change=0.01, clocks=False), "1%"),
+    "head 3% slower": (replace(CAPPED, change=0.03), "3%"),
+    "head takes more power: alone at a 5% lower clock": (replace(CAPPED, thirst=0.05), "0% at one clock, 5% alone"),
+    "clock 2% lower during the head's samples": (replace(CAPPED, droop=0.02), "2%"),
+    "what follows the head 0.3% slower": (replace(CAPPED, carry_over=0.003), "0.3%, measured −0.15%"),
+    "what follows the head 3% slower": (replace(CAPPED, carry_over=0.03), "3%, measured −1.5%"),
+    "the same, clock steady": (replace(CAPPED, carry_over=0.03, wander=0.0), "3%, measured −1.5%"),
+    "the same in one process": (replace(CAPPED, carry_over=0.03, wander=0.0, poisoned=(1,)), "0%"),
+    "head half bound by memory": (replace(CAPPED, head_bound=0.5), "−2% to −20%"),
+}
+"""By name, with the change of the head, each kernel after itself."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Of many records, how often what was said."""
+
+    draws: int
+    slower: int = 0
+    faster: int = 0
+    equivalent: int = 0
+    refused: int = 0
+    dependent: int = 0
+    """With a finding that is about dependence."""
+    processes: int = 0
+
+    def of(self, name: str) -> tuple[float, float]:
+        """A share of the records in percent, and its standard error."""
+        share = getattr(self, name) / self.draws
+        return 100 * share, 100 * math.sqrt(share * (1 - share) / self.draws)
+
+
+DEPENDENT = frozenset({"carry_over", "clock_dependent", "clock_by_side"})
+
+
+def counted(gpu: Gpu, draws: int, seed: int = SEED, policy: Policy = POLICY) -> Count:
+    """Records drawn and judged, each stopped as `kernelgate bench` stops."""
+    rng = np.random.default_rng(seed)
+    found = [stopped(rng, gpu, policy) for _ in range(draws)]
+    return Count(
+        draws,
+        slower=sum(one.direction is Direction.SLOWER for one in found),
+        faster=sum(one.direction is Direction.FASTER for one in found),
+        equivalent=sum(one.verdict is Outcome.EQUIVALENT for one in found),
+        refused=sum(bool(one.disqualifying) for one in found),
+        dependent=sum(any(finding.code in DEPENDENT for finding in one.findings) for one in found),
+        processes=sum(one.processes for one in found),
+    )
+
+
+def stopped(rng: Generator, gpu: Gpu, policy: Policy) -> CaseVerdict:
+    whole = record(rng, gpu, policy.processes.limit)
+    for count in range(policy.processes.minimum, policy.processes.limit + 1):
+        made = whole.model_copy(update={"processes": whole.processes[:count]})
+        if not undecided(made, policy):
+            break
+    (case,) = judge(made, policy).cases
+    return case
+
+
+Advance = Callable[[str], None]
+
+
+def table(draws: int, advance: Advance = lambda _: None) -> str:
+    """The rates as a Markdown table, each with its standard error."""
+    names = ("slower", "faster", "equivalent", "refused", "dependent")
+    lines = [
+        "| power-capped GPU | true change | slower | faster | equivalent | no verdict | dependence named | processes |",
+        "| --- | --: | --: | --: | --: | --: | --: | --: |",
+    ]
+    for scene, (gpu, truth) in SCENES.items():
+        found = counted(gpu, draws)
+        cells = [f"{share:.1f} ± {error:.1f}%" for share, error in map(found.of, names)]
+        lines.append(f"| {scene} | {truth} | {' | '.join(cells)} | {found.processes / draws:.2f} |")
+        advance(scene)
+    return "\n".join(lines)
+
+
+@click.command()
+@click.option("--draws", default=400, show_default=True, type=click.IntRange(10), help="Records drawn for each row.")
+def main(draws: int) -> None:
+    """Print the table."""
+    click.echo(table(draws))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Times in two modes, made up with known truth: `python -m benchmarks.verdict.two_modes [--draws N]`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+import numpy as np
+
+from benchmarks.verdict.rules import POLICY, PairedTimes, record
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
+
+SEED = 20260801
+PROCESSES, ROUNDS = 5, 100
+NOISE = 0.004
+"""Of a sample within its mode."""
+SPREAD = 0.0003
+"""Of the change, between processes."""
+
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Modes:
+    """How far apart two modes are, and how often each side is in the slow one."""
+
+    distance: float
+    base: float
+    head: float
+    together: bool = False
+    """Both sides change mode in the same rounds."""
+    change: float = 0.0
+
+
+def times(rng: Generator, modes: Modes) -> PairedTimes:
+    base, head = [], []
+    for _ in range(PROCESSES):
+        drawn = rng.random((2, ROUNDS))
+        slow = drawn[0] < modes.base, drawn[0 if modes.together else 1] < modes.head
+        moved = modes.change + rng.normal(0, SPREAD)
+        sides = [
+            100 * np.exp(rng.normal(0, NOISE, ROUNDS) + math.log1p(modes.distance) * jumps + shift)
+            for jumps, shift in zip(slow, (0.0, moved), strict=True)
+        ]
+        base.append(sides[0])
+        head.append(sides[1])
+    return PairedTimes(base, head)
+
+
+SHARES, DISTANCES = (0.05, 0.2, 0.35, 0.5), (0.01, 0.02, 0.03, 0.05, 0.1)
+KINDS: dict[str, Callable[[float, float], Modes]] = {
+    "shared by the rounds": lambda distance, share: Modes(distance, share, share, together=True),
+    "each side its own": lambda distance, share: Modes(distance, share, share),
+    "head more often by 20 points": lambda distance, share: Modes(distance, share, share + 0.2),
+}
+
+
+def judged(rng: Generator, modes: Modes, policy: Policy = POLICY) -> CaseVerdict:
+    pair = times(rng, modes)
+    (case,) = judge(record(base=pair.base, head=pair.head), policy).cases
+    return case
+
+
+def counted(modes: Modes, draws: int, seed: int = SEED, policy: Policy = POLICY) -> dict[str, float]:
+    """Shares of records: with a direction, equivalent, without a verdict."""
+    rng = np.random.default_rng(seed)
+    found = [judged(rng, modes, policy) for _ in range(draws)]
+    return {
+        "direction": sum(one.direction is not Direction.NONE for one in found) / draws,
+        "equivalent": sum(one.verdict is Outcome.EQUIVALENT for one in found) / draws,
+        "refused": sum(bool(one.disqualifying) for one in found) / draws,
+    }
+
+
+def table(draws: int) -> str:
+    """The rates as a Markdown table: in each cell direction / equivalent / no verdict, in percent."""
+    head = " | ".join(f"{100 * distance:g}%" for distance in DISTANCES)
+    lines = [f"| modes | slow, of the base | {head} |", f"| --- | --: | {' | '.join(['--:'] * len(DISTANCES))} |"]
+    for kind, modes in KINDS.items():
+        for share in SHARES:
+            found = [counted(modes(distance, share), draws) for distance in DISTANCES]
+            cells = [" / ".join(f"{100 * one[key]:.1f}" for key in one) for one in found]
+            lines.append(f"| {kind} | {100 * share:.0f}% | {' | '.join(cells)} |")
+    worst = 100 * 0.5 / math.sqrt(draws)
+    return "\n".join([*lines, "", f"Standard error of a figure: at most {worst:.1f} points ({draws} records each)."])
+
+
+@click.command()
+@click.option("--draws", default=200, show_default=True, type=click.IntRange(10), help="Records drawn for each cell.")
+def main(draws: int) -> None:
+    """Print the table: direction / equivalent / no verdict."""
+    click.echo(table(draws))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""What the ratio of base and head depends on besides their code: what ran before a sample, and the SM clock.
+
+A power limit slows both sides of a round alike, so it is no reason to refuse anything by itself. What would be one is
+looked for here. docs/statistics.md has the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelgate.bench.record import TimedProcess
+from kernelgate.ci.document import formatting
+from kernelgate.ci.judge import location, stats, validity
+from kernelgate.ci.judge.policy import Policy, ValidityLimits
+from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.validity import Finding, Moved, percent
+
+CARRY_OVER = "carry_over"
+CLOCK_DEPENDENT = "clock_dependent"
+CLOCK_BY_SIDE = "clock_by_side"
+CELL = 8
+"""Fewer rounds of one order tell nothing of it."""
+MOVED = 0.75
+"""Where the order within rounds is random, a side follows the other one in three of four rounds."""
+CLIP = 3.0
+"""Robust standard deviations beyond which a round's ratio counts as being there."""
+SEEN_CLOCKS = (0.1, 0.9)
+"""The change is stated for the clocks between these quantiles of all rounds."""
+LEVEL = 0.95
+"""Of the bounds on effects that were found."""
+PROCESSES = 10
+"""As many of one case share what a single test of the case may err."""
+
+
+@dataclass(frozen=True)
+class CarryOver:
+    """How much slower, in log time, either side is right after the head than right after the base."""
+
+    base: Pooled
+    head: Pooled
+    both: Pooled
+    """The sum of the two, of which the ratio of the sides is in error."""
+
+    @property
+    def moved(self) -> float:
+        """How far the mean ratio of rounds lies from that of each side after itself."""
+        return -MOVED * self.both.change
+
+    @property
+    def bound(self) -> float:
+        """The same, as large as it may be."""
+        return abs(self.moved) + MOVED * self.both.error * stats.normal_half_width(LEVEL)
+
+    @property
+    def least(self) -> float:
+        """The same, as small as it may be: what no direction may rest on, however uncertain the rest of it."""
+        return max(0.0, abs(self.moved) - MOVED * self.both.error * stats.normal_half_width(LEVEL))
+
+    def shown(self, p: float, limits: ValidityLimits) -> bool:
+        return any(_shown(effect, p, limits) for effect in (self.base, self.head, self.both))
+
+    def sentence(self) -> str:
+        """Of the side on which it is more certain."""
+        side, other, slower = "base", "head", self.base.change
+        if self.head.p() < self.base.p():
+            side, other, slower = "head", "base", -self.head.change
+        word = "slower" if slower > 0 else "faster"
+        return f"after the {other}, the {side} is {formatting.percent(percent(abs(slower)))} {word} than after itself"
+
+
+def _shown(effect: Pooled, p: float, limits: ValidityLimits) -> bool:
+    return abs(effect.change) > math.log1p(limits.dependence_pct / 100) and effect.p() < p
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What was found in the processes of one case."""
+
+    left_out: frozenset[int] = frozenset()
+    """The processes that are no measure of the change, by index."""
+    moved: tuple[Moved, ...] = ()
+
+
+def judged(processes: Sequence[TimedProcess], policy: Policy) -> Dependence:
+    """Of the processes of one case, with interleaved rounds of both sides."""
+    limits = policy.limits
+    own = [carry_over(process) for process in processes]
+    odd = {index: found for index, found in enumerate(own) if found and _spoils(found, limits)}
+    if len(processes) - len(odd) < policy.processes.minimum:
+        odd = {}  # it is no process's own, but the two kernels'
+    said = [
+        Finding(CARRY_OVER, f"process {index + 1} is left out: there, {found.sentence()}", False)
+        for index, found in odd.items()
+    ]
+    apart = dict(_throttled_apart(processes, policy)) if not odd else {}
+    said += [Finding("throttled", f"process {index + 1} is left out: {why}", False) for index, why in apart.items()]
+    out = frozenset((*odd, *apart))
+    rest = [process for index, process in enumerate(processes) if index not in out]
+    shared = _together([found for index, found in enumerate(own) if found and index not in out])
+    slope = on_clock(rest, limits)
+    moved = [Moved(0.0, (*said, *clock_by_side(rest, limits)))]
+    if shared and shared.shown(limits.dependence_p, limits):
+        moved.append(_widened(CARRY_OVER, shared.sentence(), shared.bound))
+    elif shared:
+        moved.append(Moved(shared.least))
+    if slope:
+        moved.append(_widened(CLOCK_DEPENDENT, slope.sentence(), slope.bound))
+    return Dependence(out, tuple(moved))
+
+
+def _spoils(found: CarryOver, limits: ValidityLimits) -> bool:
+    """A case has several processes, which together get as much of the chance of an error as the case's own tests."""
+    return found.shown(limits.dependence_p / PROCESSES, limits) and abs(found.moved) > math.log1p(
+        limits.carry_over_pct / 100
+    )
+
+
+def _widened(code: str, sentence: str, bound: float) -> Moved:
+    text = f"{sentence}, which can make {formatting.percent(percent(bound))} of the change"
+    return Moved(bound, (Finding(code, text, False),))
+
+
+def _throttled_apart(processes: Sequence[TimedProcess], policy: Policy) -> Iterator[tuple[int, str]]:
+    """Throttled processes whose change is another than that of the others, which agree, and why they are left out."""
+    limits = policy.limits
+    slowed = {index: why for index, process in enumerate(processes) if (why := validity.throttled(process, limits))}
+    others = [index for index in range(len(processes)) if index not in slowed]
+    if not slowed or len(others) < policy.processes.minimum or not all(len(_log_ratios(one)) for one in processes):
+        return
+    found = location.levels([_log_ratios(process) for process in processes], max(map(_log_step, processes)))
+    prior = math.log1p(policy.spread.change_pct / 100)
+    values, variances = (np.array(column) for column in zip(*((one.value, one.variance) for one in found), strict=True))
+    rest = stats.pool(values[others], variances[others], prior, policy.spread.prior_processes)
+    for index, why in slowed.items():
+        far = values[index] - rest.change
+        p = stats.scatter_p(far**2 / (variances[index] + prior**2 + rest.error**2), 1)
+        if p < limits.disagree_p and abs(percent(far)) > limits.disagree_pct:
+            off = formatting.percent(percent(far), sign=True)
+            yield index, f"the GPU was throttled ({', '.join(why)}), and its change is {off} off the others'"
+
+
+# ---- what ran before -------------------------------------------------------------------------------------------------
+
+
+def carry_over(process: TimedProcess) -> CarryOver | None:
+    """From the rounds in which a side followed the base, and those in which it followed the head.
+
+    A crossover design's test of carry-over (Grizzle 1965; Senn 2002). The contrasts are between rounds whose order was
+    drawn, and of ratios, in which what changes slowly cancels. None where the record does not say, or says too little.
+    """
+    before = process.timing.previous
+    ratios = _log_ratios(process)
+    if not len(ratios) or not {"base", "head"} <= set(before):
+        return None
+    of_base, of_head = (np.array(before[side], dtype=object) for side in ("base", "head"))
+    cells = [
+        ratios[(of_base == was) & (of_head == now)] for was, now in (("base", "base"), ("head", "base"), ("head",) * 2)
+    ]
+    if min(map(len, cells)) < CELL:
+        return None
+    step = _log_step(process)
+    calm, usual, hot = location.levels(cells, step)
+    df = sum(map(len, cells)) - len(cells)
+
+    def apart(one: location.Location) -> Pooled:
+        # Half a step on either side is not seen, however often it is looked for.
+        return Pooled(one.value - usual.value, math.sqrt(one.variance + usual.variance), df, step / 2)
+
+    both = Pooled(
+        calm.value + hot.value - 2 * usual.value,
+        math.sqrt(calm.variance + hot.variance + 4 * usual.variance),
+        df,
+        step,
+    )
+    return CarryOver(apart(calm), apart(hot), both)
+
+
+def _log_ratios(process: TimedProcess) -> Array:
+    """Of each round, head over base."""
+    times = process.samples_us
+    base, head = (np.log(np.array(times.get(side, ()), dtype=float)) for side in ("base", "head"))
+    return head - base if len(base) == len(head) else np.array([])
+
+
+def _log_step(process: TimedProcess) -> float:
+    samples = np.concatenate([np.array(process.samples_us[side], dtype=float) for side in ("base", "head")])
+    return location.clock_step(samples) / float(np.median(samples))
+
+
+def _together(found: Sequence[CarryOver]) -> CarryOver | None:
+    if not found:
+        return None
+    parts = ([one.base for one in found], [one.head for one in found], [one.both for one in found])
+    return CarryOver(*map(_weighted, parts))
+
+
+def _weighted(effects: Sequence[Pooled]) -> Pooled:
+    """One effect of all processes, with weights 1 / variance."""
+    weights = np.array([1 / max(effect.error, 1e-9) ** 2 for effect in effects])
+    mean = float(weights @ np.array([effect.change for effect in effects]) / weights.sum())
+    df, bias = sum(effect.df for effect in effects), max(effect.bias for effect in effects)
+    return Pooled(mean, float(weights.sum()) ** -0.5, df, bias)
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnClock:
+    """How the log ratio changes with the log of the SM clock."""
+
+    slope: float
+    error: float
+    change: float
+    """At the middle of the clocks, …"""
+    clocks_mhz: tuple[float, float]
+    """… which lay between these in most rounds."""
+
+    @property
+    def half(self) -> float:
+        low, high = self.clocks_mhz
+        return math.log(high / low) / 2
+
+    @property
+    def bound(self) -> float:
+        return (abs(self.slope) + self.error * stats.normal_half_width(LEVEL)) * self.half
+
+    def sentence(self) -> str:
+        low, high = (
+            f"{formatting.percent(percent(self.change + sign * self.slope * self.half), sign=True)} at {clock:.0f} MHz"
+            for sign, clock in zip((-1, 1), self.clocks_mhz, strict=True)
+        )
+        return f"the change depends on the SM clock: {low}, {high}"
+
+
+def on_clock(processes: Sequence[TimedProcess], limits: ValidityLimits) -> OnClock | None:
+    """The dependence of the rounds' ratios on the clock, where there is one.
+
+    A round's clock is taken from the rounds before and after it: what disturbs a sample disturbs the reading of its own
+    clock as well. Only differences within processes count.
+    """
+    known = [process for process in processes if len(_clock_ratios(process)) >= max(CELL, 3)]
+    if not known:
+        return None
+    clocks = [_round_clocks(process) for process in known]
+    ratios = [_clipped(_log_ratios(process)[1:-1]) for process in known]
+    beside = [(each[:-2] + each[2:]) / 2 for each in clocks]
+    x, y = ([values - values.mean() for values in each] for each in (beside, ratios))
+    total = sum(float(values @ values) for values in x)
+    if total == 0.0:
+        return None
+    slope = sum(float(a @ b) for a, b in zip(x, y, strict=True)) / total
+    parts = [a * (b - slope * a) for a, b in zip(x, y, strict=True)]
+    inflation = location.autocorrelation_inflation(parts)
+    error = math.sqrt(inflation * sum(float(part @ part) for part in parts)) / total
+    low, high = (float(np.exp(value)) for value in np.quantile(np.concatenate(clocks), SEEN_CLOCKS))
+    found = OnClock(slope, error, float(np.median(np.concatenate(ratios))), (low, high))
+    rounds = sum(map(len, x))
+    effect = Pooled(slope * found.half, max(error * found.half, 1e-12), rounds / inflation - len(x))
+    return found if effect.df > 0 and _shown(effect, limits.dependence_p, limits) else None
+
+
+def clock_by_side(processes: Sequence[TimedProcess], limits: ValidityLimits) -> Iterator[Finding]:
+    """The clock was another during the head's samples than during the base's."""
+    apart = [ratios for process in processes if len(ratios := _clock_ratios(process)) >= CELL]
+    if not apart:
+        return
+    found = _weighted([_of(location.levels([ratios], 0.0)[0]) for ratios in apart])
+    if found.p() < limits.dependence_p and abs(found.change) > math.log1p(limits.side_clock_pct / 100):
+        word = "lower" if found.change < 0 else "higher"
+        much = formatting.percent(percent(abs(found.change)))
+        text = f"the SM clock is {much} {word} during the head's samples than during the base's in the same rounds"
+        yield Finding(CLOCK_BY_SIDE, f"{text}, which is part of the change", False)
+
+
+def _of(found: location.Location) -> Pooled:
+    return Pooled(found.value, max(math.sqrt(found.variance), 1e-9), max(1.0, found.rounds - 1))
+
+
+def _clock_ratios(process: TimedProcess) -> Array:
+    """Of each round, the head's clock over the base's, as logarithms; empty where they are not known."""
+    clocks = process.timing.sm_mhz
+    base, head = (np.array(clocks.get(side, ()), dtype=float) for side in ("base", "head"))
+    rounds = len(process.samples_us.get("base", ()))
+    if not rounds or not len(base) == len(head) == rounds or min(base.min(), head.min()) <= 0:
+        return np.array([])
+    return np.asarray(np.log(head / base))
+
+
+def _round_clocks(process: TimedProcess) -> Array:
+    """The logarithm of each round's clock."""
+    base, head = (np.log(np.array(process.timing.sm_mhz[side], dtype=float)) for side in ("base", "head"))
+    return np.asarray((base + head) / 2)
+
+
+def _clipped(values: Array) -> Array:
+    middle = float(np.median(values))
+    reach = CLIP * location.NORMAL_MAD * float(np.median(np.abs(values - middle)))
+    return np.clip(values, middle - reach, middle + reach)

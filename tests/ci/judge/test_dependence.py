@@ -1,0 +1,188 @@
+"""What the ratio depends on: what ran before, the clock, the clock by side. On records made up as by a capped GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.verdict import power
+from benchmarks.verdict.power import Gpu
+from kernelgate.bench.record import TimedProcess, timed_cases
+from kernelgate.ci.judge import dependence
+from kernelgate.ci.judge.dependence import Dependence
+from kernelgate.ci.judge.policy import Bootstrap, Policy
+from kernelgate.ci.judge.verdict import judge
+from tests.runs import changed
+
+FAST = Policy(bootstrap=Bootstrap(resamples=100))
+STEADY = Gpu(wander=0.0)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def drawn(seed: int, gpu: Gpu, processes: int = 3) -> Sequence[TimedProcess]:
+    (case,) = timed_cases(power.record(np.random.default_rng(seed), gpu, processes))
+    return case.processes
+
+
+def said(found: Dependence) -> list[str]:
+    return [finding.message for moved in found.moved for finding in moved.findings]
+
+
+def swapped(process: TimedProcess) -> TimedProcess:
+    """As if the base were the head."""
+    other = {"base": "head", "head": "base", "reference": "reference", None: None}
+    timing = process.timing
+    named = ("samples_us", "sm_mhz")
+    fields = {name: {other[side]: values for side, values in getattr(timing, name).items()} for name in named}
+    before = {other[side]: tuple(other[was] for was in values) for side, values in timing.previous.items()}
+    return changed(process, **fields, previous=before)
+
+
+# ---- what ran before -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_carry_over_is_measured_on_both_sides(seed: int) -> None:
+    for process in drawn(seed, replace(STEADY, carry_over=0.02)):
+        found = dependence.carry_over(process)
+        assert found is not None
+        assert found.base.change == pytest.approx(np.log(1.02), abs=0.003)
+        assert found.head.change == pytest.approx(np.log(1.02), abs=0.003)
+        assert found.moved == pytest.approx(-1.5 * np.log(1.02), abs=0.004)
+
+
+@settings(max_examples=15, deadline=None)
+@given(SEEDS, st.sampled_from([0.0, 0.01, 0.05]))
+def test_swapping_the_sides_only_changes_the_sign(seed: int, carry_over: float) -> None:
+    (process,) = drawn(seed, replace(STEADY, carry_over=carry_over), 1)
+    one, other = dependence.carry_over(process), dependence.carry_over(swapped(process))
+    assert one is not None
+    assert other is not None
+    assert other.base.change == pytest.approx(-one.head.change, abs=1e-9)
+    assert other.head.change == pytest.approx(-one.base.change, abs=1e-9)
+    assert other.moved == pytest.approx(-one.moved, abs=1e-9)
+    assert other.both.error == pytest.approx(one.both.error)
+
+
+@settings(max_examples=10, deadline=None)
+@given(SEEDS, st.floats(0.1, 1000), st.floats(0.5, 2))
+def test_neither_the_unit_nor_the_change_itself_matters(seed: int, unit: float, change: float) -> None:
+    (process,) = drawn(seed, STEADY, 1)
+    times = process.samples_us
+    scaled = {
+        side: tuple(unit * (change if side == "head" else 1) * one for one in times[side]) for side in ("base", "head")
+    }
+    one, other = dependence.carry_over(process), dependence.carry_over(changed(process, samples_us=scaled))
+    assert one is not None
+    assert other is not None
+    assert other.base.change == pytest.approx(one.base.change, abs=1e-6)
+
+
+def test_where_nothing_is_known_of_single_samples_nothing_is_said() -> None:
+    processes = drawn(1, replace(STEADY, carry_over=0.1, clocks=False))
+    assert [dependence.carry_over(process) for process in processes] == [None] * 3
+    assert said(dependence.judged(processes, FAST)) == []
+
+
+def test_an_order_that_never_changes_shows_nothing() -> None:
+    (process,) = drawn(1, replace(STEADY, carry_over=0.1), 1)
+    rounds = len(process.samples_us["base"])
+    fixed = changed(process, previous={"base": ("head",) * rounds, "head": ("base",) * rounds})
+    assert dependence.carry_over(fixed) is None
+
+
+def test_the_process_in_which_it_shows_is_left_out_and_the_sentence_says_what_it_is() -> None:
+    found = dependence.judged(drawn(2, replace(STEADY, carry_over=0.02, poisoned=(2,))), FAST)
+    assert found.left_out == {1}
+    (message,) = said(found)
+    assert message.startswith("process 2 is left out: there, after the ")
+    assert message.endswith(" than after itself")
+
+
+def test_a_small_one_is_kept_and_widens_the_interval() -> None:
+    gpu = replace(STEADY, carry_over=0.003)
+    found = dependence.judged(drawn(3, gpu, 5), FAST)
+    assert found.left_out == frozenset()
+    (message,) = said(found)
+    assert "than after itself, which can make 0." in message
+    assert 0.0045 < sum(moved.bias for moved in found.moved) < 0.008
+    (case,) = judge(power.record(np.random.default_rng(3), gpu, 5), FAST).cases
+    assert case.interval_pct is not None
+    assert case.interval_pct[0] < 0.3 < case.interval_pct[1], "the change of each after itself"
+    assert not case.disqualifying
+
+
+def test_a_large_one_in_every_process_forbids_a_verdict() -> None:
+    (case,) = judge(power.record(np.random.default_rng(4), replace(STEADY, carry_over=0.03), 5), FAST).cases
+    assert case.processes == 5
+    assert case.sentence.startswith("cannot tell: after the ")
+    assert [finding.code for finding in case.disqualifying] == ["carry_over"]
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_that_depends_on_the_clock_says_where_it_is_what() -> None:
+    processes = drawn(5, Gpu(head_bound=0.8, wander=0.03), 5)
+    found = dependence.on_clock(processes, FAST.limits)
+    assert found is not None
+    assert found.slope == pytest.approx(0.2, abs=0.07), "head over base: the head gains less from a faster clock"
+    low, high = found.clocks_mhz
+    assert 1190 < low < high < 2010
+    assert "the change depends on the SM clock: −" in found.sentence()
+    assert found.bound > abs(found.slope) * found.half
+
+
+def test_a_change_that_is_the_same_at_every_clock_does_not() -> None:
+    for seed in range(5):
+        assert dependence.on_clock(drawn(seed, Gpu(change=0.05)), FAST.limits) is None
+
+
+def test_a_clock_that_is_lower_for_the_head_is_part_of_the_change() -> None:
+    found = dependence.judged(drawn(6, Gpu(droop=0.02)), FAST)
+    assert sum(moved.bias for moved in found.moved) < 1e-3
+    (message,) = said(found)
+    assert re.match(r"the SM clock is (1\.9|2\.0|2\.1)% lower during the head's samples", message)
+    assert message.endswith("in the same rounds, which is part of the change")
+
+
+def test_clocks_that_cannot_be_are_not_used() -> None:
+    (process,) = drawn(7, Gpu(), 1)
+    rounds = len(process.samples_us["base"])
+    dark = changed(process, sm_mhz={"base": (0.0,) * rounds, "head": (0.0,) * rounds})
+    assert dependence.on_clock([dark], FAST.limits) is None
+    assert list(dependence.clock_by_side([dark], FAST.limits)) == []
+
+
+# ---- how often, over records -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clocks", [True, False])
+def test_on_a_capped_gpu_identical_code_is_equivalent_and_one_percent_is_seen(clocks: bool) -> None:
+    same = power.counted(Gpu(clocks=clocks), 20, policy=FAST)
+    assert (same.slower, same.faster, same.refused, same.dependent) == (0, 0, 0, 0)
+    assert same.equivalent >= 19
+    slower = power.counted(Gpu(clocks=clocks, change=0.01), 20, policy=FAST)
+    assert slower.slower >= 19
+    assert slower.refused == 0
+
+
+def test_a_head_that_slows_what_follows_never_looks_faster() -> None:
+    found = power.counted(Gpu(carry_over=0.03), 15, policy=FAST)
+    assert (found.faster, found.equivalent) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clocks", [True, False])
+def test_on_a_capped_gpu_over_many_records(clocks: bool) -> None:
+    """To reach: alarms in at most 0.2%, +1% seen in at least 95%."""
+    same = power.counted(Gpu(clocks=clocks), 1000, policy=FAST)
+    assert same.slower + same.faster <= 4
+    assert same.refused + same.dependent <= 2
+    assert power.counted(Gpu(clocks=clocks, change=0.01), 300, policy=FAST).slower >= 285

@@ -1,0 +1,169 @@
+"""Two modes: what is one, and that only unequal shares matter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.verdict import two_modes
+from benchmarks.verdict.two_modes import KINDS, Modes
+from kernelgate.ci.judge import modes, stats, validity
+from kernelgate.ci.judge.policy import Bootstrap, Policy, ValidityLimits
+from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.validity import Finding
+
+FAST = Policy(bootstrap=Bootstrap(resamples=100))
+MARGIN = math.log1p(FAST.gates.margin_pct / 100)
+
+
+def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
+    """100 µs and so much more, `high` rounds of it, `middle` halfway; with a tail below, as a wide first mode has."""
+    far = math.log1p(far_pct / 100)
+    low = rounds - high - middle
+    tail = low * 35 // 85
+    steps = [*[-far / 2] * tail, *[0.0] * (low - tail), *[far / 2] * middle, *[far] * high]
+    return 100 * np.exp(np.array(steps))
+
+
+def alone(*processes: Array, **limits: float) -> list[Finding]:
+    return modes.of_side("head", processes, ValidityLimits(**limits))  # type: ignore[arg-type]
+
+
+def both(base: Sequence[Array], head: Sequence[Array]) -> validity.Moved:
+    return modes.of_sides(base, head, ValidityLimits())
+
+
+# ---- what two modes are ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("far_pct", "named"), [(2.99, False), (3.01, True)])
+def test_modes_closer_than_the_policy_says_are_one(far_pct: float, named: bool) -> None:
+    found = alone(jumps(far_pct))
+    assert bool(found) == named
+    assert all(finding.disqualifies for finding in found)
+
+
+def test_modes_exactly_as_far_apart_as_the_policy_says_are_one() -> None:
+    samples = jumps(3.0)
+    found = stats.modes(np.log(samples))
+    exact = validity.percent(found.high - found.low)
+    limits = [exact, np.nextafter(exact, 0) * (1 - 1e-12)]
+    assert [bool(alone(samples, mode_distance_pct=limit)) for limit in limits] == [False, True]
+
+
+@pytest.mark.parametrize(("high", "named"), [(14, False), (15, True), (16, True)])
+def test_a_mode_needs_its_share(high: int, named: bool) -> None:
+    assert bool(alone(jumps(10, high=high))) == named
+
+
+@pytest.mark.parametrize(("middle", "named"), [(4, True), (5, True), (6, False)])
+def test_modes_with_samples_between_them_are_one(middle: int, named: bool) -> None:
+    assert bool(alone(jumps(10, middle=middle))) == named
+
+
+@pytest.mark.parametrize(("stray", "fatal"), [(14, False), (15, True), (16, True)])
+@pytest.mark.parametrize("inverted", [False, True])
+def test_processes_that_keep_to_one_mode_are_only_named(stray: int, fatal: bool, inverted: bool) -> None:
+    low, high = (120.0, 100.0) if inverted else (100.0, 120.0)
+    processes = [np.repeat([low, high], [100 - stray, stray]), np.full(100, high), np.full(100, low)]
+    (found,) = alone(*processes)
+    assert found.disqualifies == fatal
+    said = "jumps between 100 and 120 µs" if fatal else "sits at 100 or 120 µs from process to process"
+    assert found.message == f"the head {said}"
+
+
+def test_of_two_processes_one_that_jumps_is_enough() -> None:
+    assert [finding.disqualifies for finding in alone(np.repeat([100.0, 120.0], 50), np.full(100, 100.0))] == [True]
+
+
+# ---- two sides -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("apart", [1.031, 1.1, 1.5])
+def test_modes_that_both_sides_share_move_nothing(apart: float) -> None:
+    base = np.tile([100.0, 100.0 * apart], 50)
+    found = both([base] * 3, [base * 1.02] * 3)
+    assert found.bias == 0
+    assert [(one.code, one.disqualifies) for one in found.findings] == [("bimodal", False)] * 2
+    assert found.findings[1].message.startswith("the head jumps between 102 and")
+    assert found.findings[1].message.endswith("as often as the other side")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_modes_of_one_side_alone_are_named_with_what_they_make(swapped: bool) -> None:
+    jumping, steady = [np.tile([100.0, 110.0], 50)] * 3, [np.full(100, 100.0)] * 3
+    found = both(steady, jumping) if swapped else both(jumping, steady)
+    assert found.bias > 0.4 * math.log(1.1)
+    (said,) = found.findings
+    more = "more" if swapped else "less"
+    who = "head" if swapped else "base"
+    often = f"the head is 50% of the rounds {more} in the slow mode"
+    assert said.message.startswith(f"the {who} jumps between 100 and 110 µs, and {often}: up to")
+    assert said.message.endswith("% of change")
+    assert [finding.disqualifies for finding in found.against(0.0, FAST)] == [True]
+
+
+def test_a_share_too_small_to_be_found_is_compared_all_the_same() -> None:
+    """Of the base 17% are seen as a mode, of the head 14% are too few for one; the shares are alike."""
+    rng = np.random.default_rng(1)
+    base, head = ([100 * np.exp(rng.normal(0, 0.002, 100)) for _ in range(5)] for _ in range(2))
+    for samples in base:
+        samples[:17] *= 1.1
+    for samples in head:
+        samples[-14:] *= 1.1
+    assert both(base, head).bias == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.03, 0.05, 0.1]), st.floats(0.2, 0.5), st.floats(0.2, 0.5))
+def test_swapping_the_sides_changes_no_more_than_the_sign(seed: int, far: float, base: float, head: float) -> None:
+    drawn = two_modes.times(np.random.default_rng(seed), Modes(far, base, head))
+    one, other = both(drawn.base, drawn.head), both(drawn.head, drawn.base)
+    assert one.bias == pytest.approx(other.bias, rel=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.permutations(range(5)))
+def test_the_order_of_processes_does_not_matter(seed: int, order: Sequence[int]) -> None:
+    drawn = two_modes.times(np.random.default_rng(seed), Modes(0.05, 0.2, 0.4))
+    there = both(drawn.base, drawn.head)
+    again = both([drawn.base[at] for at in order], [drawn.head[at] for at in order])
+    assert again.bias == pytest.approx(there.bias, rel=1e-9)
+
+
+# ---- how often, over records -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["shared by the rounds", "each side its own"])
+@pytest.mark.parametrize("distance", [0.02, 0.03, 0.05, 0.1])
+def test_equal_shares_never_forbid_a_verdict(kind: str, distance: float) -> None:
+    for share in (0.05, 0.2, 0.5):
+        found = two_modes.counted(KINDS[kind](distance, share), 4, policy=FAST)
+        assert (found["direction"], found["equivalent"], found["refused"]) == (0, 1, 0), (kind, distance, share)
+
+
+def test_a_slower_head_is_seen_through_shared_modes() -> None:
+    found = two_modes.counted(Modes(0.05, 0.2, 0.2, change=0.01), 10, policy=FAST)
+    assert (found["direction"], found["refused"]) == (1, 0)
+
+
+@pytest.mark.parametrize("distance", [0.05, 0.1])
+def test_a_head_that_is_slow_more_often_is_named(distance: float) -> None:
+    found = two_modes.counted(KINDS["head more often by 20 points"](distance, 0.2), 10, policy=FAST)
+    assert (found["direction"], found["equivalent"]) == (0, 0)
+    assert found["refused"] >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["shared by the rounds", "each side its own"])
+@pytest.mark.parametrize("distance", two_modes.DISTANCES)
+def test_equal_shares_over_many_records(kind: str, distance: float) -> None:
+    for share in two_modes.SHARES:
+        found = two_modes.counted(KINDS[kind](distance, share), 100, policy=FAST)
+        assert found["direction"] <= 0.01
+        assert found["equivalent"] >= 0.98
