@@ -137,7 +137,8 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     timed = [process for process in case.processes if process.samples_us.get("base") and process.samples_us.get("head")]
     roles = {process.role for process in timed}
     paired = roles <= {"paired"}
-    found = [*validity.of_telemetry(timed, policy.limits, paired, left_out=not paired)]
+    slowed_are = validity.SHARED if paired else validity.LEFT_OUT
+    found = [*validity.of_telemetry(timed, policy.limits, paired, slowed_are)]
     used, few = _usable(timed, policy, policy.processes.minimum, "of base and head", shared_clock=paired)
     depends = dependence.judged(used, policy) if paired else dependence.Dependence()
     used = [process for index, process in enumerate(used) if index not in depends.left_out]
@@ -171,7 +172,7 @@ def _of_head(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     head, reference = (_times(timed, side) for side in ("head", "reference"))
     found = (
         Finding(HEAD_ALONE, "the head was measured alone", True),
-        *validity.of_telemetry(timed, policy.limits, interleaved=True),
+        *validity.of_telemetry(timed, policy.limits, interleaved=True, slowed_are=""),
         *validity.below_floor(_medians(head=head), case.case, device, policy.limits),
     )
     return Evidence(case.key, (), head, reference, False, (), 0.0, found)

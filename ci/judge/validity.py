@@ -47,6 +47,7 @@ class Moved:
         return (*self.findings[:-1], replace(self.findings[-1], disqualifies=True))
 
 
+LEFT_OUT, SHARED = ", which are left out", ", base and head alike"
 LARGEST_LOG = 25.0
 """Beyond it, a bound says no more than "anything is possible"; e to its power is still a number to print."""
 
@@ -81,17 +82,16 @@ def _slowed(process: TimedProcess, limits: ValidityLimits) -> Iterator[tuple[str
 
 
 def of_telemetry(
-    processes: Sequence[TimedProcess], limits: ValidityLimits, interleaved: bool, left_out: bool = True
+    processes: Sequence[TimedProcess], limits: ValidityLimits, interleaved: bool, slowed_are: str = LEFT_OUT
 ) -> Iterator[Finding]:
     """What the device's own readings say: throttling, clocks, temperature.
 
-    `left_out`: whether throttled processes are. Where both sides share the clock round by round, they need not be.
+    `slowed_are`: what is to be said of throttled processes. Where both sides share the clock, they are not left out.
     """
     slowed = [(process, reasons) for process in processes if (reasons := throttled(process, limits))]
     if slowed:
         why = f"{_named([reasons for _, reasons in slowed])}{_clocks([process for process, _ in slowed])}"
-        tail = "which are left out" if left_out else "base and head alike"
-        where = f"in {len(slowed)} of {len(processes)} processes, {tail}"
+        where = f"in {len(slowed)} of {len(processes)} processes{slowed_are}"
         yield Finding("throttled", f"the GPU was throttled ({why}) {where}", disqualifies=False)
     briefly = [
         reasons

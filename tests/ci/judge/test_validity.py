@@ -80,7 +80,8 @@ def test_what_moves_the_estimate_is_fatal_beyond_the_margin_and_half_of_the_chan
 def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much: bool, left_out: bool) -> None:
     found = slowed(share)
     assert validity.throttled(found, LIMITS) == (("sw_power_cap",) if much else ())
-    said = list(validity.of_telemetry([found, reading()], LIMITS, interleaved=True, left_out=left_out))
+    are = validity.LEFT_OUT if left_out else validity.SHARED
+    said = list(validity.of_telemetry([found, reading()], LIMITS, interleaved=True, slowed_are=are))
     assert codes(said) == ["throttled" if much else "throttled_briefly"]
     if much:
         assert ("left out" in said[0].message) == left_out
@@ -103,7 +104,7 @@ def test_a_process_slowed_for_half_of_it_is_throttled(share: float | None, much:
 )
 def test_a_throttled_gpu_is_named_with_its_clocks(clocks: Sequence[dict[str, float]], named: str) -> None:
     processes = [slowed(1.0, **each) for each in clocks]
-    found = one(validity.of_telemetry(processes, LIMITS, interleaved=True, left_out=False), "throttled")
+    found = one(validity.of_telemetry(processes, LIMITS, interleaved=True, slowed_are=validity.SHARED), "throttled")
     assert found is not None
     assert named in found.message
 
