@@ -254,8 +254,10 @@ def on_clock(processes: Sequence[TimedProcess], limits: ValidityLimits) -> OnClo
     if total == 0.0:
         return None
     slope = sum(float(a @ b) for a, b in zip(x, y, strict=True)) / total
-    parts = [a * (b - slope * a) for a, b in zip(x, y, strict=True)]
-    inflation = location.autocorrelation_inflation(parts)
+    rest = [b - slope * a for a, b in zip(x, y, strict=True)]
+    parts = [a * b for a, b in zip(x, rest, strict=True)]
+    # As if the clock never changed: where both wander, chance makes them wander together.
+    inflation = location.autocorrelation_inflation(rest)
     error = math.sqrt(inflation * sum(float(part @ part) for part in parts)) / total
     low, high = (float(np.exp(value)) for value in np.quantile(np.concatenate(clocks), SEEN_CLOCKS))
     found = OnClock(slope, error, float(np.median(np.concatenate(ratios))), (low, high))
