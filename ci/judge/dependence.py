@@ -114,9 +114,8 @@ def judged(processes: Sequence[TimedProcess], policy: Policy) -> Dependence:
 
 def _spoils(found: CarryOver, limits: ValidityLimits) -> bool:
     """A case has several processes, which together get as much of the chance of an error as the case's own tests."""
-    return found.shown(limits.dependence_p / PROCESSES, limits) and abs(found.moved) > math.log1p(
-        limits.carry_over_pct / 100
-    )
+    far = math.log1p(limits.carry_over_pct / 100)
+    return abs(found.moved) > far and found.shown(limits.dependence_p / PROCESSES, limits)
 
 
 def _widened(code: str, sentence: str, bound: float) -> Moved:
@@ -134,10 +133,12 @@ def _throttled_apart(processes: Sequence[TimedProcess], policy: Policy) -> Itera
     found = location.levels([_log_ratios(process) for process in processes], max(map(_log_step, processes)))
     prior = math.log1p(policy.spread.change_pct / 100)
     values, variances = (np.array(column) for column in zip(*((one.value, one.variance) for one in found), strict=True))
-    rest = stats.pool(values[others], variances[others], prior, policy.spread.prior_processes)
+    weights = 1 / (prior**2 + variances[others])
+    middle = float(weights @ values[others] / weights.sum())
+    scatter = max(1.0, stats.scatter_ratio(values[others], variances[others], prior))
     for index, why in slowed.items():
-        far = values[index] - rest.change
-        p = stats.scatter_p(far**2 / (variances[index] + prior**2 + rest.error**2), 1)
+        far = values[index] - middle
+        p = stats.scatter_p(far**2 / (variances[index] + prior**2 + 1 / weights.sum()) / scatter, 1)
         if p < limits.disagree_p and abs(percent(far)) > limits.disagree_pct:
             off = formatting.percent(percent(far), sign=True)
             yield index, f"the GPU was throttled ({', '.join(why)}), and its change is {off} off the others'"
