@@ -24,7 +24,7 @@ Generator = np.random.Generator
 
 
 @dataclass(frozen=True)
-class Modes:
+class Jumps:
     """How far apart two modes are, and how often each side is in the slow one."""
 
     distance: float
@@ -35,7 +35,7 @@ class Modes:
     change: float = 0.0
 
 
-def times(rng: Generator, modes: Modes) -> PairedTimes:
+def times(rng: Generator, modes: Jumps) -> PairedTimes:
     base, head = [], []
     for _ in range(PROCESSES):
         drawn = rng.random((2, ROUNDS))
@@ -51,20 +51,20 @@ def times(rng: Generator, modes: Modes) -> PairedTimes:
 
 
 SHARES, DISTANCES = (0.05, 0.2, 0.35, 0.5), (0.01, 0.02, 0.03, 0.05, 0.1)
-KINDS: dict[str, Callable[[float, float], Modes]] = {
-    "shared by the rounds": lambda distance, share: Modes(distance, share, share, together=True),
-    "each side its own": lambda distance, share: Modes(distance, share, share),
-    "head more often by 20 points": lambda distance, share: Modes(distance, share, share + 0.2),
+KINDS: dict[str, Callable[[float, float], Jumps]] = {
+    "shared by the rounds": lambda distance, share: Jumps(distance, share, share, together=True),
+    "each side its own": lambda distance, share: Jumps(distance, share, share),
+    "head more often by 20 points": lambda distance, share: Jumps(distance, share, share + 0.2),
 }
 
 
-def judged(rng: Generator, modes: Modes, policy: Policy = POLICY) -> CaseVerdict:
+def judged(rng: Generator, modes: Jumps, policy: Policy = POLICY) -> CaseVerdict:
     pair = times(rng, modes)
     (case,) = judge(record(base=pair.base, head=pair.head), policy).cases
     return case
 
 
-def counted(modes: Modes, draws: int, seed: int = SEED, policy: Policy = POLICY) -> dict[str, float]:
+def counted(modes: Jumps, draws: int, seed: int = SEED, policy: Policy = POLICY) -> dict[str, float]:
     """Shares of records: with a direction, equivalent, without a verdict."""
     rng = np.random.default_rng(seed)
     found = [judged(rng, modes, policy) for _ in range(draws)]

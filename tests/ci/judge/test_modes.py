@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.verdict import two_modes
-from benchmarks.verdict.two_modes import KINDS, Modes
+from benchmarks.verdict.two_modes import KINDS, Jumps
 from kernelgate.ci.judge import modes, stats, validity
 from kernelgate.ci.judge.policy import Bootstrap, Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array
@@ -122,7 +122,7 @@ def test_a_share_too_small_to_be_found_is_compared_all_the_same() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.03, 0.05, 0.1]), st.floats(0.2, 0.5), st.floats(0.2, 0.5))
 def test_swapping_the_sides_changes_no_more_than_the_sign(seed: int, far: float, base: float, head: float) -> None:
-    drawn = two_modes.times(np.random.default_rng(seed), Modes(far, base, head))
+    drawn = two_modes.times(np.random.default_rng(seed), Jumps(far, base, head))
     one, other = both(drawn.base, drawn.head), both(drawn.head, drawn.base)
     assert one.bias == pytest.approx(other.bias, rel=1e-9)
 
@@ -130,7 +130,7 @@ def test_swapping_the_sides_changes_no_more_than_the_sign(seed: int, far: float,
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.permutations(range(5)))
 def test_the_order_of_processes_does_not_matter(seed: int, order: Sequence[int]) -> None:
-    drawn = two_modes.times(np.random.default_rng(seed), Modes(0.05, 0.2, 0.4))
+    drawn = two_modes.times(np.random.default_rng(seed), Jumps(0.05, 0.2, 0.4))
     there = both(drawn.base, drawn.head)
     again = both([drawn.base[at] for at in order], [drawn.head[at] for at in order])
     assert again.bias == pytest.approx(there.bias, rel=1e-9)
@@ -148,7 +148,7 @@ def test_equal_shares_never_forbid_a_verdict(kind: str, distance: float) -> None
 
 
 def test_a_slower_head_is_seen_through_shared_modes() -> None:
-    found = two_modes.counted(Modes(0.05, 0.2, 0.2, change=0.01), 10, policy=FAST)
+    found = two_modes.counted(Jumps(0.05, 0.2, 0.2, change=0.01), 10, policy=FAST)
     assert (found["direction"], found["refused"]) == (1, 0)
 
 
