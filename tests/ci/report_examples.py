@@ -258,7 +258,8 @@ def _throttled() -> Example:
         power_w=72.0,
         throttle_reasons=("sw_power_cap", "sw_thermal_slowdown"),
     )
-    two = tuple(case(512, b, 10.0 * b, 1.3, process={"telemetry": hot}) for b in (8, 32))
+    # Not in the same rounds: there, the limit would meet both sides alike.
+    two = tuple(case(512, b, 10.0 * b, 1.3, role="alternating", process={"telemetry": hot}) for b in (8, 32))
     return Example(record(two), judge(Outcome.INCONCLUSIVE, *(noisy(one, 1.3, 2.0, (finding,)) for one in two)))
 
 
