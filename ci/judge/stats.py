@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from kernelgate.ci.judge.power import smallest
+
 Array: TypeAlias = NDArray[np.float64]
 
 OUTLIER_REACH = 5.0
@@ -47,7 +49,7 @@ class Pooled:
 
     def detectable(self, alpha: float, power: float) -> float:
         """The smallest true change that a run like this one shows at `alpha` with probability `power`."""
-        return self.bias + self.error * (_upper(self.df, alpha / 2) + _upper(self.df, 1 - power))
+        return self.bias + smallest(self.error, self.df, alpha, power)
 
 
 def _upper(df: float, tail: float) -> float:
