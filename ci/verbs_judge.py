@@ -46,9 +46,10 @@ def decide(speedup: float, milliseconds: float) -> None:
 def compare(
     records: tuple[Path, ...], baseline: Path | None, as_json: bool, policy_file: Path | None, preset: str
 ) -> int:
-    """Judge run records: improved, regressed, equivalent or inconclusive, and how sure that is.
+    """Judge run records: improved, regressed, slower, faster, equivalent or inconclusive, and how sure that is.
 
-    Exit codes: 0 improved, 1 regressed, 2 no significant difference, 3 cannot be judged (why), 64 usage. With several
+    Exit codes: 0 improved, 1 regressed, 2 no gate acts (equivalent, slower or faster: the sentence says which), 3
+    inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64 usage. With several
     records the worst of them: 1, then 3, 2, 0.
     """
     from kernelgate.ci.judge import compare, policy

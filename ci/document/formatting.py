@@ -16,6 +16,8 @@ MISSING = "—"
 NOT_MEASURED = "not measured"
 REFERENCE = "PyTorch"
 """What is timed beside, where a card does not say."""
+LARGEST = 100_000
+"""Percent; of a larger change only that is said."""
 MAX_LABEL = 80
 """Characters of a name that a card gives; more would fill a table's cell."""
 
@@ -33,10 +35,21 @@ def significant(value: float, digits: int = 4) -> str:
     """`value` with so many significant digits, without an exponent where people would not write one."""
     if value == 0:
         return "0"
+    if not math.isfinite(value):
+        return MISSING
     magnitude = math.floor(math.log10(abs(value)))
     if not -4 <= magnitude < 9:
         return _minus(f"{value:.{digits - 1}e}")
     return _minus(f"{value:,.{max(0, digits - 1 - magnitude)}f}")
+
+
+def plain(value: float) -> str:
+    """Three significant digits, however large or small the value is: "0.001", "10,000,000,000"."""
+    if value < 1e-9:
+        return "almost 0"
+    if value > 1e15:
+        return "over 1,000,000,000,000,000"
+    return f"{float(f'{value:.3g}'):,.10f}".rstrip("0").rstrip(".")
 
 
 def durations(*microseconds: float | None) -> tuple[str, ...]:
@@ -48,11 +61,20 @@ def durations(*microseconds: float | None) -> tuple[str, ...]:
 
 
 def percent(value: float, places: int = 1, sign: bool = False) -> str:
-    """Such as "4.9%", or with `sign` "+4.9%" and "−0.1%"; what rounds to zero has no sign."""
+    """Such as "4.9%", or with `sign` "+4.9%" and "−0.1%"; what rounds to zero has no sign, and beyond 1000 times as
+    much the size says nothing any more."""
+    if math.isnan(value):
+        return f"{MISSING}%"
+    if abs(value) > LARGEST:
+        return f"over {'−' if value < 0 else '+' if sign else ''}{LARGEST:,.0f}%"
     rounded = round(value, places)
-    text = f"{abs(rounded):.{places}f}" if abs(rounded) < 1e5 else f"{abs(rounded):.1e}"
     mark = "" if rounded == 0 else "−" if rounded < 0 else "+" if sign else ""
-    return f"{mark}{text}%"
+    return f"{mark}{abs(rounded):.{places}f}%"
+
+
+def _believable(change: float, digits: int) -> float:
+    """A change of time that is none of −100%, which nothing reaches, whatever the decimals."""
+    return max(change, 0.1**digits - 100)
 
 
 def places(interval: tuple[float, float] | None) -> int:
@@ -69,14 +91,28 @@ def amount(change: float | None, interval: tuple[float, float] | None) -> tuple[
     if interval is None:
         return percent(abs(change)), "(interval not measured)"
     digits = places(interval)
+    change, low, high = (_believable(one, digits) for one in (change, *interval))
     # A slower case counts upwards, a faster one downwards: both read as small to large.
-    low, high = interval if change >= 0 else (-interval[1], -interval[0])
+    low, high = (low, high) if change >= 0 else (-high, -low)
     return percent(abs(change), digits), f"({percent(low, digits)[:-1]} to {percent(high, digits)})"
+
+
+def over(change: float, interval: tuple[float, float], direction: str, cases: str) -> str:
+    """A mean: "1.20% slower over 27 cases [1.15, 1.25]", or "no certain change over 27 cases [−0.02, +0.03]"."""
+    digits = 2 if abs(interval[1] - interval[0]) < 0.5 else 1
+    bounds = [_believable(bound, digits) for bound in interval]
+    if direction == "none":
+        low, high = (percent(bound, digits, sign=True)[:-1] for bound in bounds)
+        return f"no certain change over {cases} [{low}, {high}]"
+    low, high = (percent(bound, digits)[:-1] for bound in (bounds if change >= 0 else [-bounds[1], -bounds[0]]))
+    return f"{percent(abs(_believable(change, digits)), digits)} {direction} over {cases} [{low}, {high}]"
 
 
 def between(interval: tuple[float, float], digits: int) -> str:
     """The interval in words, small to large where both ends lie on one side."""
-    low, high = interval
+    low, high = (_believable(bound, digits) for bound in interval)
+    if low <= -50 and high >= 100:
+        return "between less than half and more than double the time"
     if low > 0:
         return f"between {percent(low, digits)} and {percent(high, digits)}"
     if high < 0:
@@ -91,18 +127,18 @@ def signed(change: float | None, interval: tuple[float, float] | None) -> tuple[
     if interval is None:
         return percent(change, sign=True), "(interval not measured)"
     digits = places(interval)
-    low, high = (percent(bound, digits, sign=True)[:-1] for bound in interval)
-    return percent(change, digits, sign=True), f"[{low}, {high}]"
+    low, high = (percent(_believable(bound, digits), digits, sign=True)[:-1] for bound in interval)
+    return percent(_believable(change, digits), digits, sign=True), f"[{low}, {high}]"
 
 
 def threshold(value: float) -> str:
     """A limit as the policy writes it: "3%", "0.5%"."""
-    return f"{value:g}%"
+    return f"{f'{value:.10f}'.rstrip('0').rstrip('.')}%"
 
 
 def about(value: float) -> str:
     """How small a change a run could see: two digits say enough, such as "0.13%" or "2.4%"."""
-    return f"{value:.2g}%"
+    return "over 100%" if value >= 100 else "under 0.001%" if value < 0.001 else f"{float(f'{value:.2g}'):g}%"
 
 
 def probability(p: float | None) -> str:

@@ -63,6 +63,10 @@ def changed_lines(patch: str) -> list[tuple[int, int]]:
     return runs
 
 
+_NEWS = (Outcome.REGRESSED, Outcome.IMPROVED)
+"""What a gate acts on."""
+
+
 def _remark(posting: Posting) -> tuple[Level, str] | None:
     blocking = {blocker.code for blocker in posting.decision.blockers}
     if any(one.is_wrong for one in posting.gpus):
@@ -73,7 +77,14 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
         for one in posting.gpus
         if one.verdict
         for case in worst_first(one.verdict.cases)
-        if case.verdict in (Outcome.REGRESSED, Outcome.IMPROVED)
+        if case.verdict in _NEWS
+    ]
+    news += [
+        f"{one.label}: {mean.card + ': ' if mean.card else ''}{mean.sentence}"
+        for one in posting.gpus
+        if one.verdict
+        for mean in one.verdict.means
+        if mean.verdict in _NEWS
     ]
     if not news:
         return None

@@ -11,13 +11,17 @@ from kernelgate.ci.judge.validity import Finding
 
 
 class Outcome(StrEnum):
-    """What the policy's gates say of a record."""
+    """What is known of a case or a record, and whether a gate of the policy acts on it."""
 
     IMPROVED = "improved"
     REGRESSED = "regressed"
+    SLOWER = "slower"
+    """Certain, and no gate acts."""
+    FASTER = "faster"
     EQUIVALENT = "equivalent"
     """Shown to lie within the margin, not merely "not significant"."""
     INCONCLUSIVE = "inconclusive"
+    """Could not be told: no statement on the gates is possible."""
 
 
 class Direction(StrEnum):
@@ -32,24 +36,26 @@ class Status(IntEnum):
     """What a case means to its author. The order is that of every list of cases, the worst first."""
 
     REGRESSED = 0
-    SLOWER = 1
-    """Certainly slower, but not past the gate."""
-    UNDECIDED = 2
-    IMPROVED = 3
-    FASTER = 4
-    """Certainly faster, but not past the gate."""
-    UNCHANGED = 5
-    ALONE = 6
+    UNCONFIRMED = 1
+    """Certainly slower and past the gate, in fewer processes than it takes to block."""
+    SLOWER = 2
+    """Certainly slower, and no gate acts."""
+    UNDECIDED = 3
+    IMPROVED = 4
+    FASTER = 5
+    """Certainly faster, and no gate acts."""
+    UNCHANGED = 6
+    ALONE = 7
     """Of the head alone: there is nothing to compare it with."""
 
     @property
     def outcome(self) -> Outcome:
-        """The status without the direction of what passes no gate."""
+        """What may be said to a script: three statuses leave it open what holds."""
         return _OUTCOMES.get(self, Outcome.INCONCLUSIVE)
 
     @property
     def is_slower(self) -> bool:
-        return self in (Status.REGRESSED, Status.SLOWER)
+        return self in (Status.REGRESSED, Status.UNCONFIRMED, Status.SLOWER)
 
     @property
     def is_faster(self) -> bool:
@@ -63,7 +69,9 @@ class Status(IntEnum):
 
 _OUTCOMES = {
     Status.REGRESSED: Outcome.REGRESSED,
+    Status.SLOWER: Outcome.SLOWER,
     Status.IMPROVED: Outcome.IMPROVED,
+    Status.FASTER: Outcome.FASTER,
     Status.UNCHANGED: Outcome.EQUIVALENT,
 }
 
@@ -121,6 +129,29 @@ class CaseVerdict:
 
 
 @dataclass(frozen=True)
+class MeanVerdict:
+    """The cases of one card together: the geometric mean of their changes, judged by gates of its own."""
+
+    card: str
+    status: Status
+    direction: Direction
+    sentence: str
+    change_pct: float
+    interval_pct: tuple[float, float]
+    p: float
+    """Two-sided, of no difference, adjusted over the means of the record."""
+    cases: int
+    of: int
+    """How many cases of the card were compared; of the others nothing could be told."""
+    processes: int
+    """Of the case with the fewest."""
+
+    @property
+    def verdict(self) -> Outcome:
+        return self.status.outcome
+
+
+@dataclass(frozen=True)
 class RecordVerdict:
     """One record judged. `refused` holds why the record cannot be judged, and then there are no cases.
 
@@ -134,16 +165,24 @@ class RecordVerdict:
     refused: str | None = None
     against: str = "base"
     """`base`, or the name of the baseline file."""
+    means: tuple[MeanVerdict, ...] = ()
+    """Of each card with several compared cases."""
 
 
-def overall(cases: Iterable[CaseVerdict]) -> Outcome:
-    """A regression anywhere decides. An improvement needs every other case to be shown faster or the same."""
-    statuses = {case.status for case in cases}
+_OPEN = {Status.UNCONFIRMED, Status.UNDECIDED, Status.ALONE}
+_ACTS = {Status.REGRESSED, Status.UNCONFIRMED, Status.IMPROVED}
+
+
+def overall(cases: Iterable[CaseVerdict], means: Iterable[MeanVerdict] = ()) -> Outcome:
+    """A regression anywhere decides, then what could not be told. An improvement needs that no case is slower."""
+    single = {case.status for case in cases}
+    statuses = single | {mean.status for mean in means if mean.status in _ACTS}
     if Status.REGRESSED in statuses:
         return Outcome.REGRESSED
-    if Status.IMPROVED in statuses and not statuses & {Status.SLOWER, Status.UNDECIDED, Status.ALONE}:
-        return Outcome.IMPROVED
-    return Outcome.INCONCLUSIVE if statuses - {Status.UNCHANGED} else Outcome.EQUIVALENT
+    if statuses & _OPEN:
+        return Outcome.INCONCLUSIVE
+    order = (Status.SLOWER, Status.IMPROVED, Status.FASTER, Status.UNCHANGED)
+    return next((status.outcome for status in order if status in statuses), Outcome.EQUIVALENT)
 
 
 def worst_first(cases: Iterable[CaseVerdict]) -> list[CaseVerdict]:

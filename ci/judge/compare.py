@@ -13,7 +13,7 @@ from kernelgate.bench.errors import RecordError
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import verbatim
 from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.case import CaseVerdict, Outcome, RecordVerdict, worst_first
+from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict, worst_first
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import exit_code, judge
 
@@ -39,21 +39,22 @@ def compare(paths: Sequence[Path], policy: Policy, baseline: Path | None = None)
 
 
 def worst_exit_code(codes: Sequence[int]) -> int:
-    """The exit code of several records: a regression before what cannot be judged, before no difference."""
+    """The exit code of several records: a regression, then what could not be told, then what no gate acts on."""
     return min(codes, key=SEVERITY.index)
 
 
 def as_json(verdict: RecordVerdict) -> str:
     """One line of JSON; numbers in full, nothing that is not a number in their place."""
     whole = dataclasses.asdict(verdict)
-    whole["cases"] = [_case_json(case) for case in verdict.cases]
+    whole["cases"] = [_outcome_for_status(case) for case in verdict.cases]
+    whole["means"] = [_outcome_for_status(mean) for mean in verdict.means]
     return json.dumps(whole, allow_nan=False, separators=(",", ":"))
 
 
-def _case_json(case: CaseVerdict) -> dict[str, Any]:
-    """The case's fields, with its outcome as `verdict` in the place of the status."""
-    fields = dataclasses.asdict(case)
-    return {"verdict" if key == "status" else key: case.verdict if key == "status" else fields[key] for key in fields}
+def _outcome_for_status(one: CaseVerdict | MeanVerdict) -> dict[str, Any]:
+    """The fields, with the outcome as `verdict` in the place of the status."""
+    fields = dataclasses.asdict(one)
+    return {"verdict" if key == "status" else key: one.verdict if key == "status" else fields[key] for key in fields}
 
 
 def as_text(verdict: RecordVerdict) -> str:

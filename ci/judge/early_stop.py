@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.ci.judge import cards, estimate
+from kernelgate.ci.judge import cards, estimate, together
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.outputs import BASE_WRONG
@@ -28,11 +28,14 @@ def undecided(record: RunRecord, policy: Policy) -> frozenset[CaseKey]:
     if unfit(record, policy):
         return frozenset()
     evidences = estimate.of_record(record, policy)
+    claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
+    lacking = together.unconfirmed(evidences, claimed, policy)
     return frozenset(
         case.key
-        for case, claim in zip(evidences, claims(evidences, policy), strict=True)
-        if timed[case.key] < few or (timed[case.key] < many and not _settled(case, claim, policy))
+        for case, claim in zip(evidences, claimed, strict=True)
+        if timed[case.key] < few
+        or (timed[case.key] < many and (case.key in lacking or not _settled(case, claim, policy)))
     )
 
 

@@ -72,6 +72,8 @@ class Evidence:
     findings: tuple[Finding, ...]
     drift: Pooled | None = None
     """How far times may have drifted since the baseline's day; None where both sides were timed on one day."""
+    process_ids: tuple[str, ...] = ()
+    """Of the values of the last group: what several cases of one process share is no evidence twice."""
 
     @property
     def disqualified(self) -> Finding | None:
@@ -81,6 +83,12 @@ class Evidence:
     @property
     def against_baseline(self) -> bool:
         return len(self.groups) > 1
+
+    @property
+    def kept_ids(self) -> tuple[str, ...]:
+        """Of the processes of the last group that count."""
+        out = self.groups[-1].left_out if self.groups else None
+        return tuple(id_ for index, id_ in enumerate(self.process_ids) if index != out)
 
     @property
     def processes(self) -> int:
@@ -163,7 +171,9 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     found += odd
     for effect in moved:
         found += effect.against(_pool(group, 1.0).change, policy)
-    return replace(plain, groups=(group,), bias=bias + sum(effect.bias for effect in moved), findings=tuple(found))
+    bias += sum(effect.bias for effect in moved)
+    ids = tuple(process.process.id for process in used)
+    return replace(plain, groups=(group,), bias=bias, findings=tuple(found), process_ids=ids)
 
 
 def _of_head(case: TimedCase, device: Device, policy: Policy) -> Evidence:

@@ -6,8 +6,9 @@ Plain data in, a `Decision` out. The rules, in order:
    policy fails, a contradicted claim or an incomplete description where the policy says so. The check fails.
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
-3. The check succeeds only where every GPU was measured as planned and every verdict is certain. A card with one library
-   on both sides is certain without times: no kernel changed.
+3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
+   is certainly slower within the gates neither blocks nor passes: the check is neutral. A card with one library on both
+   sides is certain without times: no kernel changed.
 
 What a card that the head itself brought says decides nothing: it neither blocks nor passes, since its author wrote it.
 """
@@ -132,7 +133,8 @@ def _of_proven(record: RunRecord, verdict: RecordVerdict | None) -> RecordVerdic
     cases = tuple(case for case in verdict.cases if case.card not in own)
     if not cases and not cards.same_library(record) - own:
         return None
-    return replace(verdict, cases=cases, verdict=overall(cases))
+    means = tuple(mean for mean in verdict.means if mean.card not in own)
+    return replace(verdict, cases=cases, means=means, verdict=overall(cases, means))
 
 
 def decide(
@@ -148,9 +150,9 @@ def decide(
     """
     blockers = sorted(_blockers(gpus, description, claims_block), key=lambda one: list(BlockCode).index(one.code))
     open_ = (*refused, *(sentence for gpu in gpus for sentence in _open(gpu, named=len(gpus) > 1)))
-    certain = bool(gpus) and not open_ and all(_is_certain(gpu) for gpu in gpus)
-    label = _label(gpus, certain)
-    conclusion: Conclusion = "failure" if blockers else "success" if certain else "neutral"
+    passes = bool(gpus) and not open_ and all(_passes(gpu) for gpu in gpus)
+    label = _label(gpus, passes)
+    conclusion: Conclusion = "failure" if blockers else "success" if passes else "neutral"
     return Decision(conclusion, label, tuple(blockers), open_)
 
 
@@ -181,19 +183,21 @@ def _open(gpu: GpuEvidence, named: bool) -> Iterator[Line]:
     yield from ((*where, *what) for what in gpu.missing)
 
 
-def _is_certain(gpu: GpuEvidence) -> bool:
+def _passes(gpu: GpuEvidence) -> bool:
     if gpu.wrong or gpu.verdict is None or gpu.verdict.refused is not None:
         return False
-    return gpu.verdict.verdict is not Outcome.INCONCLUSIVE
+    return gpu.verdict.verdict in (Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT)
 
 
-def _label(gpus: Sequence[GpuEvidence], certain: bool) -> Label | None:
+def _label(gpus: Sequence[GpuEvidence], passes: bool) -> Label | None:
     """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
     outcomes = {gpu.verdict.verdict for gpu in gpus if gpu.verdict and gpu.judged}
     if any(gpu.wrong or gpu.fault is Fault.OUTPUT for gpu in gpus):
         return None
     if Outcome.REGRESSED in outcomes:
         return Label.REGRESSED
-    if not certain:
+    if not passes:
         return None
-    return Label.IMPROVED if Outcome.IMPROVED in outcomes else Label.UNCHANGED
+    if Outcome.IMPROVED in outcomes:
+        return Label.IMPROVED
+    return None if Outcome.FASTER in outcomes else Label.UNCHANGED

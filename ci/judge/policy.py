@@ -37,6 +37,8 @@ class Gates(PolicySection):
     p: Probability = 0.05
     cliffs_delta: Share = 0.3
     margin_pct: Percent = 1.0
+    mean_regression_pct: Percent = 1.0
+    mean_improvement_pct: Annotated[float, Field(gt=0, lt=100)] = 3.0
 
 
 class Certainty(PolicySection):

@@ -1,20 +1,22 @@
-"""The words for one judged case: the same in the terminal, the comment, the check and on the page."""
+"""The words for what was judged: the same in the terminal, the comment, the check and on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Mark
-from kernelgate.ci.judge.case import CaseVerdict, Direction, Status
+from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Outcome, Status, worst_first
 from kernelgate.ci.judge.policy import Gates, Policy
 
 STATUS: Mapping[Status, tuple[Mark, str]] = {
     Status.REGRESSED: (Mark.SLOWER, "regressed"),
-    Status.SLOWER: (Mark.SLIGHT, "slower but not past the gate"),
+    Status.UNCONFIRMED: (Mark.SLIGHT, "slower but not confirmed"),
+    Status.SLOWER: (Mark.SLIGHT, "slower within the gate"),
     Status.UNDECIDED: (Mark.UNKNOWN, "undecided"),
     Status.IMPROVED: (Mark.FASTER, "improved"),
-    Status.FASTER: (Mark.FASTER, "faster but not past the gate"),
+    Status.FASTER: (Mark.FASTER, "faster within the gate"),
     Status.UNCHANGED: (Mark.SAME, "unchanged"),
     Status.ALONE: (Mark.NONE, "measured without a base"),
 }
@@ -35,16 +37,15 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
         return "cannot tell: nothing was measured"
     digits = formatting.places(case.interval_pct)
     between = formatting.between(case.interval_pct, digits)
-    seen = formatting.percent(case.minimum_detectable_pct, digits)
-    would = f"a change of {seen} would have been seen"
+    would = _would_be_seen(case.minimum_detectable_pct, digits)
     if case.direction is Direction.NONE:
         if case.status is Status.UNCHANGED:
             return f"no change: within {margin(policy.gates)}, {between}; {would}"
-        return f"cannot tell: {between}; a change below {seen} could not be seen"
-    size = f"{formatting.percent(abs(case.change_pct), digits)} {case.direction}, {between}"
+        return f"cannot tell: {between}; {unseen(case.minimum_detectable_pct, digits)}"
+    size = f"{formatting.amount(case.change_pct, case.interval_pct)[0]} {case.direction}, {between}"
     if case.status is Status.UNCHANGED:
         return f"{size}: certain, and within {margin(policy.gates)}; {would}"
-    if case.status in (Status.SLOWER, Status.FASTER):
+    if case.status in (Status.UNCONFIRMED, Status.SLOWER, Status.FASTER):
         return f"{size}: certain, but {short_of_gate(case, policy.gates)}{_unconfirmed(case, policy)}; {would}"
     return f"{size}; {would}"
 
@@ -64,9 +65,13 @@ def _unconfirmed(case: CaseVerdict, policy: Policy) -> str:
     """Why a difference larger than its gate does not pass it."""
     if not _is_past(case, policy.gates):
         return ""
-    if case.direction is Direction.SLOWER and case.processes < policy.processes.to_block:
-        return f" (it takes {policy.processes.to_block} processes to block)"
+    if case.status is Status.UNCONFIRMED:
+        return f" ({_to_block(policy)})"
     return " (single times of base and head overlap too much)"
+
+
+def _to_block(policy: Policy) -> str:
+    return f"it takes {policy.processes.to_block} processes to block"
 
 
 def _gate(case: CaseVerdict, gates: Gates) -> tuple[float, str]:
@@ -95,19 +100,98 @@ def in_table(case: CaseVerdict, gates: Gates) -> str:
         case Status.UNDECIDED:
             blamed = sorted({finding.code.replace("_", " ") for finding in case.disqualifying})
             return f"cannot tell: {', '.join(blamed)}" if blamed else noise([case])
-        case _:
+        case Status.UNCONFIRMED | Status.SLOWER | Status.FASTER:
             return f"{case.direction.value}, {short_of_gate(case, gates)}"
+
+
+# ---- what could be seen ----------------------------------------------------------------------------------------------
+
+DOUBLING = 100.0
+"""Percent. Where no smaller change could be seen, its size says nothing any more."""
 
 
 def noise(cases: Sequence[CaseVerdict]) -> str:
     """Why sound cases stay undecided: "too noisy; a change below 2.4% could not be seen"."""
     if any(case.change_pct is None for case in cases):
         return "too little was measured"
-    seen = smallest_visible(cases)
-    return "too noisy" if seen is None else f"too noisy; a change below {seen} could not be seen"
+    seen = _smallest_visible(cases)
+    return "too noisy" if seen is None else f"too noisy; {unseen(seen)}"
 
 
-def smallest_visible(cases: Sequence[CaseVerdict]) -> str | None:
-    """The smallest change that every case would have shown, such as "2.4%"; None where one case does not know."""
+def shown(cases: Sequence[CaseVerdict]) -> str | None:
+    """ "a change of 0.3% would have been seen", in every case; None where one case does not know."""
+    seen = _smallest_visible(cases)
+    return None if seen is None else _would_be_seen(seen)
+
+
+def unseen(smallest_pct: float, digits: int | None = None) -> str:
+    """ "a change below 2.4% could not be seen", in so many decimals or as roughly as it matters."""
+    if smallest_pct >= DOUBLING:
+        return "nothing below a doubling could be seen"
+    return f"a change below {_size(smallest_pct, digits)} could not be seen"
+
+
+def in_statistics(smallest_pct: float) -> str:
+    """The smallest change that could be seen, in a table's cell."""
+    return "a doubling" if smallest_pct >= DOUBLING else formatting.about(smallest_pct)
+
+
+def _would_be_seen(smallest_pct: float, digits: int | None = None) -> str:
+    if smallest_pct >= DOUBLING:
+        return unseen(smallest_pct)
+    return f"a change of {_size(smallest_pct, digits)} would have been seen"
+
+
+def _size(smallest_pct: float, digits: int | None) -> str:
+    return formatting.about(smallest_pct) if digits is None else formatting.percent(smallest_pct, digits)
+
+
+def _smallest_visible(cases: Sequence[CaseVerdict]) -> float | None:
+    """The smallest change that every case would have shown."""
     seen = [case.minimum_detectable_pct for case in cases if case.minimum_detectable_pct is not None]
-    return formatting.about(max(seen)) if len(seen) == len(cases) > 0 else None
+    return max(seen) if len(seen) == len(cases) > 0 else None
+
+
+# ---- all cases together ----------------------------------------------------------------------------------------------
+
+
+def of_record(outcome: Outcome, cases: Sequence[CaseVerdict], means: Sequence[MeanVerdict]) -> str:
+    """What decided, how many cases there are of each kind, and the mean of each card."""
+    together = [f"{mean.card}: {mean.sentence}" if len(means) > 1 else mean.sentence for mean in means]
+    if len(cases) == 1:
+        return cases[0].sentence
+    kinds = f"of {len(cases)} cases {counts(cases)}"
+    deciding = next((case for case in worst_first(cases) if case.verdict is outcome), None)
+    parts = (*together, kinds) if deciding is None else (f"{deciding.id}: {deciding.sentence}", kinds, *together)
+    return "; ".join(parts)
+
+
+def counts(cases: Iterable[CaseVerdict]) -> str:
+    """ "24 slower, 3 inconclusive"."""
+    found = Counter(case.verdict for case in cases)
+    return ", ".join(f"{found[kind]} {kind}" for kind in Outcome if found[kind])
+
+
+def of_mean(mean: MeanVerdict, policy: Policy) -> str:
+    """ "1.20% slower over 27 cases [1.15, 1.25], past the 1% that blocks"."""
+    gates, size = policy.gates, size_of_mean(mean)
+    if mean.status is Status.UNCHANGED:
+        return f"{size}, within {margin(gates)}"
+    if mean.direction is Direction.NONE:
+        return size
+    slower = mean.direction is Direction.SLOWER
+    gate = gates.mean_regression_pct if slower else gates.mean_improvement_pct
+    consequence = f"the {formatting.threshold(gate)} {'that blocks' if slower else 'that counts as an improvement'}"
+    if mean.status in (Status.REGRESSED, Status.IMPROVED):
+        return f"{size}, past {consequence}"
+    if mean.status is Status.UNCONFIRMED:
+        return f"{size}, certain, but not confirmed as more than {consequence} ({_to_block(policy)})"
+    if mean.change_pct > gate if slower else -mean.change_pct >= gate:
+        return f"{size}, certain, but of too few cases to decide"
+    return f"{size}, certain, but below {consequence}"
+
+
+def size_of_mean(mean: MeanVerdict) -> str:
+    """ "1.20% slower over 27 cases [1.15, 1.25]", "no certain change over 24 of 27 cases [−0.02, +0.03]"."""
+    number = formatting.counted(mean.cases, "case") if mean.cases == mean.of else f"{mean.cases} of {mean.of} cases"
+    return formatting.over(mean.change_pct, mean.interval_pct, mean.direction.value, number)

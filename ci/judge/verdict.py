@@ -1,17 +1,16 @@
-"""The verdict: the one place where a run record becomes improved, regressed, equivalent or inconclusive."""
+"""The verdict: the one place where a run record gets its outcome, such as improved, slower or inconclusive."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
-from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.judge import cards, copies, days, estimate, outputs, sentences, stats
+from kernelgate.ci.document.formatting import counted, plain
+from kernelgate.ci.judge import cards, copies, days, estimate, outputs, sentences, stats, together
 from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
 from kernelgate.ci.judge.case import (
     CaseVerdict,
@@ -77,16 +76,16 @@ def judge(
         _judge_case(case, claim, policy) if claim else _without_estimate(case, policy)
         for case, claim in zip(evidences, claimed, strict=True)
     )
-    outcome = overall(cases)
+    means = together.verdicts(evidences, claimed, policy)
+    outcome = overall(cases, means)
     notes = _notes(record, baseline, policy) if baseline else []
-    return RecordVerdict(name, outcome, "; ".join([_reason(outcome, cases), *notes]), cases, None, against)
+    reason = "; ".join([sentences.of_record(outcome, cases, means), *notes])
+    return RecordVerdict(name, outcome, reason, cases, None, against, means)
 
 
 def exit_code(verdict: RecordVerdict) -> int:
-    """0 improved · 1 regressed · 2 no significant difference · 3 no judgement was possible."""
-    if verdict.refused is not None or (verdict.cases and all(case.disqualifying for case in verdict.cases)):
-        return 3
-    return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1}.get(verdict.verdict, 2)
+    """0 improved · 1 regressed · 2 no gate acts: equivalent, slower or faster · 3 it could not be told."""
+    return {Outcome.IMPROVED: 0, Outcome.REGRESSED: 1, Outcome.INCONCLUSIVE: 3}.get(verdict.verdict, 2)
 
 
 def unfit(record: RunRecord, policy: Policy) -> str | None:
@@ -109,7 +108,8 @@ def _absurd(record: RunRecord, policy: Policy) -> str | None:
         for samples in (samples for process in case.processes for samples in process.samples_us.values() if samples):
             if not shortest <= min(samples) <= max(samples) <= longest:
                 odd = min(samples) if min(samples) < shortest else max(samples)
-                return f"{case.id} holds a time of {odd:.3g} µs; times lie between {shortest:g} and {longest:g} µs"
+                held, *ends = map(plain, (odd, shortest, longest))
+                return f"{case.id} holds a time of {held} µs; times lie between {ends[0]} and {ends[1]} µs"
     return None
 
 
@@ -150,16 +150,6 @@ def _notes(record: RunRecord, baseline: RunRecord, policy: Policy) -> list[str]:
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
     return notes + days.notes([days.of_case(baseline, was.key) for was in known.values()], policy.spread)
-
-
-def _reason(outcome: Outcome, cases: Sequence[CaseVerdict]) -> str:
-    """The sentence of the case that decided, and how many there are of each kind."""
-    deciding = next(case for case in worst_first(cases) if case.verdict is outcome)
-    if len(cases) == 1:
-        return deciding.sentence
-    counts = Counter(case.verdict for case in cases)
-    kinds = ", ".join(f"{counts[kind]} {kind}" for kind in Outcome if counts[kind])
-    return f"{deciding.id}: {deciding.sentence}; of {len(cases)} cases {kinds}"
 
 
 # ---- the cases of a record -------------------------------------------------------------------------------------------
@@ -239,8 +229,8 @@ def _status(case: Evidence, claim: Inference, delta: float, medians: BootstrapIn
     gates = policy.gates
     change = percent(claim.pooled.change)
     shown = claim.certain and claim.p is not None and claim.p < gates.p
-    if shown and change > gates.regression_pct and delta >= gates.cliffs_delta and confirmed(case, policy):
-        return Status.REGRESSED
+    if shown and change > gates.regression_pct and delta >= gates.cliffs_delta:
+        return Status.REGRESSED if confirmed(case, policy) else Status.UNCONFIRMED
     apart = medians.head[1] < medians.base[0]
     if shown and change <= -gates.improvement_pct and -delta >= gates.cliffs_delta and apart:
         return Status.IMPROVED

@@ -138,7 +138,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
         log = gpu.failure.log if gpu.failure else ()
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
     if not gpu.is_wrong:
-        return sections.sections(gpu.record, gpu.cases, policy.static)
+        return sections.sections(gpu.record, gpu.cases, policy.static, gpu.verdict.means if gpu.verdict else ())
     parts = (
         correctness.section(gpu.record),
         sections.conditions(gpu.record, ()),

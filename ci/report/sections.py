@@ -31,18 +31,21 @@ from kernelgate.ci.document.model import (
     Table,
     Verbatim,
 )
+from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
-from kernelgate.ci.judge.case import Status
+from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.judge.policy import Static
 from kernelgate.ci.report import how_measured, why
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
 
 
-def sections(record: RunRecord, cases: Sequence[JudgedCase], policy: Static) -> tuple[Section, ...]:
+def sections(
+    record: RunRecord, cases: Sequence[JudgedCase], policy: Static, means: Sequence[MeanVerdict] = ()
+) -> tuple[Section, ...]:
     """Every folded part that the record has something for, in reading order."""
     parts = (
-        statistics(cases, record.cards),
+        statistics(cases, record.cards, means),
         speed(record, cases),
         conditions(record, cases),
         machine(record),
@@ -53,7 +56,9 @@ def sections(record: RunRecord, cases: Sequence[JudgedCase], policy: Static) -> 
     return tuple(part for part in parts if part is not None)
 
 
-def statistics(cases: Sequence[JudgedCase], cards: Sequence[Card] = ()) -> Section | None:
+def statistics(
+    cases: Sequence[JudgedCase], cards: Sequence[Card] = (), means: Sequence[MeanVerdict] = ()
+) -> Section | None:
     """The numbers that each verdict rests on."""
     cases = [one for one in cases if one.status is not Status.ALONE]
     if not cases:
@@ -76,11 +81,19 @@ def statistics(cases: Sequence[JudgedCase], cards: Sequence[Card] = ()) -> Secti
         Code("docs/statistics.md"),
         " has the model.",
     )
-    lines = tuple((one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in cases if _is_news(one))
+    titles = formatting.titles_of((mean.card for mean in means), cards)
+    lines = (
+        *((_together(mean, titles), mean.sentence, ".") for mean in means),
+        *((one.name, ": ", formatting.sentence(one.case.sentence), ".") for one in cases if _is_news(one)),
+    )
     blocks: list[Block] = [Bullets(lines)] if lines else []
     ids = formatting.ids((one.case.key for one in cases), cards)
     rows = tuple(_statistics_row(one, ids[one.case.key]) for one in cases)
     return Section("Statistics", (*blocks, Table(columns, rows), Paragraph(note)), worth=60)
+
+
+def _together(mean: MeanVerdict, titles: Mapping[str, str]) -> str:
+    return f"All cases of {titles[mean.card]} together: " if mean.card in titles else "All cases together: "
 
 
 def _is_news(one: JudgedCase) -> bool:
@@ -101,7 +114,7 @@ def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
             if case.cliffs_delta is None
             else formatting.percent(case.cliffs_delta, 2, sign=True)[:-1],
         ),
-        (formatting.MISSING if seen is None else formatting.about(seen),),
+        (formatting.MISSING if seen is None else sentences.in_statistics(seen),),
         (formatting.probability(case.mann_whitney_p),),
         (formatting.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else formatting.MISSING,),
         (f"{case.rounds} in {case.processes}",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelgate.bench.record import (
@@ -26,7 +26,8 @@ from kernelgate.bench.record import (
     Work,
 )
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import gate
+from kernelgate.ci.judge import gate, sentences
+from kernelgate.ci.judge.case import MeanVerdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
@@ -204,10 +205,24 @@ def with_kernels(made: RunRecord, base: KernelFacts, head: KernelFacts) -> RunRe
     return made.model_copy(update={"builds": builds})
 
 
-def judge(outcome: Outcome, *cases: CaseVerdict, against: str = "base", refused: str | None = None) -> RecordVerdict:
-    return RecordVerdict(
-        record="run.json", verdict=outcome, reason="made by hand", cases=cases, refused=refused, against=against
-    )
+def judge(
+    outcome: Outcome,
+    *cases: CaseVerdict,
+    against: str = "base",
+    refused: str | None = None,
+    means: tuple[MeanVerdict, ...] = (),
+) -> RecordVerdict:
+    return RecordVerdict("run.json", outcome, "made by hand", cases, refused, against, means)
+
+
+def mean(
+    status: Status, change: float, cases: int, of: int | None = None, half: float = 0.05, card: str = ""
+) -> MeanVerdict:
+    """Of all cases of a card, with a certain direction."""
+    direction = Direction.SLOWER if change > 0 else Direction.FASTER
+    known = (change, (change - half, change + half), 1e-7, cases, of or cases, PROCESSES)
+    made = MeanVerdict(card, status, direction, "", *known)
+    return replace(made, sentence=sentences.of_mean(made, Policy()))
 
 
 NINE = tuple(case(s, b, 0.0196 * s * b, 0.0) for s in (448, 512, 640) for b in (8, 32, 64))
@@ -380,7 +395,29 @@ def _other_gpu() -> Example:
 
 def _certain_below_gate() -> Example:
     loss, plain = case(512, 32, 321.4, 2.0), case(512, 8, 100.4, 0.0)
-    return Example(record((plain, loss)), judge(Outcome.INCONCLUSIVE, same(plain, 0.0), below_gate(loss, 2.0)))
+    return Example(record((plain, loss)), judge(Outcome.SLOWER, same(plain, 0.0), below_gate(loss, 2.0)))
+
+
+def _together() -> Example:
+    """Each case is slower within the gate, and all together are past theirs."""
+    verdicts = tuple(below_gate(one, 1.15 + 0.01 * index, 0.04) for index, one in enumerate(NINE))
+    return Example(record(NINE), judge(Outcome.REGRESSED, *verdicts, means=(mean(Status.REGRESSED, 1.2, len(NINE)),)))
+
+
+def _within_the_gate() -> Example:
+    """Certain, but for a case of which nothing can be told."""
+    finding = Finding("drift", "The base drifted by +3.1% within process 2.", disqualifies=True)
+    verdicts = (*(below_gate(one, 0.9, 0.15) for one in NINE[:8]), noisy(NINE[8], 0.9, 2.0, (finding,)))
+    return Example(
+        record(NINE), judge(Outcome.INCONCLUSIVE, *verdicts, means=(mean(Status.SLOWER, 0.9, 8, 9, half=0.2),))
+    )
+
+
+def _unconfirmed() -> Example:
+    """Far past the gate, in too few processes to block."""
+    worst, plain = case(512, 32, 321.4, 1070.0), case(512, 8, 100.4, 0.0)
+    waiting = replace(below_gate(worst, 1070.0, 9.0), status=Status.UNCONFIRMED, processes=2)
+    return Example(record((plain, worst)), judge(Outcome.INCONCLUSIVE, same(plain, 0.0), waiting))
 
 
 def _refused() -> Example:
@@ -424,6 +461,9 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "baseline": _baseline,
     "baseline_of_another_gpu": _other_gpu,
     "certain_below_gate": _certain_below_gate,
+    "slower_together": _together,
+    "slower_and_one_undecided": _within_the_gate,
+    "slower_unconfirmed": _unconfirmed,
     "refused": _refused,
     "profile_and_resources": _static,
 }

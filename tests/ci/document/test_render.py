@@ -252,7 +252,7 @@ def test_the_page_says_the_words_of_the_comment() -> None:
     for row in said.cases.rows if said.cases else ():
         for piece in row[5][1:]:
             assert str(piece).strip() in page
-    assert "2 of 7 cases regressed, 1 slower but not past the gate" in page
+    assert "2 of 7 cases regressed, 1 slower within the gate" in page
 
 
 # ---- length ----------------------------------------------------------------------------------------------------------

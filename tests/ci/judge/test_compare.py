@@ -194,7 +194,7 @@ def test_the_l4_reference_is_what_its_samples_give(tmp_path: Path) -> None:
     ("device", "factor", "code", "said"),
     [
         ("NVIDIA H200", 1.0, 3, "measured on NVIDIA L4, this record on NVIDIA H200"),
-        ("NVIDIA L4", 1.0, 2, "the baseline drifted by +7.7% within process 1"),
+        ("NVIDIA L4", 1.0, 3, "the baseline drifted by +7.7% within process 1"),
         ("NVIDIA L4", 1.4, 1, "slower"),
         ("NVIDIA L4", 0.6, 0, "faster"),
     ],

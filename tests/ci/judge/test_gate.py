@@ -63,6 +63,8 @@ def codes(decision: Decision) -> list[str]:
         (l4(FASTER), "success", Label.IMPROVED, []),
         (l4(SAME), "success", Label.UNCHANGED, []),
         (l4(OPEN), "neutral", None, []),
+        (l4(verdict(Outcome.SLOWER)), "neutral", None, []),
+        (l4(verdict(Outcome.FASTER)), "success", None, []),
         (l4(SLOWER), "failure", Label.REGRESSED, ["slower"]),
         (l4(None), "neutral", None, []),
         (l4(FASTER, wrong=True), "failure", None, ["wrong_output"]),
@@ -115,6 +117,9 @@ def test_a_label_needs_every_gpu() -> None:
     assert decide([l4(FASTER), other]).label is None
     assert decide([l4(SLOWER), other]).label is Label.REGRESSED
     assert decide([l4(FASTER), replace(l4(SAME), label="h100")]).label is Label.IMPROVED
+    little = replace(l4(verdict(Outcome.FASTER)), label="h100")
+    assert decide([l4(FASTER), little]).label is Label.IMPROVED
+    assert decide([l4(SAME), little]).label is None, "faster is not unchanged"
 
 
 @pytest.mark.parametrize("wrong", [{"wrong": True}, {"found": None, "fault": Fault.OUTPUT}])
@@ -147,7 +152,10 @@ def test_no_gpu_at_all_is_no_success() -> None:
 
 # ---- any mix ---------------------------------------------------------------------------------------------------------
 
-NAMES = ("slower", "faster", "equivalent", "cannot_tell_throttled", "mixed", "certain_below_gate", "wrong_result")
+NAMES = (
+    *("slower", "faster", "equivalent", "cannot_tell_throttled", "mixed", "certain_below_gate", "wrong_result"),
+    *("slower_together", "slower_unconfirmed"),
+)
 MADE: dict[str, Example] = {name: EXAMPLES[name]() for name in NAMES}
 
 Mix = tuple[str, Fault | None, tuple[StaticFinding, ...], tuple[str, ...], tuple[tuple[str], ...]]

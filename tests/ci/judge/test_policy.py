@@ -104,6 +104,8 @@ RANGES: dict[str, tuple[list[object], list[object]]] = {
     "gates.p": ([1e-9, 0.999], [0, 1]),
     "gates.cliffs_delta": ([0, 1], [-1e-9, 1.001]),
     "gates.margin_pct": ([1e-9], [0, "inf"]),
+    "gates.mean_regression_pct": ([1e-9, 1e9], [0, -1, "inf"]),
+    "gates.mean_improvement_pct": ([1e-9, 99.9], [0, 100]),
     "certainty.alpha": ([1e-9, 0.999], [0, 1]),
     "certainty.baseline_alpha": ([1e-9, 0.999], [0, 1]),
     "certainty.equivalence_alpha": ([1e-9, 0.999], [0, 1]),

@@ -43,7 +43,8 @@ def outcomes(record: RunRecord, limits: tuple[float, ...], rules: Callable[[floa
 
 
 SLOW, FAST_HEAD = differing(5.0), differing(-20.0)
-REGRESSED, SLOWER, IMPROVED, FASTER = Status.REGRESSED, Status.SLOWER, Status.IMPROVED, Status.FASTER
+REGRESSED, UNCONFIRMED, SLOWER = Status.REGRESSED, Status.UNCONFIRMED, Status.SLOWER
+IMPROVED, FASTER = Status.IMPROVED, Status.FASTER
 
 
 # ---- the gates -------------------------------------------------------------------------------------------------------
@@ -86,11 +87,11 @@ def test_the_gates_ask_for_p_below_theirs(record: RunRecord, passed: Status, sho
     assert statuses == (short, short, passed)
 
 
-@pytest.mark.parametrize(("processes", "status"), [(2, SLOWER), (3, REGRESSED), (4, REGRESSED)])
+@pytest.mark.parametrize(("processes", "status"), [(2, UNCONFIRMED), (3, REGRESSED), (4, REGRESSED)])
 def test_a_regression_is_confirmed_by_the_third_process(processes: int, status: Status) -> None:
     verdict = only(differing(5.0, processes), policy())
     assert verdict.status is status
-    assert ("it takes 3 processes to block" in verdict.sentence) == (status is SLOWER)
+    assert ("it takes 3 processes to block" in verdict.sentence) == (status is UNCONFIRMED)
     assert only(differing(-20.0, 2), policy()).status is IMPROVED, "an improvement blocks nothing"
 
 
@@ -206,12 +207,15 @@ def test_cards_keep_cases_of_one_id_apart() -> None:
         ((-20.0, 5.0), Outcome.REGRESSED, 1),
         ((-20.0, 0.0), Outcome.IMPROVED, 0),
         ((-20.0, -5.0), Outcome.IMPROVED, 0),
-        ((-20.0, 2.0), Outcome.INCONCLUSIVE, 2),
-        ((0.0, 2.0), Outcome.INCONCLUSIVE, 2),
-        ((0.0, -5.0), Outcome.INCONCLUSIVE, 2),
-        ((-20.0, None), Outcome.INCONCLUSIVE, 2),
+        ((-20.0, 2.0), Outcome.SLOWER, 2),
+        ((0.0, 2.0), Outcome.SLOWER, 2),
+        ((-5.0, 2.0), Outcome.SLOWER, 2),
+        ((0.0, -5.0), Outcome.FASTER, 2),
+        ((-20.0, None), Outcome.INCONCLUSIVE, 3),
+        ((2.0, None), Outcome.INCONCLUSIVE, 3),
+        ((5.0, None), Outcome.REGRESSED, 1),
         ((None, None), Outcome.INCONCLUSIVE, 3),
-        ((None, 0.0), Outcome.INCONCLUSIVE, 2),
+        ((None, 0.0), Outcome.INCONCLUSIVE, 3),
     ],
 )
 def test_the_verdict_on_a_record_of_two_cases(changes: tuple[float | None, ...], outcome: Outcome, code: int) -> None:

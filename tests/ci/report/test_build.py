@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from kernelgate.bench.record import Card, Check, FuzzResult, Profile, RunRecord, Side, Telemetry, TimedCase, timed_cases
 from kernelgate.ci.document.model import Line, Mark, Table
 from kernelgate.ci.document.render import comment, page
+from kernelgate.ci.judge import case as case_
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.policy import Gates, Policy
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, Status
 from kernelgate.ci.report.build import judged_report, report
 from tests.ci.report_examples import (
     EXAMPLES,
@@ -84,19 +85,17 @@ def plain(line: Line) -> str:
 
 MAKERS = {
     "regressed": lambda one: slower(one, 5.0),
-    "slower but not past the gate": lambda one: below_gate(one, 2.0),
+    "slower but not confirmed": lambda one: replace(below_gate(one, 5.0), status=Status.UNCONFIRMED),
+    "slower within the gate": lambda one: below_gate(one, 2.0),
     "undecided": lambda one: noisy(one, 0.0, 2.0),
     "improved": lambda one: faster(one, -12.0),
-    "faster but not past the gate": lambda one: below_gate(one, -4.0),
+    "faster within the gate": lambda one: below_gate(one, -4.0),
     "unchanged": lambda one: same(one, 0.0),
 }
 
 
 def overall(kinds: list[str]) -> Outcome:
-    """The judge's own order: a regression, then what is not settled, then an improvement."""
-    found = {MAKERS[kind](NINE[0]).verdict for kind in kinds}
-    order = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED, Outcome.EQUIVALENT)
-    return next(outcome for outcome in order if outcome in found)
+    return case_.overall(MAKERS[kind](NINE[0]) for kind in kinds)
 
 
 def mix(kinds: list[str]) -> tuple[RunRecord, tuple[CaseVerdict, ...]]:
@@ -125,14 +124,16 @@ def test_the_headline_fits_any_mix(kinds: list[str]) -> None:
     first = plain(said.headline)
     if "regressed" in kinds:
         assert first.startswith("❌ Slower: ")
+    elif "slower but not confirmed" in kinds:
+        assert first.startswith("⚠️ Slower, but not confirmed: ")
     elif "undecided" in kinds:
         assert first.startswith("❔ Cannot tell")
-    elif "slower but not past the gate" in kinds:
+    elif "slower within the gate" in kinds:
         assert first.startswith("⚠️ A little slower: ")
     elif "improved" in kinds:
         assert first.startswith("✅ Faster: ")
         assert ("nothing else changed" in first) == (set(kinds) == {"improved", "unchanged"})
-    elif "faster but not past the gate" in kinds:
+    elif "faster within the gate" in kinds:
         assert first.startswith("✅ A little faster: ")
     else:
         assert first.startswith("✅ No change: ")
@@ -171,7 +172,7 @@ def test_a_certain_difference_short_of_its_gate_names_the_gate(change: float, sa
 
 def test_the_gates_are_the_policy_s() -> None:
     one = case(512, 32, 321.4, 0.8)
-    made = report(record((one,)), judge(Outcome.INCONCLUSIVE, below_gate(one, 0.8)), Gates(regression_pct=1.5))
+    made = report(record((one,)), judge(Outcome.SLOWER, below_gate(one, 0.8)), Gates(regression_pct=1.5))
     assert plain(made.headline).endswith("below the 1.5% that blocks")
 
 

@@ -1,0 +1,225 @@
+"""All cases of a card together: the geometric mean of their changes, with its interval and gates of its own.
+
+The process is the unit here, too. What a process does to all of its cases alike must not count once for each of them,
+so the correlation between cases of a process is estimated from the data and widens the interval of the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernelgate.bench.record import CaseKey
+from kernelgate.ci.judge import sentences, stats
+from kernelgate.ci.judge.cards import HEAD_ALONE
+from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
+from kernelgate.ci.judge.estimate import Evidence
+from kernelgate.ci.judge.inference import Inference
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.judge.validity import percent
+
+CORRELATIONS = (np.arange(20) + 0.5) / 20
+"""Between cases of one process; beforehand, each is as likely."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One case of a mean."""
+
+    case: Evidence
+    pooled: Pooled
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The parts of one card, and what may be said of their mean."""
+
+    card: str
+    parts: tuple[Part, ...]
+    of: int
+    claim: Inference
+
+    @property
+    def processes(self) -> int:
+        """Of the case with the fewest."""
+        return min(part.case.processes for part in self.parts)
+
+
+def verdicts(
+    evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
+) -> tuple[MeanVerdict, ...]:
+    """The verdict on each card with several cases that can be judged."""
+    return tuple(_judged(mean, policy) for mean in means(evidences, claims, policy))
+
+
+def unconfirmed(
+    evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy
+) -> frozenset[CaseKey]:
+    """The cases that lack processes for their mean to block."""
+    few = policy.processes.to_block
+    return frozenset(
+        part.case.key
+        for mean in means(evidences, claims, policy)
+        if _status(mean, policy) is Status.UNCONFIRMED
+        for part in mean.parts
+        if part.case.processes < few
+    )
+
+
+def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy) -> list[Mean]:
+    """What may be said of the mean of each card. The cards share the level (Holm)."""
+    found = list(_gathered(evidences, claims))
+    pooled = [joint(parts) for _, parts, _ in found]
+    levels = [_levels(parts, policy) for _, parts, _ in found]
+    shared = stats.holm_at_levels([mean.p() for mean in pooled], [alpha for alpha, _ in levels])
+    return [
+        Mean(card, parts, of, Inference(mean, p, *level, policy.certainty.miss, len(found)))
+        for (card, parts, of), mean, p, level in zip(found, pooled, shared, levels, strict=True)
+    ]
+
+
+def _gathered(
+    evidences: Sequence[Evidence], claims: Sequence[Inference | None]
+) -> Iterator[tuple[str, tuple[Part, ...], int]]:
+    """Card, its cases with a sound estimate, and how many cases of it were compared."""
+    for card in dict.fromkeys(case.key.card for case in evidences):
+        every = [pair for pair in zip(evidences, claims, strict=True) if pair[0].key.card == card]
+        compared = [pair for pair in every if not any(found.code == HEAD_ALONE for found in pair[0].findings)]
+        parts = tuple(Part(case, claim.pooled) for case, claim in compared if claim and not case.disqualified)
+        if len(parts) > 1:
+            yield card, parts, len(compared)
+
+
+def _levels(parts: Sequence[Part], policy: Policy) -> tuple[float, float]:
+    """The mean is looked at after each process of the record: so many looks as its case with the most has had."""
+    certainty, processes = policy.certainty, policy.processes
+    looks = max(part.case.processes for part in parts)
+    direction = certainty.baseline_alpha if parts[0].case.against_baseline else certainty.alpha
+    first, second = (
+        stats.look_alpha(alpha, looks, processes.minimum, processes.limit, certainty.spending_shape)
+        for alpha in (direction, certainty.equivalence_alpha)
+    )
+    return first, second
+
+
+# ---- the mean and its error ------------------------------------------------------------------------------------------
+
+
+def joint(parts: Sequence[Part]) -> Pooled:
+    """The mean of the cases' log changes, each with the same weight.
+
+    Its degrees of freedom and its bias are those of errors that all cases may share, which is the worst.
+    """
+    errors = np.array([part.pooled.error for part in parts])
+    change = float(np.mean([part.pooled.change for part in parts]))
+    bias = float(np.mean([part.pooled.bias for part in parts]))
+    df = float(errors.sum() / (errors / np.sqrt([part.pooled.df for part in parts])).sum()) ** 2
+    # A stored baseline is one for all cases, and so is what the machine was like on its day.
+    apart = any(part.case.against_baseline for part in parts)
+    return Pooled(change, float(errors.mean()) if apart else _error(parts), df, bias)
+
+
+def _error(parts: Sequence[Part]) -> float:
+    """The mean's standard error, at the correlations that the cases of a process show.
+
+    A process's residual of a case is √ρ times what it shares with the process's other cases, plus what is its own. The
+    variance of the mean follows from ρ; it is averaged over ρ, weighted by the restricted likelihood of the residuals.
+    """
+    blocks = [_block(part) for part in parts]
+    owners = np.concatenate([part.case.kept_ids for part in parts])
+    together = (owners[:, None] == owners[None, :]).astype(float)
+    pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(parts)
+    own, shared = float(pulls @ pulls), float(pulls @ together @ pulls)
+    contrasts = _diagonal([basis for _, _, basis in blocks])
+    if contrasts.shape[1] == 0:
+        return math.sqrt(max(own, shared))
+    residuals = contrasts.T @ np.concatenate([values for _, values, _ in blocks])
+    weights = _likelihood(residuals, contrasts.T @ together @ contrasts)
+    return math.sqrt(float(weights @ (own + CORRELATIONS * (shared - own))))
+
+
+def _block(part: Part) -> tuple[Array, Array, Array]:
+    """A case's processes in units of their own spread: each one's pull on the case's change, its value, and a basis of
+    the contrasts between processes, which do not depend on the change."""
+    group = part.case.groups[0]
+    values, variances = group.kept
+    weights = 1 / (group.prior**2 + variances)
+    spreads = part.pooled.error * np.sqrt(weights.sum() / weights)
+    _, _, rows = np.linalg.svd((1 / spreads)[None, :] * spreads.min())
+    return weights / weights.sum() * spreads, (values - part.pooled.change) / spreads, rows[1:].T
+
+
+def _diagonal(blocks: Sequence[Array]) -> Array:
+    """The blocks along the diagonal of one matrix."""
+    whole = np.zeros([sum(block.shape[axis] for block in blocks) for axis in (0, 1)])
+    row = column = 0
+    for block in blocks:
+        whole[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return whole
+
+
+def _likelihood(residuals: Array, shared: Array) -> Array:
+    """Of each correlation, normalised. The scale is integrated out: how far the cases move together says how much they
+    share, not how far they move."""
+    values, vectors = np.linalg.eigh(shared)
+    squares = (vectors.T @ residuals) ** 2 + 1e-12
+    variances = 1 + CORRELATIONS[:, None] * (np.maximum(values, 0.0) - 1)
+    logarithms = -0.5 * (np.log(variances).sum(axis=1) + len(squares) * np.log((squares / variances).sum(axis=1)))
+    weights = np.exp(logarithms - logarithms.max())
+    return np.asarray(weights / weights.sum())
+
+
+# ---- the verdict -----------------------------------------------------------------------------------------------------
+
+
+def _judged(mean: Mean, policy: Policy) -> MeanVerdict:
+    low, high = mean.claim.interval(policy.certainty.interval_level)
+    change = mean.claim.pooled.change
+    certain = Direction.SLOWER if change > 0 else Direction.FASTER
+    verdict = MeanVerdict(
+        card=mean.card,
+        status=_status(mean, policy),
+        direction=certain if mean.claim.certain else Direction.NONE,
+        sentence="",
+        change_pct=percent(change),
+        interval_pct=(percent(low), percent(high)),
+        p=1.0 if mean.claim.p is None else mean.claim.p,
+        cases=len(mean.parts),
+        of=mean.of,
+        processes=mean.processes,
+    )
+    return replace(verdict, sentence=sentences.of_mean(verdict, policy))
+
+
+def _status(mean: Mean, policy: Policy) -> Status:
+    """The gates, asked only of a difference that is itself certain."""
+    claim = mean.claim
+    shown = claim.certain and claim.p is not None and claim.p < policy.gates.p
+    past = _past_gate(mean, policy) if shown else None
+    if past is not None:
+        return past
+    if claim.within(math.log1p(policy.gates.margin_pct / 100)):
+        return Status.UNCHANGED
+    if not claim.certain:
+        return Status.UNDECIDED
+    return Status.SLOWER if claim.pooled.change > 0 else Status.FASTER
+
+
+def _past_gate(mean: Mean, policy: Policy) -> Status | None:
+    """What follows from the gate that the mean is past, if it speaks for its card: a loss for most of the cases, a gain
+    for each of them, and so many that none alone, within the gate of single cases, could carry it there."""
+    gates, cases, change = policy.gates, len(mean.parts), percent(mean.claim.pooled.change)
+    if change > gates.mean_regression_pct:
+        speaks = 2 * cases > mean.of and cases * gates.mean_regression_pct >= gates.regression_pct
+        past = Status.REGRESSED if mean.processes >= policy.processes.to_block else Status.UNCONFIRMED
+    elif change <= -gates.mean_improvement_pct:
+        speaks = cases == mean.of and cases * gates.mean_improvement_pct >= gates.improvement_pct
+        past = Status.IMPROVED
+    else:
+        return None
+    return past if speaks else None

@@ -1,0 +1,101 @@
+"""Whatever the numbers are: no exponent, nothing infinite, and no change of −100% in any word that people read."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.render import comment, page
+from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge.case import Direction, Outcome, Status, overall
+from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.validity import LARGEST_LOG, percent
+from kernelgate.ci.report.build import report
+from tests.ci.report_examples import NINE, case, mean, record, verdict_of
+from tests.ci.report_examples import judge as verdict_on
+
+POLICY = Policy()
+LOGS = st.floats(-2 * LARGEST_LOG, 2 * LARGEST_LOG) | st.floats(-1e-3, 1e-3) | st.sampled_from([-math.inf, math.inf])
+SEEN = st.floats(1e-12, 1e13) | st.just(math.inf)
+UNREADABLE = re.compile(r"\d[eE][+-]?\d|\binf\b|\bnan\b|(?<![\d.])100\.0+%? faster|−100\.0|\d{7,}%", re.IGNORECASE)
+
+
+def readable(text: str) -> bool:
+    return UNREADABLE.search(text) is None
+
+
+def directions(change: float) -> list[Direction]:
+    return [Direction.NONE, Direction.SLOWER if change > 0 else Direction.FASTER]
+
+
+@given(LOGS, st.floats(0, 60), SEEN, st.sampled_from([one for one in Status if one is not Status.ALONE]), st.booleans())
+def test_every_sentence_is_readable(log: float, half: float, seen: float, status: Status, certain: bool) -> None:
+    change = percent(log)
+    interval = (percent(log - half), percent(log + half))
+    one = replace(
+        verdict_of(NINE[0], status, 1.0, 0.5),
+        direction=directions(change)[certain],
+        change_pct=change,
+        interval_pct=interval,
+        minimum_detectable_pct=seen,
+    )
+    said = [sentences.of_case(one, POLICY), sentences.in_table(one, POLICY.gates), sentences.noise([one])]
+    said += [sentences.shown([one]) or "", sentences.in_statistics(seen)]
+    said += [*formatting.signed(change, interval), *formatting.amount(change, interval)]
+    together = replace(mean(Status.SLOWER, 1.0, 9), status=status, direction=one.direction)
+    together = replace(together, change_pct=change, interval_pct=interval)
+    said += [sentences.of_mean(together, POLICY)]
+    assert all(map(readable, said)), said
+
+
+@pytest.mark.parametrize("log", [-50.0, -12.0, -3.0, 0.0, 2.5, 12.0, 50.0])
+@pytest.mark.parametrize("half", [1e-9, 0.01, 5.0, 50.0])
+def test_comment_and_page_are_readable(log: float, half: float) -> None:
+    change, interval = percent(log), (percent(log - half), percent(log + half))
+    certain = half < abs(log)
+    status = (Status.SLOWER if log > 0 else Status.FASTER) if certain else Status.UNDECIDED
+    timed = case(512, 32, 321.4, 1.0)
+    one = replace(
+        verdict_of(timed, status, 1.0, 0.5),
+        direction=directions(change)[certain],
+        change_pct=change,
+        interval_pct=interval,
+        bootstrap_pct=interval,
+        minimum_detectable_pct=percent(half),
+        per_process=(),
+    )
+    one = replace(one, sentence=sentences.of_case(one, POLICY))
+    together = replace(mean(Status.SLOWER, 1.0, 9), change_pct=change, interval_pct=interval, direction=one.direction)
+    together = replace(together, sentence=sentences.of_mean(together, POLICY))
+    made = report(record((timed,)), verdict_on(overall([one]), one, means=(together,)), Gates())
+    for text in (comment(made), re.sub(r"<style>.*?</style>|<[^>]+>", " ", page(made), flags=re.DOTALL)):
+        words = re.sub(r"\b[0-9a-f]{7,}\b|GPU-[\w-]+", "", text)  # commits and devices
+        assert readable(words), UNREADABLE.findall(words)
+
+
+@pytest.mark.parametrize(
+    ("smallest", "said"), [(99.9, "a change below 100% could"), (100.0, "nothing below a doubling")]
+)
+def test_a_change_that_nobody_could_see_is_said_in_words(smallest: float, said: str) -> None:
+    assert said in sentences.unseen(smallest)
+    assert ("doubling" in sentences.unseen(1.7e7)) is True
+
+
+def test_an_interval_that_says_nothing_is_said_in_words() -> None:
+    wide = replace(verdict_of(NINE[0], Status.UNDECIDED, 0.0, 1.0), interval_pct=(-99.9999, 1.7e7))
+    said = sentences.of_case(replace(wide, minimum_detectable_pct=1.7e7), POLICY)
+    assert said == "cannot tell: between less than half and more than double the time; " + (
+        "nothing below a doubling could be seen"
+    )
+    assert overall([wide]) is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("limit", "said"), [(1e-9, "0.000000001%"), (0.5, "0.5%"), (3.0, "3%"), (1e9, "1000000000%")])
+def test_a_threshold_is_written_as_the_policy_has_it(limit: float, said: str) -> None:
+    assert formatting.threshold(limit) == said

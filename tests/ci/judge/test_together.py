@@ -1,0 +1,283 @@
+"""All cases of a card together: the interval holds the truth whatever the cases share, and the gates of the mean."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record as records
+from kernelgate.bench.record import CaseKey, RunRecord
+from kernelgate.ci.cli import run
+from kernelgate.ci.judge import sentences, together
+from kernelgate.ci.judge.cards import HEAD_ALONE
+from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
+from kernelgate.ci.judge.early_stop import undecided
+from kernelgate.ci.judge.estimate import Evidence, Group
+from kernelgate.ci.judge.inference import claims
+from kernelgate.ci.judge.policy import Bootstrap, Policy, parse
+from kernelgate.ci.judge.stats import Pooled
+from kernelgate.ci.judge.together import Part, joint
+from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.judge.verdict import exit_code, judge
+from tests.ci.records import case, noise
+from tests.ci.report_examples import NINE, below_gate, faster, mean, noisy, same, slower
+from tests.runs import run_record
+
+POLICY = Policy()
+FAST = Policy(bootstrap=Bootstrap(resamples=100))
+PRIOR = math.log1p(POLICY.spread.change_pct / 100)
+QUIET = 1e-3
+
+
+def evidence(values: Sequence[float], id_: str = "x", noise_: float = PRIOR, card: str = "") -> Evidence:
+    """A case with these log changes; its n-th process is the n-th of the record."""
+    group = Group(np.array(values), np.full(len(values), noise_**2), PRIOR, 10.0)
+    names = tuple(map(str, range(len(values))))
+    return Evidence(CaseKey(card, id_), (), (), (), True, (group,), 0.0, (), names)
+
+
+def pooled(cases: Sequence[Evidence]) -> Pooled:
+    return joint([Part(one, claim.pooled) for one, claim in zip(cases, claims(cases, POLICY), strict=True) if claim])
+
+
+def verdicts(cases: Sequence[Evidence], policy: Policy = POLICY) -> tuple[MeanVerdict, ...]:
+    return together.verdicts(cases, claims(cases, policy), policy)
+
+
+# ---- the interval ----------------------------------------------------------------------------------------------------
+
+
+def drawn(rng: np.random.Generator, counts: Sequence[int], correlation: float, change: float = 0.0) -> list[Evidence]:
+    """Cases whose processes scatter as the prior says, and share a part of it."""
+    shared = math.sqrt(correlation) * rng.normal(size=max(counts))
+    own = math.sqrt(1 - correlation)
+    return [
+        evidence(change + PRIOR * (shared[:n] + own * rng.normal(size=n) + rng.normal(size=n)), str(number))
+        for number, n in enumerate(counts)
+    ]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("counts", [(2, 2), (2, 5), (3,) * 9, (2,) * 27, (2, 2, 2, 3, 5) * 5], ids=str)
+def test_the_interval_holds_the_truth_whatever_cases_share(counts: tuple[int, ...], correlation: float) -> None:
+    rng = np.random.default_rng([len(counts), sum(counts), int(10 * correlation)])
+    found = [pooled(drawn(rng, counts, correlation, 0.01)) for _ in range(120)]
+    held = np.mean([abs(one.change - 0.01) <= one.half_width(0.05) for one in found])
+    assert held >= 0.88, "95%, less three standard errors"
+
+
+def test_what_cases_share_is_taken_from_the_data() -> None:
+    """The same scatter of each case: alike in all of them, or each its own."""
+    moves = PRIOR * np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
+    alike = [evidence(moves, str(number)) for number in range(9)]
+    own = [evidence(np.roll(moves, number), str(number)) for number in range(9)]
+    single = claims(alike, POLICY)[0]
+    assert single is not None
+    assert pooled(alike).error > 0.85 * single.pooled.error, "nine times the same is no evidence for nine"
+    assert pooled(own).error < 0.55 * single.pooled.error
+
+
+def test_cases_of_different_processes_share_nothing() -> None:
+    first, second = evidence([0.0, 0.001], "a"), evidence([0.001, 0.0], "b")
+    apart = [first, replace(second, process_ids=("8", "9"))]
+    errors = [claim.pooled.error for claim in claims(apart, POLICY) if claim]
+    assert pooled(apart).error == pytest.approx(math.hypot(*errors) / 2)
+
+
+def test_a_stored_baseline_is_one_for_all_cases() -> None:
+    cases = [
+        replace(one, groups=(one.groups[0], one.groups[0])) for one in drawn(np.random.default_rng(1), (3,) * 9, 0.0)
+    ]
+    errors = [claim.pooled.error for claim in claims(cases, POLICY) if claim]
+    assert pooled(cases).error == pytest.approx(np.mean(errors))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e3])
+def test_processes_without_any_scatter_are_no_exception(scale: float) -> None:
+    found = pooled([evidence([0.01 * scale] * 2, str(number)) for number in range(3)])
+    assert math.isfinite(found.error)
+    assert found.error > 0
+
+
+def test_a_bias_of_every_case_is_one_of_the_mean() -> None:
+    cases = [replace(one, bias=0.002) for one in drawn(np.random.default_rng(2), (3,) * 9, 0.0)]
+    assert pooled(cases).bias == pytest.approx(0.002)
+
+
+# ---- the gates -------------------------------------------------------------------------------------------------------
+
+
+def changed(*percents: float, processes: int = 3, card: str = "") -> list[Evidence]:
+    jitter = 1e-5 * np.arange(processes)
+    return [
+        evidence(math.log1p(percent / 100) + jitter, str(number), 1e-5, card) for number, percent in enumerate(percents)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("percents", "processes", "status"),
+    [
+        ((1.2,) * 27, 3, Status.REGRESSED),
+        ((1.2,) * 27, 2, Status.UNCONFIRMED),
+        ((1.2,) + (0.0,) * 26, 3, Status.UNCHANGED),
+        ((0.9,) * 27, 3, Status.UNCHANGED),
+        ((1.2,) * 3, 3, Status.REGRESSED),
+        ((1.2,) * 2, 3, Status.SLOWER),
+        ((2.9, 0.0), 3, Status.SLOWER),
+        ((-2.9,) * 9, 3, Status.FASTER),
+        ((-3.1,) * 9, 3, Status.IMPROVED),
+        ((-3.1,) * 9, 2, Status.IMPROVED),
+        ((-3.5,) * 3, 3, Status.FASTER),
+        ((0.0,) * 9, 3, Status.UNCHANGED),
+    ],
+)
+def test_the_gates_of_the_mean(percents: tuple[float, ...], processes: int, status: Status) -> None:
+    """A regression is confirmed; and no case alone, within its own gate, carries the mean past the mean's."""
+    (found,) = verdicts(changed(*percents, processes=processes))
+    assert found.status is status, found.sentence
+    assert found.change_pct == pytest.approx(100 * math.expm1(np.mean(np.log1p(np.array(percents) / 100))), abs=0.01)
+
+
+SPOILT = (Finding("drift", "it drifted", disqualifies=True),)
+
+
+def spoilt(cases: Sequence[Evidence], number: int, code: str = "drift") -> list[Evidence]:
+    findings = tuple(replace(one, code=code) for one in SPOILT)
+    return [replace(one, findings=findings) if index < number else one for index, one in enumerate(cases)]
+
+
+@pytest.mark.parametrize(("without", "status"), [(3, Status.REGRESSED), (13, Status.REGRESSED), (14, Status.SLOWER)])
+def test_a_mean_of_most_cases_blocks_and_says_of_how_many_it_is(without: int, status: Status) -> None:
+    (found,) = verdicts(spoilt(changed(*(1.2,) * 27), without))
+    assert (found.cases, found.of, found.status) == (27 - without, 27, status)
+    assert f"over {27 - without} of 27 cases [" in found.sentence
+
+
+def test_an_improvement_is_one_of_all_cases() -> None:
+    (found,) = verdicts(spoilt(changed(*(-4.0,) * 9), 1))
+    assert found.status is Status.FASTER
+
+
+def test_a_head_alone_is_no_case_that_was_compared() -> None:
+    (found,) = verdicts(spoilt(changed(*(1.2,) * 9), 4, HEAD_ALONE))
+    assert (found.cases, found.of) == (5, 5)
+
+
+def test_each_card_has_a_mean_of_its_own_and_one_case_has_none() -> None:
+    cases = [*changed(*(1.2,) * 5, card="a"), *changed(*(0.0,) * 5, card="b"), *changed(9.0, card="c")]
+    found = verdicts(cases)
+    assert [(one.card, one.status) for one in found] == [("a", Status.REGRESSED), ("b", Status.UNCHANGED)]
+
+
+def test_the_gates_are_the_policys() -> None:
+    cases = changed(*(1.2,) * 9)
+    for key, status in (("1.25", Status.SLOWER), ("1.15", Status.REGRESSED)):
+        (found,) = verdicts(cases, parse(f"[gates]\nmean_regression_pct = {key}"))
+        assert found.status is status
+
+
+# ---- what follows for the record -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cases", "status", "outcome"),
+    [
+        ([below_gate(NINE[0], 1.2)], Status.REGRESSED, Outcome.REGRESSED),
+        ([below_gate(NINE[0], 1.2)], Status.UNCONFIRMED, Outcome.INCONCLUSIVE),
+        ([below_gate(NINE[0], 1.2)], Status.SLOWER, Outcome.SLOWER),
+        ([below_gate(NINE[0], -4.0)], Status.IMPROVED, Outcome.IMPROVED),
+        ([below_gate(NINE[0], -9.0), below_gate(NINE[1], 1.2)], Status.IMPROVED, Outcome.SLOWER),
+        ([noisy(NINE[0], 0.0, 2.0), below_gate(NINE[1], 1.2)], Status.SLOWER, Outcome.INCONCLUSIVE),
+        ([noisy(NINE[0], 0.0, 2.0), below_gate(NINE[1], 1.2)], Status.REGRESSED, Outcome.REGRESSED),
+        ([same(NINE[0], 0.0)], Status.UNDECIDED, Outcome.EQUIVALENT),
+        ([slower(NINE[0], 5.0), faster(NINE[1], -50.0)], Status.IMPROVED, Outcome.REGRESSED),
+    ],
+)
+def test_a_mean_acts_by_its_gates_alone_and_hides_no_case(cases: list, status: Status, outcome: Outcome) -> None:  # type: ignore[type-arg]
+    assert overall(cases, [mean(status, 1.2, 9)]) is outcome
+
+
+def measured(*changes: float, processes: int = 3, seed: int = 1) -> RunRecord:
+    rng = np.random.default_rng(seed)
+    return run_record(
+        [case(*noise(rng, change / 100, processes, 60, QUIET), id_=f"case {i}") for i, change in enumerate(changes)]
+    )
+
+
+def test_a_small_loss_in_every_case_is_certain_and_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """27 cases with a planted slow-down of 1.2%: nothing is undecided, and together it is too much."""
+    monkeypatch.chdir(tmp_path)
+    record = measured(*(1.2,) * 27)
+    verdict = judge(record, FAST)
+    assert {one.verdict for one in verdict.cases} == {Outcome.SLOWER}
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
+    records.write(record, tmp_path / "run.json")
+    assert run(["compare", "run.json"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("run.json: regressed\n")
+    reason = text.splitlines()[1]
+    assert reason.endswith(", past the 1% that blocks; of 27 cases 27 slower")
+    assert "% slower over 27 cases [1.1" in reason
+    assert run(["compare", "--json", "run.json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["means"]
+    assert (found["verdict"], found["direction"], found["cases"], found["of"]) == ("regressed", "slower", 27, 27)
+    assert found["interval_pct"][0] < found["change_pct"] < found["interval_pct"][1]
+
+
+def test_the_same_below_the_gate_of_the_mean_is_slower_and_exits_2() -> None:
+    lenient = FAST.model_copy(update={"gates": FAST.gates.model_copy(update={"mean_regression_pct": 1.5})})
+    verdict = judge(measured(*(1.2,) * 27), lenient)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.SLOWER, 2)
+    assert "below the 1.5% that blocks" in verdict.reason
+
+
+def test_the_same_in_one_case_of_27_does_not_block() -> None:
+    verdict = judge(measured(1.2, *(0.0,) * 26), FAST)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.SLOWER, 2)
+    assert verdict.means[0].status is Status.UNCHANGED
+
+
+def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
+    """Each case alone is decided after two."""
+    two = measured(*(1.2,) * 9, processes=2)
+    verdict = judge(two, FAST)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
+    assert "(it takes 3 processes to block)" in verdict.reason
+    assert len(undecided(two, FAST)) == 9
+    assert undecided(measured(*(1.2,) * 9), FAST) == frozenset()
+    assert undecided(measured(*(0.5,) * 9, processes=2), FAST) == frozenset()
+
+
+def test_identical_code_raises_no_alarm() -> None:
+    """Whatever its cases share, and stopping after any process."""
+    rng = np.random.default_rng(6)
+    for correlation in (0.0, 1.0):
+        for _ in range(60):
+            counts = tuple(rng.choice((2, 3, 5), 9))
+            (found,) = verdicts(drawn(rng, counts, correlation))
+            assert found.status is Status.UNCHANGED
+            assert found.direction is Direction.NONE
+
+
+def test_what_is_said_of_a_mean() -> None:
+    assert (
+        mean(Status.REGRESSED, 1.2, 27).sentence == "1.20% slower over 27 cases [1.15, 1.25], past the 1% that blocks"
+    )
+    assert mean(Status.SLOWER, 0.9, 24, 27).sentence == (
+        "0.90% slower over 24 of 27 cases [0.85, 0.95], certain, but below the 1% that blocks"
+    )
+    assert mean(Status.SLOWER, 2.9, 2).sentence.endswith("certain, but of too few cases to decide")
+    assert mean(Status.FASTER, -2.0, 9).sentence == (
+        "2.00% faster over 9 cases [1.95, 2.05], certain, but below the 3% that counts as an improvement"
+    )
+    assert mean(Status.UNCHANGED, 0.1, 9).sentence.endswith("[0.05, 0.15], within ±1%")
+    none = replace(mean(Status.UNCHANGED, 0.01, 9), direction=Direction.NONE)
+    assert sentences.of_mean(none, POLICY) == "no certain change over 9 cases [−0.04, +0.06], within ±1%"
