@@ -187,7 +187,9 @@ def of_mean(mean: MeanVerdict, policy: Policy) -> str:
     if mean.status is Status.UNCONFIRMED:
         return f"{size}, certain, but not confirmed as more than {consequence} ({_to_block(policy)})"
     if mean.change_pct > gate if slower else -mean.change_pct >= gate:
-        return f"{size}, certain, but of too few cases to decide"
+        return (
+            f"{size}, certain, but {'not of all cases' if mean.cases < mean.of else 'of too few cases'}: no gate acts"
+        )
     return f"{size}, certain, but below {consequence}"
 
 

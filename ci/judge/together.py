@@ -27,7 +27,7 @@ CORRELATIONS = (np.arange(20) + 0.5) / 20
 
 
 @dataclass(frozen=True)
-class Part:
+class Member:
     """One case of a mean."""
 
     case: Evidence
@@ -36,17 +36,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Mean:
-    """The parts of one card, and what may be said of their mean."""
+    """The members of one card, and what may be said of their mean."""
 
     card: str
-    parts: tuple[Part, ...]
+    members: tuple[Member, ...]
     of: int
     claim: Inference
 
     @property
     def processes(self) -> int:
         """Of the case with the fewest."""
-        return min(part.case.processes for part in self.parts)
+        return min(member.case.processes for member in self.members)
 
 
 def verdicts(
@@ -62,43 +62,43 @@ def unconfirmed(
     """The cases that lack processes for their mean to block."""
     few = policy.processes.to_block
     return frozenset(
-        part.case.key
+        member.case.key
         for mean in means(evidences, claims, policy)
         if _status(mean, policy) is Status.UNCONFIRMED
-        for part in mean.parts
-        if part.case.processes < few
+        for member in mean.members
+        if member.case.processes < few
     )
 
 
 def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], policy: Policy) -> list[Mean]:
     """What may be said of the mean of each card. The cards share the level (Holm)."""
     found = list(_gathered(evidences, claims))
-    pooled = [joint(parts) for _, parts, _ in found]
-    levels = [_levels(parts, policy) for _, parts, _ in found]
+    pooled = [joint(members) for _, members, _ in found]
+    levels = [_levels(members, policy) for _, members, _ in found]
     shared = stats.holm_at_levels([mean.p() for mean in pooled], [alpha for alpha, _ in levels])
     return [
-        Mean(card, parts, of, Inference(mean, p, *level, policy.certainty.miss, len(found)))
-        for (card, parts, of), mean, p, level in zip(found, pooled, shared, levels, strict=True)
+        Mean(card, members, of, Inference(mean, p, *level, policy.certainty.miss, len(found)))
+        for (card, members, of), mean, p, level in zip(found, pooled, shared, levels, strict=True)
     ]
 
 
 def _gathered(
     evidences: Sequence[Evidence], claims: Sequence[Inference | None]
-) -> Iterator[tuple[str, tuple[Part, ...], int]]:
+) -> Iterator[tuple[str, tuple[Member, ...], int]]:
     """Card, its cases with a sound estimate, and how many cases of it were compared."""
     for card in dict.fromkeys(case.key.card for case in evidences):
         every = [pair for pair in zip(evidences, claims, strict=True) if pair[0].key.card == card]
         compared = [pair for pair in every if not any(found.code == HEAD_ALONE for found in pair[0].findings)]
-        parts = tuple(Part(case, claim.pooled) for case, claim in compared if claim and not case.disqualified)
-        if len(parts) > 1:
-            yield card, parts, len(compared)
+        members = tuple(Member(case, claim.pooled) for case, claim in compared if claim and not case.disqualified)
+        if len(members) > 1:
+            yield card, members, len(compared)
 
 
-def _levels(parts: Sequence[Part], policy: Policy) -> tuple[float, float]:
+def _levels(members: Sequence[Member], policy: Policy) -> tuple[float, float]:
     """The mean is looked at after each process of the record: so many looks as its case with the most has had."""
     certainty, processes = policy.certainty, policy.processes
-    looks = max(part.case.processes for part in parts)
-    direction = certainty.baseline_alpha if parts[0].case.against_baseline else certainty.alpha
+    looks = max(member.case.processes for member in members)
+    direction = certainty.baseline_alpha if members[0].case.against_baseline else certainty.alpha
     first, second = (
         stats.look_alpha(alpha, looks, processes.minimum, processes.limit, certainty.spending_shape)
         for alpha in (direction, certainty.equivalence_alpha)
@@ -109,30 +109,30 @@ def _levels(parts: Sequence[Part], policy: Policy) -> tuple[float, float]:
 # ---- the mean and its error ------------------------------------------------------------------------------------------
 
 
-def joint(parts: Sequence[Part]) -> Pooled:
+def joint(members: Sequence[Member]) -> Pooled:
     """The mean of the cases' log changes, each with the same weight.
 
     Its degrees of freedom and its bias are those of errors that all cases may share, which is the worst.
     """
-    errors = np.array([part.pooled.error for part in parts])
-    change = float(np.mean([part.pooled.change for part in parts]))
-    bias = float(np.mean([part.pooled.bias for part in parts]))
-    df = float(errors.sum() / (errors / np.sqrt([part.pooled.df for part in parts])).sum()) ** 2
+    errors = np.array([member.pooled.error for member in members])
+    change = float(np.mean([member.pooled.change for member in members]))
+    bias = float(np.mean([member.pooled.bias for member in members]))
+    df = float(errors.sum() / (errors / np.sqrt([member.pooled.df for member in members])).sum()) ** 2
     # A stored baseline is one for all cases, and so is what the machine was like on its day.
-    apart = any(part.case.against_baseline for part in parts)
-    return Pooled(change, float(errors.mean()) if apart else _error(parts), df, bias)
+    apart = any(member.case.against_baseline for member in members)
+    return Pooled(change, float(errors.mean()) if apart else _error(members), df, bias)
 
 
-def _error(parts: Sequence[Part]) -> float:
+def _error(members: Sequence[Member]) -> float:
     """The mean's standard error, at the correlations that the cases of a process show.
 
     A process's residual of a case is √ρ times what it shares with the process's other cases, plus what is its own. The
     variance of the mean follows from ρ; it is averaged over ρ, weighted by the restricted likelihood of the residuals.
     """
-    blocks = [_block(part) for part in parts]
-    owners = np.concatenate([part.case.kept_ids for part in parts])
+    blocks = [_block(member) for member in members]
+    owners = np.concatenate([member.case.kept_ids for member in members])
     together = (owners[:, None] == owners[None, :]).astype(float)
-    pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(parts)
+    pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(members)
     own, shared = float(pulls @ pulls), float(pulls @ together @ pulls)
     contrasts = _diagonal([basis for _, _, basis in blocks])
     if contrasts.shape[1] == 0:
@@ -142,15 +142,15 @@ def _error(parts: Sequence[Part]) -> float:
     return math.sqrt(float(weights @ (own + CORRELATIONS * (shared - own))))
 
 
-def _block(part: Part) -> tuple[Array, Array, Array]:
+def _block(member: Member) -> tuple[Array, Array, Array]:
     """A case's processes in units of their own spread: each one's pull on the case's change, its value, and a basis of
     the contrasts between processes, which do not depend on the change."""
-    group = part.case.groups[0]
+    group = member.case.groups[0]
     values, variances = group.kept
     weights = 1 / (group.prior**2 + variances)
-    spreads = part.pooled.error * np.sqrt(weights.sum() / weights)
+    spreads = member.pooled.error * np.sqrt(weights.sum() / weights)
     _, _, rows = np.linalg.svd((1 / spreads)[None, :] * spreads.min())
-    return weights / weights.sum() * spreads, (values - part.pooled.change) / spreads, rows[1:].T
+    return weights / weights.sum() * spreads, (values - member.pooled.change) / spreads, rows[1:].T
 
 
 def _diagonal(blocks: Sequence[Array]) -> Array:
@@ -189,7 +189,7 @@ def _judged(mean: Mean, policy: Policy) -> MeanVerdict:
         change_pct=percent(change),
         interval_pct=(percent(low), percent(high)),
         p=1.0 if mean.claim.p is None else mean.claim.p,
-        cases=len(mean.parts),
+        cases=len(mean.members),
         of=mean.of,
         processes=mean.processes,
     )
@@ -213,7 +213,7 @@ def _status(mean: Mean, policy: Policy) -> Status:
 def _past_gate(mean: Mean, policy: Policy) -> Status | None:
     """What follows from the gate that the mean is past, if it speaks for its card: a loss for most of the cases, a gain
     for each of them, and so many that none alone, within the gate of single cases, could carry it there."""
-    gates, cases, change = policy.gates, len(mean.parts), percent(mean.claim.pooled.change)
+    gates, cases, change = policy.gates, len(mean.members), percent(mean.claim.pooled.change)
     if change > gates.mean_regression_pct:
         speaks = 2 * cases > mean.of and cases * gates.mean_regression_pct >= gates.regression_pct
         past = Status.REGRESSED if mean.processes >= policy.processes.to_block else Status.UNCONFIRMED

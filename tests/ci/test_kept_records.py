@@ -12,7 +12,7 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.completeness import Completeness, against_plan
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, exit_code, judge
+from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge
 from kernelgate.ci.report import why
 
 ROOT = Path(__file__).parent.parent.parent
@@ -42,10 +42,13 @@ def test_a_slowdown_of_5_percent_blocks(rules: Policy) -> None:
     assert found.interval_pct[1] < 6.0
 
 
-def test_a_slowdown_of_1_percent_is_seen_and_blocks_nothing(rules: Policy) -> None:
+def test_a_slowdown_of_1_percent_blocks_in_no_case_and_together_waits_for_a_third_process(rules: Policy) -> None:
     verdict = judge(paired_record("slower_1pct"), rules)
-    assert exit_code(verdict) == 2
+    assert {case.verdict for case in verdict.cases} <= {Outcome.SLOWER, Outcome.EQUIVALENT}
     assert {case.direction for case in verdict.cases} == {Direction.SLOWER}
+    (together,) = verdict.means
+    assert (together.status, together.processes, exit_code(verdict)) == (Status.UNCONFIRMED, 2, 3)
+    assert together.change_pct == pytest.approx(1.25, abs=0.05)
     found = target("slower_1pct", rules)
     assert found.interval_pct is not None
     assert found.interval_pct[0] > 0.5

@@ -22,7 +22,7 @@ from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.policy import Bootstrap, Policy, parse
 from kernelgate.ci.judge.stats import Pooled
-from kernelgate.ci.judge.together import Part, joint
+from kernelgate.ci.judge.together import Member, joint
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import exit_code, judge
 from tests.ci.records import case, noise
@@ -43,7 +43,7 @@ def evidence(values: Sequence[float], id_: str = "x", noise_: float = PRIOR, car
 
 
 def pooled(cases: Sequence[Evidence]) -> Pooled:
-    return joint([Part(one, claim.pooled) for one, claim in zip(cases, claims(cases, POLICY), strict=True) if claim])
+    return joint([Member(one, claim.pooled) for one, claim in zip(cases, claims(cases, POLICY), strict=True) if claim])
 
 
 def verdicts(cases: Sequence[Evidence], policy: Policy = POLICY) -> tuple[MeanVerdict, ...]:
@@ -274,7 +274,8 @@ def test_what_is_said_of_a_mean() -> None:
     assert mean(Status.SLOWER, 0.9, 24, 27).sentence == (
         "0.90% slower over 24 of 27 cases [0.85, 0.95], certain, but below the 1% that blocks"
     )
-    assert mean(Status.SLOWER, 2.9, 2).sentence.endswith("certain, but of too few cases to decide")
+    assert mean(Status.SLOWER, 2.9, 2).sentence.endswith("certain, but of too few cases: no gate acts")
+    assert mean(Status.FASTER, -37.0, 9, 11).sentence.endswith("certain, but not of all cases: no gate acts")
     assert mean(Status.FASTER, -2.0, 9).sentence == (
         "2.00% faster over 9 cases [1.95, 2.05], certain, but below the 3% that counts as an improvement"
     )
