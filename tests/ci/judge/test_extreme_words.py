@@ -23,7 +23,9 @@ from tests.ci.report_examples import judge as verdict_on
 POLICY = Policy()
 LOGS = st.floats(-2 * LARGEST_LOG, 2 * LARGEST_LOG) | st.floats(-1e-3, 1e-3) | st.sampled_from([-math.inf, math.inf])
 SEEN = st.floats(1e-12, 1e13) | st.just(math.inf)
-UNREADABLE = re.compile(r"\d[eE][+-]?\d|\binf\b|\bnan\b|(?<![\d.])100\.0+%? faster|−100\.0|\d{7,}%", re.IGNORECASE)
+UNREADABLE = re.compile(
+    r"\d[eE][+-]?\d|\binf\b|\bnan\b|(?<![\d.])100\.0+%? faster|−100\.0|\d{7,}(?:\.\d+)?[%,\]]", re.IGNORECASE
+)
 
 
 def readable(text: str) -> bool:
