@@ -32,7 +32,7 @@ DAYS = (1, 5)
 
 
 @dataclass(frozen=True)
-class Share:
+class Covered:
     """How often something happened."""
 
     hits: int
@@ -124,9 +124,9 @@ class Setting:
 class Coverage:
     """How often the 95% interval holds the truth."""
 
-    process: Share
+    process: Covered
     """Of one process, from its rounds alone."""
-    record: Share
+    record: Covered
     """Of all processes together, with no spread between them beyond the rounds'."""
     half_width: float
     """Median, of the record's, over the standard deviation of its error: 1.96 where everything is known."""
@@ -149,14 +149,14 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         errors.append(pooled.change)
         whole += abs(pooled.change) <= widths[-1]
     return Coverage(
-        Share(single, draws * setting.processes), Share(whole, draws), float(np.median(widths) / np.std(errors))
+        Covered(single, draws * setting.processes), Covered(whole, draws), float(np.median(widths) / np.std(errors))
     )
 
 
 # ---- stored baselines ------------------------------------------------------------------------------------------------
 
 
-def said(drift_pct: float, days: int, effect_pct: float, draws: int, seed: int = SEED) -> Share:
+def said(drift_pct: float, days: int, effect_pct: float, draws: int, seed: int = SEED) -> Covered:
     """How often a head with this effect gets a direction against a baseline of another day, which holds so many days.
 
     `drift_pct`: standard deviation of the difference of two days, of which each day has its part.
@@ -168,7 +168,7 @@ def said(drift_pct: float, days: int, effect_pct: float, draws: int, seed: int =
         run = _heads(rng, levels[0] + math.log1p(effect_pct / 100), 5)
         (case,) = judge(run, policy, _baseline(rng, levels[1:])).cases
         hits += case.direction is not Direction.NONE
-    return Share(hits, draws)
+    return Covered(hits, draws)
 
 
 def _heads(rng: Generator, level: float, processes: int) -> RunRecord:

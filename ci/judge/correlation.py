@@ -31,7 +31,7 @@ LEAST_VARIANCE = 1e-4
 
 
 @dataclass(frozen=True)
-class Memory:
+class RoundMemory:
     """What correlation does to each process's mean."""
 
     inflations: tuple[float, ...]
@@ -51,7 +51,7 @@ class _Models:
     inflation: Array
 
 
-def memory(series: Sequence[Array]) -> Memory:
+def memory(series: Sequence[Array]) -> RoundMemory:
     """From the noise of the rounds of each process, in order of time, around 0.
 
     The likelihood of the cosine coefficients (Whittle 1953) of all processes together, under white noise with a part
@@ -62,7 +62,7 @@ def memory(series: Sequence[Array]) -> Memory:
     longest = max(map(len, series))
     moving = [values for values in series if len(values) > 2 and float(np.ptp(values)) > 0.0]
     if not moving:
-        return Memory(tuple(1.0 for _ in series), math.inf)
+        return RoundMemory(tuple(1.0 for _ in series), math.inf)
     powers = [_powers(values) for values in moving]
     models = [_models(len(values), longest) for values in moving]
     count = sum(map(len, powers))
@@ -70,7 +70,7 @@ def memory(series: Sequence[Array]) -> Memory:
     log_likelihood = -(sum((model.log_size for model in models), np.zeros(1)) + count * np.log(scale)) / 2
     # The first model is white noise, whose scale is 1 by `_powers`.
     if 2 * float(log_likelihood.max() - log_likelihood[0]) < GAIN:
-        return Memory(tuple(1.0 for _ in series), math.inf)
+        return RoundMemory(tuple(1.0 for _ in series), math.inf)
     weights = np.exp(log_likelihood - log_likelihood.max())
     weights[0] = 0.0
     weights /= weights.sum()
@@ -79,7 +79,12 @@ def memory(series: Sequence[Array]) -> Memory:
     # The logarithm of a chi-squared variable has variance 2 / df, nearly.
     df = max(LEAST_DF, 2 / spread) if spread else math.inf
     # Half of the way from the median to the mean: the one is too narrow for five processes, the other wide for two.
-    return Memory(tuple(max(1.0, math.exp(float(weights @ factor) + 0.5 / df)) for factor in factors), df)
+    return RoundMemory(tuple(max(1.0, math.exp(float(weights @ factor) + 0.5 / df)) for factor in factors), df)
+
+
+def inflation(series: Sequence[Array]) -> float:
+    """How much more the mean of all processes varies than if their rounds were independent: of the worst one."""
+    return max(memory(series).inflations)
 
 
 def _powers(values: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelgate.bench.record import TimedProcess
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge import location, stats, validity
+from kernelgate.ci.judge import correlation, location, stats, validity
 from kernelgate.ci.judge.policy import Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved, percent
@@ -258,7 +258,7 @@ def on_clock(processes: Sequence[TimedProcess], limits: ValidityLimits) -> OnClo
     rest = [b - slope * a for a, b in zip(x, y, strict=True)]
     parts = [a * b for a, b in zip(x, rest, strict=True)]
     # As if the clock never changed: where both wander, chance makes them wander together.
-    inflation = location.autocorrelation_inflation(rest)
+    inflation = correlation.inflation(rest)
     error = math.sqrt(inflation * sum(float(part @ part) for part in parts)) / total
     low, high = (float(np.exp(value)) for value in np.quantile(np.concatenate(clocks), SEEN_CLOCKS))
     found = OnClock(slope, error, float(np.median(np.concatenate(ratios))), (low, high))
@@ -302,5 +302,5 @@ def _round_clocks(process: TimedProcess) -> Array:
 
 def _clipped(values: Array) -> Array:
     middle = float(np.median(values))
-    reach = CLIP * location.NORMAL_MAD * float(np.median(np.abs(values - middle)))
+    reach = CLIP * location.half_width([values])
     return np.clip(values, middle - reach, middle + reach)

@@ -70,10 +70,10 @@ class Evidence:
     bias: float
     """Bound on the error of the log change that more rounds or processes do not reduce."""
     findings: tuple[Finding, ...]
-    drift: Pooled | None = None
-    """How far times may have drifted since the baseline's day; None where both sides were timed on one day."""
     process_ids: tuple[str, ...] = ()
     """Of the values of the last group: what several cases of one process share is no evidence twice."""
+    drift: Pooled | None = None
+    """How far times may have drifted since the baseline's day; None where both sides were timed on one day."""
 
     @property
     def disqualified(self) -> Finding | None:

@@ -93,7 +93,7 @@ def _huber(values: Array, step: float) -> _Estimate:
     ticks are averaged over ticks, not voted on.
     """
     centre = float(np.median(values))
-    scale = max(_half_width([values]), step / 2)
+    scale = max(half_width([values]), step / 2)
     if scale == 0.0:
         return _Estimate(centre, np.zeros(len(values)))
     bound = HUBER_K * scale
@@ -144,7 +144,7 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
     sides = [*base, *head]
     centres = [_huber(values, step).value for values in sides]
     noise = _centred(sides, centres)
-    before, after, spread = (_half_width(part) for part in (noise[: len(base)], noise[len(base) :], noise))
+    before, after, spread = (half_width(part) for part in (noise[: len(base)], noise[len(base) :], noise))
     if min(before, after) * SHAPE_UNEVEN < max(before, after) or spread == 0.0:
         return None
     middle = float(np.median(np.concatenate(noise)))
@@ -172,7 +172,7 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
     return [replace(one, variance=one.variance * factor) for one, factor in zip(found, cost, strict=True)]
 
 
-def _half_width(noise: Sequence[Array]) -> float:
+def half_width(noise: Sequence[Array]) -> float:
     """Half of the way that holds the middle 68% of all values: a normal distribution's standard deviation."""
     low, high = np.quantile(np.concatenate(noise), (0.1587, 0.8413))
     return float(high - low) / 2

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge import location, stats
+from kernelgate.ci.judge import correlation, stats
 from kernelgate.ci.judge.policy import ValidityLimits
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved, percent
@@ -116,7 +116,7 @@ def _compared(logs: Mapping[str, Sequence[Array]], jumping: Mapping[str, TwoMode
     total, processes = sum(map(len, rounds)), len(rounds)
     # A round more on either side: where hardly any round differs, it may be by chance.
     squares = sum(float(each @ each) for each in centred) + 2
-    variance = location.autocorrelation_inflation(centred) * squares / total**2
+    variance = correlation.inflation(centred) * squares / total**2
     scatter = float(means.var(ddof=1)) / processes / variance if processes > 1 else 1.0
     df = SCATTER_PRIOR + processes - 1
     ratio = max(1.0, (SCATTER_PRIOR + (processes - 1) * scatter) / df)

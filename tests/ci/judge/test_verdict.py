@@ -696,7 +696,7 @@ SENTENCES = [
         0.005,
         0.002,
         5,
-        "0.47% slower, between 0.42% and 0.52%: certain, and within ±1%; a change of 0.16% would have been seen",
+        "0.5% slower, between 0.4% and 0.5%: certain, and within ±1%; a change of 0.2% would have been seen",
     ),
     (
         0.0,
@@ -704,7 +704,7 @@ SENTENCES = [
         5,
         "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.3% would have been seen",
     ),
-    (0.0, 0.2, 2, "cannot tell: between 4.4% faster and 3.7% slower; a change below 17.0% could not be seen"),
+    (0.0, 0.2, 2, "cannot tell: between 4.3% faster and 3.6% slower; a change below 16.8% could not be seen"),
     (
         0.05,
         0.03,
