@@ -13,8 +13,8 @@ from kernelgate.ci.judge.stats import Array
 
 CHANCE = 1e-12
 """Two processes hold the same stretch of times with no more than this probability, or nothing is said of it."""
-SHORTEST = 4
-"""No fewer times in a row could tell, of the thousand of a process that are asked how readily times repeat."""
+SHORTEST = 12
+"""Fewer times in a row say nothing: a pasted process has many more."""
 ASKED = 1000
 SIDES = ("base", "head")
 
