@@ -99,10 +99,14 @@ def contradiction(compared: Pooled, paired: bool, alone: Pooled, family: int, po
 
 
 def unconfirmed(compared: Pooled, alone: Pooled, policy: Policy) -> Finding | None:
-    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none."""
+    """What keeps an improvement open of which the witness does not surely see half: noise or not, it confirms none.
+
+    A change that the comparison itself does not show is no improvement that a witness would have to confirm.
+    """
     gate = math.log1p(-policy.gates.improvement_pct / 100)
+    shown = compared.change <= gate and compared.p() < policy.gates.p
     least = alone.change + alone.half_width(2 * policy.certainty.miss)
-    if compared.change > gate or least <= compared.change / 2:
+    if not shown or least <= compared.change / 2:
         return None
     text = (
         f"head is {_size(compared.change, ' than base')}; timed alone, each in a process of its own, it is "

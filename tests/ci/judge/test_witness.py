@@ -199,6 +199,15 @@ def test_identical_code_is_hardly_ever_accused() -> None:
     assert accused == 0
 
 
+@pytest.mark.parametrize(("error", "held_against"), [(0.01, True), (0.08, True), (0.12, False)])
+def test_what_the_comparison_itself_does_not_show_needs_no_witness(error: float, held_against: bool) -> None:
+    """On a busy CPU a head like its base came out as 19% faster, give or take 30%, and was told to prove it."""
+    compared, blind = Pooled(-0.214, error, 10), Pooled(-0.05, 0.1, 6)
+    found = witness.unconfirmed(compared, blind, POLICY)
+    assert (found is not None) == held_against
+    assert (compared.p() < POLICY.gates.p) == held_against
+
+
 # ---- the samples -----------------------------------------------------------------------------------------------------
 
 
