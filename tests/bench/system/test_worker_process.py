@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from kernelgate.bench.system.worker_process import ROOT, Child, ChildError, child_environment
+from tests.processes import alive
 
 
 class Word(BaseModel):
@@ -77,7 +78,7 @@ def test_a_child_that_hangs_is_ended(child: Path, tmp_path: Path) -> None:
         pytest.raises(ChildError, match=r"for 2 s .* last lines of stderr: waiting for ever"),
     ):
         script.receive(WORD, 2)
-    assert not running(int((tmp_path / "pid").read_text()))
+    assert not alive(int((tmp_path / "pid").read_text()))
 
 
 def test_writing_to_a_child_that_is_gone(child: Path) -> None:
@@ -103,7 +104,7 @@ def test_a_child_dies_with_its_parent(child: Path, tmp_path: Path) -> None:
     wait_for(pid.exists)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    wait_for(lambda: not running(int(pid.read_text())))
+    wait_for(lambda: not alive(int(pid.read_text())))
 
 
 def test_the_current_folder_cannot_stand_in_for_the_package(
@@ -121,14 +122,6 @@ def test_the_current_folder_cannot_stand_in_for_the_package(
 @pytest.mark.parametrize(("before", "after"), [({}, ROOT), ({"PYTHONPATH": "/mine"}, f"{ROOT}{os.pathsep}/mine")])
 def test_the_variables_of_a_child_are_those_it_is_given(before: dict[str, str], after: object) -> None:
     assert child_environment({"A": "1", **before}) == {"A": "1", "PYTHONPATH": str(after)}
-
-
-def running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def wait_for(condition: object, limit_s: float = 60.0) -> None:
