@@ -29,6 +29,7 @@ ROUNDS = 100
 PATIENCE_S = 300.0
 """A process that does not answer for so long is considered hung."""
 NO_WITNESS = "no_witness"
+WITNESS: tuple[record.Role, ...] = ("witness",)
 CONTROLS = 2
 """Cases that are decided and yet timed again beside those that are not, drawn at random."""
 
@@ -223,7 +224,7 @@ def _witness(plan: PairedPlan, setup: Setup, growing: Growing) -> None:
         if _wrong(growing.record, name):
             growing.note(Note(code=NO_WITNESS, card=name, text=f"outputs of {name} were wrong: no need of a witness"))
             continue
-        turns = range(_witnesses(growing.record, name), witness.TURNS[setup.device])
+        turns = range(_processes_of(growing.record, part, WITNESS), witness.TURNS[setup.device])
         with progress.track(f"witness, {name}", len(turns) * len(part.cases)) as advance:
             for number in turns:
                 growing.add(witness.timed(setup, part, number, growing.record, advance))
@@ -244,21 +245,16 @@ def _unwitnessed(plan: PairedPlan, current: RunRecord) -> list[CardPlan]:
     """The cards of which base and head were not yet timed alone. One library on both sides has nothing to hide."""
     if not plan.witness:
         return []
-    known = {note.card for note in current.notes if note.code == NO_WITNESS and note.card}
+    needless = {note.card for note in current.notes if note.code == NO_WITNESS}
     turns = witness.TURNS[environment.kind(plan.environment)]
-    known |= {name for name in (part.card.name for part in plan.parts) if _witnesses(current, name) >= turns}
     return [
         part
         for part in plan.parts
-        if part.sides.base is not None and not part.sides.base.same_as(part.sides.head) and part.card.name not in known
+        if part.sides.base is not None
+        and not part.sides.base.same_as(part.sides.head)
+        and part.card.name not in needless
+        and _processes_of(current, part, WITNESS) < turns
     ]
-
-
-def _witnesses(current: RunRecord, card: str) -> int:
-    """How many turns of the witness a card has."""
-    return sum(
-        one.role == "witness" and any(timing.card == card for timing in one.timings) for one in current.processes
-    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -271,10 +267,10 @@ def _counts(current: RunRecord) -> dict[CaseKey, int]:
     return {case.key: len(case.processes) for case in record.timed_cases(current)}
 
 
-def _processes_of(current: RunRecord, part: CardPlan) -> int:
-    """How many compared processes a card has."""
+def _processes_of(current: RunRecord, part: CardPlan, roles: tuple[record.Role, ...] = record.COMPARED) -> int:
+    """How many processes of these roles a card has; by default of the comparison."""
     return sum(
-        process.role in record.COMPARED and any(timing.card == part.card.name for timing in process.timings)
+        process.role in roles and any(timing.card == part.card.name for timing in process.timings)
         for process in current.processes
     )
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 
-Array = NDArray[np.float64]
+from kernelgate.ci.judge.stats import Array
 
 GAIN = 8.0
 """Twice the gain in log likelihood from which rounds count as correlated; independent rounds pass it in about 1%."""

@@ -188,8 +188,9 @@ def _log_ratios(process: TimedProcess) -> Array:
 
 
 def _log_step(process: TimedProcess) -> float:
-    samples = np.concatenate([np.array(process.samples_us[side], dtype=float) for side in ("base", "head")])
-    return location.clock_step(samples) / float(np.median(samples))
+    return location.log_step(
+        np.concatenate([np.array(process.samples_us[side], dtype=float) for side in ("base", "head")])
+    )
 
 
 def _together(found: Sequence[CarryOver]) -> CarryOver | None:

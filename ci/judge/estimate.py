@@ -161,7 +161,7 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     spread = policy.spread
     order_bias = spread.alternating_bias_pct if "alternating" in roles else spread.block_bias_pct
     bias = rounding + (0.0 if paired else math.log1p(order_bias / 100))
-    step = max(_log_step(np.concatenate(side)) for side in (base, head))
+    step = max(location.log_step(np.concatenate(side)) for side in (base, head))
     changes = location.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
     prior = spread.change_pct if paired else spread.block_change_pct
     # What is known beforehand weighs no more than the rounds whose noise it is added to.
@@ -220,7 +220,7 @@ def of_baseline(
     spread = policy.spread
     groups, odd = [], []
     for side in (base, head):
-        levels = location.levels([np.log(samples) for samples in side], _log_step(np.concatenate(side)))
+        levels = location.levels([np.log(samples) for samples in side], location.log_step(np.concatenate(side)))
         group, strange = _settle(_group(levels, spread.level_pct, spread.level_prior_processes), policy)
         groups.append(group)
         odd += strange
@@ -263,10 +263,6 @@ def _times(processes: Iterable[TimedProcess], side: Side) -> tuple[Array, ...]:
 
 def _medians(**sides: Sequence[Array]) -> dict[str, float]:
     return {side: stats.pooled_median(processes) for side, processes in sides.items()}
-
-
-def _log_step(samples: Array) -> float:
-    return location.clock_step(samples) / float(np.median(samples))
 
 
 def _rounding(*sides: Sequence[Array]) -> float:

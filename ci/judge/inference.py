@@ -56,27 +56,26 @@ def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | No
     """A claim for each case, None where there is nothing to estimate from. Sound cases share the level (Holm)."""
     expected = _expected_scatter(evidences, policy)
     pooled = [case.pooled(ratio) if case.groups else None for case, ratio in zip(evidences, expected, strict=True)]
-    levels = [_levels(case, policy) for case in evidences]
+    reached = [levels(case.against_baseline, case.processes, policy) for case in evidences]
     sound = {index: change.p() for index, change in enumerate(pooled) if change and not evidences[index].disqualified}
-    shared = stats.holm_at_levels(list(sound.values()), [levels[index][0] for index in sound])
+    shared = stats.holm_at_levels(list(sound.values()), [reached[index][0] for index in sound])
     adjusted = dict(zip(sound, shared, strict=True))
     return [
-        Inference(change, adjusted.get(index), *levels[index], policy.certainty.miss, max(1, len(sound)))
+        Inference(change, adjusted.get(index), *reached[index], policy.certainty.miss, max(1, len(sound)))
         if change
         else None
         for index, change in enumerate(pooled)
     ]
 
 
-def _levels(case: Evidence, policy: Policy) -> tuple[float, float]:
-    """The levels for a direction and for equivalence after this many processes."""
+def levels(against_baseline: bool, looks: int, policy: Policy) -> tuple[float, float]:
+    """The levels for a direction and for equivalence at the look after so many processes."""
     certainty, processes = policy.certainty, policy.processes
-    direction = certainty.baseline_alpha if case.against_baseline else certainty.alpha
 
     def spent(alpha: float) -> float:
-        return stats.look_alpha(alpha, case.processes, processes.minimum, processes.limit, certainty.spending_shape)
+        return stats.look_alpha(alpha, looks, processes.minimum, processes.limit, certainty.spending_shape)
 
-    return spent(direction), spent(certainty.equivalence_alpha)
+    return spent(certainty.baseline_alpha if against_baseline else certainty.alpha), spent(certainty.equivalence_alpha)
 
 
 def _expected_scatter(evidences: Sequence[Evidence], policy: Policy) -> list[float]:

@@ -242,6 +242,11 @@ def clock_step(samples: Array) -> float:
     return float(gaps.min()) if len(gaps) else 0.0
 
 
+def log_step(samples: Array) -> float:
+    """The clock's step in log time, at the median of these times."""
+    return clock_step(samples) / float(np.median(samples))
+
+
 def rounding_bias(samples: Array, step: float) -> float:
     """Largest error of the mean of the bulk of `samples` through being rounded to `step`, in their unit.
 

@@ -17,7 +17,7 @@ from kernelgate.ci.judge import sentences, stats
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.inference import Inference
+from kernelgate.ci.judge.inference import Inference, levels
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import percent
@@ -74,11 +74,11 @@ def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], pol
     """What may be said of the mean of each card. The cards share the level (Holm)."""
     found = list(_gathered(evidences, claims))
     pooled = [joint(members) for _, members, _ in found]
-    levels = [_levels(members, policy) for _, members, _ in found]
-    shared = stats.holm_at_levels([mean.p() for mean in pooled], [alpha for alpha, _ in levels])
+    reached = [_levels(members, policy) for _, members, _ in found]
+    shared = stats.holm_at_levels([mean.p() for mean in pooled], [alpha for alpha, _ in reached])
     return [
         Mean(card, members, of, Inference(mean, p, *level, policy.certainty.miss, len(found)))
-        for (card, members, of), mean, p, level in zip(found, pooled, shared, levels, strict=True)
+        for (card, members, of), mean, p, level in zip(found, pooled, shared, reached, strict=True)
     ]
 
 
@@ -96,14 +96,8 @@ def _gathered(
 
 def _levels(members: Sequence[Member], policy: Policy) -> tuple[float, float]:
     """The mean is looked at after each process of the record: so many looks as its case with the most has had."""
-    certainty, processes = policy.certainty, policy.processes
     looks = max(member.case.processes for member in members)
-    direction = certainty.baseline_alpha if members[0].case.against_baseline else certainty.alpha
-    first, second = (
-        stats.look_alpha(alpha, looks, processes.minimum, processes.limit, certainty.spending_shape)
-        for alpha in (direction, certainty.equivalence_alpha)
-    )
-    return first, second
+    return levels(members[0].case.against_baseline, looks, policy)
 
 
 # ---- the mean and its error ------------------------------------------------------------------------------------------
