@@ -35,6 +35,7 @@ for _verb in (
     verbs_judge.decide,
     verbs_judge.compare,
     verbs_judge.report,
+    verbs_judge.spreads,
     verbs_github.fetch_,
     verbs_github.template,
     verbs_github.plan,

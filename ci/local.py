@@ -15,10 +15,11 @@ from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
-from kernelgate.ci.judge import gate
+from kernelgate.ci.judge import gate, history
 from kernelgate.ci.judge.cards import NO_CASES
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
+from kernelgate.ci.judge.history import History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.report.build import build
@@ -32,6 +33,14 @@ COMMENT = "comment.md"
 PAGE = "page.html"
 LOG_LINES = 40
 """As much of a compiler's log as a reader can use."""
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What judging goes by."""
+
+    policy: Policy
+    history: History
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
 
     for name in (RECORD, COMMENT, PAGE):
         (out / name).unlink(missing_ok=True)
+    rules = _Rules(policy, history.load(say, repo / history.SPREADS_FILE))
     say("1/3 build")
     with children.opened() as processes:
         processes.prepare({fuzz.WORKER: 1})  # it loads torch while libraries are compiled
@@ -64,9 +74,9 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
             return _failed(_does_not_compile(error), policy, out)
         except CardError as error:
             return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
-        measured = _measure(repo, base, heads, processes, out / RECORD, policy)
+        measured = _measure(repo, base, heads, processes, out / RECORD, rules)
     record.write(measured, out / RECORD)
-    verdict = judge(measured, policy, name=str(out / RECORD))
+    verdict = judge(measured, policy, name=str(out / RECORD), history=rules.history)
     stored = stored_baseline(repo / ".ci", measured)
     against = judge(measured, policy, stored[1], str(out / RECORD), against=stored[0]) if stored else None
     part = of_record("", measured, verdict, against)
@@ -78,7 +88,7 @@ def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
 
 
 def _measure(
-    repo: Path, base: str | None, heads: Libraries, children: Children, path: Path, policy: Policy
+    repo: Path, base: str | None, heads: Libraries, children: Children, path: Path, rules: _Rules
 ) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
     from kernelgate.bench import run as verbs
@@ -91,10 +101,10 @@ def _measure(
         judging = cards.read(tree / cards.FOLDER)
         if judging.mistakes:
             judging = replace(judging, mistakes=())  # its cards that can be used
-        return _measured(compared.judged(judging, sides, "default branch"), children, path, policy)
+        return _measured(compared.judged(judging, sides, "default branch"), children, path, rules)
 
 
-def _measured(about: Sequence[Compared], children: Children, path: Path, policy: Policy) -> RunRecord:
+def _measured(about: Sequence[Compared], children: Children, path: Path, rules: _Rules) -> RunRecord:
     from kernelgate.bench import run as verbs
     from kernelgate.bench import subject
     from kernelgate.bench.explain import causes
@@ -111,11 +121,11 @@ def _measured(about: Sequence[Compared], children: Children, path: Path, policy:
         return begun
     chosen = compared.select(touched, environment.kind(machine), None, ())
     profiled = list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
-    how, sides = policy.profiling, {one.card.name: one.sides for one in touched}
+    how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     # What times and what profiles loads torch while the head is fuzzed.
     children.prepare(process.FIRST if chosen else {})
     with causes.profiling(sides, profiled, path.parent / "profile", how.clock_control, how.timeout_s) as profiler:
-        measured = _checked_and_timed(touched, chosen, begun, children, path, policy)
+        measured = _checked_and_timed(touched, chosen, begun, children, path, rules)
         return causes.add(measured, sides, profiler) if measured.processes else measured
 
 
@@ -125,7 +135,7 @@ def _checked_and_timed(
     begun: RunRecord,
     children: Children,
     path: Path,
-    policy: Policy,
+    rules: _Rules,
 ) -> RunRecord:
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards
@@ -152,10 +162,10 @@ def _checked_and_timed(
     # What the head's own card asks for is no plan that it could be held to.
     sources = {one.card.name: one.source for one in touched}
     planned = [one for one in chosen if sources[one.card.name] != "head"]
-    expected = cards.expected(planned, policy.processes.minimum, checks=checks) if planned else None
+    expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
-    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **policy.timing.model_dump())
-    return paired.run(plan, begun, path, lambda grown: undecided(grown, policy), children=children)
+    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **rules.policy.timing.model_dump())
+    return paired.run(plan, begun, path, lambda grown: undecided(grown, rules.policy, rules.history), children=children)
 
 
 def written(out: Path) -> list[str]:

@@ -52,13 +52,36 @@ def compare(
     inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64 usage. With several
     records the worst of them: 1, then 3, 2, 0.
     """
-    from kernelgate.ci.judge import compare, policy
+    from kernelgate.bench.system import progress
+    from kernelgate.ci.judge import compare, history, policy
 
+    past = history.load(progress.say)
     codes = []
-    for verdict in compare.compare(records, policy.load(policy_file, preset), baseline):
+    for verdict in compare.compare(records, policy.load(policy_file, preset), baseline, past):
         click.echo(compare.as_json(verdict) if as_json else compare.as_text(verdict))
         codes.append(compare.exit_code(verdict))
     return compare.worst_exit_code(codes)
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: .ci/spreads.json, where it begins.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def spreads(records: tuple[Path, ...], output: Path | None, policy_file: Path | None) -> None:
+    """Learn from run records how far each case's processes scatter, so that its next comparison takes fewer of them.
+
+    Of paired comparisons, whatever their change. Only what stands on the default branch is used by its workflows.
+    """
+    from kernelgate.bench import record
+    from kernelgate.ci.document import formatting
+    from kernelgate.ci.judge import history, policy
+
+    rules, known = policy.load(policy_file), history.read()
+    for run in records:
+        known = history.learned(known, record.read(run), rules)
+    path = output or history.SPREADS_FILE
+    history.write(known, path)
+    click.echo(f"{path}: {formatting.counted(len(known.spreads), 'case')}")
 
 
 @click.command()
@@ -103,11 +126,14 @@ def report(
     from rich.console import Console
 
     from kernelgate.bench import record
+    from kernelgate.bench.system import progress
     from kernelgate.ci import default_branch
     from kernelgate.ci.document import render
+    from kernelgate.ci.judge import history
     from kernelgate.ci.report.build import judged_report
 
     rules = default_branch.rules(policy_file, preset)
+    past = history.load(progress.say)
     if (run is None) == (folder is None) or (post and folder is None):
         raise UsageError(
             "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
@@ -117,16 +143,17 @@ def report(
     if folder is not None:
         from kernelgate.ci.github import client, publish
         from kernelgate.ci.github.actions import Step
+        from kernelgate.ci.github.assemble import Trusted
 
         step = Step()
-        expected = default_branch.expected(rules)
+        trusted = Trusted(default_branch.expected(rules), past)
         if post:
-            return publish.post(client.connect(step), folder, rules, task, page, expected)
+            return publish.post(client.connect(step), folder, rules, task, page, trusted)
         bot = client.connect(step) if step.token else None
-        built = publish.prepare(bot, folder, rules, task, expected).posting.report
+        built = publish.prepare(bot, folder, rules, task, trusted).posting.report
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
-        built = judged_report(record.read(run), rules, str(run), stored)
+        built = judged_report(record.read(run), rules, str(run), stored, past)
     if html:
         render.write(render.page(built), html)
     if output:

@@ -130,7 +130,7 @@ def fuzz(
     help="Time this case, written as `kernelgate cards` lists them; may be repeated.",
 )
 @click.option(
-    "--processes", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of fresh processes."
+    "--processes", type=click.IntRange(min=1), default=7, show_default=True, help="Maximum number of fresh processes."
 )
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
@@ -176,21 +176,21 @@ def bench(
     """
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.system import progress
     from kernelgate.bench.system.children import opened
     from kernelgate.bench.timing import process
-    from kernelgate.ci.judge import policy
-    from kernelgate.ci.judge.early_stop import undecided
+    from kernelgate.ci.judge import early_stop, history, policy
 
     rules = policy.load()
-    target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
     judging = cards.of_checkout(Path.cwd())
-    least = rules.processes.minimum
+    target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
+    least = rules.processes.minimum
     plan_hash = cards.planned(judging, least, gpu, target).hash if gpu else None
     how = {**rules.timing.model_dump(), "resume": resume}
     asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **how)
     asked.check(judging)
-    open_cases = partial(undecided, policy=rules)
+    open_cases = partial(early_stop.undecided, policy=rules, history=history.load(progress.say))
     with ExitStack() as stack:
         children = stack.enter_context(opened())
         if not head_library and not base_library:  # they load torch while libraries are compiled

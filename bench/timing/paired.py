@@ -24,7 +24,7 @@ from kernelgate.bench.timing.runner import LoadError, ProcessError
 
 __all__ = ["CardPlan", "LoadError", "ProcessError"]
 
-PROCESSES = 5
+PROCESSES = 7
 ROUNDS = 100
 PATIENCE_S = 300.0
 """A process that does not answer for so long is considered hung."""

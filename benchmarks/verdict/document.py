@@ -74,7 +74,7 @@ def tables(figures: Figures) -> str:
             _power(figures.power),
             "**A head with 2% extra work called slower against a stored baseline:**",
             _table(figures.stored, max(effect for _, effect in figures.stored), _slower, 1),
-            "**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of the 5 it may:",
+            "**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of the {POLICY.processes.limit} it may:",
             _own(figures),
             f"**Records of nine cases**, {figures.draws // 2} for each figure, with cases drawn from any of the traces."
             " Only undecided cases are timed again, with two decided ones beside them, or all cases as long as one is "

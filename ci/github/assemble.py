@@ -21,6 +21,7 @@ from kernelgate.ci.github.run_info import Job, RunInfo
 from kernelgate.ci.judge import cards, gate, outputs
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
+from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
 from kernelgate.ci.report import gpu as parts
@@ -35,6 +36,19 @@ JUDGE_PATHS = ("bench/", "ci/", "kernelgate/", ".ci/", ".github/workflows/", ".g
 ExpectedByLabel = Mapping[str, Expected]
 """What the plan asks of each GPU, by its label in the policy."""
 NO_PLAN: ExpectedByLabel = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """What the default branch says of the measurement, which no record and no pull request can change."""
+
+    expected: ExpectedByLabel = NO_PLAN
+    """What the plan asks of each GPU."""
+    history: History = NO_HISTORY
+    """What earlier comparisons show of the cases."""
+
+
+NOTHING_TRUSTED = Trusted()
 NO_VERDICT = RecordVerdict("", Outcome.INCONCLUSIVE, "", ())
 BUILD = "build"
 """The label of the build job's failure note."""
@@ -107,12 +121,11 @@ def assemble(
     policy: Policy,
     change: PullRequestChange | None,
     task: Task = "bench",
-    expected: ExpectedByLabel = NO_PLAN,
+    trusted: Trusted = NOTHING_TRUSTED,
 ) -> Posting:
     """Judges every record in the folder. `change`: None where there is no pull request, or nothing is known of it.
 
-    `expected`: what the plan asks of each GPU, from the default branch. A record is held against that, and against its
-    own word only where the plan says nothing.
+    A record is held against what is `trusted` to be expected, and against its own word only where that says nothing.
     """
     if info.changes_judges:
         return _untrusted(change is None or change.touches(policy.template.kernel_paths))
@@ -120,7 +133,9 @@ def assemble(
         return _not_measured(change.skipped if change else None)
     merge = task == "bench"
     description = change.description if change and merge else None
-    asked = _Asked(task, description.claims if description else (), expected if merge else NO_PLAN)
+    asked = _Asked(
+        task, description.claims if description else (), trusted if merge else replace(trusted, expected=NO_PLAN)
+    )
     results = _results(folder, info, policy, asked)
     gpus = tuple(result.report for result in results)
     decision = gate.decide(
@@ -152,7 +167,7 @@ class _Asked:
     task: Task
     claims: tuple[Claim, ...]
     """Of the description."""
-    expected: ExpectedByLabel
+    trusted: Trusted
 
 
 # The GPUs -------------------------------------------------------------------------------------------------------------
@@ -174,7 +189,7 @@ def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list
         return [_failed(BUILD, Failure(*job_faults.blame_run(info), run=info.run))]
     else:
         return found
-    planned = set(asked.expected) if _of_pull_request(info) else set()
+    planned = set(asked.trusted.expected) if _of_pull_request(info) else set()
     lost = sorted({*stopped, *info.gpus, *planned} - {one.evidence.label for one in found})
     return [
         *(_cut_short(one, stopped.get(one.evidence.label)) for one in found),
@@ -225,7 +240,7 @@ def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
 
 
 def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
-    expected = asked.expected
+    expected = asked.trusted.expected
     note = folder / f"{label}.failure.json"
     path = folder / f"{label}.run.json"
     if expected and label not in expected and label != BUILD:
@@ -240,19 +255,19 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
                 gate.evidence(label, measured, None, policy.static), parts.of_record(label, measured, None)
             )
         if measured.cases or measured.fuzz or not note.exists():
-            return _judged(label, measured, policy, asked.claims)
+            return _judged(label, measured, policy, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
     return _failed(label, Failure(Fault(failure.fault), failure.message, failure.target, failure.log, info.run))
 
 
-def _judged(label: str, measured: RunRecord, policy: Policy, claimed: Sequence[Claim]) -> GpuResult:
-    verdict = judge(measured, policy, name=label)
+def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> GpuResult:
+    verdict = judge(measured, policy, name=label, history=asked.trusted.history)
     evidence = gate.evidence(label, measured, verdict, policy.static)
     part = parts.of_record(label, measured, verdict, _against_baseline(label, measured, policy))
     if part.record is None:
         return GpuResult(evidence, part)
-    assessed = claims.assess(claimed, measured, verdict, policy.gates, policy.template)
-    deciding = claims.assess(claimed, measured, evidence.verdict or NO_VERDICT, policy.gates, policy.template)
+    assessed = claims.assess(asked.claims, measured, verdict, policy.gates, policy.template)
+    deciding = claims.assess(asked.claims, measured, evidence.verdict or NO_VERDICT, policy.gates, policy.template)
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     return GpuResult(
         replace(evidence, contradicted=contradicted),

@@ -14,11 +14,11 @@ from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github import description
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import (
-    NO_PLAN,
-    ExpectedByLabel,
+    NOTHING_TRUSTED,
     Posting,
     PullRequestChange,
     Task,
+    Trusted,
     assemble,
     with_addresses,
 )
@@ -76,12 +76,12 @@ class Prepared:
 
 
 def prepare(
-    bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench", expected: ExpectedByLabel = NO_PLAN
+    bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench", trusted: Trusted = NOTHING_TRUSTED
 ) -> Prepared:
     """What is to be posted of the folder. Without a bot nothing is known of the pull request's description."""
     info = read_run_info(folder)
     now = pulled(bot, info, rules) if bot else None
-    return Prepared(info, now, assemble(folder, info, rules, now.change if now else None, task, expected))
+    return Prepared(info, now, assemble(folder, info, rules, now.change if now else None, task, trusted))
 
 
 def post(
@@ -90,11 +90,11 @@ def post(
     rules: Policy,
     task: Task = "bench",
     page: str | None = None,
-    expected: ExpectedByLabel = NO_PLAN,
+    trusted: Trusted = NOTHING_TRUSTED,
 ) -> int:
     """Posts what the folder holds: comment, check run, label, job summary. 0 posted or rightly left out, 3 not posted.
 
-    `page`: the address of the HTML page. `expected`: what the plan asks of each GPU. What the token may not do is named
+    `page`: the address of the HTML page. What the token may not do is named
     in the job summary, which always has everything.
     """
     info = read_run_info(folder)
@@ -103,7 +103,7 @@ def post(
         return 0
     if info.shared_head:
         return _post_shared(bot, info)
-    ready = prepare(bot, folder, rules, task, expected)
+    ready = prepare(bot, folder, rules, task, trusted)
     if _is_unexplained(ready):
         # Such as an edited description where nothing was measured before. A check would pass for it.
         _tell(bot, "nothing posted", "the commit was never measured; /kernelgate bench does it")

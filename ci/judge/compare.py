@@ -14,6 +14,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import verbatim
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict, worst_first
+from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import exit_code, judge
 
@@ -21,7 +22,9 @@ SEVERITY = (1, 3, 2, 0)
 """Exit codes of single records, the worst first."""
 
 
-def compare(paths: Sequence[Path], policy: Policy, baseline: Path | None = None) -> Iterator[RecordVerdict]:
+def compare(
+    paths: Sequence[Path], policy: Policy, baseline: Path | None = None, history: History = NO_HISTORY
+) -> Iterator[RecordVerdict]:
     """The verdict on each file; one that cannot be read is refused in its verdict and does not stop the others.
 
     Raises RecordError where the baseline cannot be read.
@@ -35,7 +38,7 @@ def compare(paths: Sequence[Path], policy: Policy, baseline: Path | None = None)
             reason = f"cannot be judged: {error}"
             yield RecordVerdict(str(path), Outcome.INCONCLUSIVE, reason, (), str(error), against)
         else:
-            yield judge(run, policy, stored, str(path), against)
+            yield judge(run, policy, stored, str(path), against, history)
 
 
 def worst_exit_code(codes: Sequence[int]) -> int:

@@ -7,6 +7,7 @@ import math
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.ci.judge import cards, estimate, together
 from kernelgate.ci.judge.estimate import Evidence
+from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.outputs import BASE_WRONG
 from kernelgate.ci.judge.policy import Policy
@@ -17,7 +18,7 @@ LASTING = frozenset({BASE_WRONG, CONTRADICTS, UNCONFIRMED})
 """Findings that further processes cannot undo."""
 
 
-def undecided(record: RunRecord, policy: Policy) -> frozenset[CaseKey]:
+def undecided(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> frozenset[CaseKey]:
     """The cases of which more processes would change what is said; empty: `kernelgate bench` stops.
 
     A case with fewer processes than the policy's minimum is among them, one at its limit is not, and none is where
@@ -27,7 +28,7 @@ def undecided(record: RunRecord, policy: Policy) -> frozenset[CaseKey]:
     timed = {case.key: len(case.processes) for case in cards.compared(record)}
     if unfit(record, policy):
         return frozenset()
-    evidences = estimate.of_record(record, policy)
+    evidences = estimate.of_record(record, policy, history)
     claimed = claims(evidences, policy)
     few, many = policy.processes.minimum, policy.processes.limit
     lacking = together.unconfirmed(evidences, claimed, policy)
@@ -35,12 +36,15 @@ def undecided(record: RunRecord, policy: Policy) -> frozenset[CaseKey]:
         case.key
         for case, claim in zip(evidences, claimed, strict=True)
         if timed[case.key] < few
-        or (timed[case.key] < many and (case.key in lacking or not _settled(case, claim, policy)))
+        or (timed[case.key] < many and (case.key in lacking or not settled(case, claim, policy)))
     )
 
 
-def _settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
-    """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any."""
+def settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
+    """Both questions are answered: on which side of each gate the change lies, and in which direction, if in any.
+
+    Without a direction, a change that matters is excluded, and what will be said of it is that it is the same.
+    """
     if any(finding.code in LASTING for finding in case.findings):
         return True
     if claim is None or case.disqualified:
@@ -51,4 +55,5 @@ def _settled(case: Evidence, claim: Inference | None, policy: Policy) -> bool:
     if any(low <= gate <= high for gate in (blocks, improves)) or (low > blocks and not confirmed(case, policy)):
         return False
     resolution = math.log1p(policy.certainty.resolution_pct / 100)
-    return claim.certain or (-resolution < low and high < resolution)
+    same = -resolution < low and high < resolution and claim.within(math.log1p(gates.margin_pct / 100))
+    return claim.certain or same

@@ -9,12 +9,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
-from kernelgate.ci.judge import cards, days, dependence, location, modes, outputs, stats, validity, witness
+from kernelgate.ci.document import formatting
+from kernelgate.ci.judge import cards, days, dependence, location, modes, outputs, spread, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE
+from kernelgate.ci.judge.history import NO_HISTORY, History, known_spread
 from kernelgate.ci.judge.location import Location
 from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.spread import Fit, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
+
+KNOWN_SPREAD = "known_spread"
+"""The code of the finding that says which history a case was judged with."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,11 @@ class Group:
     values: Array
     variances: Array
     prior: float
+    """The scatter to expect; more than chance makes of it is named."""
     prior_df: float
+    """Of levels: how surely that is known. Of changes: how surely the rounds' noise is."""
+    spread: Prior | None = None
+    """Of changes: all that is known beforehand of their scatter."""
     left_out: int | None = None
     """A process that stands alone and changes nothing that is decided."""
 
@@ -44,14 +54,13 @@ class Group:
         return self.processes - 1
 
     @property
-    def scatter(self) -> float:
-        """1 where the processes scatter as the prior and their rounds say."""
-        return stats.scatter_ratio(*self.kept, self.prior)
-
-    @property
     def scatter_p(self) -> float:
         """The chance of processes scattering this much where they scatter as the prior and their rounds say."""
-        return stats.scatter_p(self.scatter, self.df) if self.df else 1.0
+        return stats.scatter_p(stats.scatter_ratio(*self.kept, self.prior), self.df) if self.df else 1.0
+
+    def fit(self) -> Fit | None:
+        """Of changes: what each spread makes of them."""
+        return spread.fit(*self.kept, self.spread) if self.spread else None
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,8 @@ class Evidence:
     """Of the values of the last group: what several cases of one process share is no evidence twice."""
     drift: Pooled | None = None
     """How far times may have drifted since the baseline's day; None where both sides were timed on one day."""
+    known: KnownSpread | None = None
+    """What the case's past comparisons show of its processes."""
 
     @property
     def disqualified(self) -> Finding | None:
@@ -95,9 +106,9 @@ class Evidence:
         """Processes of the head that the estimate rests on."""
         return self.groups[-1].processes if self.groups else 0
 
-    def pooled(self, expected_scatter: float = 1.0) -> Pooled:
-        """All processes together; `expected_scatter` is the scatter ratio that the record's other cases show."""
-        sides = [_pool(group, expected_scatter) for group in self.groups]
+    def pooled(self, usual: float | None = None) -> Pooled:
+        """All processes together; `usual`: the share of such cases that are usual, where the record shows another."""
+        sides = [_pool(group, usual) for group in self.groups]
         if len(sides) == 1:
             return replace(sides[0], bias=self.bias)
         return stats.difference(sides[0], sides[1], self.bias, self.drift)
@@ -107,22 +118,29 @@ class Evidence:
         *base, head = self.groups
         zero, noise = 0.0, 0.0
         if base:
-            before = _pool(base[0], 1.0)
+            before = _pool(base[0])
             drift = self.drift.error if self.drift else 0.0
             zero, noise = before.change, before.error**2 + head.prior**2 + drift**2
         errors = np.sqrt(head.variances + noise)
         return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
 
 
-def _pool(group: Group, expected_scatter: float) -> Pooled:
-    return stats.pool(*group.kept, group.prior, group.prior_df, expected_scatter)
+def _pool(group: Group, usual: float | None = None) -> Pooled:
+    found = group.fit()
+    if found is None:
+        return stats.pool(*group.kept, group.prior, group.prior_df)
+    return found.pooled(found.share if usual is None else usual, group.prior_df)
 
 
-def of_record(record: RunRecord, policy: Policy) -> list[Evidence]:
+def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> list[Evidence]:
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
     wrong, seen = outputs.wrong_bases(record), witness.log_ratios(record)
-    policy = witness.on_device(record.environment.device, policy)
-    cases = [of_paired(case, record.environment.device, policy) for case in cards.compared(record)]
+    device = record.environment.device
+    policy = witness.on_device(device, policy)
+    cases = [
+        of_paired(case, device, policy, known_spread(history, device, case.key, policy.spread))
+        for case in cards.compared(record)
+    ]
     family = sum(bool(case.groups) and case.key in seen for case in cases)
     found = []
     for case in cases:
@@ -137,8 +155,8 @@ def of_record(record: RunRecord, policy: Policy) -> list[Evidence]:
     return found
 
 
-def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
-    """The evidence of a case whose processes timed both sides."""
+def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSpread | None = None) -> Evidence:
+    """The evidence of a case whose processes timed both sides. `known`: what its past comparisons show of them."""
     sides = {side for process in case.processes for side, samples in process.samples_us.items() if samples}
     if "head" in sides and "base" not in sides:
         return _of_head(case, device, policy)
@@ -158,22 +176,37 @@ def of_paired(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     rounding = _rounding(base, head)
     found += validity.of_samples({"base": base, "head": head}, paired, _coarse(rounding, policy), policy.limits)
     found += validity.below_floor(_medians(base=base, head=head), case.case, device, policy.limits)
-    spread = policy.spread
-    order_bias = spread.alternating_bias_pct if "alternating" in roles else spread.block_bias_pct
+    rules = policy.spread
+    order_bias = rules.alternating_bias_pct if "alternating" in roles else rules.block_bias_pct
     bias = rounding + (0.0 if paired else math.log1p(order_bias / 100))
     step = max(location.log_step(np.concatenate(side)) for side in (base, head))
     changes = location.changes([np.log(b) for b in base], [np.log(h) for h in head], paired, step)
-    prior = spread.change_pct if paired else spread.block_change_pct
-    # What is known beforehand weighs no more than the rounds whose noise it is added to.
-    prior_df = 1 / (1 / spread.prior_processes + 1 / sum(found.rounds for found in changes))
-    group, odd = _settle(_group(changes, prior, prior_df), policy, _bounds(policy))
+    # Past comparisons were paired: of processes that were not, they say nothing.
+    known = known if paired else None
+    group, odd = of_changes(changes, rules.change_pct if paired else rules.block_change_pct, known, policy)
     moved = (*depends.moved, modes.of_sides(base, head, policy.limits))
     found += odd
     for effect in moved:
-        found += effect.against(_pool(group, 1.0).change, policy)
+        found += effect.against(_pool(group).change, policy)
     bias += sum(effect.bias for effect in moved)
+    found += [_history(known)] if known else []
     ids = tuple(process.process.id for process in used)
-    return replace(plain, groups=(group,), bias=bias, findings=tuple(found), process_ids=ids)
+    return replace(plain, groups=(group,), bias=bias, findings=tuple(found), process_ids=ids, known=known)
+
+
+def of_changes(
+    changes: Sequence[Location], quiet_pct: float, known: KnownSpread | None, policy: Policy
+) -> tuple[Group, list[Finding]]:
+    """The processes' changes with all that is known of their scatter. `quiet_pct`: that of a quiet case."""
+    expected_pct = max(quiet_pct, known.spread_pct) if known else quiet_pct
+    group = _group(changes, expected_pct, sum(one.rounds for one in changes))
+    return _settle(replace(group, spread=spread.prior(policy.spread, quiet_pct, known)), policy, _bounds(policy))
+
+
+def _history(known: KnownSpread) -> Finding:
+    times = formatting.counted(known.comparisons, "earlier comparison")
+    text = f"the spread between processes is known from {times}: {formatting.percent(known.spread_pct, 2)}"
+    return Finding(KNOWN_SPREAD, text, False)
 
 
 def _of_head(case: TimedCase, device: Device, policy: Policy) -> Evidence:
@@ -217,14 +250,14 @@ def of_baseline(
     ]
     found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in before_found)
     found += validity.below_floor(_medians(head=head), case.case, device, policy.limits)
-    spread = policy.spread
+    rules = policy.spread
     groups, odd = [], []
     for side in (base, head):
         levels = location.levels([np.log(samples) for samples in side], location.log_step(np.concatenate(side)))
-        group, strange = _settle(_group(levels, spread.level_pct, spread.level_prior_processes), policy)
+        group, strange = _settle(_group(levels, rules.level_pct, rules.level_prior_processes), policy)
         groups.append(group)
         odd += strange
-    drift = days.drift(known, spread)
+    drift = days.drift(known, rules)
     return replace(plain, groups=tuple(groups), bias=rounding, findings=(*found, *odd), drift=drift)
 
 
@@ -288,14 +321,16 @@ def _group(locations: Sequence[Location], prior_pct: float, prior_df: float) -> 
 
 
 def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple[Group, list[Finding]]:
-    """Processes that scatter more than anything known explains are judged by their own scatter alone; and it is said.
+    """Processes that scatter more than what is expected explains; it is said.
 
-    One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others.
+    One that stands alone is left out where it decides nothing: where it lies between the same `bounds` as the others,
+    and further from no change than they. (Else leaving it out would make certain what it speaks against.)
     """
     limits = policy.limits
     if group.scatter_p >= limits.disagree_p:
         return group, []
-    by_themselves = replace(group, prior_df=0)
+    # Changes have a prior of any spread; levels are judged by themselves.
+    by_themselves = group if group.spread else replace(group, prior_df=0)
     reach = float(np.ptp(group.values))
     far = percent(reach) > limits.disagree_pct
     rests = [np.delete(group.values, index) for index in range(len(group.values))]
@@ -306,7 +341,8 @@ def _settle(group: Group, policy: Policy, bounds: Sequence[float] = ()) -> tuple
     lone, others = float(group.values[odd]), float(rests[odd].mean())
     message = f"process {odd + 1} stands alone, {percent(lone - others):+.1f}% off the {len(rests[odd])} others"
     rest = replace(group, left_out=odd)
-    idle = len(bounds) > 0 and np.searchsorted(bounds, lone) == np.searchsorted(bounds, others)
+    between = len(bounds) > 0 and np.searchsorted(bounds, lone) == np.searchsorted(bounds, others)
+    idle = between and abs(lone) > abs(others)
     if idle and rest.processes >= policy.processes.to_block and rest.scatter_p >= limits.disagree_p:
         return rest, [Finding("lone_process", f"{message}, and is left out: it would change nothing", False)]
     return by_themselves, [Finding("lone_process", message, far)]

@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgate.ci.judge import stats
+from kernelgate.ci.judge import spread, stats
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Pooled
 
 
 @dataclass(frozen=True)
+class Look:
+    """The levels at which something may be said after so many processes."""
+
+    alpha: float
+    """For a direction."""
+    equivalence_alpha: float
+    early: bool
+    """Too few processes for any direction: `alpha` is that of the first look that may show one."""
+
+
+@dataclass(frozen=True)
 class Inference:
-    """One case's log change with the levels at which something may be said of it."""
+    """One log change with the levels at which something may be said of it."""
 
     pooled: Pooled
     p: float | None
-    """Two-sided, of no difference, adjusted over the cases of the record; None where the case is disqualified."""
-    alpha: float
-    """The level for a direction after this many processes."""
-    equivalence_alpha: float
+    """Two-sided, of no difference, adjusted over the family; None where the case is disqualified."""
+    look: Look
     miss: float
     """How often measuring may stop on the wrong side of a threshold."""
     family: int
@@ -29,7 +38,7 @@ class Inference:
     @property
     def certain(self) -> bool:
         """Whether there is a difference at all, in the direction of the change."""
-        return self.p is not None and self.p <= self.alpha
+        return self.p is not None and self.p <= self.look.alpha and not self.look.early
 
     def interval(self, level: float) -> tuple[float, float]:
         """Interval of the log change, for this case alone."""
@@ -37,7 +46,7 @@ class Inference:
 
     def within(self, margin: float) -> bool:
         """Two one-sided tests (Schuirmann 1987): the log change lies within ±`margin`."""
-        low, high = self._around(self.pooled.half_width(2 * self.equivalence_alpha))
+        low, high = self._around(self.pooled.half_width(2 * self.look.equivalence_alpha))
         return -margin < low and high < margin
 
     def likely_interval(self) -> tuple[float, float]:
@@ -46,7 +55,7 @@ class Inference:
 
     def detectable(self, power: float) -> float:
         """The smallest log change that a run like this one shows with probability `power`."""
-        return self.pooled.detectable(self.alpha / self.family, power)
+        return self.pooled.detectable(self.look.alpha / self.family, power)
 
     def _around(self, width: float) -> tuple[float, float]:
         return self.pooled.change - width, self.pooled.change + width
@@ -54,38 +63,60 @@ class Inference:
 
 def claims(evidences: Sequence[Evidence], policy: Policy) -> list[Inference | None]:
     """A claim for each case, None where there is nothing to estimate from. Sound cases share the level (Holm)."""
-    expected = _expected_scatter(evidences, policy)
-    pooled = [case.pooled(ratio) if case.groups else None for case, ratio in zip(evidences, expected, strict=True)]
-    reached = [levels(case.against_baseline, case.processes, policy) for case in evidences]
-    sound = {index: change.p() for index, change in enumerate(pooled) if change and not evidences[index].disqualified}
-    shared = stats.holm_at_levels(list(sound.values()), [reached[index][0] for index in sound])
-    adjusted = dict(zip(sound, shared, strict=True))
+    usual = _usual(evidences, policy)
+    pooled = [case.pooled(usual.get(index)) if case.groups else None for index, case in enumerate(evidences)]
+    looks = [look([case], policy) for case in evidences]
+    sound = [index for index, change in enumerate(pooled) if change and not evidences[index].disqualified]
+    own = shared([pooled[index] for index in sound], [looks[index] for index in sound])
+    adjusted = dict(zip(sound, own, strict=True))
     return [
-        Inference(change, adjusted.get(index), *reached[index], policy.certainty.miss, max(1, len(sound)))
+        Inference(change, adjusted.get(index), looks[index], policy.certainty.miss, max(1, len(sound)))
         if change
         else None
         for index, change in enumerate(pooled)
     ]
 
 
-def levels(against_baseline: bool, looks: int, policy: Policy) -> tuple[float, float]:
-    """The levels for a direction and for equivalence at the look after so many processes."""
-    certainty, processes = policy.certainty, policy.processes
+def shared(changes: Sequence[Pooled | None], looks: Sequence[Look]) -> list[float]:
+    """The changes' p, adjusted over the family that they are (Holm).
 
-    def spent(alpha: float) -> float:
-        return stats.look_alpha(alpha, looks, processes.minimum, processes.limit, certainty.spending_shape)
-
-    return spent(certainty.baseline_alpha if against_baseline else certainty.alpha), spent(certainty.equivalence_alpha)
-
-
-def _expected_scatter(evidences: Sequence[Evidence], policy: Policy) -> list[float]:
-    """For each case, the scatter ratio to expect from what the record's other cases show; never below 1.
-
-    The policy's prior weighs as many processes as it says. A wild case counts only as far as chance could reach.
+    What may show no direction yet takes no part in the others' claims.
     """
-    prior, reach = policy.spread.prior_processes, policy.limits.disagree_p
-    groups = [None if case.against_baseline or not case.groups else case.groups[0] for case in evidences]
-    weights = [group.df if group else 0 for group in groups]
-    ratios = [group.df * min(group.scatter, stats.scatter_bound(reach, group.df)) if group else 0.0 for group in groups]
-    total, weight = sum(ratios), sum(weights)
-    return [max(1.0, (prior + total - own) / (prior + weight - df)) for own, df in zip(ratios, weights, strict=True)]
+    own = [change.p() if change else 1.0 for change in changes]
+    early = [one.early for one in looks]
+    held = [1.0 if waits else p for p, waits in zip(own, early, strict=True)]
+    adjusted = stats.holm_at_levels(held, [one.alpha for one in looks])
+    return [
+        min(1.0, len(own) * p) if waits else together for p, waits, together in zip(own, early, adjusted, strict=True)
+    ]
+
+
+def look(cases: Sequence[Evidence], policy: Policy) -> Look:
+    """The look at these cases together: as the one with the most processes has had, and no direction before the one
+    that needs the most for it may have any."""
+    certainty, rules = policy.certainty, policy.processes
+    processes = max(case.processes for case in cases)
+    first = max(_first_look(case, policy) for case in cases)
+    direction = certainty.baseline_alpha if cases[0].against_baseline else certainty.alpha
+
+    def spent(alpha: float, since: int) -> float:
+        return stats.look_alpha(alpha, processes, since, rules.limit, certainty.spending_shape)
+
+    return Look(spent(direction, first), spent(certainty.equivalence_alpha, rules.minimum), processes < first)
+
+
+def _first_look(case: Evidence, policy: Policy) -> int:
+    """The processes that a direction takes: fewer where a history excludes that placement is a lottery."""
+    known = case.known is not None and case.known.df >= policy.spread.history_to_direct_df
+    free = case.against_baseline or known
+    return policy.processes.minimum if free else max(policy.processes.minimum, policy.processes.to_direct)
+
+
+def _usual(evidences: Sequence[Evidence], policy: Policy) -> dict[int, float]:
+    """By its place, how likely each paired case is a usual one, as the record's other cases show it."""
+    fits = {
+        index: found
+        for index, case in enumerate(evidences)
+        if not case.against_baseline and case.groups and (found := case.groups[0].fit())
+    }
+    return dict(zip(fits, spread.shares(list(fits.values()), policy.spread.prior_cases), strict=True))

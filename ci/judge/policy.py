@@ -19,6 +19,7 @@ PercentOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
+DegreesOfFreedom = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class PolicyError(KernelgateError):
@@ -51,29 +52,37 @@ class Certainty(PolicySection):
     power: Probability = 0.95
     resolution_pct: Percent = 0.4
     miss: Probability = 0.01
-    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.4
+    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.5
 
 
 class Processes(PolicySection):
     """How many processes and rounds a judgement needs."""
 
     minimum: Annotated[int, Field(ge=2)] = 2
+    to_direct: Annotated[int, Field(ge=2)] = 4
     to_block: Annotated[int, Field(ge=2)] = 3
-    limit: Annotated[int, Field(ge=2)] = 5
+    limit: Annotated[int, Field(ge=2)] = 7
     minimum_rounds: Annotated[int, Field(ge=8)] = 20
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if not self.minimum <= self.to_block <= self.limit:
-            raise ValueError("minimum, to_block and limit must not decrease")
+        if not self.minimum <= self.to_block <= self.limit or self.to_direct > self.limit:
+            raise ValueError("minimum, to_block and limit must not decrease, and to_direct is at most limit")
         return self
 
 
 class Spread(PolicySection):
     """What is known beforehand of how far processes scatter, and of errors that no number of rounds removes."""
 
-    change_pct: Percent = 0.05
-    prior_processes: Positive = 10
+    change_pct: Percent = 0.045
+    quiet_factor: Annotated[float, Field(gt=1)] = 1.35
+    quiet_share: Probability = 0.4
+    largest_pct: Percent = 10.0
+    prior_cases: Positive = 4
+    history_df: DegreesOfFreedom = 4.0
+    history_share: Probability = 0.97
+    history_memory_df: DegreesOfFreedom = 10.0
+    history_to_direct_df: DegreesOfFreedom = 8.0
     level_pct: Percent = 0.15
     level_prior_processes: Positive = 10
     baseline_drift_pct: Percent = 1.0

@@ -31,29 +31,47 @@ MODE_MIDDLE = (0.25, 0.75)
 
 @dataclass(frozen=True)
 class Pooled:
-    """Processes combined: change, its standard error, degrees of freedom, and a bound on errors that do not average."""
+    """Processes combined: change, its standard error, degrees of freedom, and a bound on errors that do not average.
+
+    Where the error itself is not certain, it is `error` times each of `factors` with the probability in `weights`.
+    """
 
     change: float
     error: float
     df: float
     bias: float = 0.0
+    factors: tuple[float, ...] = (1.0,)
+    weights: tuple[float, ...] = (1.0,)
 
     def p(self) -> float:
         """Two-sided p of no difference beyond the bias."""
-        distance = max(0.0, abs(self.change) - self.bias)
-        return min(1.0, 2 * float(special.stdtr(self.df, -distance / self.error)))
+        return min(1.0, 2 * self._tail(max(0.0, abs(self.change) - self.bias)))
 
     def half_width(self, alpha: float) -> float:
         """Half the two-sided interval that misses the truth with probability `alpha` at most."""
-        return self.bias + self.error * _upper(self.df, alpha / 2)
+        return self.bias + self._upper(alpha / 2)
 
     def detectable(self, alpha: float, power: float) -> float:
         """The smallest true change that a run like this one shows at `alpha` with probability `power`."""
-        return self.bias + smallest(self.error, self.df, alpha, power)
+        if len(self.factors) == 1:
+            return self.bias + smallest(self.error, self.df, alpha, power)
+        return self.bias + self._upper(alpha / 2) + self._upper(1 - power)
 
+    def _tail(self, distance: float) -> float:
+        """The probability of an error beyond `distance`, on one side."""
+        scales = self.error * np.asarray(self.factors)
+        return float(np.asarray(self.weights) @ special.stdtr(self.df, -distance / scales))
 
-def _upper(df: float, tail: float) -> float:
-    return -float(special.stdtrit(df, tail))
+    def _upper(self, tail: float) -> float:
+        """The error that is passed with probability `tail`; it lies between those of the smallest and largest scale."""
+        unit = -float(special.stdtrit(self.df, tail)) * self.error
+        low, high = unit * min(self.factors), unit * max(self.factors)
+        while high - low > 1e-13 * high:
+            middle = (low + high) / 2
+            if not low < middle < high:
+                break
+            low, high = (middle, high) if self._tail(middle) > tail else (low, middle)
+        return high
 
 
 def pooled_median(processes: Sequence[Array]) -> float:
@@ -69,7 +87,19 @@ def difference(base: Pooled, head: Pooled, bias: float, between: Pooled | None =
     parts = [base, head] + ([between] if between else [])
     error = math.hypot(*(part.error for part in parts))
     df = error**4 / sum(part.error**4 / part.df for part in parts)
-    return Pooled(head.change - base.change, error, df, bias)
+    factors, weights = _both(parts, error)
+    return Pooled(head.change - base.change, error, df, bias, factors, weights)
+
+
+def _both(parts: Sequence[Pooled], error: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Every combination of the parts' errors as factors of `error`, with its probability."""
+    squares, chances = np.zeros(1), np.ones(1)
+    for part in parts:
+        squares = np.add.outer(squares, (part.error * np.asarray(part.factors)) ** 2).ravel()
+        chances = np.multiply.outer(chances, np.asarray(part.weights)).ravel()
+    if error == 0 or len(chances) == 1:
+        return (1.0,), (1.0,)
+    return tuple((np.sqrt(squares) / error).tolist()), tuple(chances.tolist())
 
 
 def median_of(values: Array) -> Pooled:
@@ -85,18 +115,18 @@ def median_of(values: Array) -> Pooled:
     return Pooled(float(np.median(ordered)), width / (2 * normal_half_width(level)), n - 1)
 
 
-def pool(estimates: Array, variances: Array, prior: float, prior_df: float, expected_scatter: float = 1.0) -> Pooled:
+def pool(estimates: Array, variances: Array, prior: float, prior_df: float) -> Pooled:
     """Process estimates combined with weights 1 / (`prior`² + variance), their scatter moderated.
 
     The scatter ratio φ = Σ w (y - ȳ)² / (L - 1) is 1 where processes scatter as the prior and their rounds say. It is
-    moderated to (prior_df · expected_scatter + (L - 1) φ) / (prior_df + L - 1), with as many degrees of freedom
-    (Smyth 2004; Hartung and Knapp 2001). With `prior_df` 0 the processes speak for themselves.
+    moderated to (prior_df + (L - 1) φ) / (prior_df + L - 1), with as many degrees of freedom (Smyth 2004; Hartung and
+    Knapp 2001). With `prior_df` 0 the processes speak for themselves.
     """
     weights = 1 / (prior**2 + variances)
     total = float(weights.sum())
     change = float(weights @ estimates) / total
     df = len(estimates) - 1
-    ratio = (prior_df * expected_scatter + df * scatter_ratio(estimates, variances, prior)) / (prior_df + df)
+    ratio = (prior_df + df * scatter_ratio(estimates, variances, prior)) / (prior_df + df)
     return Pooled(change, math.sqrt(ratio / total), prior_df + df)
 
 
@@ -110,11 +140,6 @@ def scatter_ratio(estimates: Array, variances: Array, prior: float) -> float:
 def scatter_p(ratio: float, df: int) -> float:
     """Probability of a scatter ratio this large where processes scatter as the prior says (Cochran 1954)."""
     return float(special.chdtrc(df, ratio * df))
-
-
-def scatter_bound(p: float, df: int) -> float:
-    """The scatter ratio that chance exceeds with probability `p`."""
-    return float(special.chdtri(df, p)) / df
 
 
 def normal_half_width(level: float) -> float:

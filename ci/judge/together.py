@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelgate.bench.record import CaseKey
-from kernelgate.ci.judge import sentences, stats
+from kernelgate.ci.judge import inference, sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.inference import Inference, levels
+from kernelgate.ci.judge.inference import Inference
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import percent
 
 CORRELATIONS = (np.arange(20) + 0.5) / 20
 """Between cases of one process; beforehand, each is as likely."""
+DRAWINGS = 1024
+"""Of the cases' errors, so that one in a thousand is among them."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,12 @@ def means(evidences: Sequence[Evidence], claims: Sequence[Inference | None], pol
     """What may be said of the mean of each card. The cards share the level (Holm)."""
     found = list(_gathered(evidences, claims))
     pooled = [joint(members) for _, members, _ in found]
-    reached = [_levels(members, policy) for _, members, _ in found]
-    shared = stats.holm_at_levels([mean.p() for mean in pooled], [alpha for alpha, _ in reached])
+    looks = [inference.look([member.case for member in members], policy) for _, members, _ in found]
     return [
-        Mean(card, members, of, Inference(mean, p, *level, policy.certainty.miss, len(found)))
-        for (card, members, of), mean, p, level in zip(found, pooled, shared, reached, strict=True)
+        Mean(card, members, of, Inference(mean, p, look, policy.certainty.miss, len(found)))
+        for (card, members, of), mean, p, look in zip(
+            found, pooled, inference.shared(pooled, looks), looks, strict=True
+        )
     ]
 
 
@@ -94,12 +97,6 @@ def _gathered(
             yield card, members, len(compared)
 
 
-def _levels(members: Sequence[Member], policy: Policy) -> tuple[float, float]:
-    """The mean is looked at after each process of the record: so many looks as its case with the most has had."""
-    looks = max(member.case.processes for member in members)
-    return levels(members[0].case.against_baseline, looks, policy)
-
-
 # ---- the mean and its error ------------------------------------------------------------------------------------------
 
 
@@ -112,28 +109,64 @@ def joint(members: Sequence[Member]) -> Pooled:
     change = float(np.mean([member.pooled.change for member in members]))
     bias = float(np.mean([member.pooled.bias for member in members]))
     df = float(errors.sum() / (errors / np.sqrt([member.pooled.df for member in members])).sum()) ** 2
+    scales = _scales(members)
+    error = float(np.exp(np.log(scales).mean()))
+    return Pooled(change, error, df, bias, *_mixture(scales / error))
+
+
+def _mixture(factors: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if np.ptp(factors) == 0:
+        return (1.0,), (1.0,)
+    return tuple(factors.tolist()), (1 / len(factors),) * len(factors)
+
+
+def _scales(members: Sequence[Member]) -> Array:
+    """The mean's standard error, for each drawing of the cases' own errors, which are not certain."""
+    factors = _drawn([member.pooled for member in members])
     # A stored baseline is one for all cases, and so is what the machine was like on its day.
-    apart = any(member.case.against_baseline for member in members)
-    return Pooled(change, float(errors.mean()) if apart else _error(members), df, bias)
+    if any(member.case.against_baseline for member in members):
+        return np.asarray(factors @ [member.pooled.error for member in members] / len(members))
+    return _errors(members, factors)
 
 
-def _error(members: Sequence[Member]) -> float:
-    """The mean's standard error, at the correlations that the cases of a process show.
+def _drawn(errors: Sequence[Pooled]) -> Array:
+    """Factors of the cases' errors, a row a drawing: of each case its distribution evenly, between cases at random.
+
+    Seeded, so that a record always gets the same verdict.
+    """
+    if all(len(one.factors) == 1 for one in errors):
+        return np.ones((1, len(errors)))
+    rng = np.random.default_rng(DRAWINGS)
+    return np.stack([_quantiles(one)[rng.permutation(DRAWINGS)] for one in errors], axis=1)
+
+
+def _quantiles(error: Pooled) -> Array:
+    """Of the factors, in rising order, evenly spaced."""
+    factors, weights = np.array(error.factors), np.array(error.weights)
+    order = np.argsort(factors)
+    reached = np.cumsum(weights[order])
+    places = np.searchsorted(reached, (np.arange(DRAWINGS) + 0.5) / DRAWINGS * reached[-1])
+    return np.asarray(factors[order][np.minimum(places, len(factors) - 1)])
+
+
+def _errors(members: Sequence[Member], factors: Array) -> Array:
+    """The mean's standard error, at the correlations that the cases of a process show, for each row of `factors`.
 
     A process's residual of a case is √ρ times what it shares with the process's other cases, plus what is its own. The
     variance of the mean follows from ρ; it is averaged over ρ, weighted by the restricted likelihood of the residuals.
     """
     blocks = [_block(member) for member in members]
     owners = np.concatenate([member.case.kept_ids for member in members])
-    together = (owners[:, None] == owners[None, :]).astype(float)
-    pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(members)
-    own, shared = float(pulls @ pulls), float(pulls @ together @ pulls)
+    inside = (owners[:, None] == np.unique(owners)[None, :]).astype(float)
+    columns = np.repeat(np.arange(len(members)), [len(pulls) for pulls, _, _ in blocks])
+    pulls = np.concatenate([pulls for pulls, _, _ in blocks]) / len(members) * factors[:, columns]
+    own, shared = (pulls**2).sum(axis=1), ((pulls @ inside) ** 2).sum(axis=1)
     contrasts = _diagonal([basis for _, _, basis in blocks])
     if contrasts.shape[1] == 0:
-        return math.sqrt(max(own, shared))
+        return np.asarray(np.sqrt(np.maximum(own, shared)))
     residuals = contrasts.T @ np.concatenate([values for _, values, _ in blocks])
-    weights = _likelihood(residuals, contrasts.T @ together @ contrasts)
-    return math.sqrt(float(weights @ (own + CORRELATIONS * (shared - own))))
+    weights = _likelihood(residuals, contrasts.T @ inside @ inside.T @ contrasts)
+    return np.asarray(np.sqrt(own + float(weights @ CORRELATIONS) * (shared - own)))
 
 
 def _block(member: Member) -> tuple[Array, Array, Array]:

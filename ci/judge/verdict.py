@@ -23,6 +23,7 @@ from kernelgate.ci.judge.case import (
     worst_first,
 )
 from kernelgate.ci.judge.estimate import Evidence
+from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.validity import Finding, percent
@@ -46,9 +47,16 @@ NOTHING_TO_COMPARE = "nothing to compare: base and head compile to the same libr
 
 
 def judge(
-    record: RunRecord, policy: Policy, baseline: RunRecord | None = None, name: str = "record", against: str = "base"
+    record: RunRecord,
+    policy: Policy,
+    baseline: RunRecord | None = None,
+    name: str = "record",
+    against: str = "base",
+    history: History = NO_HISTORY,
 ) -> RecordVerdict:
     """The verdict on `record`: its head against its own base, or against the heads of `baseline`, named `against`.
+
+    `history`: of earlier comparisons, as `bench` had it when it stopped.
 
     Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
     """
@@ -66,7 +74,7 @@ def judge(
                 if (was := stored.get(case.key))
             ]
             if baseline
-            else estimate.of_record(record, policy)
+            else estimate.of_record(record, policy, history)
         )
         refused = _too_little(evidences)
     if refused is not None:

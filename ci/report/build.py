@@ -13,6 +13,7 @@ from kernelgate.ci.document.model import Code, Line, Mark, Report, Section, Verb
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import Decision
+from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sections, tables, why
@@ -59,14 +60,18 @@ def build(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: 
 
 
 def judged_report(
-    record: RunRecord, policy: Policy, name: str = "record", baseline: tuple[str, RunRecord] | None = None
+    record: RunRecord,
+    policy: Policy,
+    name: str = "record",
+    baseline: tuple[str, RunRecord] | None = None,
+    history: History = NO_HISTORY,
 ) -> Report:
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
     stored = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
     if stored and processes and not any(map(_has_both, processes)):
         return report(record, stored, policy.gates, static=policy.static)
-    return report(record, judge(record, policy, name=name), policy.gates, stored, policy.static)
+    return report(record, judge(record, policy, name=name, history=history), policy.gates, stored, policy.static)
 
 
 def report(

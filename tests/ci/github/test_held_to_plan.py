@@ -10,7 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import Expected, RunRecord, expected_hash, timed_cases
 from kernelgate.ci.document.render import comment
-from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, PullRequestChange, assemble
+from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, PullRequestChange, Trusted, assemble
 from kernelgate.ci.github.description import Description, read_claims
 from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
@@ -30,7 +30,7 @@ def posting(
     run = record.Run(repository="o/r", head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event=event)
     info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success")
     record.write(made, tmp_path / f"{label}.run.json")
-    return assemble(tmp_path, info, POLICY, None, expected=plan)
+    return assemble(tmp_path, info, POLICY, None, trusted=Trusted(plan))
 
 
 def without_first_case(made: RunRecord) -> RunRecord:

@@ -1,0 +1,232 @@
+"""How sure the judge is where processes scatter more than it expects: by the true spread, with and without a history.
+
+Draws each process's estimate, not its rounds, so that thousands of records take minutes; the judge does the rest, and
+stops as `kernelgate bench` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelgate.bench.record import CaseKey
+from kernelgate.ci.judge import estimate, history
+from kernelgate.ci.judge.early_stop import settled
+from kernelgate.ci.judge.estimate import Evidence
+from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.location import Location
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.stats import Array
+
+Generator = np.random.Generator
+Draw = Callable[[Generator], float]
+"""The change that one process of identical code shows, in percent."""
+
+SPREADS_PCT = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
+NOISE_PCT = 0.01
+"""Of a process's estimate, from its rounds."""
+ROUNDS = 200
+MARGIN_CHANGE_PCT = 1.0
+PAST = 5
+"""Earlier comparisons, of two processes each."""
+WANDER = math.log(1.65)
+"""How far a spread moves from day to day, as a standard deviation of its logarithm …"""
+WILD_DAYS, WILD_FACTOR = 0.05, 10.0
+"""… and in which share of days it is how many times as large."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of records, with its standard error."""
+
+    value: float
+    records: int
+
+    @property
+    def error(self) -> float:
+        return math.sqrt(max(self.value * (1 - self.value), 1 / self.records) / self.records)
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.2f}% ± {100 * self.error:.2f}"
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """Of many records, each stopped as `kernelgate bench` stops."""
+
+    direction: Share
+    """Identical code got a direction in any case."""
+    covered: Share
+    """The 95% interval of two processes held the truth."""
+    equivalent: Share
+    """Two processes called a change of the margin's size equivalent."""
+    processes: float
+    """Mean, by case."""
+
+
+# ---- processes -------------------------------------------------------------------------------------------------------
+
+
+def scattered(spread_pct: float) -> Draw:
+    return lambda rng: float(rng.normal(0, spread_pct))
+
+
+def lottery(share: float, slower_pct: float, both: bool) -> Draw:
+    """Each process draws whether a side's placement is slow: the head's alone, or either side's."""
+
+    def draw(rng: Generator) -> float:
+        slow = rng.random(2) < share
+        return float(rng.normal(0, 0.03) + slower_pct * (float(slow[0]) - (float(slow[1]) if both else 0.0)))
+
+    return draw
+
+
+def wandering(rng: Generator, spread_pct: float) -> float:
+    """The spread of a day."""
+    wild = WILD_FACTOR if rng.random() < WILD_DAYS else 1.0
+    return spread_pct * math.exp(rng.normal(0, WANDER)) * wild
+
+
+def past(rng: Generator, days: Iterable[Draw], policy: Policy, processes: int = 2) -> KnownSpread | None:
+    """What comparisons of so many processes on these days leave in the history."""
+    known: KnownSpread | None = None
+    for draw in days:
+        values = np.array([located(rng, draw).value for _ in range(processes)])
+        new = history.seen(values, np.full(processes, (NOISE_PCT / 100) ** 2), None)
+        known = history.joined(known, new, policy.spread.history_memory_df) if known else new
+    return known if known and known.df >= policy.spread.history_df else None
+
+
+def located(rng: Generator, draw: Draw, change_pct: float = 0.0) -> Location:
+    value = math.log1p((draw(rng) + float(rng.normal(0, NOISE_PCT))) / 100) + math.log1p(change_pct / 100)
+    return Location(value, (NOISE_PCT / 100) ** 2, ROUNDS)
+
+
+# ---- records ---------------------------------------------------------------------------------------------------------
+
+
+def evidence(name: str, changes: Sequence[Location], known: KnownSpread | None, policy: Policy) -> Evidence:
+    group, findings = estimate.of_changes(changes, policy.spread.change_pct, known, policy)
+    none: tuple[Array, ...] = ()
+    return Evidence(CaseKey("", name), none, none, none, True, (group,), 0.0, tuple(findings), known)
+
+
+def stopped(
+    rng: Generator, draws: Sequence[Draw], known: Sequence[KnownSpread | None], policy: Policy, change_pct: float = 0.0
+) -> tuple[list[Evidence], list[Inference]]:
+    """A record whose undecided cases are timed again, one process after the other, up to the limit."""
+    timed = [[located(rng, draw, change_pct) for _ in range(policy.processes.minimum)] for draw in draws]
+    while True:
+        cases = [evidence(f"{n}", one, known[n], policy) for n, one in enumerate(timed)]
+        found = [claim for claim in claims(cases, policy) if claim is not None]
+        again = [
+            n
+            for n, (case, claim) in enumerate(zip(cases, found, strict=True))
+            if len(timed[n]) < policy.processes.limit and not settled(case, claim, policy)
+        ]
+        if not again:
+            return cases, found
+        for n in again:
+            timed[n].append(located(rng, draws[n], change_pct))
+
+
+def of_two(rng: Generator, draw: Draw, known: KnownSpread | None, policy: Policy, change_pct: float) -> Inference:
+    case = evidence("", [located(rng, draw, change_pct) for _ in range(2)], known, policy)
+    return next(claim for claim in claims([case], policy) if claim is not None)
+
+
+Scene = Callable[[Generator], tuple[Sequence[Draw], Sequence[KnownSpread | None]]]
+"""The processes of each case of a record, and what is known of each; the last case is the one that is asked about."""
+
+
+def measured(scene: Scene, records: int, policy: Policy, seed: int) -> Sureness:
+    rng = np.random.default_rng(seed)
+    wrong = covered = equivalent = processes = cases = 0
+    margin = math.log1p(policy.gates.margin_pct / 100)
+    for _ in range(records):
+        draws, known = scene(rng)
+        timed, found = stopped(rng, draws, known, policy)
+        wrong += any(claim.certain for claim in found)
+        processes += sum(case.groups[0].values.size for case in timed)
+        cases += len(timed)
+        low, high = of_two(rng, draws[-1], known[-1], policy, 0.0).interval(policy.certainty.interval_level)
+        covered += low <= 0 <= high
+        equivalent += of_two(rng, draws[-1], known[-1], policy, MARGIN_CHANGE_PCT).within(margin)
+    return Sureness(
+        Share(wrong / records, records),
+        Share(covered / records, records),
+        Share(equivalent / records, records),
+        processes / cases,
+    )
+
+
+# ---- scenes ----------------------------------------------------------------------------------------------------------
+
+
+def unknown(draw: Draw) -> Scene:
+    return lambda _: ([draw], [None])
+
+
+def remembered(draw: Draw, policy: Policy) -> Scene:
+    """After five comparisons with processes like today's."""
+    return lambda rng: ([draw], [past(rng, [draw] * PAST, policy)])
+
+
+def wandered(spread_pct: float, days: int, policy: Policy) -> Scene:
+    """After so many days, each with a spread of its own, as today has."""
+
+    def scene(rng: Generator) -> tuple[Sequence[Draw], Sequence[KnownSpread | None]]:
+        spreads = [scattered(wandering(rng, spread_pct)) for _ in range(days + 1)]
+        return [spreads[-1]], [past(rng, spreads[:-1], policy)]
+
+    return scene
+
+
+def beside(odd_pct: float, others: int, others_pct: float) -> Scene:
+    """One case of another spread than the other cases of its record."""
+    return lambda _: ([scattered(others_pct)] * others + [scattered(odd_pct)], [None] * (others + 1))
+
+
+def scenes(policy: Policy) -> dict[str, Scene]:
+    by_spread = {f"spread {pct:g}%": unknown(scattered(pct)) for pct in SPREADS_PCT}
+    by_history = {
+        f"spread {pct:g}%, five earlier comparisons": remembered(scattered(pct), policy) for pct in SPREADS_PCT
+    }
+    by_wandering = {
+        f"spread around {pct:g}%, another each day, {days} days": wandered(pct, days, policy)
+        for pct in (0.05, 0.2)
+        for days in (5, 20)
+    }
+    one_side, both_sides = lottery(0.2, 2.0, both=False), lottery(0.5, 0.5, both=True)
+    lotteries = {
+        "20% of processes 2% slower, head": unknown(one_side),
+        "50% of processes 0.5% slower, each side": unknown(both_sides),
+        "20% of processes 2% slower, head, five earlier comparisons": remembered(one_side, policy),
+        "50% of processes 0.5% slower, each side, five earlier comparisons": remembered(both_sides, policy),
+    }
+    several = {
+        "eleven cases, one 0.5%, ten 0.03%": beside(0.5, 10, 0.03),
+        "nine cases of 0.03%": beside(0.03, 8, 0.03),
+        "nine cases of 0.3%": beside(0.3, 8, 0.3),
+    }
+    return {**by_spread, **by_history, **by_wandering, **lotteries, **several}
+
+
+def table(records: int, policy: Policy, seed: int) -> str:
+    """A Markdown table, one row a scene."""
+    columns = (
+        "",
+        "identical code given a direction",
+        "95% interval of two processes holds",
+        "+1% called equivalent by two processes",
+        "processes",
+    )
+    rows = [f"| {' | '.join(columns)} |", "| --- | --: | --: | --: | --: |"]
+    for name, scene in scenes(policy).items():
+        found = measured(scene, records, policy, seed)
+        rows.append(f"| {name} | {found.direction} | {found.covered} | {found.equivalent} | {found.processes:.2f} |")
+    return "\n".join(rows)

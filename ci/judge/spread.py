@@ -1,0 +1,135 @@
+"""How far processes may scatter, and what follows for their mean: docs/statistics.md, "Combining processes".
+
+The spread τ between processes is not known: before the data it is one of a grid of spreads, each with a probability.
+Processes change these probabilities, and each spread gives the change its own standard error. So p, intervals and tests
+come from one distribution, a mixture over the spreads (a scale mixture, as in Gelman 2006).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.policy import PolicySection
+from kernelgate.ci.judge.stats import Array, Pooled
+
+STEPS = 64
+"""Spreads on the grid: neighbours are 12% apart, and twice as many change no figure by a hundredth."""
+REACH = 3.0
+"""The grid begins so many of its own deviations below what is quiet."""
+
+
+class KnownSpread(PolicySection):
+    """What a case's past comparisons show of its processes, percent."""
+
+    spread_pct: policy.PercentOrNone
+    """Standard deviation of the processes' changes, the noise of their rounds in it."""
+    noise_pct: policy.PercentOrNone
+    """How much of it their rounds explain."""
+    df: policy.DegreesOfFreedom
+    """Degrees of freedom that it rests on."""
+    comparisons: policy.Positive
+    last_seen: str | None = None
+    """When the last of them was measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """The probabilities of a grid of spreads: those of a usual case with probability `share`, else the others."""
+
+    spreads: Array
+    """Standard deviations of a log change."""
+    usual: Array
+    other: Array
+    share: float
+
+
+@lru_cache(maxsize=1024)
+def prior(rules: policy.Spread, quiet_pct: float, known: KnownSpread | None = None) -> Prior:
+    """What is known before the processes of a case are seen. `quiet_pct`: the spread of a quiet case of this role.
+
+    Without a history a usual case is quiet, and others have any spread. With one, a usual case is as its history says,
+    and on other days as if it had none.
+    """
+    width = math.log(rules.quiet_factor)
+    lowest, highest = math.log(quiet_pct / 100) - REACH * width, math.log(max(rules.largest_pct, quiet_pct) / 100)
+    logs = np.linspace(lowest, highest, STEPS)
+    spreads = np.exp(logs)
+    quiet = _normalised(np.exp(-(((logs - math.log(quiet_pct / 100)) / width) ** 2) / 2))
+    any_ = _normalised((logs >= math.log(quiet_pct / 100)).astype(float))
+    if known is None:
+        return Prior(spreads, quiet, any_, rules.quiet_share)
+    unknown = rules.quiet_share * quiet + (1 - rules.quiet_share) * any_
+    df = min(known.df, rules.history_df)
+    variances = spreads**2 + (known.noise_pct / 100) ** 2
+    log_likelihood = -df / 2 * (np.log(variances) + (known.spread_pct / 100) ** 2 / variances)
+    usual = _normalised(any_ * np.exp(log_likelihood - log_likelihood.max()))
+    return Prior(spreads, usual, unknown, rules.history_share)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What each spread of the grid makes of a case's processes."""
+
+    means: Array
+    errors: Array
+    usual: Array
+    """Likelihood times prior, on a scale of the case's own."""
+    other: Array
+    share: float
+
+    def chance_of_usual(self) -> float:
+        """How surely the case is a usual one, by its own processes."""
+        usual, other = self.share * self.usual.sum(), (1 - self.share) * self.other.sum()
+        return float(usual / (usual + other))
+
+    def pooled(self, share: float, df: float) -> Pooled:
+        """The change with its uncertainty, where `share` of such cases are usual; `df`: of the rounds' noise."""
+        weights = _normalised(share * self.usual + (1 - share) * self.other)
+        change = float(weights @ self.means)
+        # Where processes are not equally precise, each spread has a mean of its own.
+        scales = np.hypot(self.errors, self.means - change)
+        error = float(np.exp(weights @ np.log(scales)))
+        return Pooled(change, error, df, 0.0, tuple((scales / error).tolist()), tuple(weights.tolist()))
+
+
+def fit(estimates: Array, variances: Array, before: Prior) -> Fit:
+    """Process estimates, whose rounds explain `variances`, held against each spread of the prior."""
+    totals = before.spreads[:, None] ** 2 + variances[None, :]
+    weights = 1 / totals
+    sums = weights.sum(axis=1)
+    means = weights @ estimates / sums
+    squares = (weights * (estimates[None, :] - means[:, None]) ** 2).sum(axis=1)
+    # The change itself may be anything, so it is integrated out (restricted likelihood, Patterson and Thompson 1971).
+    log_likelihood = -(np.log(totals).sum(axis=1) + np.log(sums) + squares) / 2
+    likelihood = np.exp(log_likelihood - log_likelihood.max())
+    return Fit(means, 1 / np.sqrt(sums), likelihood * before.usual, likelihood * before.other, before.share)
+
+
+def shares(fits: Sequence[Fit], prior_cases: int) -> list[float]:
+    """For each case, how likely it is a usual one as the *other* cases of the record show it.
+
+    One step of an EM algorithm from the prior, which weighs `prior_cases` cases: a machine on which all is quiet, or
+    nothing is, shows in all cases, and no case's own processes are counted twice.
+    """
+    moves = [_move(one.share, one.chance_of_usual()) for one in fits]
+    total, cases = sum(moves), prior_cases + len(fits) - 1
+    return [_moved(one.share, (total - own) / cases) for one, own in zip(fits, moves, strict=True)]
+
+
+def _move(share: float, chance: float) -> float:
+    """From `share` to `chance`, as a part of the way to 1, or (negative) to 0."""
+    return (chance - share) / (1 - share if chance > share else share)
+
+
+def _moved(share: float, part: float) -> float:
+    return share + part * (1 - share if part > 0 else share)
+
+
+def _normalised(weights: Array) -> Array:
+    return np.asarray(weights / weights.sum())
