@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import CaseKey
-from kernelgate.ci.judge import stats
+from kernelgate.ci.judge import spread, stats
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.validity import Finding
 
@@ -25,6 +26,9 @@ PRIOR = math.log1p(POLICY.spread.change_pct / 100)
 def evidence(*values: float, findings: tuple[Finding, ...] = (), sides: int = 1, prior: float = PRIOR) -> Evidence:
     """A case whose processes changed so much, in log time, and whose rounds say nothing of their scatter."""
     group = Group(np.array(values), np.zeros(len(values)), prior, 10.0)
+    if sides == 1:
+        known = spread.prior(POLICY.spread, POLICY.spread.change_pct)
+        group = replace(group, prior_df=1000.0, spread=known)
     return Evidence(CaseKey("", "x"), (), (), (), sides == 1, (group,) * sides, 0.0, findings)
 
 
@@ -74,7 +78,7 @@ def test_a_case_without_an_estimate_has_no_claim() -> None:
 
 
 def test_sound_cases_share_the_level_and_spoilt_ones_take_no_part() -> None:
-    cases = [evidence(0.001, 0.001), evidence(0.05, 0.05), evidence(0.05, 0.05, findings=SPOILT), NOTHING]
+    cases = [evidence(*[0.001] * 4), evidence(*[0.05] * 4), evidence(*[0.05] * 4, findings=SPOILT), NOTHING]
     small, large, spoilt, nothing = claims(cases, POLICY)
     assert small is not None
     assert large is not None
@@ -98,48 +102,70 @@ def test_a_record_of_spoilt_cases_alone_is_a_family_of_one() -> None:
 def test_a_level_is_spent_over_the_looks(sides: int, alpha: float, processes: int) -> None:
     (claim,) = claims([evidence(*[0.01] * processes, sides=sides)], POLICY)
     assert claim is not None
-    spent = [stats.look_alpha(level, processes, 2, 5, 0.4) for level in (alpha, POLICY.certainty.equivalence_alpha)]
+    looks = [(alpha, 4 if sides == 1 else 2), (POLICY.certainty.equivalence_alpha, 2)]
+    spent = [stats.look_alpha(level, processes, first, 7, 0.5) for level, first in looks]
     assert [claim.alpha, claim.equivalence_alpha] == pytest.approx(spent)
+    assert claim.early == (sides == 1 and processes < 4)
     assert claim.miss == POLICY.certainty.miss
+
+
+# ---- the first look at a direction -----------------------------------------------------------------------------------
+
+
+def remembered(df: float) -> KnownSpread:
+    return KnownSpread(spread_pct=0.03, noise_pct=0.0, df=df, comparisons=3)
+
+
+@pytest.mark.parametrize(("known", "early"), [(None, True), (remembered(7.9), True), (remembered(8.0), False)])
+def test_before_four_processes_only_a_history_shows_a_direction(known: KnownSpread | None, early: bool) -> None:
+    """Placement may be a lottery in which all of three processes fall the same way."""
+    (claim,) = claims([replace(evidence(0.05, 0.05, 0.05), known=known)], POLICY)
+    assert claim is not None
+    assert claim.p is not None
+    assert claim.p < 1e-4
+    assert (claim.early, claim.certain) == (early, not early)
+    (four,) = claims([replace(evidence(*[0.05] * 4), known=known)], POLICY)
+    assert four is not None
+    assert four.certain
+
+
+def test_what_may_show_no_direction_yet_lends_nothing_to_the_others() -> None:
+    sure, early = claims([evidence(*[0.01] * 4), evidence(0.05, 0.05)], POLICY)
+    assert sure is not None
+    assert early is not None
+    assert sure.p == pytest.approx(2 * sure.pooled.p()), "as if nothing were known of the other"
+    assert early.p == pytest.approx(2 * early.pooled.p())
 
 
 # ---- what the other cases of a record show ---------------------------------------------------------------------------
 
 
-def pooled_errors(*cases: Evidence) -> list[float]:
-    return [claim.pooled.error for claim in claims(cases, POLICY) if claim]
+def widths(*cases: Evidence) -> list[float]:
+    return [claim.pooled.half_width(0.05) for claim in claims(cases, POLICY) if claim]
 
 
-WIDE = (-3 * PRIOR, 0.0, 3 * PRIOR)
-"""Processes that scatter nine times as much (squared) as the prior says."""
+CALM, WIDE = (-PRIOR / 2, 0.0, PRIOR / 2), (-8 * PRIOR, 0.0, 8 * PRIOR)
 
 
 def test_a_record_whose_other_cases_scatter_is_less_precise() -> None:
-    calm = evidence(0.0, 0.0, 0.0)
-    (alone,) = pooled_errors(calm)
-    beside = pooled_errors(calm, evidence(*WIDE))[0]
-    assert beside > alone
-    # (10 · 1 + 2 · 9) / (10 + 2), moderated with the case's own 0: (10 · 28/12 + 2 · 0) / 12 in place of 10 / 12.
-    assert beside**2 / alone**2 == pytest.approx(28 / 12)
+    (alone,) = widths(evidence(*CALM))
+    beside = widths(evidence(*CALM), *[evidence(*WIDE)] * 5)[0]
+    assert beside > 1.1 * alone
 
 
-def test_calm_cases_make_no_case_more_precise_than_the_prior() -> None:
-    (alone,) = pooled_errors(evidence(*WIDE))
-    beside = pooled_errors(evidence(*WIDE), evidence(0.0, 0.0, 0.0), evidence(0.0, 0.0, 0.0))[0]
-    assert beside == pytest.approx(alone)
+def test_calm_cases_make_no_wild_case_precise() -> None:
+    (alone,) = widths(evidence(*WIDE))
+    beside = widths(evidence(*WIDE), *[evidence(*CALM)] * 20)[0]
+    assert beside == pytest.approx(alone, rel=0.01)
 
 
-def test_a_wild_case_counts_as_far_as_chance_could_reach() -> None:
-    calm = evidence(0.0, 0.0, 0.0)
-    bound = stats.scatter_bound(POLICY.limits.disagree_p, 2)
-    expected = (10 + 2 * bound) / 12
-    (alone,) = pooled_errors(calm)
-    wild = [pooled_errors(calm, evidence(-far, 0.0, far))[0] for far in (0.1, 0.2)]
-    assert [error**2 / alone**2 for error in wild] == pytest.approx([expected, expected])
+def test_calm_cases_tell_of_a_calm_machine() -> None:
+    (alone,) = widths(evidence(*CALM))
+    assert widths(evidence(*CALM), *[evidence(*CALM)] * 20)[0] < 0.95 * alone
 
 
 @pytest.mark.parametrize("other", [NOTHING, evidence(*WIDE, sides=2)], ids=["nothing", "baseline"])
 def test_cases_that_say_nothing_of_the_scatter_take_no_part(other: Evidence) -> None:
-    calm, wide = evidence(0.0, 0.0, 0.0), evidence(*WIDE)
-    assert pooled_errors(calm, other)[0] == pytest.approx(pooled_errors(calm)[0])
-    assert pooled_errors(calm, wide, other)[0] == pytest.approx(pooled_errors(calm, wide)[0])
+    calm, wide = evidence(*CALM), evidence(*WIDE)
+    assert widths(calm, other)[0] == pytest.approx(widths(calm)[0])
+    assert widths(calm, wide, other)[0] == pytest.approx(widths(calm, wide)[0])

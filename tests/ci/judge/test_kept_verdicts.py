@@ -1,7 +1,7 @@
-"""Kept records are judged as they were under run/1, to the digit: tests/data/verdicts_run1.json.
+"""Kept records are judged as before, to the digit: tests/data/verdicts_run1.json.
 
-The file holds what the judge said, before run/2, of records drawn from the traces of an H200 and of the kept paired
-comparisons, alone and against both baselines. A deliberate change of the statistics rewrites it, and says so:
+The file holds what the judge said of records drawn from the traces of an H200 and of the kept paired comparisons, alone
+and against both baselines. A deliberate change of the statistics rewrites it, and says so:
 `python -m tests.ci.judge.keep_verdicts`.
 """
 

@@ -87,12 +87,19 @@ def test_the_gates_ask_for_p_below_theirs(record: RunRecord, passed: Status, sho
     assert statuses == (short, short, passed)
 
 
-@pytest.mark.parametrize(("processes", "status"), [(2, UNCONFIRMED), (3, REGRESSED), (4, REGRESSED)])
-def test_a_regression_is_confirmed_by_the_third_process(processes: int, status: Status) -> None:
-    verdict = only(differing(5.0, processes), policy())
+@pytest.mark.parametrize(("processes", "status"), [(4, UNCONFIRMED), (5, REGRESSED), (6, REGRESSED)])
+def test_a_regression_is_confirmed_by_enough_processes(processes: int, status: Status) -> None:
+    rules = policy(processes={"to_block": 5})
+    verdict = only(differing(5.0, processes), rules)
     assert verdict.status is status
-    assert ("it takes 3 processes to block" in verdict.sentence) == (status is UNCONFIRMED)
-    assert only(differing(-20.0, 2), policy()).status is IMPROVED, "an improvement blocks nothing"
+    assert ("it takes 5 processes to block" in verdict.sentence) == (status is SLOWER)
+    assert only(differing(-20.0, 4), rules).status is IMPROVED, "an improvement blocks nothing"
+
+
+@pytest.mark.parametrize(("change", "status"), [(5.0, REGRESSED), (-20.0, IMPROVED)])
+def test_it_takes_four_processes_to_see_a_direction(change: float, status: Status) -> None:
+    assert only(differing(change, 3), policy()).status is Status.UNDECIDED
+    assert only(differing(change, 4), policy()).status is status
 
 
 def test_a_difference_is_certain_at_alpha() -> None:
@@ -248,13 +255,14 @@ def test_measuring_ends_at_the_limit(processes: int, enough: bool) -> None:
 @pytest.mark.parametrize(
     ("change", "processes", "settled"),
     [
-        (0.0, 2, True),  # no change, and a small one would have shown
-        (5.0, 2, False),  # beyond the gate that blocks: to be confirmed
-        (5.0, 3, True),
-        (-20.0, 2, True),
-        (2.0, 2, True),  # certain, on one side of each gate
-        (3.0, 3, False),  # at a gate
-        (-10.0, 3, False),
+        (0.0, 3, True),  # no change, and a small one would have shown
+        (5.0, 3, False),  # beyond the gate that blocks: it may be placement
+        (5.0, 4, True),
+        (-20.0, 4, True),
+        (2.0, 3, False),
+        (2.0, 4, True),  # certain, on one side of each gate
+        (3.0, 4, False),  # at a gate
+        (-10.0, 4, False),
     ],
 )
 def test_a_case_is_settled_on_one_side_of_each_gate(change: float, processes: int, settled: bool) -> None:

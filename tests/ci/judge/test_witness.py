@@ -105,7 +105,7 @@ def test_a_contradiction_is_the_first_thing_that_is_said_of_its_case() -> None:
     drifting = [samples * np.linspace(1.0, 1.1, len(samples)) for samples in head]
     timed = case(base, drifting)
     one = only(run_record((runs.case("one", [*timed.processes, alone(0.0)]),)))
-    assert [finding.code for finding in one.disqualifying] == ["witness_contradicts", "drift"]
+    assert [finding.code for finding in one.disqualifying][:2] == ["witness_contradicts", "drift"]
 
 
 def test_a_comparison_between_processes_says_so() -> None:
@@ -241,7 +241,7 @@ def missing(record: RunRecord, **changes: Any) -> list[str]:
 
 
 def of_norm(*witnesses: TimedProcess, alone_: bool = False, change: float = 0.0) -> RunRecord:
-    base, head = noise(np.random.default_rng(11), change, processes=2)
+    base, head = noise(np.random.default_rng(11), change, processes=4)
     timed = timed_cases(heads(head))[0] if alone_ else case(base, head)
     return run_record((runs.case("m64", [*timed.processes, *witnesses], card="norm"),))
 
