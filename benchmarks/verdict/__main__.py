@@ -1,6 +1,6 @@
 """Measures the rules and writes docs/statistics.md's figures: `python -m benchmarks.verdict [--draws N]`, seeded.
 
-Takes about ten minutes on one core.
+Takes about half an hour on one core.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from pathlib import Path
 import click
 import numpy as np
 
-from benchmarks.verdict import scenarios, selective
+from benchmarks.verdict import scenarios, selective, spreads
 from benchmarks.verdict.document import Figures, Rates, insert, plot, tables
 from benchmarks.verdict.rules import POLICY, PairedTimes, record, say
 from benchmarks.verdict.scenarios import PROCESSES, SETS, SPOILERS, Generator
+from benchmarks.verdict.spreads import Sureness
 from kernelgate.bench.system.progress import Advance, track
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.verdict import Direction
@@ -34,6 +35,7 @@ def main(draws: int) -> None:
     """Run every rule on every scenario, and write tables and plot into docs/statistics.md."""
     effects = scenarios.effects()
     steps = len(SETS) * (2 * len(effects) + 2) + 2 * len(SPOILERS) + len(selective.MIXES) * len(selective.WAYS)
+    steps += len(spreads.scenes(POLICY))
     with track("judging", steps) as advance:
         figures = _measured(draws, effects, advance)
     plot(figures.power, IMAGE)
@@ -63,7 +65,15 @@ def _measured(draws: int, effects: list[tuple[int, float]], advance: Advance) ->
         for way in selective.WAYS:
             spent[mix, way] = selective.spent(mix, way, draws // 2, SEED)
             advance(f"{mix}, {way}")
-    return Figures(draws, power, stored, hard, processes, spent)
+    return Figures(draws, power, stored, hard, processes, spent, _by_spread(5 * draws, advance))
+
+
+def _by_spread(records: int, advance: Advance) -> dict[str, Sureness]:
+    found = {}
+    for name, scene in spreads.scenes(POLICY).items():
+        found[name] = spreads.measured(scene, records, POLICY, SEED)
+        advance(name)
+    return found
 
 
 def _spoilt(rng: Generator, spoiler: str, effect: float) -> PairedTimes:

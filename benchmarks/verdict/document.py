@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.verdict import spreads
+from benchmarks.verdict.scenarios import PROCESSES
 from benchmarks.verdict.selective import Spent
+from benchmarks.verdict.spreads import Sureness
 
 BEGIN, END = "<!-- benchmark-verdict: begin -->", "<!-- benchmark-verdict: end -->"
 STYLES = {
@@ -47,6 +50,8 @@ class Figures:
     """Mean processes until `kernelgate bench` stops."""
     spent: Mapping[tuple[str, str], Spent]
     """By mix of cases and way of timing them again."""
+    by_spread: Mapping[str, Sureness]
+    """By scene: how far processes scatter, and what is known of it."""
 
 
 def insert(document: str, text: str) -> str:
@@ -74,12 +79,15 @@ def tables(figures: Figures) -> str:
             _power(figures.power),
             "**A head with 2% extra work called slower against a stored baseline:**",
             _table(figures.stored, max(effect for _, effect in figures.stored), _slower, 1),
-            "**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of the {POLICY.processes.limit} it may:",
+            f"**Our verdict beyond direction**, and the processes that `kernelgate bench` takes of {PROCESSES}:",
             _own(figures),
             f"**Records of nine cases**, {figures.draws // 2} for each figure, with cases drawn from any of the traces."
             " Only undecided cases are timed again, with two decided ones beside them, or all cases as long as one is "
             "undecided. Wrong: any case of the record with a direction that it does not have:",
             _selective(figures.spent),
+            "**By the true spread between processes**, identical code, stopping as `kernelgate bench` does, "
+            f"with standard errors ({5 * figures.draws} records each):",
+            spreads.table(figures.by_spread),
         )
     )
 
@@ -145,7 +153,8 @@ def _own(figures: Figures) -> str:
     body += [[f"{_words(name)}: processes", *(f"{taken[name, effect]:.2f}" for effect in effects)] for name in sets]
     mean = sum(taken.values()) / len(taken)
     table = _markdown(["", *(f"+{effect:g}%" for effect in effects)], body)
-    return f"{table}\n\nOver the whole mix: {mean:.2f} processes of 5, {_percent(mean / 5, 0)} of the GPU time."
+    share = _percent(mean / PROCESSES, 0)
+    return f"{table}\n\nOver the whole mix: {mean:.2f} processes of {PROCESSES}, {share} of the GPU time."
 
 
 def _selective(spent: Mapping[tuple[str, str], Spent]) -> str:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.verdict.rules import PairedTimes
+from benchmarks.verdict.rules import POLICY, PairedTimes
 from kernelgate.ci.judge.stats import Array
 
 TRACES = Path(__file__).parent.parent.parent / "tests" / "data" / "h200_traces.npz"
 SETS = ("quiet_fma", "quiet_copy", "contended_fma", "contended_copy")
-PROCESSES, ROUNDS = 5, 100
-STORED_PROCESSES = 3
-"""Of a baseline: the contended sets have eight processes in all."""
+PROCESSES, ROUNDS = POLICY.processes.limit, 100
+STORED_PROCESSES, AGAINST_STORED = 3, 5
+"""Of a baseline, and of what is compared with it: the contended sets have eight processes in all."""
 
 Generator = np.random.Generator
 Spoiler = Callable[[Generator, PairedTimes], PairedTimes]
@@ -48,7 +48,7 @@ def against_stored(rng: Generator, name: str, variant: int) -> PairedTimes:
     """The base of some processes, the head of others."""
     times = _stored(f"{name}_inter")[:, :, :ROUNDS]
     processes = rng.permutation(len(times))
-    base, head = processes[:STORED_PROCESSES], processes[STORED_PROCESSES : STORED_PROCESSES + PROCESSES]
+    base, head = processes[:STORED_PROCESSES], processes[STORED_PROCESSES : STORED_PROCESSES + AGAINST_STORED]
     return PairedTimes([times[i, 0] for i in base], [times[i, variant] for i in head], stored=True)
 
 

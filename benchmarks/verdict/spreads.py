@@ -7,7 +7,7 @@ stops as `kernelgate bench` does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -216,7 +216,7 @@ def scenes(policy: Policy) -> dict[str, Scene]:
     return {**by_spread, **by_history, **by_wandering, **lotteries, **several}
 
 
-def table(records: int, policy: Policy, seed: int) -> str:
+def table(found: Mapping[str, Sureness]) -> str:
     """A Markdown table, one row a scene."""
     columns = (
         "",
@@ -226,7 +226,6 @@ def table(records: int, policy: Policy, seed: int) -> str:
         "processes",
     )
     rows = [f"| {' | '.join(columns)} |", "| --- | --: | --: | --: | --: |"]
-    for name, scene in scenes(policy).items():
-        found = measured(scene, records, policy, seed)
-        rows.append(f"| {name} | {found.direction} | {found.covered} | {found.equivalent} | {found.processes:.2f} |")
+    for name, one in found.items():
+        rows.append(f"| {name} | {one.direction} | {one.covered} | {one.equivalent} | {one.processes:.2f} |")
     return "\n".join(rows)
