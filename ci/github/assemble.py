@@ -6,7 +6,7 @@ Nothing here talks to GitHub; publish.py does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -42,7 +42,7 @@ NO_PLAN: ExpectedByLabel = MappingProxyType({})
 class Trusted:
     """What the default branch says of the measurement, which no record and no pull request can change."""
 
-    expected: ExpectedByLabel = NO_PLAN
+    expected: ExpectedByLabel = field(default_factory=lambda: NO_PLAN)
     """What the plan asks of each GPU."""
     history: History = NO_HISTORY
     """What earlier comparisons show of the cases."""
