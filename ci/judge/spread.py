@@ -20,6 +20,9 @@ from kernelgate.ci.judge.stats import Array, Pooled
 
 STEPS = 64
 """Spreads on the grid: neighbours are 12% apart, and twice as many change no figure by a hundredth."""
+MOST_STEPS = 200
+SETTLED = 1e-6
+"""Steps of the EM algorithm, and the change of a share from which on it has ended."""
 REACH = 3.0
 """The grid begins so many of its own deviations below what is quiet."""
 
@@ -83,9 +86,9 @@ class Fit:
     other: Array
     share: float
 
-    def chance_of_usual(self) -> float:
-        """How surely the case is a usual one, by its own processes."""
-        usual, other = self.share * self.usual.sum(), (1 - self.share) * self.other.sum()
+    def chance_of_usual(self, share: float) -> float:
+        """How surely the case is a usual one, by its own processes, where `share` of such cases are."""
+        usual, other = share * self.usual.sum(), (1 - share) * self.other.sum()
         return float(usual / (usual + other))
 
     def pooled(self, share: float, df: float) -> Pooled:
@@ -114,12 +117,17 @@ def fit(estimates: Array, variances: Array, before: Prior) -> Fit:
 def shares(fits: Sequence[Fit], prior_cases: int) -> list[float]:
     """For each case, how likely it is a usual one as the *other* cases of the record show it.
 
-    One step of an EM algorithm from the prior, which weighs `prior_cases` cases: a machine on which all is quiet, or
-    nothing is, shows in all cases, and no case's own processes are counted twice.
+    An EM algorithm, run to its end, in which the prior weighs `prior_cases` cases: a machine on which all is quiet, or
+    nothing is, shows in all cases. A case's own processes have no part in its share, so that none is counted twice.
     """
-    moves = [_move(one.share, one.chance_of_usual()) for one in fits]
-    total, cases = sum(moves), prior_cases + len(fits) - 1
-    return [_moved(one.share, (total - own) / cases) for one, own in zip(fits, moves, strict=True)]
+    found, cases = [one.share for one in fits], prior_cases + len(fits) - 1
+    for _ in range(MOST_STEPS):
+        moves = [_move(one.share, one.chance_of_usual(share)) for one, share in zip(fits, found, strict=True)]
+        total, before = sum(moves), found
+        found = [_moved(one.share, (total - own) / cases) for one, own in zip(fits, moves, strict=True)]
+        if max((abs(new - old) for new, old in zip(found, before, strict=True)), default=0.0) < SETTLED:
+            break
+    return found
 
 
 def _move(share: float, chance: float) -> float:
