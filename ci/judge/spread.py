@@ -86,11 +86,6 @@ class Fit:
     other: Array
     share: float
 
-    def chance_of_usual(self, share: float) -> float:
-        """How surely the case is a usual one, by its own processes, where `share` of such cases are."""
-        usual, other = share * self.usual.sum(), (1 - share) * self.other.sum()
-        return float(usual / (usual + other))
-
     def pooled(self, share: float, df: float) -> Pooled:
         """The change with its uncertainty, where `share` of such cases are usual; `df`: of the rounds' noise."""
         weights = _normalised(share * self.usual + (1 - share) * self.other)
@@ -120,23 +115,18 @@ def shares(fits: Sequence[Fit], prior_cases: int) -> list[float]:
     An EM algorithm, run to its end, in which the prior weighs `prior_cases` cases: a machine on which all is quiet, or
     nothing is, shows in all cases. A case's own processes have no part in its share, so that none is counted twice.
     """
-    found, cases = [one.share for one in fits], prior_cases + len(fits) - 1
+    before = np.array([one.share for one in fits])
+    usual, other = (np.array([getattr(one, part).sum() for one in fits]) for part in ("usual", "other"))
+    found = before
     for _ in range(MOST_STEPS):
-        moves = [_move(one.share, one.chance_of_usual(share)) for one, share in zip(fits, found, strict=True)]
-        total, before = sum(moves), found
-        found = [_moved(one.share, (total - own) / cases) for one, own in zip(fits, moves, strict=True)]
-        if max((abs(new - old) for new, old in zip(found, before, strict=True)), default=0.0) < SETTLED:
+        # From the share before the data to the chance, as a part of the way to 1, or (negative) to 0.
+        chances = found * usual / (found * usual + (1 - found) * other)
+        moves = (chances - before) / np.where(chances > before, 1 - before, before)
+        parts = (moves.sum() - moves) / (prior_cases + len(fits) - 1)
+        last, found = found, before + parts * np.where(parts > 0, 1 - before, before)
+        if np.abs(found - last).max(initial=0.0) < SETTLED:
             break
-    return found
-
-
-def _move(share: float, chance: float) -> float:
-    """From `share` to `chance`, as a part of the way to 1, or (negative) to 0."""
-    return (chance - share) / (1 - share if chance > share else share)
-
-
-def _moved(share: float, part: float) -> float:
-    return share + part * (1 - share if part > 0 else share)
+    return [float(share) for share in found]
 
 
 def _normalised(weights: Array) -> Array:
