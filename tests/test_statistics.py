@@ -1,4 +1,4 @@
-"""docs/statistics.md: the chances to miss wrong calls, computed again."""
+"""docs/statistics.md: the chances to miss wrong calls, and of lotteries of placement, computed again."""
 
 from __future__ import annotations
 
@@ -52,3 +52,14 @@ def test_the_figures_in_the_text() -> None:
 def test_comparing_exactly_a_quarter_misses_less(n: int) -> None:
     for wrong in range(1, n // 4):
         assert comb(n - wrong, n // 4) / comb(n, n // 4) <= missed(wrong) * (1 + 1e-12)
+
+
+def test_the_lotteries_of_placement() -> None:
+    """Base and head are each slow in half of the processes: the head alone in a quarter of them, and so is the base."""
+    text = PAGE.replace("\n  ", " ").replace("\n", " ")
+    alike = {processes: 2 * 0.25**processes for processes in (2, 3, 4, 5)}
+    two, three, four = (f"{100 * alike[processes]:.1f}%" for processes in (2, 3, 4))
+    assert f"in {two} of runs of two processes, in {three} of three and {four} of four" in text
+    one_in = f"one record of {1 / alike[4]:.0f}, and five in one of {1 / alike[5]:.0f}."
+    assert f"four processes fall the same way in {one_in}" in text
+    assert f"it is one record of {1 / 0.5**4:.0f} of four processes" in text

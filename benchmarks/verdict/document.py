@@ -52,6 +52,8 @@ class Figures:
     """By mix of cases and way of timing them again."""
     by_spread: Mapping[str, Sureness]
     """By scene: how far processes scatter, and what is known of it."""
+    simulated: Mapping[str, str]
+    """Markdown tables of noise, clocks, modes and days that are made up, by what they show."""
 
 
 def insert(document: str, text: str) -> str:
@@ -87,7 +89,8 @@ def tables(figures: Figures) -> str:
             _selective(figures.spent),
             "**By the true spread between processes**, identical code, stopping as `kernelgate bench` does, "
             f"with standard errors ({5 * figures.draws} records each):",
-            spreads.table(figures.by_spread),
+            spreads.table(figures.by_spread, PROCESSES),
+            *(part for title, table in figures.simulated.items() for part in (f"**{title}**", table)),
         )
     )
 

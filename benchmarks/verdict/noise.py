@@ -132,6 +132,10 @@ class Coverage:
     """Median, of the record's, over the standard deviation of its error: 1.96 where everything is known."""
 
 
+KNOWN_FROM = 10
+"""Processes that the spread is known from: here it is the rounds that are asked about."""
+
+
 def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int = SEED) -> Coverage:
     rng = np.random.default_rng(seed)
     rules = Policy().spread
@@ -143,7 +147,7 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         found = location.changes(before, after, setting.paired, 0.0)
         values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
-        weight = 1 / (1 / rules.prior_processes + 1 / sum(one.rounds for one in found))
+        weight = 1 / (1 / KNOWN_FROM + 1 / sum(one.rounds for one in found))
         pooled = stats.pool(values, variances, math.log1p(rules.change_pct / 100), weight)
         widths.append(pooled.half_width(1 - LEVEL))
         errors.append(pooled.change)
@@ -202,52 +206,45 @@ def _baseline(rng: Generator, levels: Array) -> RunRecord:
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-def table(draws: int) -> str:
-    """All of it in Markdown."""
-    return "\n".join([*_uneven(draws), "", *_correlated(draws), "", *_stored(draws)])
+def tables(draws: int) -> dict[str, str]:
+    """All of it in Markdown, by what it shows."""
+    return {
+        f"Coverage of a process's 95% interval, made up ({draws} records each), by how much noisier the head is than "
+        "the base, the lower of paired and unpaired; by noise, rounds and processes:": _uneven(draws),
+        f"Coverage of a record's 95% interval where rounds are correlated, made up ({draws} records each), and in "
+        "brackets the interval's half width over the standard deviation of the error:": _correlated(draws),
+        f"A direction against a stored baseline, made up ({draws} records each), by the standard deviation of the "
+        "drift between two days, the days of the baseline, and the head's change:": _stored(draws),
+    }
 
 
-def _uneven(draws: int) -> list[str]:
-    lines = [
-        "**Coverage of a process's 95% interval by how much noisier the head is**, the lower of paired and unpaired:",
-        "",
-        *_head(["noise, rounds, processes", *(f"× {ratio:g}" for ratio in RATIOS)]),
-    ]
+def _uneven(draws: int) -> str:
+    lines = _head(["", *(f"× {ratio:g}" for ratio in RATIOS)])
     for name, noise in SHAPES.items():
         for rounds, processes in ((20, 2), (100, 2), (100, 5)):
             settings = [[Setting(processes, rounds, ratio, paired) for paired in (True, False)] for ratio in RATIOS]
             found = [[coverage(noise, noise, one, draws).process for one in both] for both in settings]
             lowest = [str(min(both, key=lambda share: share.value)) for both in found]
             lines.append(_row([f"{name}, {rounds}, {processes}", *lowest]))
-    return lines
+    return "\n".join(lines)
 
 
-def _correlated(draws: int) -> list[str]:
+def _correlated(draws: int) -> str:
     sizes = [(20, 5), (100, 2), (100, 5)]
-    lines = [
-        "**Coverage of a record's 95% interval where rounds are correlated**, and the interval's half width over the "
-        "standard deviation of the error:",
-        "",
-        *_head(["noise", *(f"{processes} × {rounds} rounds" for rounds, processes in sizes)]),
-    ]
+    lines = _head(["", *(f"{processes} × {rounds} rounds" for rounds, processes in sizes)])
     for name, (base, head) in CORRELATED.items():
         found = [coverage(base, head, Setting(processes, rounds), draws) for rounds, processes in sizes]
         lines.append(_row([name, *(f"{one.record} ({one.half_width:.1f})" for one in found)]))
-    return lines
+    return "\n".join(lines)
 
 
-def _stored(draws: int) -> list[str]:
+def _stored(draws: int) -> str:
     columns = [(days, effect) for days in DAYS for effect in (0.0, 3.0, 6.0)]
-    titles = [f"{days} day{'s' if days > 1 else ''}, +{effect:g}%" for days, effect in columns]
-    lines = [
-        "**A direction against a stored baseline**, by the standard deviation of the drift between two days:",
-        "",
-        *_head(["drift", *titles]),
-    ]
+    lines = _head(["", *(f"{days} day{'s' if days > 1 else ''}, +{effect:g}%" for days, effect in columns)])
     for drift in DRIFTS_PCT:
         shares = [str(said(drift, days, effect, draws)) for days, effect in columns]
         lines.append(_row([f"{drift:g}%", *shares]))
-    return lines
+    return "\n".join(lines)
 
 
 def _head(titles: Sequence[str]) -> list[str]:
@@ -262,7 +259,8 @@ def _row(cells: Sequence[str]) -> str:
 @click.option("--draws", default=200, show_default=True, type=click.IntRange(10), help="Records for each figure.")
 def main(draws: int) -> None:
     """Print the tables."""
-    click.echo(table(draws))
+    for title, table in tables(draws).items():
+        click.echo(f"{title}\n\n{table}\n")
 
 
 if __name__ == "__main__":

@@ -48,10 +48,12 @@ def say(pair: PairedTimes) -> Said:
     """Our verdict, with everything that `kernelgate compare` computes, and beside it what the usual rules say."""
     stored = record(head=pair.base) if pair.stored else None
     measured = record(head=pair.head) if pair.stored else record(base=pair.base, head=pair.head)
-    (case,) = judge(measured, POLICY, stored).cases
+    verdict = judge(measured, POLICY, stored)
+    # A record that is refused holds no case: nothing is said of it.
+    direction = verdict.cases[0].direction if verdict.cases else Direction.NONE
     blocks = {Outcome.REGRESSED: Direction.SLOWER, Outcome.IMPROVED: Direction.FASTER}
-    ours = {"kernelgate, direction": case.direction, "kernelgate, gate": blocks.get(case.verdict, Direction.NONE)}
-    return Said({**ours, **{name: rule(pair) for name, rule in USUAL.items()}}, case.verdict is Outcome.EQUIVALENT)
+    ours = {"kernelgate, direction": direction, "kernelgate, gate": blocks.get(verdict.verdict, Direction.NONE)}
+    return Said({**ours, **{name: rule(pair) for name, rule in USUAL.items()}}, verdict.verdict is Outcome.EQUIVALENT)
 
 
 def record(**sides: Sequence[Array]) -> RunRecord:

@@ -40,7 +40,7 @@ WILD_DAYS, WILD_FACTOR = 0.05, 10.0
 
 
 @dataclass(frozen=True)
-class Share:
+class Frequency:
     """A share of records, with its standard error."""
 
     value: float
@@ -58,11 +58,11 @@ class Share:
 class Sureness:
     """Of many records, each stopped as `kernelgate bench` stops."""
 
-    direction: Share
+    direction: Frequency
     """Identical code got a direction in any case."""
-    covered: Share
+    covered: Frequency
     """The 95% interval of two processes held the truth."""
-    equivalent: Share
+    equivalent: Frequency
     """Two processes called a change of the margin's size equivalent."""
     processes: float
     """Mean, by case."""
@@ -157,9 +157,9 @@ def measured(scene: Scene, records: int, policy: Policy, seed: int) -> Sureness:
         covered += low <= 0 <= high
         equivalent += of_two(rng, draws[-1], known[-1], policy, MARGIN_CHANGE_PCT).within(margin)
     return Sureness(
-        Share(wrong / records, records),
-        Share(covered / records, records),
-        Share(equivalent / records, records),
+        Frequency(wrong / records, records),
+        Frequency(covered / records, records),
+        Frequency(equivalent / records, records),
         processes / cases,
     )
 
@@ -216,16 +216,18 @@ def scenes(policy: Policy) -> dict[str, Scene]:
     return {**by_spread, **by_history, **by_wandering, **lotteries, **several}
 
 
-def table(found: Mapping[str, Sureness]) -> str:
-    """A Markdown table, one row a scene."""
+def table(found: Mapping[str, Sureness], limit: int) -> str:
+    """A Markdown table, one row a scene. `limit`: the most processes of a case, which take all of the GPU time."""
     columns = (
         "",
         "identical code given a direction",
         "95% interval of two processes holds",
         "+1% called equivalent by two processes",
         "processes",
+        "GPU time",
     )
-    rows = [f"| {' | '.join(columns)} |", "| --- | --: | --: | --: | --: |"]
+    rows = [f"| {' | '.join(columns)} |", "| --- | --: | --: | --: | --: | --: |"]
     for name, one in found.items():
-        rows.append(f"| {name} | {one.direction} | {one.covered} | {one.equivalent} | {one.processes:.2f} |")
+        shares = f"{one.direction} | {one.covered} | {one.equivalent}"
+        rows.append(f"| {name} | {shares} | {one.processes:.2f} | {100 * one.processes / limit:.0f}% |")
     return "\n".join(rows)
