@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelgate.bench.record import Role, RunRecord, TimedCase
+from kernelgate.bench.record import Role, RunRecord, TimedCase, timed_cases
+from kernelgate.ci.judge.history import History
+from kernelgate.ci.judge.spread import KnownSpread
 from tests import runs
 from tests.runs import on, process, run_record
 
@@ -70,3 +72,9 @@ def paired_record(
 def heads(head: Sequence[Any], id_: str = "one", device: str | None = None) -> RunRecord:
     """A record with head samples only, as a baseline file has them."""
     return run_record((runs.case(id_, [process({"head": samples}) for samples in head]),), on(device))
+
+
+def remembered(record: RunRecord, spread_pct: float = 0.05) -> History:
+    """As if each case had been compared five times before, on a machine as quiet as the H200 of the kept records."""
+    known = KnownSpread(spread_pct=spread_pct, noise_pct=spread_pct / 2, df=10.0, comparisons=5)
+    return History({(record.environment.device.name or "", case.key): known for case in timed_cases(record)})
