@@ -266,7 +266,7 @@ def test_the_judges_packages_are_enough(words: list[str], tmp_path: Path) -> Non
     absent = {module for module, of in owners.items() if not kept & {canonicalize_name(name) for name in of}}
     absent -= {"kernelgate"}
     assert {"torch", "pynvml", "ncu_report", "pytest", "mypy"} <= absent
-    file = "README.md" if words == ["template"] else "tests/data/comparisons/slower_5pct.json"
+    file = "README.md" if words == ["template"] else "tests/data/cards/swiglu_slower.json"
     called = [words[0], file, *(word.format(out=tmp_path / "out") for word in words[1:])]
     bot = [name for name in modules() if name.startswith("ci.github.")]
     code = WITHOUT.format(absent=absent, bot=bot, words=called)

@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def example() -> str:
     """The comment of the paired comparison that the README shows, without the hidden marker."""
-    path = Path("tests/data/comparisons/slower_5pct.json")
+    path = Path("tests/data/cards/swiglu_slower.json")
     said = judged_report(record.read(ROOT / path), policy.load(ROOT / ".ci" / "kernelgate.toml"), str(path))
     return render.comment(said).replace(render.MARKER, "").strip()
 
