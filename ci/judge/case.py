@@ -102,6 +102,7 @@ class CaseVerdict:
     cliffs_delta: float | None
     """Positive: head slower."""
     minimum_detectable_pct: float | None
+    """The smallest change of which this run would have shown the direction; None where it has too few processes."""
     mann_whitney_p: float | None
     bootstrap_pct: tuple[float, float] | None
     """95% interval of the ratio of medians; processes resampled above rounds."""

@@ -134,15 +134,12 @@ def read(path: Path = SPREADS_FILE) -> History:
 
 
 def load(say: Callable[[str], None], path: Path = SPREADS_FILE) -> History:
-    """The history in a file. Where it is not there or broken there is none, which is said and stops nothing."""
+    """The history in a file; none where that is not there. A broken one is said, and stops nothing."""
     try:
-        found = read(path)
+        return read(path)
     except HistoryError as error:
         say(f"{error}; judged without a history, which takes more processes")
         return NO_HISTORY
-    if not found.spreads:
-        say(f"no history: {path} is {'empty' if path.exists() else 'not there'}, so it takes more processes")
-    return found
 
 
 def to_json(history: History) -> str:

@@ -33,21 +33,36 @@ def of_case(case: CaseVerdict, policy: Policy) -> str:
         return f"not compared: {case.disqualifying[0].message}"
     if case.disqualifying:
         return f"cannot tell: {case.disqualifying[0].message}"
-    if case.change_pct is None or case.interval_pct is None or case.minimum_detectable_pct is None:
+    if case.change_pct is None or case.interval_pct is None:
         return "cannot tell: nothing was measured"
     digits = formatting.places(case.interval_pct)
     between = formatting.between(case.interval_pct, digits)
-    would = _would_be_seen(case.minimum_detectable_pct, digits)
+    seen = case.minimum_detectable_pct
+    would = "" if seen is None else f"; {_would_be_seen(seen, digits)}"
     if case.direction is Direction.NONE:
         if case.status is Status.UNCHANGED:
-            return f"no change: within {margin(policy.gates)}, {between}; {would}"
-        return f"cannot tell: {between}; {unseen(case.minimum_detectable_pct, digits)}"
+            return f"no change: within {margin(policy.gates)}, {between}{would}"
+        return f"cannot tell: {_undecided(case, digits, policy)}"
     size = f"{formatting.amount(case.change_pct, case.interval_pct)[0]} {case.direction}, {between}"
     if case.status is Status.UNCHANGED:
-        return f"{size}: certain, and within {margin(policy.gates)}; {would}"
+        return f"{size}: certain, and within {margin(policy.gates)}{would}"
     if case.status in (Status.UNCONFIRMED, Status.SLOWER, Status.FASTER):
-        return f"{size}: certain, but {short_of_gate(case, policy.gates)}{_unconfirmed(case, policy)}; {would}"
-    return f"{size}; {would}"
+        return f"{size}: certain, but {short_of_gate(case, policy.gates)}{_unconfirmed(case, policy)}{would}"
+    return f"{size}{would}"
+
+
+def _undecided(case: CaseVerdict, digits: int, policy: Policy) -> str:
+    """Where the change lies, and what it would take to be sure of it."""
+    low, high = case.interval_pct or (0.0, 0.0)
+    between, seen = formatting.between((low, high), digits), case.minimum_detectable_pct
+    if seen is None:
+        why = f"it takes {policy.processes.to_direct} processes to show a direction"
+    else:
+        why = unseen(seen, digits)
+    if low <= 0 <= high:
+        return f"{between}; {why}"
+    likely = f"likely {between} {Direction.SLOWER if low > 0 else Direction.FASTER}, but not certain"
+    return f"{likely}; {why}" if seen is None else f"{likely} in {case.processes} processes"
 
 
 def margin(gates: Gates) -> str:
@@ -115,7 +130,7 @@ def noise(cases: Sequence[CaseVerdict]) -> str:
     if any(case.change_pct is None for case in cases):
         return "too little was measured"
     seen = _smallest_visible(cases)
-    return "too noisy" if seen is None else f"too noisy; {unseen(seen)}"
+    return "too few processes for a direction" if seen is None else f"too noisy; {unseen(seen)}"
 
 
 def shown(cases: Sequence[CaseVerdict]) -> str | None:

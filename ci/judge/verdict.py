@@ -210,7 +210,7 @@ def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict
         interval_pct=(percent(low), percent(high)),
         p=claim.p,
         cliffs_delta=delta,
-        minimum_detectable_pct=percent(claim.detectable(certainty.power)),
+        minimum_detectable_pct=None if claim.look.early else percent(claim.detectable(certainty.power)),
         mann_whitney_p=stats.mann_whitney_p(base, head),
         bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
         base_us=float(np.median(base)),

@@ -91,7 +91,7 @@ def test_people_read_the_sentence_and_what_was_noticed(files: Path, capsys: pyte
     run(["compare", "slower.json", "short.json"])
     assert capsys.readouterr().out == (
         "slower.json: regressed\n"
-        "  5.1% slower, between 4.9% and 5.2%; a change of 0.5% would have been seen\n"
+        "  5.1% slower, between 4.9% and 5.2%; a change of 0.7% would have been seen\n"
         "short.json: inconclusive\n"
         "  cannot be judged: too few samples: "
         "one has processes of base and head with at least 20 rounds: 0; it takes 2\n"

@@ -143,6 +143,6 @@ def test_each_case_is_held_against_the_level_of_its_own_looks() -> None:
     few, many = claims([evidence("4", np.zeros(4)), evidence("7", np.zeros(7))], rules)
     assert few is not None
     assert many is not None
-    assert few.alpha < many.alpha
-    between = (few.alpha + many.alpha) / 2
+    assert few.look.alpha < many.look.alpha
+    between = (few.look.alpha + many.look.alpha) / 2
     assert [replace(claim, p=between).certain for claim in (few, many)] == [False, True]

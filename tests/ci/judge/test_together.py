@@ -21,11 +21,12 @@ from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import claims
 from kernelgate.ci.judge.policy import Bootstrap, Policy, parse
+from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.together import Member, joint
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import exit_code, judge
-from tests.ci.records import case, noise
+from tests.ci.records import case, noise, remembered
 from tests.ci.report_examples import NINE, below_gate, faster, mean, noisy, same, slower
 from tests.runs import run_record
 
@@ -33,6 +34,10 @@ POLICY = Policy()
 FAST = Policy(bootstrap=Bootstrap(resamples=100))
 PRIOR = math.log1p(POLICY.spread.change_pct / 100)
 QUIET = 1e-3
+
+
+HISTORY = KnownSpread(spread_pct=0.05, noise_pct=0.02, df=10.0, comparisons=5)
+"""So long that two processes may show a direction."""
 
 
 def evidence(values: Sequence[float], id_: str = "x", noise_: float = PRIOR, card: str = "") -> Evidence:
@@ -113,28 +118,30 @@ def test_a_bias_of_every_case_is_one_of_the_mean() -> None:
 # ---- the gates -------------------------------------------------------------------------------------------------------
 
 
-def changed(*percents: float, processes: int = 3, card: str = "") -> list[Evidence]:
-    jitter = 1e-5 * np.arange(processes)
+def changed(*percents: float, processes: int = 4, card: str = "") -> list[Evidence]:
+    """Cases that changed so much. Fewer processes than a direction takes are those of cases with a history."""
+    jitter, known = 1e-5 * np.arange(processes), HISTORY if processes < POLICY.processes.to_direct else None
     return [
-        evidence(math.log1p(percent / 100) + jitter, str(number), 1e-5, card) for number, percent in enumerate(percents)
+        replace(evidence(math.log1p(percent / 100) + jitter, str(number), 1e-5, card), known=known)
+        for number, percent in enumerate(percents)
     ]
 
 
 @pytest.mark.parametrize(
     ("percents", "processes", "status"),
     [
-        ((1.2,) * 27, 3, Status.REGRESSED),
+        ((1.2,) * 27, 4, Status.REGRESSED),
         ((1.2,) * 27, 2, Status.UNCONFIRMED),
-        ((1.2,) + (0.0,) * 26, 3, Status.UNCHANGED),
-        ((0.9,) * 27, 3, Status.UNCHANGED),
-        ((1.2,) * 3, 3, Status.REGRESSED),
-        ((1.2,) * 2, 3, Status.SLOWER),
-        ((2.9, 0.0), 3, Status.SLOWER),
-        ((-2.9,) * 9, 3, Status.FASTER),
-        ((-3.1,) * 9, 3, Status.IMPROVED),
+        ((1.2,) + (0.0,) * 26, 4, Status.UNCHANGED),
+        ((0.9,) * 27, 4, Status.UNCHANGED),
+        ((1.2,) * 3, 4, Status.REGRESSED),
+        ((1.2,) * 2, 4, Status.SLOWER),
+        ((2.9, 0.0), 4, Status.SLOWER),
+        ((-2.9,) * 9, 4, Status.FASTER),
+        ((-3.1,) * 9, 4, Status.IMPROVED),
         ((-3.1,) * 9, 2, Status.IMPROVED),
-        ((-3.5,) * 3, 3, Status.FASTER),
-        ((0.0,) * 9, 3, Status.UNCHANGED),
+        ((-3.5,) * 3, 4, Status.FASTER),
+        ((0.0,) * 9, 4, Status.UNCHANGED),
     ],
 )
 def test_the_gates_of_the_mean(percents: tuple[float, ...], processes: int, status: Status) -> None:
@@ -203,7 +210,7 @@ def test_a_mean_acts_by_its_gates_alone_and_hides_no_case(cases: list, status: S
     assert overall(cases, [mean(status, 1.2, 9)]) is outcome
 
 
-def measured(*changes: float, processes: int = 3, seed: int = 1) -> RunRecord:
+def measured(*changes: float, processes: int = 4, seed: int = 1) -> RunRecord:
     rng = np.random.default_rng(seed)
     return run_record(
         [case(*noise(rng, change / 100, processes, 60, QUIET), id_=f"case {i}") for i, change in enumerate(changes)]
@@ -246,14 +253,22 @@ def test_the_same_in_one_case_of_27_does_not_block() -> None:
 
 
 def test_a_loss_of_all_cases_is_confirmed_by_a_third_process() -> None:
-    """Each case alone is decided after two."""
-    two = measured(*(1.2,) * 9, processes=2)
-    verdict = judge(two, FAST)
+    """Each case alone is decided after two, with a history."""
+    two, three = (measured(*(1.2,) * 9, processes=processes) for processes in (2, 3))
+    known = remembered(two)
+    verdict = judge(two, FAST, history=known)
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.INCONCLUSIVE, 3)
     assert "(it takes 3 processes to block)" in verdict.reason
-    assert len(undecided(two, FAST)) == 9
-    assert undecided(measured(*(1.2,) * 9), FAST) == frozenset()
-    assert undecided(measured(*(0.5,) * 9, processes=2), FAST) == frozenset()
+    assert len(undecided(two, FAST, known)) == 9
+    assert undecided(three, FAST, known) == frozenset()
+    assert undecided(measured(*(0.2,) * 9, processes=2), FAST, known) == frozenset()
+
+
+def test_without_a_history_a_mean_has_no_direction_before_the_fourth_process() -> None:
+    """Placement may be a lottery, for all cases of a process alike."""
+    for processes, direction in ((3, Direction.NONE), (4, Direction.SLOWER)):
+        verdict = judge(measured(*(1.2,) * 9, processes=processes), FAST)
+        assert [one.direction for one in verdict.means] == [direction]
 
 
 def test_identical_code_raises_no_alarm() -> None:

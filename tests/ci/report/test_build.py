@@ -339,7 +339,7 @@ def test_a_baseline_adds_a_line() -> None:
     said = judged_report(slow, Policy(), "run.json", ("l4.json", even))
     assert len(said.checks) == 2
     # 5% slower, and a baseline of one day does not show how far times drift from day to day.
-    assert plain(said.checks[1]).startswith("❔ against the baseline l4.json: cannot tell, too noisy; a change below 8")
+    assert plain(said.checks[1]).startswith("❔ against the baseline l4.json: cannot tell, too noisy; a change below 9")
 
 
 def test_a_baseline_of_another_device_is_refused_in_its_line() -> None:
