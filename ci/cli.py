@@ -6,13 +6,14 @@ jinja2) stay inside the verbs, so that `kernelgate --help` answers at once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
 import click
 
-from kernelgate.bench.errors import KernelgateError, UsageError
-from kernelgate.ci import verbs_github, verbs_judge, verbs_measure
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci import exit_codes, verbs_github, verbs_judge, verbs_measure
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -47,7 +48,8 @@ for _verb in (
 
 
 def main() -> None:
-    """The `kernelgate` command. Errors that a user can fix are printed in a sentence, never as a traceback."""
+    """The `kernelgate` command. Whatever ends it is said in a sentence, never as a traceback."""
+    exit_codes.stop_on_signals()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -59,20 +61,34 @@ def run(arguments: list[str]) -> int:
     """
     try:
         code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
-    except click.ClickException as error:
-        error.show()
-        return UsageError.exit_code
-    except click.Abort:
-        click.echo("kernelgate: interrupted", err=True)
-        return 130
-    except KernelgateError as error:
-        click.echo(f"kernelgate: {error}", err=True)
-        if "KERNELGATE_FAILURE" in os.environ:
-            from kernelgate.ci.github import failure_note
-
-            failure_note.note(error, arguments[0])
-        return error.exit_code
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        return _ended(error, arguments)
     return code if isinstance(code, int) else 0
+
+
+def _ended(error: BaseException, arguments: list[str]) -> int:
+    """Says what ended a verb, to people and to the workflow that may have asked for a note of it."""
+    code, said = exit_codes.of_error(error)
+    with contextlib.suppress(OSError):  # nobody may be left to read it
+        if isinstance(error, click.ClickException):
+            error.show()
+        elif said:
+            click.echo(said, err=True)
+    if isinstance(error, KernelgateError) and "KERNELGATE_FAILURE" in os.environ:
+        from kernelgate.ci.github import failure_note
+
+        failure_note.note(error, arguments[0])
+    if code in (exit_codes.CLOSED_PIPE, exit_codes.INPUT_OUTPUT):
+        _give_up_output()
+    return code
+
+
+def _give_up_output() -> None:
+    """What could not be written is not tried again when the interpreter ends, which would speak of it, too."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
