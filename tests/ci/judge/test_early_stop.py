@@ -116,7 +116,13 @@ def evidence(name: str, changes: Array) -> Evidence:
     return Evidence(CaseKey("", name), (), (), (), True, (group,), 0.0, ())
 
 
-@pytest.mark.parametrize("again", [as_bench, until_a_direction, only_the_largest, everything])
+@pytest.mark.parametrize(
+    "again",
+    [
+        as_bench,
+        *(pytest.param(other, marks=pytest.mark.slow) for other in (until_a_direction, only_the_largest, everything)),
+    ],
+)
 def test_choosing_what_is_timed_again_raises_no_more_false_alarms(again: Again) -> None:
     """Of records of identical code, at most a share of alpha has a direction in any case."""
     rng = np.random.default_rng(20260801)

@@ -862,7 +862,7 @@ def measured(base: Samples, head: Samples) -> RunRecord:
     raise AssertionError
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", [SETS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SETS[1:])])
 def test_stopping_early_saves_half_the_processes_and_says_the_same(name: str) -> None:
     rng = np.random.default_rng(35)
     spent = []
