@@ -14,7 +14,7 @@ import numpy as np
 from scipy import signal
 
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
-from kernelgate.ci.judge import location, stats
+from kernelgate.ci.judge import estimate, location, stats
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import Direction, judge
@@ -127,13 +127,9 @@ class Coverage:
     process: Covered
     """Of one process, from its rounds alone."""
     record: Covered
-    """Of all processes together, with no spread between them beyond the rounds'."""
+    """Of all processes together, whose spread the judge does not know: it is no more than the rounds'."""
     half_width: float
     """Median, of the record's, over the standard deviation of its error: 1.96 where everything is known."""
-
-
-KNOWN_FROM = 10
-"""Processes that the spread is known from: here it is the rounds that are asked about."""
 
 
 def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int = SEED) -> Coverage:
@@ -147,8 +143,8 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         found = location.changes(before, after, setting.paired, 0.0)
         values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
-        weight = 1 / (1 / KNOWN_FROM + 1 / sum(one.rounds for one in found))
-        pooled = stats.pool(values, variances, math.log1p(rules.change_pct / 100), weight)
+        group, _ = estimate.of_changes(found, rules.change_pct, None, Policy())
+        pooled = estimate.pooled(group)
         widths.append(pooled.half_width(1 - LEVEL))
         errors.append(pooled.change)
         whole += abs(pooled.change) <= widths[-1]
@@ -211,8 +207,8 @@ def tables(draws: int) -> dict[str, str]:
     return {
         f"Coverage of a process's 95% interval, made up ({draws} records each), by how much noisier the head is than "
         "the base, the lower of paired and unpaired; by noise, rounds and processes:": _uneven(draws),
-        f"Coverage of a record's 95% interval where rounds are correlated, made up ({draws} records each), and in "
-        "brackets the interval's half width over the standard deviation of the error:": _correlated(draws),
+        f"Coverage of a record's 95% interval where rounds are correlated, made up ({4 * draws} records each), and in "
+        "brackets the interval's half width over the standard deviation of the error:": _correlated(4 * draws),
         f"A direction against a stored baseline, made up ({draws} records each), by the standard deviation of the "
         "drift between two days, the days of the baseline, and the head's change:": _stored(draws),
     }

@@ -108,7 +108,7 @@ class Evidence:
 
     def pooled(self, usual: float | None = None) -> Pooled:
         """All processes together; `usual`: the share of such cases that are usual, where the record shows another."""
-        sides = [_pool(group, usual) for group in self.groups]
+        sides = [pooled(group, usual) for group in self.groups]
         if len(sides) == 1:
             return replace(sides[0], bias=self.bias)
         return stats.difference(sides[0], sides[1], self.bias, self.drift)
@@ -118,14 +118,14 @@ class Evidence:
         *base, head = self.groups
         zero, noise = 0.0, 0.0
         if base:
-            before = _pool(base[0])
+            before = pooled(base[0])
             drift = self.drift.error if self.drift else 0.0
             zero, noise = before.change, before.error**2 + head.prior**2 + drift**2
         errors = np.sqrt(head.variances + noise)
         return [(float(value) - zero, float(error)) for value, error in zip(head.values, errors, strict=True)]
 
 
-def _pool(group: Group, usual: float | None = None) -> Pooled:
+def pooled(group: Group, usual: float | None = None) -> Pooled:
     found = group.fit()
     if found is None:
         return stats.pool(*group.kept, group.prior, group.prior_df)
@@ -187,7 +187,7 @@ def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSprea
     moved = (*depends.moved, modes.of_sides(base, head, policy.limits))
     found += odd
     for effect in moved:
-        found += effect.against(_pool(group).change, policy)
+        found += effect.against(pooled(group).change, policy)
     bias += sum(effect.bias for effect in moved)
     found += [_history(known)] if known else []
     ids = tuple(process.process.id for process in used)
