@@ -14,9 +14,9 @@ from types import FrameType
 
 import click
 
-from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.errors import KernelgateError, UsageError, first_line
 
-UNEXPECTED, INPUT_OUTPUT, CLOSED_PIPE, INTERRUPTED = 70, 74, 128 + signal.SIGPIPE, 128 + signal.SIGINT
+UNEXPECTED, INPUT_OUTPUT, CLOSED_PIPE = 70, 74, 128 + signal.SIGPIPE
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as an interrupt does, so that what it started ends with it."""
 
@@ -70,8 +70,8 @@ def _of_file(error: OSError) -> str:
 
 
 def _unexpected(error: BaseException) -> str:
-    first = str(error).strip().split("\n")[0]
-    said = f"unexpected {type(error).__name__}" + (f" ({first})" if first else "")
+    kind, first = type(error).__name__, first_line(error)
+    said = f"unexpected {kind}" + ("" if first == kind else f" ({first})")
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="kernelgate-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"

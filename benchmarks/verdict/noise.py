@@ -134,7 +134,7 @@ class Coverage:
 
 def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int = SEED) -> Coverage:
     rng = np.random.default_rng(seed)
-    rules = Policy().spread
+    policy = Policy()
     single = whole = 0
     widths, errors = [], []
     for _ in range(draws):
@@ -143,7 +143,7 @@ def coverage(base: Noise, head: Noise, setting: Setting, draws: int, seed: int =
         found = location.changes(before, after, setting.paired, 0.0)
         values, variances = (np.array([getattr(one, name) for one in found]) for name in ("value", "variance"))
         single += int((np.abs(values) <= stats.normal_half_width(LEVEL) * np.sqrt(variances)).sum())
-        group, _ = estimate.of_changes(found, rules.change_pct, None, Policy())
+        group, _ = estimate.of_changes(found, policy.spread.change_pct, None, policy)
         pooled = estimate.pooled(group)
         widths.append(pooled.half_width(1 - LEVEL))
         errors.append(pooled.change)
