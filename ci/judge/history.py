@@ -24,6 +24,8 @@ from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import percent
 
 SPREADS_FILE = Path(".ci/spreads.json")
+MOST_PCT = 1000.0
+"""Of a spread: such processes tell nothing, however much further they scatter."""
 
 
 class HistoryError(KernelgateError):
@@ -98,8 +100,8 @@ def joined(old: KnownSpread, new: KnownSpread, memory_df: float) -> KnownSpread:
 
 
 def _rounded(value: float) -> float:
-    """To digits that a reader of the file can compare."""
-    return float(f"{value:.4g}")
+    """To digits that a reader of the file can compare, and no further than what may stand there."""
+    return float(f"{min(value, MOST_PCT):.4g}")
 
 
 # ---- the file --------------------------------------------------------------------------------------------------------

@@ -6,20 +6,44 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from kernelgate.bench.errors import KernelgateError, UsageError
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
 BUILT_IN_PRESETS: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}}
+MOST_SHOWN = 60
+"""Characters of a value that does not fit."""
 
-Percent = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-PercentOrNone = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Probability = Annotated[float, Field(gt=0, lt=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1)]
-DegreesOfFreedom = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+def between(low: float, high: float) -> BeforeValidator:
+    """A number in this range, both ends in it; whole where both ends are. No text, no truth value and no NaN is one."""
+    whole = isinstance(low, int) and isinstance(high, int)
+    said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
+
+    def check(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not low <= value <= high:
+            raise ValueError(said)
+        return value
+
+    return BeforeValidator(check)
+
+
+Percent = Annotated[float, between(1e-3, 1e3)]
+PercentOrNone = Annotated[float, between(0.0, 1e3)]
+Speedup = Annotated[float, between(1e-3, 99.9)]
+"""Percent that a time can shrink by."""
+Improbable = Annotated[float, between(1e-12, 0.5)]
+"""The probability of an error."""
+Probable = Annotated[float, between(0.5, 0.9999)]
+Share = Annotated[float, between(0.0, 1.0)]
+PartialShare = Annotated[float, between(1e-3, 0.999)]
+"""Neither none nor all."""
+Positive = Annotated[int, between(1, 1000)]
+DegreesOfFreedom = Annotated[float, between(1e-3, 1e6)]
+ProcessCount = Annotated[int, between(2, 100)]
 
 
 class PolicyError(KernelgateError):
@@ -30,44 +54,57 @@ class PolicySection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _ordered(section: PolicySection, lower: str, upper: str) -> None:
+    """Raises ValueError where two numbers of a section contradict each other."""
+    least, most = getattr(section, lower), getattr(section, upper)
+    if least > most:
+        raise ValueError(f"{lower} ({least:g}) must not be above {upper} ({most:g})")
+
+
 class Gates(PolicySection):
     """What blocks, what counts as an improvement, and what counts as the same."""
 
     regression_pct: Percent = 3.0
-    improvement_pct: Annotated[float, Field(gt=0, lt=100)] = 10.0
-    p: Probability = 0.05
+    improvement_pct: Speedup = 10.0
+    p: Improbable = 0.05
     cliffs_delta: Share = 0.3
     margin_pct: Percent = 1.0
     mean_regression_pct: Percent = 1.0
-    mean_improvement_pct: Annotated[float, Field(gt=0, lt=100)] = 3.0
+    mean_improvement_pct: Speedup = 3.0
+
+    @model_validator(mode="after")
+    def _nothing_blocks_that_is_the_same(self) -> Self:
+        _ordered(self, "margin_pct", "regression_pct")
+        _ordered(self, "margin_pct", "improvement_pct")
+        return self
 
 
 class Certainty(PolicySection):
     """How sure the judge must be before it says something."""
 
-    alpha: Probability = 0.001
-    baseline_alpha: Probability = 0.005
-    equivalence_alpha: Probability = 0.01
-    interval_level: Probability = 0.95
-    power: Probability = 0.95
+    alpha: Improbable = 0.001
+    baseline_alpha: Improbable = 0.005
+    equivalence_alpha: Improbable = 0.01
+    interval_level: Probable = 0.95
+    power: Probable = 0.95
     resolution_pct: Percent = 0.4
-    miss: Probability = 0.01
-    spending_shape: Annotated[float, Field(ge=0, le=0.5)] = 0.5
+    miss: Improbable = 0.01
+    spending_shape: Annotated[float, between(0.0, 0.5)] = 0.5
 
 
 class Processes(PolicySection):
     """How many processes and rounds a judgement needs."""
 
-    minimum: Annotated[int, Field(ge=2)] = 2
-    to_direct: Annotated[int, Field(ge=2)] = 4
-    to_block: Annotated[int, Field(ge=2)] = 3
-    limit: Annotated[int, Field(ge=2)] = 7
-    minimum_rounds: Annotated[int, Field(ge=8)] = 20
+    minimum: ProcessCount = 2
+    to_direct: ProcessCount = 4
+    to_block: ProcessCount = 3
+    limit: ProcessCount = 7
+    minimum_rounds: Annotated[int, between(8, 10_000)] = 20
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if not self.minimum <= self.to_block <= self.limit or self.to_direct > self.limit:
-            raise ValueError("minimum, to_block and limit must not decrease, and to_direct is at most limit")
+        for lower, upper in (("minimum", "to_block"), ("to_block", "limit"), ("to_direct", "limit")):
+            _ordered(self, lower, upper)
         return self
 
 
@@ -75,23 +112,31 @@ class Spread(PolicySection):
     """What is known beforehand of how far processes scatter, and of errors that no number of rounds removes."""
 
     change_pct: Percent = 0.045
-    quiet_factor: Annotated[float, Field(gt=1)] = 1.35
-    quiet_share: Probability = 0.4
+    quiet_factor: Annotated[float, between(1.001, 100.0)] = 1.35
+    quiet_share: PartialShare = 0.4
     largest_pct: Percent = 10.0
     prior_cases: Positive = 4
     history_df: DegreesOfFreedom = 4.0
-    history_share: Probability = 0.97
+    history_share: PartialShare = 0.97
     history_memory_df: DegreesOfFreedom = 10.0
     history_to_direct_df: DegreesOfFreedom = 8.0
     level_pct: Percent = 0.15
     level_prior_processes: Positive = 10
     baseline_drift_pct: Percent = 1.0
     baseline_drift_df: Positive = 10
-    baseline_days: Annotated[int, Field(ge=2)] = 4
+    baseline_days: Annotated[int, between(2, 1000)] = 4
     baseline_days_df: Positive = 5
     block_change_pct: Percent = 0.1
     block_bias_pct: PercentOrNone = 0.3
     alternating_bias_pct: PercentOrNone = 0.8
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Self:
+        for usual in ("change_pct", "block_change_pct", "level_pct"):
+            _ordered(self, usual, "largest_pct")
+        for needed in ("history_df", "history_to_direct_df"):
+            _ordered(self, needed, "history_memory_df")
+        return self
 
 
 class WitnessRules(PolicySection):
@@ -104,42 +149,47 @@ class WitnessRules(PolicySection):
 
 
 class Bootstrap(PolicySection):
-    resamples: Annotated[int, Field(ge=100)] = 10_000
-    seed: int = 20260801
+    resamples: Annotated[int, between(100, 100_000)] = 10_000
+    seed: Annotated[int, between(0, 2**32 - 1)] = 20260801
 
 
 class ValidityLimits(PolicySection):
     """Where something that is not a difference is named (`warn`), and where it forbids a verdict."""
 
     warn_cv_pct: Percent = 12.0
-    warn_temperature_c: float = 80.0
+    warn_temperature_c: Annotated[float, between(0.0, 200.0)] = 80.0
     harmless_throttle_reasons: tuple[str, ...] = ("gpu_idle", "applications_clocks_setting", "display_clock_setting")
     throttled_share: Share = 0.5
     clock_change_pct: Percent = 2.0
-    dependence_p: Probability = 2e-6
+    dependence_p: Improbable = 2e-6
     dependence_pct: PercentOrNone = 0.1
     carry_over_pct: Percent = 0.5
     side_clock_pct: Percent = 0.5
     distinct_values: Positive = 3
     mode_distance_pct: Percent = 3.0
-    mode_share: Share = 0.15
+    mode_share: Annotated[float, between(0.0, 0.5)] = 0.15
     mode_overlap: Share = 0.05
-    mode_share_p: Probability = 1e-3
+    mode_share_p: Improbable = 1e-3
     drift_pct: Percent = 1.0
-    drift_p: Probability = 1e-6
-    disagree_p: Probability = 1e-4
+    drift_p: Improbable = 1e-6
+    disagree_p: Improbable = 1e-4
     disagree_pct: Percent = 1.0
     lone_share: Share = 0.25
     floor_tolerance: Share = 0.05
-    shortest_us: Annotated[float, Field(gt=0)] = 1e-3
-    longest_us: Annotated[float, Field(gt=0)] = 1e10
+    shortest_us: Annotated[float, between(1e-6, 1e12)] = 1e-3
+    longest_us: Annotated[float, between(1e-6, 1e12)] = 1e10
+
+    @model_validator(mode="after")
+    def _leave_times_between(self) -> Self:
+        _ordered(self, "shortest_us", "longest_us")
+        return self
 
 
 class TimingRules(PolicySection):
     """How `kernelgate bench` treats the GPU's clock and power."""
 
-    pause_when_capped: bool = True
-    lock_clocks: bool = False
+    pause_when_capped: StrictBool = True
+    lock_clocks: StrictBool = False
 
 
 class Static(PolicySection):
@@ -153,16 +203,16 @@ class Profiling(PolicySection):
     """How `kernelgate profile` measures."""
 
     clock_control: Literal["none", "base"] = "none"
-    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
+    timeout_s: Annotated[float, between(1.0, 86_400.0)] = 120.0
 
 
 class Template(PolicySection):
     """What a pull request's description must hold, and how its claims are held against the measurement."""
 
     kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
-    block_empty_hypothesis: bool = True
-    block_contradicted_claim: bool = True
-    claim_tolerance_pct: PercentOrNone = 1.0
+    block_empty_hypothesis: StrictBool = True
+    block_contradicted_claim: StrictBool = True
+    claim_tolerance_pct: Annotated[float, between(0.0, 100.0)] = 1.0
 
 
 class RunnerGpu(PolicySection):
@@ -214,6 +264,13 @@ class Policy(PolicySection):
     template: Template = Template()
     measure: Measure = Measure()
 
+    @model_validator(mode="after")
+    def _gates_are_seen(self) -> Self:
+        least, gate = self.certainty.resolution_pct, min(self.gates.regression_pct, self.gates.improvement_pct)
+        if least > gate:
+            raise ValueError(f"certainty.resolution_pct ({least:g}) must not be above a gate ({gate:g})")
+        return self
+
 
 def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
     """The policy in `path` (default: `.ci/kernelgate.toml` where there is one), with the changes of `preset`.
@@ -221,12 +278,14 @@ def load(path: Path | None = None, preset: str = DEFAULT_PRESET) -> Policy:
     Raises PolicyError naming the key that does not fit, and UsageError for a preset that the file does not have.
     """
     chosen = path or POLICY_FILE
-    if path is None and not chosen.exists():
-        return parse("", "the built-in policy", preset)
     try:
         text = chosen.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if path is None and not chosen.is_symlink():
+            return parse("", "the built-in policy", preset)
+        raise PolicyError(f"{chosen}: the policy cannot be read: {error.strerror}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{chosen}: the policy cannot be read: {error}") from None
+        raise PolicyError(f"{chosen}: the policy cannot be read: {getattr(error, 'strerror', error)}") from None
     return parse(text, str(chosen), preset)
 
 
@@ -234,15 +293,15 @@ def parse(text: str, name: str = "policy", preset: str = DEFAULT_PRESET) -> Poli
     """The policy in TOML `text`: sections of `Policy`, and `presets.<name>` with the sections that it changes."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{name} is not TOML: {error}") from None
+    except ValueError as error:  # also of a number with thousands of digits
+        raise PolicyError(f"{name} is not TOML: {str(error).partition(';')[0]}") from None
+    except RecursionError:
+        raise PolicyError(f"{name} is nested too deeply to be a policy") from None
     presets = content.pop("presets", BUILT_IN_PRESETS)
     if not isinstance(presets, dict) or not all(isinstance(changes, dict) for changes in presets.values()):
         raise PolicyError(f"{name}: presets must be tables, such as [presets.strict.gates]")
-    plain = _validated(content, name)
-    complete = {
-        known: _validated(_merged(content, changes), f"{name}, preset {known}") for known, changes in presets.items()
-    }
+    plain = _validated(content, name, text)
+    complete = {known: _validated(_merged(content, changes), name, text, known) for known, changes in presets.items()}
     if preset == DEFAULT_PRESET:
         return complete.get(preset, plain)
     if preset not in complete:
@@ -259,9 +318,33 @@ def _merged(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _validated(content: dict[str, Any], name: str) -> Policy:
+def _validated(content: dict[str, Any], name: str, text: str, preset: str | None = None) -> Policy:
     try:
         return Policy.model_validate(content)
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors(include_url=False)]
-        raise PolicyError(f"{name} does not fit: {'; '.join(faults)}") from None
+        where = f"{name}, preset {preset}" if preset else name
+        faults = "; ".join(_said(fault, text, preset) for fault in error.errors(include_url=False))
+        raise PolicyError(f"{where} does not fit: {faults}") from None
+
+
+def _said(fault: ErrorDetails, text: str, preset: str | None) -> str:
+    """Such as "gates.p (line 9) is 7: must be a number from 1e-12 to 0.5"."""
+    key = ".".join(map(str, fault["loc"]))
+    line = next(filter(None, (_line(text, f"presets.{preset}.{key}"), _line(text, key))), None)
+    value = fault["input"]
+    shown = "" if isinstance(value, dict | PolicySection) else f" is {repr(value)[:MOST_SHOWN]}"
+    place = f"{key}{f' (line {line})' if line else ''}{shown}"
+    why = "there is no such key" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
+    return f"{place}: {why}".removeprefix(": ")
+
+
+def _line(text: str, key: str) -> int | None:
+    """Where a key is set, as people write it: below the header of its section."""
+    section, _, name = key.rpartition(".")
+    inside = not section
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("["):
+            inside = line.split("#")[0].strip() == f"[{section}]"
+        elif inside and line.partition("=")[0].strip() == name:
+            return number
+    return None

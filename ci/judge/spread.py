@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class KnownSpread(PolicySection):
     """How much of it their rounds explain."""
     df: policy.DegreesOfFreedom
     """Degrees of freedom that it rests on."""
-    comparisons: policy.Positive
+    comparisons: Annotated[int, policy.between(1, 10**9)]
     last_seen: str | None = None
     """When the last of them was measured."""
 

@@ -80,8 +80,7 @@ def test_a_preset_changes_single_keys() -> None:
         ("[gates]\nimprovement_pct = 100", r"gates\.improvement_pct"),
         ("[certainty]\nalpha = 0", r"certainty\.alpha"),
         ("[processes]\nminimum = 1", r"processes\.minimum"),
-        ("[processes]\nto_block = 8", "minimum, to_block and limit"),
-        ("[processes]\nlimit = 2", "minimum, to_block and limit"),
+        ("[processes]\nlimit = 2", r"to_block \(3\) must not be above limit \(2\)"),
         ("gates = 3", "gates"),
         ("presets = 3", "presets must be tables"),
         ("[presets.strict]\ngates = 3", "preset strict.*gates"),
@@ -98,86 +97,101 @@ def test_what_does_not_fit_is_refused_by_name(text: str, named: str) -> None:
         policy.parse(text)
 
 
-RANGES: dict[str, tuple[list[object], list[object]]] = {
-    "gates.regression_pct": ([1e-9, 1e9], [0, -1, "inf"]),
-    "gates.improvement_pct": ([1e-9, 99.9], [0, 100]),
-    "gates.p": ([1e-9, 0.999], [0, 1]),
-    "gates.cliffs_delta": ([0, 1], [-1e-9, 1.001]),
-    "gates.margin_pct": ([1e-9], [0, "inf"]),
-    "gates.mean_regression_pct": ([1e-9, 1e9], [0, -1, "inf"]),
-    "gates.mean_improvement_pct": ([1e-9, 99.9], [0, 100]),
-    "certainty.alpha": ([1e-9, 0.999], [0, 1]),
-    "certainty.baseline_alpha": ([1e-9, 0.999], [0, 1]),
-    "certainty.equivalence_alpha": ([1e-9, 0.999], [0, 1]),
-    "certainty.interval_level": ([1e-9, 0.999], [0, 1]),
-    "certainty.power": ([1e-9, 0.999], [0, 1]),
-    "certainty.resolution_pct": ([1e-9], [0, "inf"]),
-    "certainty.miss": ([1e-9, 0.999], [0, 1]),
-    "certainty.spending_shape": ([0, 0.5], [-1e-9, 0.501]),
-    "processes.minimum": ([2, 3], [1]),
-    "processes.to_block": ([2, 7], [1, 8]),
-    "processes.to_direct": ([2, 7], [1, 8]),
-    "processes.limit": ([4, 100], [3]),
-    "processes.minimum_rounds": ([8], [7]),
-    "spread.change_pct": ([1e-9], [0, "inf"]),
-    "spread.quiet_factor": ([1.001], [1]),
-    "spread.quiet_share": ([1e-9, 0.999], [0, 1]),
-    "spread.largest_pct": ([1e-9], [0, "inf"]),
-    "spread.prior_cases": ([1], [0]),
-    "spread.history_df": ([1e-9], [0, "inf"]),
-    "spread.history_share": ([1e-9, 0.999], [0, 1]),
-    "spread.history_memory_df": ([1e-9], [0, "inf"]),
-    "spread.history_to_direct_df": ([1e-9], [0, "inf"]),
-    "spread.level_pct": ([1e-9], [0, "inf"]),
-    "spread.level_prior_processes": ([1], [0]),
-    "spread.baseline_drift_pct": ([1e-9], [0, "inf"]),
-    "spread.baseline_drift_df": ([1], [0]),
-    "spread.baseline_days": ([2], [1]),
-    "spread.baseline_days_df": ([1], [0]),
-    "spread.block_change_pct": ([1e-9], [0, "inf"]),
-    "spread.block_bias_pct": ([0], [-1e-9, "inf"]),
-    "spread.alternating_bias_pct": ([0], [-1e-9, "inf"]),
-    "witness.tolerance_pct": ([1e-9], [0, "inf"]),
-    "witness.cpu_tolerance_pct": ([1e-9], [0, "inf"]),
-    "witness.cpu_spread_pct": ([1e-9], [0, "inf"]),
-    "witness.prior_turns": ([1], [0]),
-    "bootstrap.resamples": ([100], [99]),
-    "bootstrap.seed": ([0, -1], [0.5]),
-    "limits.warn_cv_pct": ([1e-9], [0, "inf"]),
-    "limits.throttled_share": ([0, 1], [-1e-9, 1.001]),
-    "limits.clock_change_pct": ([1e-9], [0, "inf"]),
-    "limits.dependence_p": ([1e-9, 0.999], [0, 1]),
-    "limits.dependence_pct": ([0], [-1e-9, "inf"]),
-    "limits.carry_over_pct": ([1e-9], [0, "inf"]),
-    "limits.side_clock_pct": ([1e-9], [0, "inf"]),
-    "limits.distinct_values": ([1], [0]),
-    "limits.mode_distance_pct": ([1e-9], [0, "inf"]),
-    "limits.mode_share": ([0, 1], [-1e-9, 1.001]),
-    "limits.mode_overlap": ([0, 1], [-1e-9, 1.001]),
-    "limits.mode_share_p": ([1e-9, 0.999], [0, 1]),
-    "limits.drift_pct": ([1e-9], [0, "inf"]),
-    "limits.drift_p": ([1e-9, 0.999], [0, 1]),
-    "limits.disagree_p": ([1e-9, 0.999], [0, 1]),
-    "limits.disagree_pct": ([1e-9], [0, "inf"]),
-    "limits.lone_share": ([0, 1], [-1e-9, 1.001]),
-    "limits.floor_tolerance": ([0, 1], [-1e-9, 1.001]),
-    "limits.shortest_us": ([1e-12], [0]),
-    "limits.longest_us": ([1e12], [0]),
-    "profiling.timeout_s": ([1e-9], [0, "inf"]),
-    "template.claim_tolerance_pct": ([0], [-1e-9, "inf"]),
+RANGES: dict[str, tuple[float, float]] = {
+    "gates.regression_pct": (0.001, 1000.0),
+    "gates.improvement_pct": (0.001, 99.9),
+    "gates.p": (1e-12, 0.5),
+    "gates.cliffs_delta": (0.0, 1.0),
+    "gates.margin_pct": (0.001, 1000.0),
+    "gates.mean_regression_pct": (0.001, 1000.0),
+    "gates.mean_improvement_pct": (0.001, 99.9),
+    "certainty.alpha": (1e-12, 0.5),
+    "certainty.baseline_alpha": (1e-12, 0.5),
+    "certainty.equivalence_alpha": (1e-12, 0.5),
+    "certainty.interval_level": (0.5, 0.9999),
+    "certainty.power": (0.5, 0.9999),
+    "certainty.resolution_pct": (0.001, 1000.0),
+    "certainty.miss": (1e-12, 0.5),
+    "certainty.spending_shape": (0.0, 0.5),
+    "processes.minimum": (2, 100),
+    "processes.to_direct": (2, 100),
+    "processes.to_block": (2, 100),
+    "processes.limit": (2, 100),
+    "processes.minimum_rounds": (8, 10000),
+    "spread.change_pct": (0.001, 1000.0),
+    "spread.quiet_factor": (1.001, 100.0),
+    "spread.quiet_share": (0.001, 0.999),
+    "spread.largest_pct": (0.001, 1000.0),
+    "spread.prior_cases": (1, 1000),
+    "spread.history_df": (0.001, 1000000.0),
+    "spread.history_share": (0.001, 0.999),
+    "spread.history_memory_df": (0.001, 1000000.0),
+    "spread.history_to_direct_df": (0.001, 1000000.0),
+    "spread.level_pct": (0.001, 1000.0),
+    "spread.level_prior_processes": (1, 1000),
+    "spread.baseline_drift_pct": (0.001, 1000.0),
+    "spread.baseline_drift_df": (1, 1000),
+    "spread.baseline_days": (2, 1000),
+    "spread.baseline_days_df": (1, 1000),
+    "spread.block_change_pct": (0.001, 1000.0),
+    "spread.block_bias_pct": (0.0, 1000.0),
+    "spread.alternating_bias_pct": (0.0, 1000.0),
+    "witness.tolerance_pct": (0.001, 1000.0),
+    "witness.cpu_tolerance_pct": (0.001, 1000.0),
+    "witness.cpu_spread_pct": (0.001, 1000.0),
+    "witness.prior_turns": (1, 1000),
+    "bootstrap.resamples": (100, 100000),
+    "bootstrap.seed": (0, 4294967295),
+    "limits.warn_cv_pct": (0.001, 1000.0),
+    "limits.warn_temperature_c": (0.0, 200.0),
+    "limits.throttled_share": (0.0, 1.0),
+    "limits.clock_change_pct": (0.001, 1000.0),
+    "limits.dependence_p": (1e-12, 0.5),
+    "limits.dependence_pct": (0.0, 1000.0),
+    "limits.carry_over_pct": (0.001, 1000.0),
+    "limits.side_clock_pct": (0.001, 1000.0),
+    "limits.distinct_values": (1, 1000),
+    "limits.mode_distance_pct": (0.001, 1000.0),
+    "limits.mode_share": (0.0, 0.5),
+    "limits.mode_overlap": (0.0, 1.0),
+    "limits.mode_share_p": (1e-12, 0.5),
+    "limits.drift_pct": (0.001, 1000.0),
+    "limits.drift_p": (1e-12, 0.5),
+    "limits.disagree_p": (1e-12, 0.5),
+    "limits.disagree_pct": (0.001, 1000.0),
+    "limits.lone_share": (0.0, 1.0),
+    "limits.floor_tolerance": (0.0, 1.0),
+    "limits.shortest_us": (1e-06, 1000000000000.0),
+    "limits.longest_us": (1e-06, 1000000000000.0),
+    "profiling.timeout_s": (1.0, 86400.0),
+    "template.claim_tolerance_pct": (0.0, 100.0),
 }
-"""What each number may be, at the ends of its range, and what it may not."""
+"""What each number may be; whole where both ends are."""
+
+
+def refused(text: str) -> str:
+    """Why a policy is not taken; empty where it is."""
+    try:
+        policy.parse(text, "the file")
+    except PolicyError as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.parametrize("key", RANGES)
 def test_each_number_has_its_range(key: str) -> None:
     section, name = key.split(".")
-    legal, illegal = RANGES[key]
-    for value in legal:
-        assert getattr(getattr(policy.parse(f"[{section}]\n{name} = {value}"), section), name) == value
-    for value in illegal:
-        with pytest.raises(PolicyError, match=section):
-            policy.parse(f"[{section}]\n{name} = {value}")
+    low, high = RANGES[key]
+    whole = isinstance(low, int)
+    for value in (low, high):  # which another number may contradict
+        assert "must be" not in refused(f"[{section}]\n{name} = {value}")
+    below, above = (low - 1, high + 1) if whole else (low - 1e-9, high * 1.001)
+    wrong = [below, above, -(10**9), 10**30, "nan", "inf", "true", "'3'", "[]", *([1.5] if whole else [])]
+    said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
+    for value in wrong:
+        message = refused(f"[{section}]\n{name} = {value}")
+        assert message.startswith(f"the file does not fit: {key} (line 2) is ")
+        assert message.endswith(said), (value, message)
 
 
 def test_every_number_that_decides_has_a_range_here() -> None:
@@ -187,7 +201,84 @@ def test_every_number_that_decides_has_a_range_here() -> None:
         for key, value in values.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    assert numbers - set(RANGES) == {"limits.warn_temperature_c"}
+    assert numbers == set(RANGES)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[gates]\nmargin_pct = 5", "gates: margin_pct (5) must not be above regression_pct (3)"),
+        ("[gates]\nimprovement_pct = 0.5", "gates: margin_pct (1) must not be above improvement_pct (0.5)"),
+        ("[processes]\nminimum = 4", "processes: minimum (4) must not be above to_block (3)"),
+        ("[processes]\nto_block = 8", "processes: to_block (8) must not be above limit (7)"),
+        ("[processes]\nto_direct = 8", "processes: to_direct (8) must not be above limit (7)"),
+        ("[spread]\nchange_pct = 20", "spread: change_pct (20) must not be above largest_pct (10)"),
+        ("[spread]\nblock_change_pct = 20", "spread: block_change_pct (20) must not be above largest_pct (10)"),
+        ("[spread]\nlevel_pct = 20", "spread: level_pct (20) must not be above largest_pct (10)"),
+        ("[spread]\nhistory_df = 11", "spread: history_df (11) must not be above history_memory_df (10)"),
+        (
+            "[spread]\nhistory_to_direct_df = 11",
+            "spread: history_to_direct_df (11) must not be above history_memory_df (10)",
+        ),
+        ("[limits]\nshortest_us = 2\nlongest_us = 1", "limits: shortest_us (2) must not be above longest_us (1)"),
+        ("[certainty]\nresolution_pct = 5", "certainty.resolution_pct (5) must not be above a gate (3)"),
+    ],
+    ids=[
+        "equivalent and regressed",
+        "equivalent and improved",
+        "fewer to block than at least",
+        "more to block than at most",
+        "more to direct than at most",
+        "usual change above the largest",
+        "usual change of blocks above the largest",
+        "usual level above the largest",
+        "history that never counts",
+        "history that never directs",
+        "shortest above longest",
+        "resolution above a gate",
+    ],
+)
+def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
+    assert refused(text) == f"the file does not fit: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 5000, "is not TOML: "),
+        ("a = " + "[" * 5000, "is nested too deeply to be a policy"),
+        ("[gates]\np = " + "1" * 5000, "is not TOML: Exceeds the limit (4300 digits)"),
+        ("[gates]\np = 0.01\np = 0.02", "is not TOML: Cannot overwrite a value (at end of document)"),
+        ("\x00", "is not TOML: "),
+        ("{}", "is not TOML: "),
+        ("[timing]\nlock_clocks = 1", "timing.lock_clocks (line 2) is 1: "),
+        ("[timing]\nlock_clocks = 'yes'", "timing.lock_clocks (line 2) is 'yes': "),
+        ("[static]\nnew_spills = 'perhaps'", "static.new_spills (line 2) is 'perhaps': "),
+        ("[measure]\npaths = 'csrc'", "measure.paths (line 2) is 'csrc': "),
+        ("[measure]\npaths = [1]", "measure.paths.0"),
+    ],
+    ids=[
+        "5,000 brackets",
+        "5,000 lists",
+        "5,000 digits",
+        "a key twice",
+        "a zero byte",
+        "JSON",
+        "a number for a switch",
+        "text for a switch",
+        "a choice that is none",
+        "text for a list",
+        "a number for a path",
+    ],
+)
+def test_what_is_no_policy_is_refused_in_a_sentence(text: str, said: str) -> None:
+    assert said in refused(text)
+    assert "\n" not in refused(text)
+
+
+def test_a_preset_names_its_own_line() -> None:
+    text = "[gates]\np = 0.01\n[presets.lax.gates]\n# too much\np = 0.9"
+    assert refused(text).startswith("the file, preset lax does not fit: gates.p (line 5) is 0.9: ")
 
 
 @pytest.mark.parametrize(
@@ -224,8 +315,18 @@ def test_an_unknown_preset_is_a_usage_error_that_names_the_others() -> None:
 
 
 def test_a_policy_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match=r"missing\.toml"):
-        policy.load(tmp_path / "missing.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    for name, said in (("missing.toml", "No such file"), ("", "Is a directory"), ("binary.toml", "can't decode")):
+        with pytest.raises(PolicyError, match=f"{name}: the policy cannot be read: .*{said}"):
+            policy.load(tmp_path / name)
+
+
+def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "kernelgate.toml").symlink_to("gone")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PolicyError, match="cannot be read"):
+        policy.load()
 
 
 def test_the_page_on_statistics_gives_the_same_numbers() -> None:
