@@ -28,6 +28,12 @@ class UsageError(KernelgateError):
     exit_code = 64
 
 
+class OutputError(KernelgateError):
+    """A file or folder that was asked for cannot be written."""
+
+    exit_code = 74
+
+
 class RecordError(KernelgateError):
     """A run record is broken or does not fit the question."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kernelgate.bench import record, subject
+from kernelgate.bench import files, record, subject
 from kernelgate.bench.build import library as built
 from kernelgate.bench.build.library import Libraries, Sides
 from kernelgate.bench.check import fuzz as fuzzing
@@ -295,6 +295,14 @@ def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tup
             raise UsageError(f"the record was measured with another library of the {one.side} than the one given")
         known[one.card, one.side] = before.model_copy(update={"kernels": one.kernels})
     return tuple(known.values())
+
+
+def try_record(path: Path | None) -> None:
+    """Raises KernelgateError where a record could not be added to, before something is done that takes long."""
+    if path is not None:
+        files.try_file(path)
+        if path.exists():
+            record.read(path)
 
 
 def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.RunRecord], dict[str, object]]) -> None:

@@ -12,8 +12,8 @@ import sys
 
 import click
 
-from kernelgate.bench.errors import KernelgateError
-from kernelgate.ci import exit_codes, verbs_github, verbs_judge, verbs_measure
+from kernelgate.bench.errors import KernelgateError, OutputError
+from kernelgate.ci import exit_codes, verbs_github, verbs_judge, verbs_local, verbs_measure
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -30,8 +30,8 @@ for _verb in (
     verbs_measure.sanitize,
     verbs_measure.profile,
     verbs_measure.resources,
-    verbs_measure.doctor,
-    verbs_measure.pr,
+    verbs_local.doctor,
+    verbs_local.pr,
     verbs_judge.analyze,
     verbs_judge.decide,
     verbs_judge.compare,
@@ -71,18 +71,25 @@ def run(arguments: list[str]) -> int:
 def _ended(error: BaseException, arguments: list[str]) -> int:
     """Says what ended a verb, to people and to the workflow that may have asked for a note of it."""
     code, said = exit_codes.of_error(error)
-    with contextlib.suppress(OSError):  # nobody may be left to read it
-        if isinstance(error, click.ClickException):
-            error.show()
-        elif said:
-            click.echo(said, err=True)
+    _say(error if isinstance(error, click.ClickException) else said)
     if isinstance(error, KernelgateError) and "KERNELGATE_FAILURE" in os.environ:
         from kernelgate.ci.github import failure_note
 
-        failure_note.note(error, arguments[0])
+        try:
+            failure_note.note(error, arguments[0])
+        except OutputError as unwritten:
+            _say(f"kernelgate: no note of this failure: {unwritten}")
     if code in (exit_codes.CLOSED_PIPE, exit_codes.INPUT_OUTPUT):
         _give_up_output()
     return code
+
+
+def _say(what: click.ClickException | str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # nobody may be left to read it
+        if isinstance(what, click.ClickException):
+            what.show()
+        elif what:
+            click.echo(what, err=True)
 
 
 def _give_up_output() -> None:

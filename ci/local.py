@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelgate.bench import record
+from kernelgate.bench import files, record
 from kernelgate.bench.build.library import Libraries
 from kernelgate.bench.errors import CardError, CompileError, RecordError
 from kernelgate.bench.kernel.cards import ChosenCase
@@ -63,7 +63,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     from kernelgate.bench.system import children
 
     for name in (RECORD, COMMENT, PAGE):
-        (out / name).unlink(missing_ok=True)
+        files.try_file(out / name)
     rules = _Rules(policy, history.load(say, repo / history.SPREADS_FILE))
     say("1/3 build")
     with children.opened() as processes:
@@ -84,7 +84,9 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
-    return _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
+    result = _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
+    (out / RECORD).unlink(missing_ok=True)  # of an earlier run, which the comment is not about
+    return result
 
 
 def _measure(
@@ -204,6 +206,6 @@ def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) 
     decision = gate.decide([evidence])
     report = build([part], decision, policy)
     comment = render.comment(report)
-    render.write(comment, out / COMMENT)
-    render.write(render.page(report), out / PAGE)
+    files.write(out / COMMENT, comment)
+    files.write(out / PAGE, render.page(report))
     return LocalResult(comment, render.first_line(report), decision)

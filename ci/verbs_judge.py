@@ -72,14 +72,15 @@ def spreads(records: tuple[Path, ...], output: Path | None, policy_file: Path | 
 
     Of paired comparisons, whatever their change. Only what stands on the default branch is used by its workflows.
     """
-    from kernelgate.bench import record
+    from kernelgate.bench import files, record
     from kernelgate.ci.document import formatting
     from kernelgate.ci.judge import history, policy
 
+    path = output or history.SPREADS_FILE
+    files.try_file(path)
     rules, known = policy.load(policy_file), history.read()
     for run in records:
         known = history.learned(known, record.read(run), rules)
-    path = output or history.SPREADS_FILE
     history.write(known, path)
     click.echo(f"{path}: {formatting.counted(len(known.spreads), 'case')}")
 
@@ -125,7 +126,7 @@ def report(
     """
     from rich.console import Console
 
-    from kernelgate.bench import record
+    from kernelgate.bench import files, record
     from kernelgate.bench.system import progress
     from kernelgate.ci import default_branch
     from kernelgate.ci.document import render
@@ -140,6 +141,8 @@ def report(
         )
     if post and (html or output):
         raise UsageError("--post writes no file: render the page by a call of its own, with --from and --html")
+    for asked in filter(None, (html, output)):
+        files.try_file(asked)
     if folder is not None:
         from kernelgate.ci.github import client, publish
         from kernelgate.ci.github.actions import Step
@@ -155,9 +158,9 @@ def report(
         stored = (baseline.name, record.read(baseline)) if baseline else None
         built = judged_report(record.read(run), rules, str(run), stored, past)
     if html:
-        render.write(render.page(built), html)
+        files.write(html, render.page(built))
     if output:
-        render.write(render.comment(built), output)
+        files.write(output, render.comment(built))
     else:
         render.show(render.comment(built), Console())
     return 0

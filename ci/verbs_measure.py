@@ -10,6 +10,7 @@ from typing import Literal
 
 import click
 
+from kernelgate.bench import files
 from kernelgate.bench.errors import UsageError
 
 
@@ -57,6 +58,8 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
     from kernelgate.bench.system import progress
     from kernelgate.bench.system.supervise import TimeLimits
 
+    if output:
+        files.try_folder(output)
     how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base)
     built = verbs.libraries(Path.cwd(), ref, None, how)
     for library in built.built.values():
@@ -109,6 +112,8 @@ def fuzz(
     from kernelgate.bench import run as verbs
     from kernelgate.bench.check import fuzz
 
+    if output:
+        files.try_file(output)
     done = verbs.fuzz(Path.cwd(), ref, library, verbs.FuzzOptions(seed, case_ids), output)
     for check in done:
         click.echo(fuzz.summary(check))
@@ -174,6 +179,7 @@ def bench(
     The record grows process by process: an interrupted run loses only the current process; --resume continues it.
     Prints the record's path; judge it with `kernelgate compare`.
     """
+    from kernelgate.bench import record
     from kernelgate.bench import run as verbs
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.system import progress
@@ -181,6 +187,9 @@ def bench(
     from kernelgate.bench.timing import process
     from kernelgate.ci.judge import early_stop, history, policy
 
+    files.try_file(output)
+    if fuzzed:
+        record.read(fuzzed)
     rules = policy.load()
     judging = cards.of_checkout(Path.cwd())
     target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
@@ -292,6 +301,8 @@ def profile(
     from kernelgate.ci.judge import policy
 
     rules = policy.load(policy_file).profiling
+    verbs.try_record(run)
+    files.try_folder(out)
     options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
     compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
     about = compared.judged(cards.of_checkout(Path.cwd()), compiled)
@@ -347,6 +358,7 @@ def resources(
     from kernelgate.bench import run as verbs
     from kernelgate.ci.judge import policy, static
 
+    verbs.try_record(run)
     compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
     builds = verbs.builds(compiled)
     if run is not None:
@@ -356,45 +368,3 @@ def resources(
     for finding in findings:
         click.echo(str(finding), err=True)
     return static.exit_code(findings)
-
-
-@click.command()
-@click.option("--gpu", is_flag=True, help="A machine without a GPU is not fit; for GPU runners.")
-def doctor(gpu: bool) -> int:
-    """Is this machine fit to measure? Each check that fails says how to fix it.
-
-    Exit codes: 0 fit, 1 not fit.
-    """
-    from kernelgate.bench import doctor
-
-    checks = doctor.examine(gpu_wanted=gpu)
-    click.echo(doctor.report(checks))
-    return 0 if doctor.fit(checks) else 1
-
-
-@click.command()
-@click.option("--base", help="Compare with this commit. Default: where this branch left the default branch.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, help="For the results.")
-@click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
-def pr(base: str | None, out: Path, preset: str) -> int:
-    """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
-
-    The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
-    page.html in the output folder.
-
-    Exit codes: 0 nothing blocks, 1 the change blocks: it does not compile, is wrong, spills registers, or is slower
-    than the policy allows; 3 it could not be judged (why), 64 usage.
-    """
-    from rich.console import Console
-
-    from kernelgate.ci import local
-    from kernelgate.ci.document import render
-    from kernelgate.ci.judge import policy
-
-    result = local.run(Path.cwd(), base, out, policy.load(None, preset))
-    console = Console()
-    render.show(result.comment, console)
-    if console.is_terminal:
-        click.echo(result.first_line)  # the comment is longer than a screen
-    click.echo(f"Written: {', '.join(str(out / name) for name in local.written(out))}", err=True)
-    return int(result.decision.blocks)

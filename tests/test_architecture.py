@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 
-ANYWHERE = {"bench", "bench.dtypes", "bench.errors", "bench.hardware", "bench.rates", "bench.record"}
+ANYWHERE = {"bench", "bench.dtypes", "bench.errors", "bench.files", "bench.hardware", "bench.rates", "bench.record"}
 """Plain data and errors: every package may use them, and of `bench` they are what crosses to `ci`, …"""
 CROSSING = ANYWHERE | {"bench.explain", "bench.explain.metrics", "bench.explain.ncu_reader"}
 """… with the profiler's counters and the reader of its reports."""

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from kernelgate.bench import files
 from kernelgate.bench.build import archs, library, machine_code, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.compiler_errors import STATUS, first_error
@@ -76,27 +77,19 @@ def with_card(built: Library, card: Path) -> Library:
 
 
 def export(built: Library, folder: Path) -> Library:
-    """A copy of the library in `folder`, to be carried to the machine that measures."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """A copy of the library in `folder`, to be carried to the machine that measures. Raises OutputError."""
     if built.manifest.kind == "package":
         for part in (PACKAGE, CACHE):
             shutil.rmtree(folder / part, ignore_errors=True)
-            shutil.copytree(built.folder / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            for file in sorted(one for one in (built.folder / part).rglob("*") if one.is_file()):
+                if "__pycache__" not in file.parts:
+                    files.write(folder / file.relative_to(built.folder), file.read_bytes())
     else:
-        _copy(built.path, folder / LIBRARY)
+        files.write(folder / LIBRARY, built.path.read_bytes())  # a process may have the old file mapped
     if built.card is not None:
-        target = card_in(folder, built.manifest)
-        target.parent.mkdir(exist_ok=True)
-        _copy(built.card, target)
-    write_manifest(built.manifest, folder)
+        files.write(card_in(folder, built.manifest), built.card.read_bytes())
+    files.write(folder / MANIFEST, built.manifest.model_dump_json(indent=2) + "\n")
     return replace(built, folder=folder, card_file=None)
-
-
-def _copy(source: Path, target: Path) -> None:
-    # Renamed into place, because a process may have the old file mapped.
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(source, unfinished)
-    unfinished.replace(target)
 
 
 def cache_folder() -> Path:

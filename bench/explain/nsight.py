@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import re
 import time
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from kernelgate.bench import files
 from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
@@ -226,13 +228,14 @@ def failure(lines: Iterable[str], code: int, pattern: str | None) -> str | None:
 
 def write_summaries(profiles: Sequence[Profile], out: Path) -> None:
     """`profile.csv`, a row for each figure, and `profile.json`, a list of what the run record holds."""
-    with (out / "profile.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("card", "case", "side", "metric", "label", "unit", "value"))
-        for one in profiles:
-            writer.writerows(
-                (one.card, one.case, one.side, key, metrics.label(key), metrics.unit(key), value)
-                for key, value in one.metrics.items()
-            )
+    rows = io.StringIO(newline="")
+    writer = csv.writer(rows)
+    writer.writerow(("card", "case", "side", "metric", "label", "unit", "value"))
+    for one in profiles:
+        writer.writerows(
+            (one.card, one.case, one.side, key, metrics.label(key), metrics.unit(key), value)
+            for key, value in one.metrics.items()
+        )
+    files.write(out / "profile.csv", rows.getvalue())
     content = json.dumps([one.model_dump() for one in profiles], indent=2)
-    (out / "profile.json").write_text(content + "\n", encoding="utf-8")
+    files.write(out / "profile.json", content + "\n")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelgate.bench import files
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build import recipe
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
@@ -57,8 +58,7 @@ def export(built: Libraries, folder: Path) -> Libraries:
     copies = {name: builder.export(library, folder / name) for name, library in built.built.items()}
     (folder / ABSENT).unlink(missing_ok=True)
     if built.absent or not built.built:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ABSENT).write_text(json.dumps(dict(built.absent), indent=2) + "\n", encoding="utf-8")
+        files.write(folder / ABSENT, json.dumps(dict(built.absent), indent=2) + "\n")
     return Libraries(copies, built.absent)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
+from kernelgate.bench import files
 from kernelgate.bench.errors import RecordError
 from kernelgate.bench.record import v1
 from kernelgate.bench.record.run_record import SCHEMA, RunRecord
@@ -43,19 +42,8 @@ def read(path: Path) -> RunRecord:
 
 
 def write(record: RunRecord, path: Path) -> None:
-    """Puts the record into place in one step: a reader, or a run that is killed, never leaves half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(to_json(record))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    """Puts the record into place in one step. Raises OutputError where it cannot be written."""
+    files.write(path, to_json(record))
 
 
 def json_schema() -> dict[str, Any]:

@@ -12,13 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
 
-from kernelgate.bench.errors import KernelgateError
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import Markdown
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
@@ -64,15 +62,6 @@ def show(text: str, console: Console) -> None:
     from rich.markdown import Markdown as Rendered
 
     console.print(Rendered(unfolded(text), hyperlinks=False))
-
-
-def write(text: str, path: Path) -> None:
-    """Raises KernelgateError where the file cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise KernelgateError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def unfolded(text: str) -> str:

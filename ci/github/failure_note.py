@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from kernelgate.bench import files
 from kernelgate.bench.errors import CardError, CompileError, KernelgateError, NoDeviceError, NoKernelError
 from kernelgate.ci.github.untrusted_artifact import MAX_LOG, FailureNote
 
@@ -15,7 +16,7 @@ MAX_LINE = 2000
 
 
 def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.environ) -> None:
-    """The first failure of a job is written down; a later one follows from it."""
+    """The first failure of a job is written down; a later one follows from it. Raises OutputError."""
     name = environment.get(VARIABLE)
     if not name or Path(name).exists():
         return
@@ -30,9 +31,7 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
             "log": _tail(compiling.log) if compiling else (),
         }
     ).model_dump_json(by_alias=True)
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    files.write(Path(name), text + "\n")
 
 
 def _tail(log: Path) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from kernelgate.bench import files
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.record import Model, Run
 
@@ -62,7 +63,7 @@ class RunInfo(Model):
 def write_run_info(info: RunInfo, folder: Path) -> None:
     """Puts it beside the records."""
     text = info.model_dump_json(by_alias=True, indent=2, exclude_none=True)
-    (folder / FILE).write_text(text + "\n", encoding="utf-8")
+    files.write(folder / FILE, text + "\n")
 
 
 def read_run_info(folder: Path) -> RunInfo:

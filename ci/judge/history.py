@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from pydantic import ValidationError
 
+from kernelgate.bench import files
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.record import CaseKey, Device, RunRecord
 from kernelgate.ci.judge.policy import Policy, PolicySection, Spread
@@ -151,11 +152,8 @@ def to_json(history: History) -> str:
 
 
 def write(history: History, path: Path) -> None:
-    """Puts the file there as a whole, or leaves the old one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(to_json(history), encoding="utf-8")
-    part.replace(path)
+    """Puts the file there as a whole, or leaves the old one. Raises OutputError."""
+    files.write(path, to_json(history))
 
 
 def _line(gpu: str, key: CaseKey, known: KnownSpread) -> str:

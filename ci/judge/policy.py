@@ -37,6 +37,8 @@ Speedup = Annotated[float, between(1e-3, 99.9)]
 """Percent that a time can shrink by."""
 Improbable = Annotated[float, between(1e-12, 0.5)]
 """The probability of an error."""
+Chance = Annotated[float, between(1e-300, 0.5)]
+"""Below it, chance does not explain something: as good as never at its lowest."""
 Probable = Annotated[float, between(0.5, 0.9999)]
 Share = Annotated[float, between(0.0, 1.0)]
 PartialShare = Annotated[float, between(1e-3, 0.999)]
@@ -161,7 +163,7 @@ class ValidityLimits(PolicySection):
     harmless_throttle_reasons: tuple[str, ...] = ("gpu_idle", "applications_clocks_setting", "display_clock_setting")
     throttled_share: Share = 0.5
     clock_change_pct: Percent = 2.0
-    dependence_p: Improbable = 2e-6
+    dependence_p: Chance = 2e-6
     dependence_pct: PercentOrNone = 0.1
     carry_over_pct: Percent = 0.5
     side_clock_pct: Percent = 0.5
@@ -169,10 +171,10 @@ class ValidityLimits(PolicySection):
     mode_distance_pct: Percent = 3.0
     mode_share: Annotated[float, between(0.0, 0.5)] = 0.15
     mode_overlap: Share = 0.05
-    mode_share_p: Improbable = 1e-3
+    mode_share_p: Chance = 1e-3
     drift_pct: Percent = 1.0
-    drift_p: Improbable = 1e-6
-    disagree_p: Improbable = 1e-4
+    drift_p: Chance = 1e-6
+    disagree_p: Chance = 1e-4
     disagree_pct: Percent = 1.0
     lone_share: Share = 0.25
     floor_tolerance: Share = 0.05

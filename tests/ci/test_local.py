@@ -93,6 +93,8 @@ def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
     clone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\nint broken = missing;\n")
+    (clone / "out").mkdir()
+    (clone / "out" / local.RECORD).write_text("of another run", encoding="utf-8")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("### 🔧 Does not compile")

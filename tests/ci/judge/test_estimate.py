@@ -187,7 +187,7 @@ def test_the_physical_floor_is_asked_of_both_sides() -> None:
 def test_processes_disagree_where_chance_hardly_does_it(settled: bool) -> None:
     changes = (0.0, 0.15, 0.3)
     p = changed(changes, policy(limits={"disagree_p": 1e-300})).groups[0].scatter_p
-    assert 1e-12 < p < 1e-2
+    assert 1e-300 < p < 1e-2
     limit = p if settled else float(np.nextafter(p, 1))
     evidence = changed(changes, policy(limits={"disagree_p": limit}))
     assert (finding(evidence, "processes_disagree") is None) == settled

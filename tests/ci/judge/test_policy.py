@@ -146,7 +146,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.warn_temperature_c": (0.0, 200.0),
     "limits.throttled_share": (0.0, 1.0),
     "limits.clock_change_pct": (0.001, 1000.0),
-    "limits.dependence_p": (1e-12, 0.5),
+    "limits.dependence_p": (1e-300, 0.5),
     "limits.dependence_pct": (0.0, 1000.0),
     "limits.carry_over_pct": (0.001, 1000.0),
     "limits.side_clock_pct": (0.001, 1000.0),
@@ -154,10 +154,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.mode_distance_pct": (0.001, 1000.0),
     "limits.mode_share": (0.0, 0.5),
     "limits.mode_overlap": (0.0, 1.0),
-    "limits.mode_share_p": (1e-12, 0.5),
+    "limits.mode_share_p": (1e-300, 0.5),
     "limits.drift_pct": (0.001, 1000.0),
-    "limits.drift_p": (1e-12, 0.5),
-    "limits.disagree_p": (1e-12, 0.5),
+    "limits.drift_p": (1e-300, 0.5),
+    "limits.disagree_p": (1e-300, 0.5),
     "limits.disagree_pct": (0.001, 1000.0),
     "limits.lone_share": (0.0, 1.0),
     "limits.floor_tolerance": (0.0, 1.0),
@@ -185,7 +185,7 @@ def test_each_number_has_its_range(key: str) -> None:
     whole = isinstance(low, int)
     for value in (low, high):  # which another number may contradict
         assert "must be" not in refused(f"[{section}]\n{name} = {value}")
-    below, above = (low - 1, high + 1) if whole else (low - 1e-9, high * 1.001)
+    below, above = (low - 1, high + 1) if whole else (low * 0.9 or -1e-9, high * 1.001)
     wrong = [below, above, -(10**9), 10**30, "nan", "inf", "true", "'3'", "[]", *([1.5] if whole else [])]
     said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
     for value in wrong:
