@@ -93,11 +93,18 @@ def export(built: Library, folder: Path) -> Library:
 
 
 def cache_folder() -> Path:
-    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder."""
+    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where there is neither."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).absolute()
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "kernelgate"
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "kernelgate"
+    try:
+        return Path.home() / ".cache" / "kernelgate"
+    except RuntimeError:
+        raise KernelgateError(
+            f"there is no home folder for the cache (HOME is not set): set {CACHE_VARIABLE} to a folder that can be "
+            "written to"
+        ) from None
 
 
 def cached(key: str, make: Callable[[Path], Library]) -> Library:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kernelgate.bench import files
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build import recipe
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
+from kernelgate.bench.build.recipe import Sources
 from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
 from kernelgate.bench.errors import BuildError, CardError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import cards, operators
@@ -20,6 +22,9 @@ from kernelgate.bench.kernel.loading import line_of
 from kernelgate.bench.kernel.package import build as package_build
 from kernelgate.bench.system import git
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
+
+Files = Mapping[str, bytes]
+"""Contents by path."""
 
 
 @dataclass(frozen=True)
@@ -119,26 +124,38 @@ class SourceTree:
     sha: str | None
     """Its commit; None of a work tree, whose files may be those of a commit."""
 
-    def commit(self, paths: Iterable[str], card: CardFacts) -> str | None:
-        return self.sha or git.unchanged_head(self.path, [*paths, f"{cards.FOLDER}/{card.name}.py"])
+    def commit(self, paths: Iterable[str], card: CardFacts, found: Files, read: Callable[[Path], Files]) -> str | None:
+        """`found`: what enters the library; the commit is HEAD's if `read` finds the same in a work tree of HEAD."""
+        own = f"{cards.FOLDER}/{card.name}.py"
+
+        def read_alike(head: Path) -> bool:
+            return hashlib.sha256((head / own).read_bytes()).hexdigest() == card.sha256 and read(head) == found
+
+        return self.sha or git.unchanged_head(self.path, [*paths, own], read_alike)
 
 
 def _extension(at: SourceTree, card: CardFacts, spec: ExtensionSpec, how: HowToBuild) -> Library:
+    def read(tree: Path) -> Sources:
+        return recipe.read_sources(tree, at.name, card.name, spec)
+
     try:
-        sources = recipe.read_sources(at.path, at.name, card.name, spec)
+        sources = read(at.path)
     except BuildError as error:
         raise _at_build(card, error) from None
-    sha = at.commit([*spec.sources, *sources.files], card)
+    sha = at.commit([*spec.sources, *sources.files], card, sources.files, lambda tree: read(tree).files)
     return builder.build(sources, sha, namespace=how.namespace, limits=how.limits)
 
 
 def _package(at: SourceTree, card: CardFacts, spec: PackageSpec, how: HowToBuild) -> Library:
+    def read(tree: Path) -> Files:
+        return package_build.read_sources(tree, card.name, spec)
+
     try:
-        files = package_build.read_sources(at.path, card.name, spec)
+        found = read(at.path)
     except BuildError as error:
         raise _at_build(card, error) from None
     places = [f"{root}{spec.package}{end}" for root in ("", "src/") for end in ("", ".py")]
-    return package_build.build_package(files, card, spec, at.commit(places, card), how.limits)
+    return package_build.build_package(found, card, spec, at.commit(places, card, found, read), how.limits)
 
 
 def _at_build(card: CardFacts, error: BuildError) -> CardError:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def toplevel(path: Path) -> Path | None:
     if shutil.which("git") is None:
         return None
     found = _git(path, "rev-parse", "--show-toplevel")
-    return Path(found.stdout.strip()) if found.returncode == 0 else None
+    return Path(found.stdout.removesuffix("\n")) if found.returncode == 0 else None
 
 
 def resolve(repo: Path, ref: str) -> str:
@@ -43,39 +43,55 @@ def resolve(repo: Path, ref: str) -> str:
     found = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if found.returncode == 0:
         return found.stdout.strip()
-    inside = _git(repo, "rev-parse", "--is-shallow-repository")
-    if inside.returncode != 0:
-        reason = inside.stderr.strip().splitlines()
-        raise KernelgateError(
-            f"{repo} is not a git repository that can be read: {reason[0] if reason else 'no reason'}"
-        )
-    if inside.stdout.strip() == "true":
+    if _is_shallow(repo):
         raise KernelgateError(
             f"{repo} is a shallow clone without {ref!r}: run `git fetch --unshallow` (in a workflow: fetch-depth: 0)"
         )
     raise KernelgateError(f"{repo} has no commit {ref!r}: check the name, or run `git fetch` if it is a remote's")
 
 
+def _is_shallow(repo: Path) -> bool:
+    """Raises KernelgateError where this is no repository that git reads."""
+    inside = _git(repo, "rev-parse", "--is-shallow-repository")
+    if inside.returncode != 0:
+        raise KernelgateError(f"{repo} is not a git repository that can be read: {_reason(inside)}")
+    return inside.stdout.strip() == "true"
+
+
 def default_base(repo: Path) -> str:
-    """The sha where HEAD's branch left the default branch: their merge base; HEAD's own without a default branch."""
+    """The sha where HEAD's branch left the default branch: their merge base, which is HEAD on that branch itself.
+
+    Raises KernelgateError, saying how to fetch, where this checkout does not hold that commit.
+    """
+    head = resolve(repo, "HEAD")
     found = next(
         (name for name in DEFAULT_BRANCHES if _git(repo, "rev-parse", "--verify", "-q", name).returncode == 0), None
     )
     if found is None:
-        return resolve(repo, "HEAD")
+        raise KernelgateError(
+            f"{repo} has no default branch (none of origin/HEAD, origin/main, origin/master, main and master), so that "
+            "where HEAD's branch began is unknown: name the base with --base, or fetch the default branch, such as "
+            "`git fetch origin main:refs/remotes/origin/main` (in a workflow: fetch-depth: 0)"
+        )
     base = _git(repo, "merge-base", "HEAD", found)
     if base.returncode != 0:
         raise KernelgateError(
             f"HEAD and {found} have no common commit in {repo}: name the base yourself, or, in a shallow clone, "
             "run `git fetch --unshallow`"
         )
+    if base.stdout.strip() == head and _is_shallow(repo):
+        raise KernelgateError(
+            f"{repo} is a shallow clone that ends at HEAD, which would be compared with itself: run `git fetch "
+            "--unshallow` (in a workflow: fetch-depth: 0), or compare the working tree with its commit by --base HEAD"
+        )
     return base.stdout.strip()
 
 
-def unchanged_head(tree: Path, paths: Sequence[str]) -> str | None:
+def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path], bool]) -> str | None:
     """HEAD's sha where these paths (or patterns) of the checkout at `tree` are as HEAD has them; else None.
 
-    None outside of git, too, and where one of them is ignored, so that HEAD has it not.
+    None outside of git, too. Git's word is not enough: it says nothing of what it ignores or was told to assume
+    unchanged, nor of what lies behind a link. So `read_alike` is asked whether a work tree of HEAD reads the same.
     """
     root = toplevel(tree)
     if root is None or root != tree.resolve():
@@ -86,7 +102,14 @@ def unchanged_head(tree: Path, paths: Sequence[str]) -> str | None:
     status = _checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked).stdout
     ignored = _git(root, "check-ignore", "--", *asked).stdout
     head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
-    return head.stdout.strip() if head.returncode == 0 and not status and not ignored else None
+    if head.returncode != 0 or status or ignored:
+        return None
+    sha = head.stdout.strip()
+    try:
+        with worktree(root, sha) as clean:
+            return sha if read_alike(clean) else None
+    except (KernelgateError, OSError):  # HEAD lacks what was read
+        return None
 
 
 @contextmanager
@@ -130,15 +153,28 @@ def _submodules(root: Path, sha: str, path: str = ".") -> list[tuple[str, str]]:
 def _checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     done = _git(repo, *words, extra=extra)
     if done.returncode != 0:
-        raise KernelgateError(f"`git {' '.join(words)}` failed in {repo}: {done.stderr.strip()}")
+        raise KernelgateError(f"`git {' '.join(words)}` failed in {repo}: {_reason(done)}")
     return done
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """All that git said, in one line: what to do comes last, such as `git config --global --add safe.directory …`."""
+    return " ".join(done.stderr.split()) or f"it ended with {done.returncode} and said nothing"
 
 
 def _git(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in MISDIRECTING}
     environment |= {"LC_ALL": "C", **(extra or {})}
     try:
-        return subprocess.run(["git", *words], cwd=repo, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["git", *words],
+            cwd=repo,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",  # paths may be any bytes
+            check=False,
+        )
     except FileNotFoundError:
         if repo.is_dir():
             raise KernelgateError("git is not on PATH: install it (apt-get install git)") from None

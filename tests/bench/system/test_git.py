@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ from kernelgate.bench.system import git as subject
 from tests.miniature import commit, git, repository, write
 
 IN_SUBMODULE = "deps/middle/inner/csrc/a"
+
+
+def unchanged(tree: Path, paths: Sequence[str]) -> str | None:
+    """What git alone says."""
+    return subject.unchanged_head(tree, paths, lambda _: True)
 
 
 @pytest.fixture
@@ -204,32 +210,32 @@ def test_worktree_without_the_submodule_that_the_checkout_lacks(outer: Path, tmp
 @pytest.mark.parametrize("change", ["deps/middle/own", IN_SUBMODULE, "deps/middle/inner/new"])
 def test_unchanged_head_with_submodules(outer: Path, change: str) -> None:
     sha = git(outer, "rev-parse", "HEAD")
-    assert subject.unchanged_head(outer, ["own", IN_SUBMODULE]) == sha
+    assert unchanged(outer, ["own", IN_SUBMODULE]) == sha
     write(outer, {change: "changed"})
-    assert subject.unchanged_head(outer, ["own"]) == sha
-    assert subject.unchanged_head(outer, ["own", IN_SUBMODULE]) is None
+    assert unchanged(outer, ["own"]) == sha
+    assert unchanged(outer, ["own", IN_SUBMODULE]) is None
 
 
 def test_unchanged_head(repo: Path, tmp_path: Path) -> None:
     sha = commit(repo, {"csrc/b": "2", ".gitignore": "generated\n"})
-    assert subject.unchanged_head(repo, ["csrc"]) == sha
+    assert unchanged(repo, ["csrc"]) == sha
     (repo / "README").write_text("outside of csrc", encoding="utf-8")
     (repo / "csrc" / "generated").write_text("", encoding="utf-8")
-    assert subject.unchanged_head(repo, ["csrc", "csrc/a"]) == sha
-    assert subject.unchanged_head(repo, ["csrc", "csrc/generated"]) is None
+    assert unchanged(repo, ["csrc", "csrc/a"]) == sha
+    assert unchanged(repo, ["csrc", "csrc/generated"]) is None
     (repo / "csrc" / "new").write_text("", encoding="utf-8")
-    assert subject.unchanged_head(repo, ["csrc"]) is None
-    assert subject.unchanged_head(repo, ["csrc/n*"]) is None
-    assert subject.unchanged_head(repo, ["csrc/a*"]) == sha
+    assert unchanged(repo, ["csrc"]) is None
+    assert unchanged(repo, ["csrc/n*"]) is None
+    assert unchanged(repo, ["csrc/a*"]) == sha
     (repo / "csrc" / "b").unlink()
-    assert subject.unchanged_head(repo, ["csrc/a*", "csrc/b*"]) is None
-    assert subject.unchanged_head(repo / "csrc", ["a"]) is None
-    assert subject.unchanged_head(tmp_path, ["csrc"]) is None
+    assert unchanged(repo, ["csrc/a*", "csrc/b*"]) is None
+    assert unchanged(repo / "csrc", ["a"]) is None
+    assert unchanged(tmp_path, ["csrc"]) is None
 
 
 def test_unchanged_head_before_the_first_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    assert subject.unchanged_head(tmp_path, ["csrc"]) is None
+    assert unchanged(tmp_path, ["csrc"]) is None
 
 
 def test_default_base_is_where_the_branch_began(repo: Path) -> None:
@@ -251,7 +257,40 @@ def test_default_base_prefers_the_remote(repo: Path, tmp_path: Path) -> None:
 
 def test_default_base_without_a_default_branch(repo: Path) -> None:
     git(repo, "branch", "--move", "trunk")
-    assert subject.default_base(repo) == git(repo, "rev-parse", "HEAD")
+    with pytest.raises(KernelgateError, match=r"has no default branch .*: name the base with --base, or fetch"):
+        subject.default_base(repo)
+
+
+def test_default_base_of_a_branch_that_was_cloned_alone(repo: Path, tmp_path: Path) -> None:
+    git(repo, "switch", "--quiet", "--create", "topic")
+    commit(repo, {"csrc/a": "2"})
+    git(tmp_path, "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{repo}", "shallow")
+    git(tmp_path / "shallow", "update-ref", "-d", "refs/remotes/origin/HEAD")
+    with pytest.raises(KernelgateError, match=r"has no default branch .* git fetch origin main"):
+        subject.default_base(tmp_path / "shallow")
+
+
+def test_default_base_of_a_shallow_clone_is_not_head_itself(repo: Path, tmp_path: Path) -> None:
+    commit(repo, {"csrc/a": "2"})
+    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
+    with pytest.raises(KernelgateError, match=r"compared with itself: run `git fetch --unshallow` .* --base HEAD"):
+        subject.default_base(tmp_path / "shallow")
+    head = git(tmp_path / "shallow", "rev-parse", "HEAD")
+    commit(tmp_path / "shallow", {"csrc/a": "3"})
+    assert subject.default_base(tmp_path / "shallow") == head
+    git(tmp_path / "shallow", "fetch", "--quiet", "--unshallow")
+    assert subject.default_base(tmp_path / "shallow") == head
+
+
+def test_default_base_outside_of_git(tmp_path: Path) -> None:
+    with pytest.raises(KernelgateError, match="is not a git repository that can be read"):
+        subject.default_base(tmp_path)
+
+
+def test_default_base_before_the_first_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    with pytest.raises(KernelgateError, match="has no commit 'HEAD'"):
+        subject.default_base(tmp_path)
 
 
 def test_default_base_of_an_unrelated_branch(repo: Path) -> None:

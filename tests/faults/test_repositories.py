@@ -1,0 +1,222 @@
+"""Repositories as they are met: paths of any bytes, what git hides, and what it says when it refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.errors import BuildError, KernelgateError
+from kernelgate.bench.kernel import commit as commits
+from kernelgate.bench.system import git as subject
+from tests.miniature import commit, git, repository, write
+
+CARD = ".ci/kernels/scale.py"
+SOURCES = {
+    "csrc/scale.cpp": '#include "scale.h"\n#include "generated.h"\nint a;\n',
+    "csrc/scale.h": "int b;\n",
+    "csrc/scale_more.cpp": "int c;\n",
+    CARD: "build = 1\n",
+}
+
+
+class ReachedBuildError(Exception):
+    """Sources were read, and would now be compiled."""
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str | None]:
+    """The commit that a build of this tree is recorded as; None where the tree is recorded as changed."""
+
+    def build(_: Any, sha: str | None, **__: Any) -> None:
+        raise ReachedBuildError(sha)
+
+    monkeypatch.setattr(commits.builder, "build", build)
+
+    def of(tree: Path) -> str | None:
+        file = tree / CARD
+        card: Any = SimpleNamespace(
+            name="scale", file=file, sha256=commits.hashlib.sha256(file.read_bytes()).hexdigest()
+        )
+        at = commits.SourceTree(tree, "here", None)
+        try:
+            commits._extension(at, card, ExtensionSpec(sources=("csrc/scale*",)), commits.HowToBuild())
+        except ReachedBuildError as reached:
+            sha: str | None = reached.args[0]
+            return sha
+        except BuildError:
+            return None  # refused: nothing is recorded
+        raise AssertionError("nothing was built")
+
+    return of
+
+
+# ---- a tree that is not HEAD's ---------------------------------------------------------------------------------------
+
+
+def hidden(*words: str, path: str = "csrc/scale.cpp", text: str | None = "int changed;\n") -> Callable[[Path], None]:
+    """A change of a file that git was told not to look at."""
+
+    def change(repo: Path) -> None:
+        git(repo, "update-index", *words, path)
+        if text is None:
+            (repo / path).unlink()
+        else:
+            (repo / path).write_text(text, encoding="utf-8")
+
+    return change
+
+
+def ignored_header(repo: Path) -> None:
+    commit(repo, {".gitignore": "generated.h\n"})
+    write(repo, {"csrc/generated.h": "int d;\n"})
+
+
+def ignored_everywhere(repo: Path) -> None:
+    (repo / ".git/info/exclude").write_text("*.h\n", encoding="utf-8")
+    write(repo, {"csrc/generated.h": "int d;\n"})
+
+
+def sources_behind_a_link(repo: Path) -> None:
+    (repo / "csrc").rename(repo / "real")
+    (repo / "csrc").symlink_to("real")
+    commit(repo)
+    write(repo, {"real/scale.cpp": "int changed;\n"})
+
+
+def a_link_out_of_the_sources(repo: Path) -> None:
+    (repo / "csrc/generated.h").symlink_to("../shared.h")
+    commit(repo, {"shared.h": "int d;\n"})
+    write(repo, {"shared.h": "int changed;\n"})
+
+
+CHANGES: dict[str, Callable[[Path], None]] = {
+    "an ignored header": ignored_header,
+    "a header ignored by this clone": ignored_everywhere,
+    "sources behind a link": sources_behind_a_link,
+    "a link out of the sources": a_link_out_of_the_sources,
+    "assumed unchanged": hidden("--assume-unchanged"),
+    "assumed unchanged, a header": hidden("--assume-unchanged", path="csrc/scale.h"),
+    "assumed unchanged, deleted": hidden("--assume-unchanged", path="csrc/scale_more.cpp", text=None),
+    "assumed unchanged, the card": hidden("--assume-unchanged", path=CARD),
+    "skipped in the work tree": hidden("--skip-worktree"),
+    "skipped in the work tree, deleted": hidden("--skip-worktree", path="csrc/scale_more.cpp", text=None),
+    "staged": lambda repo: (write(repo, {"csrc/scale.cpp": "int changed;\n"}), git(repo, "add", "--all"))[0] and None,
+    "untracked": lambda repo: write(repo, {"csrc/scale_new.cpp": "int e;\n"}) and None,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_tree_that_is_not_heads_is_never_recorded_as_head(
+    tmp_path: Path, recorded: Callable[[Path], str | None], change: str
+) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    assert recorded(repo) == git(repo, "rev-parse", "HEAD")
+    CHANGES[change](repo)
+    assert recorded(repo) is None
+
+
+def windows_line_ends(repo: Path) -> None:
+    git(repo, "config", "core.autocrlf", "true")
+    fresh(repo)
+    assert b"\r\n" in (repo / "csrc/scale.cpp").read_bytes()
+
+
+def line_ends_by_attributes(repo: Path) -> None:
+    commit(repo, {".gitattributes": "* text eol=crlf\n"})
+    fresh(repo)
+    assert b"\r\n" in (repo / "csrc/scale.cpp").read_bytes()
+
+
+def fresh(repo: Path) -> None:
+    git(repo, "rm", "--quiet", "-r", "--cached", ".")
+    git(repo, "reset", "--quiet", "--hard")
+
+
+def in_a_submodule(repo: Path) -> None:
+    inner = repository(repo.parent / "inner", {"generated.h": "int d;\n"})
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "csrc/deps")
+    commit(repo, {"csrc/scale.h": '#include "deps/generated.h"\n'})
+
+
+SAME: dict[str, Callable[[Path], object]] = {
+    "only its time": lambda repo: os.utime(repo / "csrc/scale.cpp", (1, 1)),
+    "only its mode": lambda repo: (repo / "csrc/scale.cpp").chmod(0o600),
+    "other files": lambda repo: write(repo, {"README": "new\n"}),
+    "line ends by configuration": windows_line_ends,
+    "line ends by attributes": line_ends_by_attributes,
+    "detached": lambda repo: git(repo, "checkout", "--quiet", "--detach"),
+    "a header in a submodule": in_a_submodule,
+}
+
+
+@pytest.mark.parametrize("change", SAME)
+def test_a_tree_that_reads_as_heads_is_recorded_as_head(
+    tmp_path: Path, recorded: Callable[[Path], str | None], change: str
+) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    SAME[change](repo)
+    assert recorded(repo) == git(repo, "rev-parse", "HEAD")
+
+
+# ---- paths -----------------------------------------------------------------------------------------------------------
+
+ODD = {
+    "a space at the end": b"repo ",
+    "a line break at the end": b"repo\n",
+    "a line break inside": b"re\npo",
+    "no UTF-8": b"repo-\xff\xe9",
+    "quotes and backslashes": b"re'po\"\\",
+    "a dash in front": b"-repo",
+    "brackets of a pattern": b"re[p]o*",
+    "beyond Latin": "仓库".encode(),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_repository_at_an_odd_path(tmp_path: Path, recorded: Callable[[Path], str | None], name: str) -> None:
+    repo = tmp_path / os.fsdecode(ODD[name])
+    repository(repo, SOURCES)
+    assert subject.toplevel(repo / "csrc") == repo
+    head = subject.resolve(repo, "HEAD")
+    assert subject.default_base(repo) == head
+    with subject.worktree(repo / "csrc", head) as tree:
+        assert (tree / "csrc/scale.cpp").read_text(encoding="utf-8") == SOURCES["csrc/scale.cpp"]
+    assert recorded(repo) == head
+
+
+def test_files_whose_names_are_no_utf8(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    (repo / os.fsdecode(b"caf\xe9.h")).touch()
+    with subject.worktree(repo, commit(repo)) as tree:
+        assert os.fsdecode(b"caf\xe9.h") in {path.name for path in tree.iterdir()}
+
+
+# ---- what git refuses ------------------------------------------------------------------------------------------------
+
+
+def test_gits_advice_on_a_repository_of_somebody_else_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+    for ask in (subject.default_base, lambda at: subject.resolve(at, "HEAD")):
+        with pytest.raises(KernelgateError) as raised:
+            ask(repo)
+        assert f"git config --global --add safe.directory {repo}" in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_a_commit_whose_object_is_lost_is_said_by_git(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", SOURCES)
+    head = git(repo, "rev-parse", "HEAD")
+    blob = git(repo, "rev-parse", "HEAD:csrc/scale.cpp")
+    (repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(KernelgateError, match=r"`git .*checkout .*failed in") as raised, subject.worktree(repo, head):
+        pytest.fail("there is nothing to hold")
+    assert "\n" not in str(raised.value)
