@@ -36,6 +36,10 @@ from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 
 CACHE_VARIABLE = "KERNELGATE_CACHE"
+SOURCES = "sources"
+"""In the folder where a library is made: the sources, and what compilers make of them."""
+SOURCE_TIME_S = 946_684_800
+"""When the copies of sources were last changed, for line tables hold that, too: 2000-01-01."""
 
 
 def build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: TimeLimits = LIMITS) -> Library:
@@ -185,15 +189,17 @@ def _not_writable(error: OSError) -> KernelgateError:
 def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -> Library:
     """Compiles into the cache. The caller holds the entry's lock."""
     work = work_folder(entry)
+    tree = work / SOURCES
     log = entry.parent / "logs" / f"{entry.name}.log"
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     try:
-        _write_sources(recipe, work)
+        _write_sources(recipe, tree)
+        toolchain.link(recipe.toolchain, work)
         start = time.monotonic()
-        _run_ninja(recipe, work, log, sha, limits)
-        digest = hashlib.sha256((work / LIBRARY).read_bytes()).hexdigest()
+        _run_ninja(recipe, tree, log, sha, limits)
+        digest = hashlib.sha256((tree / LIBRARY).read_bytes()).hexdigest()
         seconds = time.monotonic() - start
-        code = _facts(work / LIBRARY, recipe.targets)
+        code = _facts(tree / LIBRARY, recipe.targets)
         manifest = Manifest(
             card=recipe.sources.card,
             namespace=namespace_of(recipe),
@@ -207,7 +213,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
             kernels=code.kernels,
             facts_missing=code.missing,
         )
-        put_in_place(manifest, work, entry, (LIBRARY,))
+        put_in_place(manifest, tree, entry, (LIBRARY,))
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return Library(entry, manifest, cached=False)
@@ -230,15 +236,16 @@ def _with_facts(found: Library) -> Library:
     return replace(found, manifest=manifest)
 
 
-def _write_sources(recipe: Recipe, work: Path) -> None:
+def _write_sources(recipe: Recipe, tree: Path) -> None:
     for path, contents in recipe.sources.files.items():
-        (work / path).parent.mkdir(parents=True, exist_ok=True)
-        (work / path).write_bytes(contents)
-    (work / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_bytes(contents)
+        os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
+    (tree / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
 
 
-def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: TimeLimits) -> None:
-    """Returns when work/kernel.so is there. Raises CompileError, or BuildError past the time limit."""
+def _run_ninja(recipe: Recipe, tree: Path, log: Path, sha: str | None, limits: TimeLimits) -> None:
+    """Returns when tree/kernel.so is there. Raises CompileError, or BuildError past the time limit."""
     start = time.monotonic()
     unfinished = [*recipe.units, LIBRARY]
     label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
@@ -260,7 +267,7 @@ def _run_ninja(recipe: Recipe, work: Path, log: Path, sha: str | None, limits: T
         ninja = [recipe.toolchain.ninja]
         try:
             code = supervise.run(
-                ninja, cwd=work, env=_environment(), limits=limits, on_line=on_line, on_silence=on_silence
+                ninja, cwd=tree, env=_environment(), limits=limits, on_line=on_line, on_silence=on_silence
             )
         except TimeoutError:
             raise BuildError(
@@ -281,9 +288,12 @@ def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The compilers' environment: English messages, ninja's status in the form that STATUS reads."""
+    """The compilers' environment: English messages, ninja's status in the form that STATUS reads.
+
+    PWD is what they write into line tables in front of relative paths: a name of any current folder.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # make's job server is not ours
-    return kept | {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1"}
+    return kept | {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1", "PWD": "/proc/self/cwd"}
 
 
 def work_folder(entry: Path) -> Path:

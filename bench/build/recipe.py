@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelgate.bench.build.archs import Target, sm, target
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.build.toolchain import Toolchain, anywhere
+from kernelgate.bench.build.toolchain import Toolchain, anywhere, linked
 from kernelgate.bench.errors import BuildError
 
 HOST_UNITS = (".cpp", ".cc", ".cxx")
@@ -29,6 +29,7 @@ CLASSIC = re.compile(r"torch/(?:all|custom_class|extension|library|python|script
 INCLUDE_FOLDER = re.compile(r"-(?:I|iquote)(.*)")
 NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
 """What the build defines as the namespace; the second is the name that torch's own builds define."""
+NINJA_WORD = re.compile(r"(?:--orig_src_path_name=)?\$(?:in|out|gencode)")
 REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
 
 # Hidden symbols, and none that are unique in the process: base and head have the same names and must not share statics.
@@ -38,6 +39,9 @@ CXX_FLAGS = (*COMPILE, *HOST, "-Wextra")
 STABLE_ABI = "-DTORCH_TARGET_VERSION=0x020b000000000000"
 """Asks torch's headers for the stable ABI of 2.11."""
 NVCC_FLAGS = (*COMPILE, "--expt-relaxed-constexpr", "-lineinfo", "-Xcompiler", ",".join(HOST))
+# Intermediate files have names in the library: beside the object, they bear its name rather than a process's number.
+# And what is local to a unit is named after the unit's path, which otherwise is absolute.
+REPRODUCIBLE = ("--objdir-as-tempdir", "-Xcudafe", "--orig_src_path_name=$in")
 LINK_FLAGS = (
     "-shared",
     "-Wl,-z,defs",  # what is undefined is found here rather than when the library is loaded
@@ -141,11 +145,12 @@ class Recipe:
 
     @property
     def ninja_file(self) -> str:
-        """The build.ninja for a folder that holds the sources.
+        """The build.ninja for a folder that holds the sources, beside the links to the toolchain.
 
-        Paths in it are relative, so that messages name files as the repository does and ccache knows them anywhere.
+        Paths in it are relative, so that messages name files as the repository does, ccache knows them anywhere, and
+        the library is the same wherever it is made.
         """
-        return _ninja_file(self.sources, self.targets, self.toolchain, self.namespace)
+        return _ninja_file(self.sources, self.targets, linked(self.toolchain), self.namespace)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -302,7 +307,7 @@ def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchai
         # Flags such as -fopenmp are g++'s alone.
         both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
         nvcc += [*abi, *include, *both, *spec.nvcc_flags]
-        rules.append(_rule("nvcc", [*nvcc, "$gencode", "-c", "$in", "-o", "$out"]))
+        rules.append(_rule("nvcc", [*nvcc, *REPRODUCIBLE, "$gencode", "-c", "$in", "-o", "$out"]))
     gxx = [*ccache, str(toolchain.gxx), *CXX_FLAGS, *defines, *registers, *abi, *include, *spec.flags]
     # Last, because some flags, such as -fopenmp, name libraries.
     link_rule = _rule("link", [*link, *spec.flags], description="$out")
@@ -332,8 +337,8 @@ def _compile(unit: str, targets: Iterable[Target]) -> str:
 
 
 def _rule(name: str, words: Iterable[str], description: str = "$in") -> str:
-    """`words` are quoted for the shell, save ninja's own variables, which ninja quotes."""
-    command = " ".join(word if word.startswith("$") else shlex.quote(word).replace("$", "$$") for word in words)
+    """`words` are quoted for the shell, save those with ninja's own variables, which ninja quotes."""
+    command = " ".join(word if NINJA_WORD.fullmatch(word) else shlex.quote(word).replace("$", "$$") for word in words)
     return f"rule {name}\n  command = {command}\n  description = {description}"
 
 

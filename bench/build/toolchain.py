@@ -14,6 +14,8 @@ from pathlib import Path
 from kernelgate.bench.errors import BuildError
 from kernelgate.bench.system import cuda_tools
 
+LINKS = "tools"
+"""The folder with links to this machine's headers and libraries, beside the one in which sources are compiled."""
 
 @dataclass(frozen=True)
 class Torch:
@@ -59,15 +61,38 @@ def find() -> Toolchain:
     return Toolchain(gxx, _version(gxx), ninja, _on_path("ccache"), _find_torch(), cuda, missing)
 
 
-def anywhere(toolchain: Toolchain) -> Toolchain:
-    """The same compilers without the folders they lie in: what their commands look like on every machine."""
+def linked(toolchain: Toolchain) -> Toolchain:
+    """The same where it is compiled in a folder beside LINKS: no path of this machine gets into a library that way."""
+    links = Path("..", LINKS)
     torch = replace(
-        toolchain.torch, include=Path("torch/include"), lib=Path("torch/lib"), python_include=Path("python/include")
+        toolchain.torch,
+        include=links / "torch/include",
+        lib=links / "torch/lib",
+        python_include=links / "python/include",
     )
     cuda = toolchain.cuda and replace(
-        toolchain.cuda, nvcc=Path("nvcc"), include=Path("cuda/include"), lib=Path("cuda/lib")
+        toolchain.cuda,
+        nvcc=links / "cuda/bin" / toolchain.cuda.nvcc.name,
+        include=links / "cuda/include",
+        lib=links / "cuda/lib",
     )
-    return replace(toolchain, gxx=Path("g++"), ccache=None, torch=torch, cuda=cuda)
+    return replace(toolchain, torch=torch, cuda=cuda)
+
+
+def anywhere(toolchain: Toolchain) -> Toolchain:
+    """The same without any path of this machine: what its commands look like on every one."""
+    return replace(linked(toolchain), gxx=Path("g++"), ccache=None)
+
+
+def link(toolchain: Toolchain, folder: Path) -> None:
+    """Makes the links below `folder` that `linked` names."""
+    torch, cuda = toolchain.torch, toolchain.cuda
+    links = {"torch/include": torch.include, "torch/lib": torch.lib, "python/include": torch.python_include}
+    if cuda:
+        links |= {"cuda/bin": cuda.nvcc.parent, "cuda/include": cuda.include, "cuda/lib": cuda.lib}
+    for name, path in links.items():
+        (folder / LINKS / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / LINKS / name).symlink_to(path.absolute())
 
 
 def _find_torch() -> Torch:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -215,20 +216,21 @@ def test_ninja_file() -> None:
         recipe.ninja_file
         == """\
 rule nvcc
-  command = /opt/ccache /opt/nvcc -ccbin /opt/g++ -O3 -std=c++17 --expt-relaxed-constexpr -lineinfo \
+  command = /opt/ccache ../tools/cuda/bin/nvcc -ccbin /opt/g++ -O3 -std=c++17 --expt-relaxed-constexpr -lineinfo \
 -Xcompiler -fPIC,-fvisibility=hidden,-fno-gnu-unique,-Wall -DKERNELGATE_CUDA -DKERNELGATE_SM89 -DKERNELGATE_SM90 \
--DTORCH_TARGET_VERSION=0x020b000000000000 -isystem /opt/torch/include -isystem /opt/cuda/include \
-$gencode -c $in -o $out
+-DTORCH_TARGET_VERSION=0x020b000000000000 -isystem ../tools/torch/include -isystem ../tools/cuda/include \
+--objdir-as-tempdir -Xcudafe --orig_src_path_name=$in $gencode -c $in -o $out
   description = $in
 rule cxx
   command = /opt/ccache /opt/g++ -O3 -std=c++17 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wextra \
 -DKERNELGATE_CUDA -DKERNELGATE_SM89 -DKERNELGATE_SM90 -DKERNELGATE_NAMESPACE=ns -DTORCH_EXTENSION_NAME=ns \
--DTORCH_TARGET_VERSION=0x020b000000000000 -isystem /opt/torch/include -isystem /opt/cuda/include -c $in -o $out
+-DTORCH_TARGET_VERSION=0x020b000000000000 -isystem ../tools/torch/include -isystem ../tools/cuda/include \
+-c $in -o $out
   description = $in
 rule link
-  command = /opt/g++ -o $out $in -L/opt/torch/lib -shared -Wl,-z,defs -Wl,-Bsymbolic -Wl,--exclude-libs,ALL \
+  command = /opt/g++ -o $out $in -L../tools/torch/lib -shared -Wl,-z,defs -Wl,-Bsymbolic -Wl,--exclude-libs,ALL \
 -Xlinker --no-as-needed -ltorch -Xlinker --as-needed -ltorch_cpu -lc10 -lpthread \
--L/opt/cuda/lib -l:libcudart_static.a -lrt -ldl
+-L../tools/cuda/lib -l:libcudart_static.a -lrt -ldl
   description = $out
 build csrc/gemm_sm89.cu.o: nvcc csrc/gemm_sm89.cu
   gencode = -gencode arch=compute_89,code=sm_89
@@ -249,7 +251,7 @@ def commands(recipe: Recipe) -> dict[str, str]:
 def test_flags_of_the_card_reach_compilers_and_linker() -> None:
     found = commands(with_spec(BOTH, flags=("-fopenmp", "-DA=a b"), nvcc_flags=("-DN",)))
     both = "-fopenmp '-DA=a b'"
-    assert f" -forward-unknown-to-host-compiler {both} -DN $gencode -c " in found["nvcc"]
+    assert f" -forward-unknown-to-host-compiler {both} -DN --objdir-as-tempdir " in found["nvcc"]
     assert f" {both} -c $in" in found["cxx"]
     assert found["link"].endswith(f" {both}")
     assert "-DN" not in found["cxx"] + found["link"]
@@ -259,9 +261,9 @@ def test_a_torch_extension_is_compiled_against_all_of_torch() -> None:
     found = commands(with_spec(BOTH, torch="2.13"))
     for name in ("nvcc", "cxx"):
         assert "TORCH_TARGET_VERSION" not in found[name]
-        folders = ("/opt/torch/include", "/opt/torch/include/torch/csrc/api/include", "/opt/python/include")
-        assert "".join(f" -isystem {folder}" for folder in folders) in found[name]
-    assert found["link"].endswith("-ltorch_python -L/opt/cuda/lib -l:libcudart_static.a -lrt -ldl")
+        folders = ("torch/include", "torch/include/torch/csrc/api/include", "python/include")
+        assert "".join(f" -isystem ../tools/{folder}" for folder in folders) in found[name]
+    assert found["link"].endswith("-ltorch_python -L../tools/cuda/lib -l:libcudart_static.a -lrt -ldl")
     assert "-z,defs" not in found["link"]
 
 
@@ -280,5 +282,11 @@ def test_ninja_file_for_the_cpu_alone() -> None:
 
 def test_ninja_file_quotes_folders() -> None:
     text = replace(CPU, toolchain=toolchain("/my $tools")).ninja_file
-    assert "-isystem '/my $$tools/torch/include'" in text
-    assert "'-L/my $$tools/torch/lib'" in text
+    assert "command = '/my $$tools/g++' -O3" in text
+
+
+@pytest.mark.parametrize("flag", ["$HOME", "$$(touch here)", "$gencode;x"])
+def test_a_flag_of_a_card_is_one_word(flag: str) -> None:
+    """Neither ninja nor the shell finds a variable or a command in it."""
+    text = commands(with_spec(CPU, flags=(flag,)))["cxx"]
+    assert shlex.split(text.replace("$$", "$"))[-5:] == [flag, "-c", "$in", "-o", "$out"]

@@ -1,0 +1,68 @@
+"""Two builds of one commit are the same bytes, wherever they were made: a library's sha256 says what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import archs, build, toolchain
+from kernelgate.bench.build.spec import ExtensionSpec
+from tests.miniature import CPU_FILES, GPU_FILES, compiled, write
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+HEADER = '#define WHERE(name) __attribute__((visibility("default"))) const char* name() { return __FILE__; }\n'
+"""Of an environment: its macro says where it is used, and `here` where it stands."""
+HERE = "inline const char* header() { return __FILE__; }\n"
+BINDING = '#include <installed.h>\nWHERE(where)\n__attribute__((visibility("default"))) auto x() { return header(); }\n'
+KERNEL = """\
+#include <installed.h>
+namespace {
+template <int N> __global__ void of_a_template(float* out) { out[threadIdx.x] += __shfl_sync(~0U, out[0], N); }
+__device__ int counter;
+__global__ void counting() { atomicAdd(&counter, 1); }
+}
+void launch() {
+  of_a_template<3><<<1, 1>>>(nullptr);
+  counting<<<1, 1>>>();
+}
+"""
+
+
+def built(place: Path, files: dict[str, str], *flags: str) -> bytes:
+    """The library of these sources, built in a checkout, an environment and a cache of its own."""
+    real = toolchain.find()
+    environment = write(place / "environment", {"include/installed.h": HEADER + HERE})
+    torch = replace(real.torch, include=environment / "include", lib=environment / "lib")
+    torch.lib.symlink_to(real.torch.lib)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(toolchain, "find", lambda: replace(real, torch=torch))
+        patched.setenv(build.CACHE_VARIABLE, str(place / "cache"))
+        library = compiled(write(place / "checkout", files), ExtensionSpec(sources=("csrc",), flags=flags))
+    assert not library.cached
+    return library.path.read_bytes()
+
+
+def here_and_elsewhere(tmp_path: Path, files: dict[str, str], *flags: str) -> bytes:
+    """The library, which is the same in both places and knows neither."""
+    first = built(tmp_path / "here", files, *flags)
+    second = built(tmp_path / "somewhere" / "else", files, *flags)
+    assert str(tmp_path).encode() not in first
+    assert first == second
+    return first
+
+
+def test_two_builds_for_the_cpu(tmp_path: Path) -> None:
+    library = here_and_elsewhere(tmp_path, {**CPU_FILES, "csrc/where.cpp": BINDING}, "-g")
+    assert b"tools/torch/include/installed.h" in library
+
+
+@pytest.mark.slow
+def test_two_builds_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvcc names what is local after the absolute path, intermediate files after the process, and writes down when
+    sources were changed."""
+    monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0a")
+    own = {"csrc/launch.cu": KERNEL, "csrc/deeper/answer_sm90a.cu": KERNEL.replace("launch", "launch_wgmma")}
+    here_and_elsewhere(tmp_path, {**GPU_FILES, **own}, "-g")
