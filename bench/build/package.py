@@ -51,8 +51,6 @@ class PackageKernel(Message):
     """Whether that case is timed, not fuzzed alone."""
     config: str | None
     """One of several that @triton.autotune chooses from when it measures; None where there is no choice."""
-    seconds: float
-    """How long compiling took."""
 
 
 _KERNELS = TypeAdapter(tuple[PackageKernel, ...])

@@ -17,6 +17,7 @@ from kernelgate.bench.system import cuda_tools
 LINKS = "tools"
 """The folder with links to this machine's headers and libraries, beside the one in which sources are compiled."""
 
+
 @dataclass(frozen=True)
 class Torch:
     """torch's headers and libraries; torch itself is never imported, which would take seconds."""

@@ -15,7 +15,6 @@ import re
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,6 +61,11 @@ CHANGES_THE_CACHE = (
     "TRITON_KERNEL_OVERRIDE",
 )
 """Variables of Triton for which it compiles nothing, or keeps it elsewhere."""
+SOURCES_FD = 99
+SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
+"""What the package's folder is called, for Triton writes paths of sources into machine code: the same for every build.
+Unlike the current folder, a package cannot change it, and ptxas, which would note when a source was changed, has none.
+"""
 _PR_SET_PDEATHSIG = 1
 _CASE = "kernelgate calls case {}"
 """Printed before each case, for the process that may find this one gone."""
@@ -112,19 +116,18 @@ class Compiler:
         launch = JITFunction.run
 
         def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ARG001 - as Triton's
-            start = time.monotonic()
             try:
                 compiled = launch(kernel, *args, grid=grid, warmup=True, **kwargs)
             except Exception as error:
                 self.failures.append((error, kernel))
                 raise
             if compiled is not None:
-                self.note(kernel.__name__, Path(next(iter(compiled.metadata_group.values()))), time.monotonic() - start)
+                self.note(kernel.__name__, Path(next(iter(compiled.metadata_group.values()))))
             return compiled
 
         JITFunction.run = run
 
-    def note(self, function: str, file: Path, seconds: float) -> None:
+    def note(self, function: str, file: Path) -> None:
         entry = file.parent.name
         if entry in self.entries:
             return
@@ -138,7 +141,6 @@ class Compiler:
                 case=self.case.id,
                 timed=self.case.timed,
                 config=self.config,
-                seconds=seconds,
             )
         )
 
@@ -359,7 +361,8 @@ def main() -> None:
         from triton.runtime import cache
 
         cache.triton_key()  # reads all of Triton once, not once in each fork
-    compile_targets(request, parent.send)
+    os.dup2(os.open(request.folder, os.O_DIRECTORY), SOURCES_FD, inheritable=False)
+    compile_targets(request.model_copy(update={"folder": SOURCES}), parent.send)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def test_a_machine_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kernel(entry: str, name: str = "scale", **changed: object) -> PackageKernel:
     values = {"name": name, "function": "scale", "target": "sm_90", "entry": entry, "case": "n1", "timed": True}
-    return PackageKernel.model_validate({**values, "config": None, "seconds": 0.1, **changed})
+    return PackageKernel.model_validate({**values, "config": None, **changed})
 
 
 def cache(folder: Path, *entries: str, content: str = "") -> Path:

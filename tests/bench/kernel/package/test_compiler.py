@@ -344,3 +344,18 @@ def test_the_probe_says_why_it_cannot_import(tmp_path: Path) -> None:
     done = probe(tmp_path)
     assert done.returncode == 1
     assert "the package my_kernels cannot be imported: ModuleNotFoundError" in done.stderr.splitlines()[-1]
+
+
+def test_two_builds_are_the_same_bytes(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
+    """Wherever the sources were, and whatever time it took."""
+    again = library(tmp_path / "somewhere" / "else")
+    timed = {one.case.partition("_")[2] for one in made.kernels if one.timed}
+    compiled(request(again, map(case, sorted(timed, key=WRAPPERS.index))))
+    entries = [path for path in (again / "cache").rglob("*") if path.is_file() and path.name != package.INDEX]
+    assert any(path.suffix == ".cubin" for path in entries)
+    for path in entries:
+        assert path.read_bytes() == (built / path.relative_to(again)).read_bytes()
+        assert str(tmp_path).encode() not in path.read_bytes()
+    listed = (json.loads((folder / "cache" / package.INDEX).read_bytes()) for folder in (built, again))
+    first, second = ([one for one in kernels if one["timed"]] for kernels in listed)
+    assert first == second
