@@ -20,7 +20,7 @@ from kernelgate.bench.kernel import fuzz_list
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system import children as child_processes
-from kernelgate.bench.system import environment, lock, progress
+from kernelgate.bench.system import environment, lock, progress, strays
 from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
 
@@ -169,6 +169,7 @@ def _outcomes(
     """One for each trial, in order, from as many processes as it takes."""
     left = list(chosen)
     deaths = 0
+    before = strays.children()
     while left and deaths < MAX_CRASHES:
         with ExitStack() as stack:
             child = children.take(WORKER)
@@ -183,6 +184,8 @@ def _outcomes(
                 alive = not outcome.last
                 left.pop(0)
                 yield outcome
+        if names := strays.end(before | children.pids):
+            progress.say(f"fuzz: the kernel left {', '.join(names)} running, which was ended")
         deaths += 1
     for _ in left:
         yield _fault(f"not run, because the kernel had crashed {MAX_CRASHES} processes before")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from kernelgate.bench.system import memory_file, strays
+from kernelgate.bench.system import memory_file, prctl
 from kernelgate.bench.system.worker_process import Child
 
 
@@ -42,6 +42,6 @@ class Children:
 @contextmanager
 def opened() -> Iterator[Children]:
     """None yet. All that are started end with the block."""
-    strays.adopt()
+    prctl.adopt_orphans()
     with memory_file.opened() as fd, ExitStack() as stack:
         yield Children(stack, fd)

@@ -5,18 +5,10 @@ Without this, one of them could go on computing beside later measurements, or re
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-
-_PR_SET_CHILD_SUBREAPER = 36
-
-
-def adopt() -> None:
-    """From now on whatever loses its parent below this process becomes this process's child."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def children() -> frozenset[int]:

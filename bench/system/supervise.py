@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import os
 import select
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-GRACE_S = 3.0
-"""Between SIGTERM and SIGKILL."""
+from kernelgate.bench.system import sessions
 
 
 @dataclass(frozen=True)
@@ -46,17 +44,19 @@ class Running:
 
 @contextmanager
 def running(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str]) -> Iterator[Running]:
-    """Starts a command. No process that it started survives the block."""
+    """Starts a command. No process that it started survives the block, nor this process."""
     output, theirs = os.pipe()
     with os.fdopen(output, "rb", buffering=0) as pipe:
         with os.fdopen(theirs, "wb") as end:
             process = subprocess.Popen(
                 command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=end, stderr=end, start_new_session=True
             )
-        try:
-            yield Running(process, pipe)
-        finally:
-            _end_session(process)
+        with sessions.ended_with_us(process.pid):
+            try:
+                yield Running(process, pipe)
+            finally:
+                sessions.end(process.pid)
+                process.wait()
 
 
 def run(
@@ -101,30 +101,3 @@ def _follow(
             on_line(line.decode(errors="replace").rstrip("\r"))
         if not chunk:
             return
-
-
-def _end_session(process: subprocess.Popen[bytes]) -> None:
-    """Kills what still runs. A process group is not enough: ninja gives each of its jobs a group of its own."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        deadline = time.monotonic() + GRACE_S
-        for pid in _session(process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, sign)
-        while _session(process.pid) and time.monotonic() < deadline:
-            time.sleep(0.02)
-    process.wait()
-
-
-def _session(leader: int) -> list[int]:
-    """The living processes of the session that `leader` started."""
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _lives_in(leader, entry)]
-
-
-def _lives_in(leader: int, entry: Path) -> bool:
-    try:
-        stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    # proc_pid_stat(5): pid (name) state parent group session …, where the name may hold spaces and parentheses.
-    state, _, _, session = stat.rpartition(")")[2].split()[:4]
-    return int(session) == leader and state not in ("Z", "X")

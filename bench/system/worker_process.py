@@ -6,8 +6,8 @@ standard output; anything else that the child prints goes to its standard error,
 
 from __future__ import annotations
 
-import ctypes
 import os
+import re
 import select
 import signal
 import subprocess
@@ -23,9 +23,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import kernelgate
 from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system import sessions
 
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
 """Where `import kernelgate` finds this very copy."""
+START = "kernelgate.bench.system.worker_start"
 STEADY = {
     # OpenMP threads that spin while they wait starve each other wherever another process computes too.
     "OMP_WAIT_POLICY": "passive",
@@ -35,8 +37,15 @@ STEADY = {
     "MALLOC_MMAP_MAX_": "0",
 }
 """Variables of a child's environment, for times that repeat."""
-_PR_SET_PDEATHSIG = 1
+WITHHELD = re.compile(
+    r"^(?:GITHUB|ACTIONS|RUNNER|AWS|AZURE|GOOGLE)_|TOKEN|SECRET|PASSWORD|CREDENTIAL|KEY$"
+    r"|^KERNELGATE_FAILURE$|^SSH_AUTH_SOCK$"
+)
+"""Names of variables that no child gets: where a workflow's later steps take their orders from, and what opens doors.
+All others may be a kernel's own."""
 _LAST_LINES = 400
+_LOOK_S = 0.5
+"""How often a child that is silent is looked at: what it has started may hold its output open when it is gone."""
 
 M = TypeVar("M")
 Model = TypeVar("Model", bound=BaseModel)
@@ -58,25 +67,27 @@ class ChildError(KernelgateError):
 
 
 def child_environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """These variables, for a child that imports this very copy of kernelgate."""
+    """These variables without those that are withheld, for a child that imports this very copy of kernelgate."""
     path = os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))
-    return {**variables, "PYTHONPATH": path}
+    given = {name: value for name, value in variables.items() if not WITHHELD.search(name)}
+    return {**given, "PYTHONPATH": path}
 
 
 class Child:
-    """A running `python -m MODULE`. Leaving the `with` block kills it."""
+    """A running `python -m MODULE`. Leaving the `with` block kills it, and what it has started in its session."""
 
     def __init__(self, module: str, fds: Sequence[int] = ()) -> None:
         """`fds`: files that the child inherits."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
         # -P: a folder named `bench` in the current directory, say of a checkout under test, must not stand in for ours.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module, str(os.getpid())],
+            [sys.executable, "-P", "-m", START, module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             pass_fds=fds,
             env={**STEADY, **child_environment()},
+            start_new_session=True,
         )
         self._to = cast(IO[bytes], self._process.stdin)
         self._from = cast(IO[bytes], self._process.stdout)
@@ -90,7 +101,7 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
+        sessions.kill(self._process.pid)
         self._process.wait()
         with suppress(BrokenPipeError):
             self._to.close()
@@ -120,9 +131,14 @@ class Child:
     def _line(self, deadline: float) -> bytes | None:
         """One line, b"" at the end of the stream, or None at the deadline."""
         while b"\n" not in self._pending:
-            ready, _, _ = select.select([self._from], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                return None
+            ended = self._process.poll() is not None
+            wait = 0.0 if ended else min(_LOOK_S, max(0.0, deadline - time.monotonic()))
+            if not select.select([self._from], [], [], wait)[0]:
+                if ended:
+                    return b""
+                if time.monotonic() >= deadline:
+                    return None
+                continue
             chunk = os.read(self._from.fileno(), 1 << 20)
             if not chunk:
                 return b""
@@ -165,11 +181,7 @@ class Parent:
     """The other end, seen from the child."""
 
     def __init__(self) -> None:
-        """Takes over standard input and output. The child dies with its parent and leaves Ctrl-C to it."""
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != int(sys.argv[1]):  # it died before the line above
-            sys.exit(1)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        """Takes over standard input and output."""
         self._out = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)  # a kernel's output must not mix with messages
 

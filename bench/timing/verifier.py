@@ -6,7 +6,6 @@ shares inputs and outputs with it, and neither references nor seeds.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import random
 import time
@@ -21,6 +20,7 @@ from kernelgate.bench.errors import KernelgateError, why
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import Draw
+from kernelgate.bench.system import prctl
 from kernelgate.bench.system.worker_process import Parent
 from kernelgate.bench.timing import arena as memory
 from kernelgate.bench.timing import checking
@@ -65,7 +65,6 @@ MAX_SLOTS = 512
 MAX_BYTES = {"cuda": 8 << 30, "cpu": 256 << 20}
 """Of inputs, and of outputs; on a GPU at most a quarter of what is free for each."""
 MAX_SAMPLES = 1024
-_PR_SET_DUMPABLE = 4
 PROBE_WORDS = 6
 """Time in ns, clock and multiprocessor, before and after a sample."""
 
@@ -358,11 +357,6 @@ def cpu_threads(cores: int) -> int:
     return max(1, cores - 1)
 
 
-def keep_private() -> None:
-    """No other process of this user may look into this one's memory, where references and seeds are; root may."""
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
 def exact_float32() -> None:
     """Products in float32 are of float32, not of fewer bits."""
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -371,7 +365,7 @@ def exact_float32() -> None:
 
 def main() -> None:
     parent = Parent()
-    keep_private()
+    prctl.keep_private()  # references and seeds are in here
     exact_float32()
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
     verifier = Verifier()

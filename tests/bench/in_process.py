@@ -88,7 +88,7 @@ def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(leader, "Child", ThreadChild)
         patch.setattr(worked, "Parent", ThreadParent)
     patch.setattr(process, "MAX_CPU_CACHE", min(process.MAX_CPU_CACHE, 1 << 18))  # a large pool takes long to draw
-    patch.setattr(verifier, "keep_private", lambda: None)
+    patch.setattr(verifier.prctl, "keep_private", lambda: None)
     patch.setattr(case_timing, "WARM_UP_S", 0.01)
     patch.setattr(case_timing, "CASE_WARM_UP_S", 0.01)
     patch.setattr(case_timing, "SHORTEST_US", 5.0)

@@ -6,7 +6,6 @@ capability when it is imported, and keep what it hears.
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import fcntl
 import importlib.util
@@ -50,6 +49,7 @@ from kernelgate.bench.kernel.package.protocol import (
     SkippedCases,
     TargetDone,
 )
+from kernelgate.bench.system import prctl
 from kernelgate.bench.system.worker_process import Message, Parent
 
 SIDE = "build"
@@ -66,7 +66,6 @@ SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
 """What the package's folder is called, for Triton writes paths of sources into machine code: the same for every build.
 Unlike the current folder, a package cannot change it, and ptxas, which would note when a source was changed, has none.
 """
-_PR_SET_PDEATHSIG = 1
 _CASE = "kernelgate calls case {}"
 """Printed before each case, for the process that may find this one gone."""
 
@@ -303,7 +302,7 @@ def _fork(request: CompileRequest, target: str, send: Send, printed: IO[bytes]) 
         return pid
     code = 1
     try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl.end_with_parent()
         if os.getppid() != leader:  # it died before the line above
             os._exit(1)
         for stream in (1, 2):

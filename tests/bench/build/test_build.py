@@ -16,7 +16,7 @@ from kernelgate.bench.build import build, library, recipe
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.errors import BuildError, CompileError, KernelgateError
-from kernelgate.bench.system import supervise
+from kernelgate.bench.system import sessions
 from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import ANSWER, BINDING, CARD, CPU_FILES, SPEC, compiled, write
 from tests.processes import alive
@@ -262,7 +262,7 @@ def test_a_silent_compiler_is_reported(
 def test_a_compile_over_its_limit_is_ended(
     tree: Path, tmp_path: Path, compiler: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervise, "GRACE_S", 0.2)
+    monkeypatch.setattr(sessions, "GRACE_S", 0.2)
     compiler(f"trap '' TERM; echo $$ > '{tmp_path}/pid'; echo started; sleep 1000 & wait; sleep 1000")
     with pytest.raises(
         BuildError,

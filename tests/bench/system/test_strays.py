@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.system import strays
+from kernelgate.bench.system import prctl, strays
 from tests.processes import alive
 
 DAEMON = "setsid sh -c '{} & echo $! >{}' </dev/null >/dev/null 2>&1"
@@ -20,7 +20,7 @@ DAEMON = "setsid sh -c '{} & echo $! >{}' </dev/null >/dev/null 2>&1"
 @pytest.fixture
 def known() -> Iterator[frozenset[int]]:
     """What runs before the test."""
-    strays.adopt()
+    prctl.adopt_orphans()
     before = strays.children()
     yield before
     strays.end(before)

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.system import supervise
+from kernelgate.bench.system import sessions, supervise
 from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker_process import child_environment
 from tests.processes import alive
 
 STUBBORN = """
@@ -61,7 +65,7 @@ def test_says_nothing_while_lines_come(run: Callable[..., int]) -> None:
 def test_ends_the_whole_session_past_the_limit(
     run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervise, "GRACE_S", 0.2)
+    monkeypatch.setattr(sessions, "GRACE_S", 0.2)
     lines: list[str] = []
     with pytest.raises(TimeoutError):
         run(STUBBORN, TimeLimits(silence_s=60, total_s=2), lines)
@@ -72,7 +76,7 @@ def test_ends_the_whole_session_past_the_limit(
 
 def test_ends_the_session_when_the_caller_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C is such a failure: KeyboardInterrupt rises where the caller happens to be."""
-    monkeypatch.setattr(supervise, "GRACE_S", 0.2)
+    monkeypatch.setattr(sessions, "GRACE_S", 0.2)
 
     def interrupted(line: str) -> None:
         raise KeyboardInterrupt(line)
@@ -88,3 +92,22 @@ def test_ends_the_session_when_the_caller_fails(tmp_path: Path, monkeypatch: pyt
         )
     for name in ("grandchild", "other_group"):
         assert not alive(int((tmp_path / name).read_text(encoding="utf-8")))
+
+
+def test_a_killed_caller_leaves_nothing_running(tmp_path: Path) -> None:
+    """SIGKILL, after which nothing of it can run any more."""
+    code = (
+        "import os, sys; from pathlib import Path; from kernelgate.bench.system import supervise\n"
+        "supervise.run(['bash', '-c', sys.argv[1]], cwd=Path(sys.argv[2]), env=os.environ, limits=supervise.LIMITS,"
+        " on_line=lambda line: print(line, flush=True), on_silence=print)"
+    )
+    command = [sys.executable, "-c", code, STUBBORN, str(tmp_path)]
+    with subprocess.Popen(command, env=child_environment(), stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == "ready\n"
+        caller.kill()
+    deadline = time.monotonic() + 60
+    for name in ("grandchild", "other_group"):
+        while alive(int((tmp_path / name).read_text(encoding="utf-8"))):
+            assert time.monotonic() < deadline, f"{name} runs on"
+            time.sleep(0.02)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
+from kernelgate.bench.system import worker_process
 from kernelgate.bench.system.worker_process import ROOT, Child, ChildError, child_environment
 from tests.processes import alive
 
@@ -90,13 +91,23 @@ def test_writing_to_a_child_that_is_gone(child: Path) -> None:
             script.send(Word(text="x" * 100_000))
 
 
-def test_a_child_dies_with_its_parent(child: Path, tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
+def test_a_child_that_is_gone_is_noticed_though_what_it_started_holds_its_output(child: Path, tmp_path: Path) -> None:
     child.write_text(
-        "import os, time; from kernelgate.bench.system.worker_process import Parent; Parent()\n"
-        f"open({str(pid) + '.new'!r}, 'w').write(str(os.getpid())); os.rename({str(pid) + '.new'!r}, {str(pid)!r})\n"
-        "time.sleep(9999)"
+        "import os, signal, time\n"
+        "if os.fork():\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+        f"{named(tmp_path / 'pid')}\ntime.sleep(9999)"
     )
+    with Child("script") as script:
+        with pytest.raises(ChildError, match="was killed by SIGSEGV"):
+            script.receive(WORD, PATIENCE_S)
+        wait_for((tmp_path / "pid").exists)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_child_dies_with_its_parent_even_while_it_loads(child: Path, tmp_path: Path) -> None:
+    """As a worker that imports torch, for seconds, before it looks at anything."""
+    pid = tmp_path / "pid"
+    child.write_text(f"import os, time\n{named(pid)}\ntime.sleep(9999)")
     code = (
         "import time; from kernelgate.bench.system.worker_process import Child\nwith Child('script'): time.sleep(9999)"
     )
@@ -105,6 +116,18 @@ def test_a_child_dies_with_its_parent(child: Path, tmp_path: Path) -> None:
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     wait_for(lambda: not alive(int(pid.read_text())))
+
+
+def test_a_child_whose_parent_is_gone_before_it_looks_does_nothing() -> None:
+    """Its standard input has no writer any more."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", worker_process.START, "this"],
+        stdin=closed_pipe(),
+        env=child_environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_the_current_folder_cannot_stand_in_for_the_package(
@@ -119,9 +142,58 @@ def test_the_current_folder_cannot_stand_in_for_the_package(
         assert script.receive(WORD, PATIENCE_S).text == str(ROOT / "kernelgate" / "__init__.py")
 
 
+WITHHELD = [
+    "GITHUB_ENV",
+    "GITHUB_PATH",
+    "GITHUB_OUTPUT",
+    "GITHUB_STEP_SUMMARY",
+    "GITHUB_TOKEN",
+    "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_RUNNER_HOOK_JOB_COMPLETED",
+    "RUNNER_TEMP",
+    "KERNELGATE_FAILURE",
+    "GH_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "HF_TOKEN",
+    "SSH_AUTH_SOCK",
+]
+
+
+@pytest.mark.parametrize("name", WITHHELD)
+def test_a_child_is_told_neither_where_the_runner_takes_orders_from_nor_secrets(name: str) -> None:
+    assert name not in child_environment({name: "x", "PATH": "/bin"})
+
+
+def test_a_child_keeps_what_a_kernel_may_need() -> None:
+    names = (
+        "PATH",
+        "HOME",
+        "CUDA_VISIBLE_DEVICES",
+        "LD_LIBRARY_PATH",
+        "OMP_NUM_THREADS",
+        "TRITON_CACHE_DIR",
+        "MY_TILE",
+    )
+    variables = dict.fromkeys(names, "x")
+    assert child_environment(variables).items() >= variables.items()
+
+
 @pytest.mark.parametrize(("before", "after"), [({}, ROOT), ({"PYTHONPATH": "/mine"}, f"{ROOT}{os.pathsep}/mine")])
 def test_the_variables_of_a_child_are_those_it_is_given(before: dict[str, str], after: object) -> None:
     assert child_environment({"A": "1", **before}) == {"A": "1", "PYTHONPATH": str(after)}
+
+
+def named(file: Path) -> str:
+    """Code that writes its process's number into a file, which is there only when it is whole."""
+    new = f"{file}.new"
+    return f"open({new!r}, 'w').write(str(os.getpid())); os.rename({new!r}, {str(file)!r})"
+
+
+def closed_pipe() -> int:
+    """The end of a pipe whose other end is closed."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    return reading
 
 
 def wait_for(condition: object, limit_s: float = 60.0) -> None:
