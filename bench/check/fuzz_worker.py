@@ -18,7 +18,7 @@ import torch
 
 from kernelgate.bench.check.fuzz import FuzzRequest, Loaded, TrialOutcome, Unloadable
 from kernelgate.bench.errors import KernelgateError, first_line
-from kernelgate.bench.kernel import calls, compare, loading, operands
+from kernelgate.bench.kernel import calls, compare, loading, operands, own_words
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import Comparison
@@ -148,7 +148,7 @@ def _called(call: Callable[[], Any], device: str) -> Any:
         if device == "cuda":
             torch.cuda.synchronize()
     except Exception as error:
-        raise KernelCallError(f"the kernel raised an error: {first_line(error)}") from None
+        raise KernelCallError(f"the kernel raised an error: {first_line(own_words.told(error))}") from None
     return returned
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.errors import why
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import Running
@@ -138,7 +139,12 @@ def main() -> None:
 
         request = gate.readline()
     if request:
-        run(WatchedCall.model_validate_json(request))
+        from kernelgate.bench.kernel import own_words
+
+        try:
+            run(WatchedCall.model_validate_json(request))
+        except Exception as error:
+            sys.exit(why(own_words.told(error)))  # tools quote the last line
 
 
 if __name__ == "__main__":

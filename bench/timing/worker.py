@@ -18,7 +18,7 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, first_line, why
-from kernelgate.bench.kernel import calls, compare, loading, operands
+from kernelgate.bench.kernel import calls, compare, loading, operands, own_words
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.package import autotune
@@ -351,7 +351,7 @@ def main() -> None:
     try:
         run(request, parent)
     except Exception as error:
-        parent.send(Failed(why=why(error)))
+        parent.send(Failed(why=why(own_words.told(error))))
 
 
 if __name__ == "__main__":
