@@ -48,7 +48,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
     """Compile the kernels of one commit's cards into the cache, and print where they are. Needs no GPU.
 
     Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
-    cache is $KERNELGATE_CACHE, or ~/.cache/kernelgate.
+    cache is $KERNELGATE_CACHE, or ~/.cache/kernelgate. In a workflow, the step's output `digest` is the folder's.
 
     Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not run, 64 usage.
     """
@@ -57,6 +57,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
     from kernelgate.bench.kernel import commit
     from kernelgate.bench.system import progress
     from kernelgate.bench.system.supervise import TimeLimits
+    from kernelgate.ci import hand_over
 
     if output:
         files.try_folder(output)
@@ -66,7 +67,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
         progress.say(build.describe(library))
     for name, why in built.absent.items():
         progress.say(f"{name} is left out: {why}")
-    for library in (commit.export(built, output) if output else built).built.values():
+    for library in (hand_over.export(built, output) if output else built).built.values():
         click.echo(library.path)
 
 
@@ -89,7 +90,7 @@ def cards(only_list: bool, as_json: bool) -> int:
 
 @click.command()
 @click.option("--ref", help="Fuzz this commit instead of the working tree.")
-@click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library (a folder with kernel.so).")
+@click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 @click.option(
     "--case",

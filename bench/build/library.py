@@ -26,6 +26,8 @@ MANIFEST = "library.json"
 CARD = "card"
 PACKAGE = "package"
 CACHE = "cache"
+PIN = "@sha256:"
+"""Between a folder of libraries and the digest that it must have."""
 ABSENT = "absent.json"
 """In a folder of libraries: why cards have none; empty where the commit has no cards."""
 
@@ -117,7 +119,11 @@ _ABSENT: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
 
 
 def read_all(folder: Path) -> Libraries:
-    """The library in `folder`, or those in its folders. Raises KernelgateError as `read` does."""
+    """The library in `folder`, or those in its folders. Raises KernelgateError as `read` does.
+
+    `folder` may be written FOLDER@sha256:DIGEST, and is then refused where it holds anything else.
+    """
+    folder = _pinned(folder)
     if (folder / MANIFEST).exists():
         found = [read(folder)]
     else:
@@ -170,6 +176,29 @@ def read(folder: Path) -> Library:
 def card_in(folder: Path, manifest: Manifest) -> Path:
     """Where a folder that was handed over has the commit's own card."""
     return folder / CARD / f"{manifest.card}.py"
+
+
+def _pinned(asked: Path) -> Path:
+    """The folder that is asked for."""
+    name, pin, wanted = str(asked).rpartition(PIN)
+    if not pin:
+        return asked
+    found = folder_digest(Path(name))
+    if found != wanted:
+        raise KernelgateError(
+            f"{name} is not what was built: its files have the digest {found}, not {wanted or 'one that was given'}; "
+            "nothing of it was loaded"
+        )
+    return Path(name)
+
+
+def folder_digest(folder: Path) -> str:
+    """The sha256 over all files of a folder of libraries and their names: what was built, and nothing beside it."""
+    whole = hashlib.sha256()
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        name = path.relative_to(folder).as_posix()
+        whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
+    return whole.hexdigest()
 
 
 def content_digest(folder: Path, kind: Literal["extension", "package"]) -> str:

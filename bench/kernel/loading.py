@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ def load_module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise CardError(str(path), None, "", "this is no Python file")
     module = importlib.util.module_from_spec(spec)
+    sys.dont_write_bytecode = True  # the folder may be a library's, whose files are counted
     try:
         spec.loader.exec_module(module)
     except OSError as error:

@@ -34,6 +34,10 @@ class Step:
         return self.environment.get("GITHUB_TOKEN") or None
 
     @property
+    def in_workflow(self) -> bool:
+        return self.environment.get("GITHUB_ACTIONS") == "true"
+
+    @property
     def api_url(self) -> str:
         return self.environment.get("GITHUB_API_URL") or "https://api.github.com"
 
@@ -93,7 +97,7 @@ class Step:
 
     def warn(self, text: str) -> None:
         """The same, and in a workflow also at the top of the run's page."""
-        if self.environment.get("GITHUB_ACTIONS") == "true":
+        if self.in_workflow:
             line = self.harmless(text).replace("%", "%25")
             click.echo(f"::warning title=kernelgate::{line}")
         else:

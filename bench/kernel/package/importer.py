@@ -70,6 +70,7 @@ def load(folder: Path, name: str, side: str, importer: str | None = None) -> Mod
         return sys.modules[origin.alias]
     _install()
     _origins[origin.alias] = origin
+    sys.dont_write_bytecode = True  # the folder is a library's, whose files are counted
     try:
         return _load(origin)
     except BaseException as error:

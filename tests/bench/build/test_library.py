@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,3 +161,46 @@ def test_builds_of_a_record(exported: Library) -> None:
     assert head.library_sha256 == hashlib.sha256(b"head").hexdigest()
     changed = replace(exported, manifest=exported.manifest.model_copy(update={"sha": None}))
     assert library.build_record(changed, "head").tree == "changed"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A folder that must be the one that was built
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def pinned(folder: Path, digest: str) -> Path:
+    return Path(f"{folder}{library.PIN}{digest}")
+
+
+def test_a_folder_with_the_digest_that_was_given_is_read(exported: Library) -> None:
+    folder = exported.folder.parent
+    assert library.read_all(pinned(folder, library.folder_digest(folder))).built.keys() == {"gemm"}
+
+
+TAMPERED = {
+    "another library": lambda one: build.export(made(one.folder.parents[1] / "other", contents="slower"), one.folder),
+    "another card": lambda one: (one.folder / "card/gemm.py").write_text("# other"),
+    "a file beside it": lambda one: (one.folder / "card/helper.py").write_text("import os"),
+    "a second library": lambda one: made(one.folder.parents[1] / "second", "softmax").folder.rename(
+        one.folder.parent / "softmax"
+    ),
+    "a file that is gone": lambda one: (one.folder / MANIFEST).unlink(),
+    "bytecode": lambda one: write(one.folder, {"package/__pycache__/gemm.cpython-311.pyc": "code"}),
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED)
+def test_a_folder_that_was_changed_after_it_was_built_is_refused(
+    tamper: Callable[[Library], object], exported: Library
+) -> None:
+    folder = exported.folder.parent
+    digest = library.folder_digest(folder)
+    tamper(exported)
+    with pytest.raises(KernelgateError, match=r"is not what was built: .* nothing of it was loaded"):
+        library.read_all(pinned(folder, digest))
+
+
+def test_a_digest_that_nobody_gave_is_refused(exported: Library) -> None:
+    """As where a workflow's job has no such output."""
+    with pytest.raises(KernelgateError, match="not one that was given"):
+        library.read_all(pinned(exported.folder.parent, ""))
