@@ -15,7 +15,7 @@ from pathlib import Path
 from kernelgate.bench import record
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.system import cuda_tools, environment, nvml, progress
+from kernelgate.bench.system import cuda_tools, environment, isolation, nvml, progress
 
 HOT_C = 80.0
 FREE_BYTES = 2 << 30
@@ -90,6 +90,7 @@ def examine(root: Path = Path("/"), gpu_wanted: bool = False) -> tuple[MachineCh
         checks.append(torch_check(_torch(), has_gpu=isinstance(gpu, GpuFacts)))
         advance("the machine")
         checks += machine_checks(root)
+        checks += [isolation_check(isolation.unusable(isolation.command_line({})))] if gpu_wanted else []
         advance("")
     return tuple(checks)
 
@@ -237,6 +238,14 @@ def machine_checks(root: Path) -> list[MachineCheck]:
         load_check(_text(root / "proc/loadavg"), cores),
         steal_check(_steal_share(root)),
     ]
+
+
+def isolation_check(why: str | None) -> MachineCheck:
+    """Whether kernels can be kept apart from what else is on a runner."""
+    if why is None:
+        return MachineCheck("isolation", Level.PASSED, "bubblewrap: a kernel's process is kept apart from the runner")
+    fix = "sudo apt-get install bubblewrap, and let it make user namespaces: .ci/runner/prepare.sh does both"
+    return MachineCheck("isolation", Level.WARNING, f"a kernel has all rights of the runner's user: {why}", fix)
 
 
 def disk_check(free_bytes: dict[Path, int]) -> MachineCheck:

@@ -118,6 +118,7 @@ def ready(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], options: 
                 Watching(
                     command(ncu, job.report(options), options, job.pattern(options)),
                     WatchedCall.of(job.library, job.chosen.card, job.chosen.case),
+                    (options.out,),
                 )
                 for job in jobs
             ]

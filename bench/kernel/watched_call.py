@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.errors import why
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import supervise
+from kernelgate.bench.system import isolation, supervise
 from kernelgate.bench.system.supervise import Running
 from kernelgate.bench.system.worker_process import ROOT, child_environment
 
@@ -58,6 +58,8 @@ class Watching:
     tool: tuple[str | Path, ...]
     """The tool's own words, up to the program that it runs."""
     call: WatchedCall
+    writes: tuple[Path, ...] = ()
+    """The folders that the tool writes to."""
 
 
 @dataclass
@@ -78,8 +80,10 @@ class WarmProcesses:
             os.mkfifo(fifo, 0o600)
             gate = os.open(fifo, os.O_RDWR)  # held open, so that neither end waits for the other
             self.stack.callback(os.close, gate)
-            words = (*self.watching[at].tool, sys.executable, "-P", "-m", MODULE, str(fifo))
-            started = supervise.running(words, cwd=ROOT, env=child_environment())
+            watching = self.watching[at]
+            words = (*watching.tool, sys.executable, "-P", "-m", MODULE, str(fifo))
+            apart = isolation.here().around(words, (self.folder, *watching.writes))
+            started = supervise.running(apart, cwd=ROOT, env=child_environment())
             self.waiting.append((self.stack.enter_context(started), gate))
 
     def go(self, at: int) -> Running:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from kernelgate.bench.system import memory_file, prctl
+from kernelgate.bench.system import isolation, memory_file, prctl
 from kernelgate.bench.system.worker_process import Child
 
 
@@ -31,7 +31,7 @@ class Children:
         for module, count in counts.items():
             waiting = self.waiting.setdefault(module, [])
             while len(waiting) < count:
-                waiting.append(self.stack.enter_context(Child(module, (self.fd,))))
+                waiting.append(self.stack.enter_context(Child(module, (self.fd,), isolation.here())))
                 self.started.append(waiting[-1])
 
     @property

@@ -35,11 +35,10 @@ def end(leader: int) -> None:
         _wait(leader, spared=())
 
 
-def kill(leader: int) -> None:
-    """Kills a session, its leader last: it may have to collect the others."""
+def kill_followers(leader: int) -> None:
+    """Kills all of a session but its leader."""
     _send([pid for pid in members(leader) if pid != leader], signal.SIGKILL)
     _wait(leader, spared=(leader,))
-    _send(members(leader), signal.SIGKILL)
 
 
 @contextmanager
@@ -85,7 +84,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if os.read(0, 1) != _DONE:
-        kill(int(sys.argv[1]))
+        _send(members(int(sys.argv[1])), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 import kernelgate
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.system import sessions
+from kernelgate.bench.system.isolation import NONE, Isolation
 
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
 """Where `import kernelgate` finds this very copy."""
@@ -76,12 +77,13 @@ def child_environment(variables: Mapping[str, str] = os.environ) -> dict[str, st
 class Child:
     """A running `python -m MODULE`. Leaving the `with` block kills it, and what it has started in its session."""
 
-    def __init__(self, module: str, fds: Sequence[int] = ()) -> None:
-        """`fds`: files that the child inherits."""
+    def __init__(self, module: str, fds: Sequence[int] = (), apart: Isolation = NONE) -> None:
+        """`fds`: files that the child inherits. `apart`: how it is kept from what is not its business."""
+        self._apart = apart
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
         # -P: a folder named `bench` in the current directory, say of a checkout under test, must not stand in for ours.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", START, module],
+            apart.around([sys.executable, "-P", "-m", START, module]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -101,8 +103,13 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        sessions.kill(self._process.pid)
+        sessions.kill_followers(self._process.pid)
+        if self._apart.words:  # bwrap ends when what it has started has, and collects it
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(sessions.GRACE_S)
+        self._process.kill()
         self._process.wait()
+        sessions.kill_followers(self._process.pid)  # what was started in between
         with suppress(BrokenPipeError):
             self._to.close()
         self._from.close()
@@ -151,7 +158,7 @@ class Child:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             return f"closed its output{self._last_lines()}"
-        return f"{_exit_status(code)}{self._last_lines()}"
+        return f"{_exit_status(self._apart.exit_code(code))}{self._last_lines()}"
 
     def _last_lines(self) -> str:
         """The last lines of its standard error, to be appended to a sentence."""

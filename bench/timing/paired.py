@@ -15,7 +15,7 @@ from kernelgate.bench.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import children as child_processes
-from kernelgate.bench.system import clocks, environment, lock, progress
+from kernelgate.bench.system import clocks, environment, isolation, lock, progress
 from kernelgate.bench.system.children import Children
 from kernelgate.bench.timing import process, witness
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
@@ -121,7 +121,7 @@ def run(
         return growing.record
     progress.say(f"seed {plan.seed}")
     number = 1 + max((_processes_of(growing.record, part) for part in plan.parts), default=0)
-    growing.note(_note("seed", f"seed {plan.seed} from process {number} on"))
+    growing.note(_note("seed", f"seed {plan.seed} from process {number} on"), *isolation.notes())
     try:
         with (
             lock.device(plan.environment.device.uuid),

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.system import isolation
+from kernelgate.bench.system.worker_process import child_environment
 from tests.workflows.documents import workflows
 
 WORKFLOWS = workflows()
@@ -41,3 +48,77 @@ def test_the_bases_digest_is_known_before_the_head_is_built() -> None:
     assert job["outputs"] == {side: f"${{{{ steps.{side[:4]}.outputs.digest }}}}" for side in DIGESTS}
     steps = {step["id"]: at for at, step in enumerate(job["steps"]) if "id" in step}
     assert steps["base"] < steps["head"]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# With bubblewrap
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> dict[str, str]:
+    """The variables of a step on a self-hosted runner, whose folders are there."""
+    home = tmp_path / "runner"
+    orders, workspace = home / "_work/_temp/_runner_file_commands", home / "_work/repository/repository"
+    for folder in (orders, workspace / "out"):
+        folder.mkdir(parents=True)
+    (home / ".credentials").write_text("the runner's")
+    (workspace / "out/run.json").write_text("{}")
+    (orders / "set_env").write_text("")
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_ENV": str(orders / "set_env"),
+        "GITHUB_WORKSPACE": str(workspace),
+        "RUNNER_TEMP": str(orders.parent),
+    }
+
+
+TRIED = {
+    "write the environment of later steps": "echo x >>{orders}",
+    "find where later steps take orders from": "ls {orders}",
+    "read the runner's credentials": "cat {home}/.credentials",
+    "rewrite the record": "echo x >{workspace}/out/run.json",
+    "put a file into the workspace": "echo x >{workspace}/sitecustomize.py",
+    "mount the workspace anew": "unshare -Urm mount -o remount,bind,rw {workspace} {workspace}",
+    "take away what hides the runner": "unshare -Urm umount {home}",
+    "read the variables of who leads it": "cat /proc/{leader}/environ",
+    "read the memory of who leads it": "exec 3</proc/{leader}/mem",
+    "write the memory of who leads it": "exec 3<>/proc/{leader}/mem",
+    "go around through the leader's root": "cat /proc/{leader}/root{orders}",
+    "reach the network": "exec 3<>/dev/tcp/127.0.0.1/{port}",
+}
+
+
+@pytest.mark.parametrize("command", TRIED.values(), ids=TRIED)
+def test_an_isolated_process_cannot(command: str, runner: dict[str, str]) -> None:
+    found = isolation.of(runner)
+    if not found.words:
+        pytest.skip(found.said)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        names = {
+            "orders": runner["GITHUB_ENV"],
+            "workspace": runner["GITHUB_WORKSPACE"],
+            "home": Path(runner["RUNNER_TEMP"]).parents[1],
+            "leader": os.getpid(),
+            "port": server.getsockname()[1],
+        }
+        words = ["bash", "-c", f"{command.format(**names)} || exit 9"]
+        done = subprocess.run(found.around(words), capture_output=True, text=True, check=False)
+    assert done.returncode not in (0, 127), done.stdout
+    assert Path(runner["GITHUB_ENV"]).read_text() == ""
+    assert (Path(runner["GITHUB_WORKSPACE"]) / "out/run.json").read_text() == "{}"
+
+
+def test_an_isolated_process_has_what_it_needs(runner: dict[str, str]) -> None:
+    """The code that it runs, what it measures, and a place of its own to write to."""
+    found = isolation.of(runner)
+    if not found.words:
+        pytest.skip(found.said)
+    record = Path(runner["GITHUB_WORKSPACE"]) / "out/run.json"
+    code = (
+        "import os, pathlib, sys, tempfile; import kernelgate.bench.errors; tempfile.mkdtemp()\n"
+        "(pathlib.Path.home() / 'cache').write_text('x'); print(pathlib.Path(sys.argv[1]).read_text())"
+    )
+    command = found.around([sys.executable, "-P", "-c", code, str(record)])
+    done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
+    assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr

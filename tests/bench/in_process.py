@@ -26,7 +26,7 @@ class ThreadChild(threading.Thread):
 
     pid = None
 
-    def __init__(self, module: str, _fds: Sequence[int] = ()) -> None:
+    def __init__(self, module: str, _fds: Sequence[int] = (), _apart: object = None) -> None:
         super().__init__(daemon=True)
         self.worker = importlib.import_module(module)
         self.to: queue.SimpleQueue[Line] = queue.SimpleQueue()

@@ -120,6 +120,14 @@ def test_what_is_fit_passes(check: MachineCheck) -> None:
     assert check.fix is None
 
 
+@pytest.mark.parametrize(("why", "level"), [(None, Level.PASSED), ("bubblewrap is not installed", Level.WARNING)])
+def test_a_runner_that_cannot_keep_kernels_apart_is_told(why: str | None, level: Level) -> None:
+    found = doctor.isolation_check(why)
+    assert found.level is level
+    assert (why is None) == (found.fix is None)
+    assert (why or "kept apart") in found.found
+
+
 def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert doctor.ncu_check(tmp_path).level is Level.WARNING

@@ -366,8 +366,8 @@ class Bare(Machine):
         self.offer("#!/bin/sh\nexit 0\n")
         self.program("id", f"[[ $1 != -u ]] || {{ echo 0; exit; }}; test -e {root / 'user'}")
         self.program("useradd", f"touch {root / 'user'}")
-        self.program("update-initramfs")
-        self.program("systemctl")
+        for name in ("update-initramfs", "systemctl", "apt-get", "apparmor_parser"):
+            self.program(name)
         self.program("curl", f'for word; do [[ $last != --output ]] || cp {self.archive} "$word"; last=$word; done')
 
     def offer(self, dependencies: str, marker: str = "run.sh") -> None:
@@ -414,8 +414,16 @@ def test_a_bare_machine_becomes_a_runner(bare: Bare) -> None:
     assert address.endswith("/download/v2.338.1/actions-runner-linux-x64-2.338.1.tar.gz")
     [made] = bare.called("useradd")
     assert {"--system", "--no-create-home", "/usr/sbin/nologin"} <= set(made)
+    assert ["install", "--yes", "--quiet", "bubblewrap"] in bare.called("apt-get")
     for told in ("restart the machine", "fill in", "put a token", "systemctl enable --now kernelgate-runner"):
         assert told in said
+
+
+def test_a_machine_without_bubblewrap_becomes_a_runner_and_says_what_is_lost(bare: Bare) -> None:
+    bare.program("apt-get", "exit 100")
+    code, said = bare.prepare()
+    assert code == 0, said
+    assert "kernels will have all rights of the user kernelgate" in said
 
 
 def test_what_the_service_names_is_what_was_installed(bare: Bare) -> None:

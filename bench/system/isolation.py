@@ -1,0 +1,116 @@
+"""Keeps the processes that load a pull request's code from what is not their business, with bubblewrap (bwrap).
+
+On a runner of GitHub's, where bwrap can be used, such a process sees the whole file system, but read-only: it writes
+to a folder in memory of its own alone. Of the runner's folder, with its credentials and the files that later steps take
+their orders from, it sees the workspace and the tools. It has no network, and a user namespace of its own, out of which
+it can neither read nor change the memory of the process that leads it, nor its variables and open files.
+
+Shared on purpose: /dev, with the GPU and the memory that CUDA shares, and the process numbers, by which CUDA finds the
+memory of another process (https://github.com/openucx/ucx/pull/11514). So it can still end processes of its own user.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kernelgate.bench import record
+
+PRIVATE = "/var/tmp"  # noqa: S108 - a folder of its own in memory, for one process
+"""Where an isolated process may write: its home and its temporary folder. Not /tmp, where libraries may lie."""
+PROBE_S = 10.0
+NOT_ASKED = "kernels run as this user does, as on a machine that is no runner of GitHub's"
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """How processes are kept apart here."""
+
+    words: tuple[str, ...]
+    """Put before a command, they isolate it; none where that cannot be done."""
+    said: str
+    """For the record."""
+
+    def around(self, command: Iterable[str | Path], writable: Iterable[Path] = ()) -> list[str | Path]:
+        """The command, isolated where that can be done. `writable`: folders that it may write to all the same."""
+        if not self.words:
+            return list(command)
+        bound = [word for folder in writable for word in ("--bind", folder.absolute(), folder.absolute())]
+        return [*self.words, *bound, "--", *command]
+
+    def exit_code(self, code: int) -> int:
+        """The command's own, as subprocess has it: bwrap adds 128 to the number of the signal that ended it."""
+        return 128 - code if self.words and code > 128 else code
+
+
+NONE = Isolation((), NOT_ASKED)
+
+
+@cache
+def here() -> Isolation:
+    """That of this machine; looked at once."""
+    return of(os.environ)
+
+
+def notes() -> tuple[record.Note, ...]:
+    """What a record says of it; nothing where it was not asked for."""
+    found = here()
+    return () if found == NONE else (record.Note(code="isolation", text=found.said),)
+
+
+def of(variables: Mapping[str, str]) -> Isolation:
+    """That of a process with these variables: asked for in GitHub's workflows alone, where there is much to take."""
+    if variables.get("GITHUB_ACTIONS") != "true":
+        return NONE
+    words = command_line(variables)
+    why = unusable(words)
+    if why is None:
+        return Isolation(words, "kernels ran apart from the runner: in a user namespace, without network, read-only")
+    return Isolation((), f"kernels ran with the runner's own rights: {why}")
+
+
+def command_line(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """What bwrap is told."""
+    words = ["bwrap", "--unshare-user", "--unshare-net", "--cap-drop", "ALL", "--die-with-parent"]
+    words += ["--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
+    hidden = runner_folder(variables)
+    if hidden is not None:
+        words += ["--tmpfs", str(hidden)]
+        words += [word for folder in _shown(variables, hidden) for word in ("--ro-bind", folder, folder)]
+        words += ["--remount-ro", str(hidden)]
+    return (*words, "--tmpfs", PRIVATE, "--setenv", "TMPDIR", PRIVATE, "--setenv", "HOME", PRIVATE)
+
+
+def runner_folder(variables: Mapping[str, str]) -> Path | None:
+    """Where the runner lives: its temporary folder is `_work/_temp` in it, or in a container /__w/_temp."""
+    if not variables.get("RUNNER_TEMP"):
+        return None
+    work = Path(variables["RUNNER_TEMP"]).resolve().parent
+    return work if work.parent == Path("/") else work.parent
+
+
+def _shown(variables: Mapping[str, str], hidden: Path) -> list[str]:
+    """What is needed of a hidden folder: the code that runs, and what is measured."""
+    named = [variables[name] for name in ("GITHUB_WORKSPACE", "RUNNER_TOOL_CACHE") if variables.get(name)]
+    wanted = [*named, sys.prefix, sys.base_prefix, Path(__file__).parents[3], Path.cwd()]
+    found = {Path(one).resolve() for one in wanted}
+    return [str(one) for one in sorted(found) if hidden in one.parents and one.is_dir()]
+
+
+def unusable(words: Iterable[str]) -> str | None:
+    """Why bwrap cannot be used here; None where it can."""
+    try:
+        done = subprocess.run(
+            [*words, "--", "true"], capture_output=True, text=True, errors="replace", timeout=PROBE_S, check=False
+        )
+    except FileNotFoundError:
+        return "bubblewrap is not installed"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bwrap does not run ({error})"
+    said = done.stderr.strip().split("\n")[-1] or f"it exits with {done.returncode}"
+    return None if done.returncode == 0 else f"bwrap cannot be used ({said})"

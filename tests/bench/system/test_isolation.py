@@ -1,0 +1,109 @@
+"""What a process that loads a pull request's code is shown on a runner, and what becomes of it where bwrap is absent.
+
+The tests with bubblewrap itself are in tests/attacks/test_native.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.system import isolation
+from kernelgate.bench.system.isolation import NONE, Isolation
+from kernelgate.bench.system.worker_process import Child, ChildError
+from tests.bench.system.test_worker_process import PATIENCE_S, WORD
+
+RUNNER = {"GITHUB_ACTIONS": "true"}
+Install = Callable[[str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts a bwrap in front of PATH, with this body; "$@" is the command that it is to isolate."""
+
+    def put(body: str) -> None:
+        program = tmp_path / "bin" / "bwrap"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/bash\nwhile [ "$1" != -- ]; do shift; done; shift\n{body}\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    return put
+
+
+def test_on_a_machine_of_ones_own_nothing_is_isolated_nor_looked_at(install: Install) -> None:
+    install("exit 0")
+    assert isolation.of({}) == NONE
+    assert NONE.around(["ls", "-l"]) == ["ls", "-l"]
+
+
+def test_a_runner_with_bubblewrap_isolates(install: Install) -> None:
+    install('exec "$@"')
+    found = isolation.of(RUNNER)
+    assert found.words[0] == "bwrap"
+    assert found.around(["ls"], [Path("/out")])[-5:] == ["--bind", Path("/out"), Path("/out"), "--", "ls"]
+    assert "apart from the runner" in found.said
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (None, "bubblewrap is not installed"),
+        ("echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1", "setting up uid map: Permission denied"),
+        ("exit 3", "it exits with 3"),
+    ],
+    ids=["absent", "no user namespaces", "broken"],
+)
+def test_a_runner_that_cannot_isolate_measures_and_says_why(
+    body: str | None, says: str, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if body is None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    else:
+        install(body)
+    found = isolation.of(RUNNER)
+    assert found.words == ()
+    assert found.said.startswith("kernels ran with the runner's own rights: ")
+    assert says in found.said
+
+
+def test_a_bwrap_that_hangs_is_given_up(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("exec sleep 600")
+    monkeypatch.setattr(isolation, "PROBE_S", 0.2)
+    assert "does not run" in isolation.of(RUNNER).said
+
+
+def test_the_record_says_how_kernels_were_kept_apart(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install('exec "$@"')
+    assert isolation.notes() == ()
+    found = isolation.of(RUNNER)
+    monkeypatch.setattr(isolation, "here", lambda: found)
+    assert [(note.code, note.text) for note in isolation.notes()] == [("isolation", found.said)]
+
+
+@pytest.mark.parametrize(
+    ("temporary", "hidden"),
+    [
+        ("/var/lib/kernelgate/job/runner/_work/_temp", "/var/lib/kernelgate/job/runner"),
+        ("/home/runner/work/_temp", "/home/runner"),
+        ("/__w/_temp", "/__w"),
+    ],
+    ids=["own runner", "hosted", "container"],
+)
+def test_the_runners_folder_is_found(temporary: str, hidden: str) -> None:
+    assert isolation.runner_folder({"RUNNER_TEMP": temporary}) == Path(hidden)
+
+
+def test_the_signal_that_ends_an_isolated_process_is_named(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bwrap exits with 128 and its number."""
+    install('"$@"; exit $?')
+    (tmp_path / "script.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    apart = Isolation(("bwrap",), "")
+    with Child("script", (), apart) as script, pytest.raises(ChildError, match="was killed by SIGSEGV"):
+        script.receive(WORD, PATIENCE_S)
