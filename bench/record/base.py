@@ -18,13 +18,19 @@ COMPARED: tuple[Role, ...] = ("paired", "alternating", "block")
 """The roles whose times are compared; the others answer questions of their own."""
 CheckKind = Literal["fuzz", "sanitizer", "outputs", "witness"]
 
-Microseconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
-Axes = dict[str, Annotated[bool, Field(strict=True)] | Finite | str]
+LARGEST = 1e21
+"""No honest number is larger, whatever its unit, and its square can still be reckoned with."""
+Microseconds = Annotated[float, Field(ge=1e-9, le=1e15, allow_inf_nan=False, strict=True)]
+Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False, strict=True)]
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False, strict=True)]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**64, strict=True)]
+Count = Annotated[int, Field(ge=0, lt=2**64, strict=True)]
+Positive = Annotated[int, Field(ge=1, lt=2**64, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Capability = Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")]
+"""A compute capability, such as "8.9"."""
+Axes = dict[str, Flag | Finite | str]
 """By name. True and false are themselves; every other number is a float, also 0 and 1."""
 
 

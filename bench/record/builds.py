@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kernelgate.bench.record.base import Count, Model, NonNegative, Side
+from kernelgate.bench.record.base import Count, Flag, Model, NonNegative, Side
 
 
 class KernelFacts(Model):
@@ -46,7 +46,7 @@ class Build(Model):
     tree: Literal["clean", "changed"] | None = None
     """Whether the sources were those of `sha`."""
     seconds: NonNegative | None = None
-    cached: bool | None = None
+    cached: Flag | None = None
     targets: tuple[str, ...] = ()
     library_sha256: str | None = None
     kernels: tuple[KernelFacts, ...] = ()

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from kernelgate.bench.record.base import Axes, CheckKind, Count, Finite, Microseconds, Model, NonNegative, Side
+from pydantic import model_validator
+
+from kernelgate.bench.record.base import (
+    Axes,
+    CheckKind,
+    Count,
+    Finite,
+    Flag,
+    Microseconds,
+    Model,
+    NonNegative,
+    Side,
+    Whole,
+)
 from kernelgate.bench.record.identity import CaseKey, Tolerance
 
 
@@ -12,9 +25,9 @@ class FuzzResult(Model):
     """One configuration of the fuzz list, run on the head."""
 
     id: str
-    seed: int
+    seed: Whole
     axes: Axes = {}
-    passed: bool
+    passed: Flag
     max_abs_error: NonNegative | None = None
     """Largest |output - oracle|; null where the output held NaN, Inf or an unwritten element."""
     error_ratio: NonNegative | None = None
@@ -23,6 +36,12 @@ class FuzzResult(Model):
     """Why it failed, and where."""
     repeat: str | None = None
     """The one command that runs this configuration again."""
+
+    @model_validator(mode="after")
+    def _passes_within_its_limit(self) -> Self:
+        if self.passed and self.error_ratio is not None and self.error_ratio > 1:
+            raise ValueError(f"it says passed, with an error {self.error_ratio:.3g} times its limit")
+        return self
 
 
 class CheckFinding(Model):
@@ -46,12 +65,21 @@ class Check(Model):
     """How much of it the plan asked for."""
     run: Count | None = None
     failed: Count | None = None
-    seed: int | None = None
+    seed: Whole | None = None
     tolerance: Tolerance | None = None
     """The float16 tolerance; other dtypes' stand in docs/statistics.md and decide `error_ratio`."""
     results: tuple[FuzzResult, ...] = ()
     """Of fuzzing."""
     findings: tuple[CheckFinding, ...] = ()
+
+    @model_validator(mode="after")
+    def _passes_without_a_failure(self) -> Self:
+        failed = max(self.failed or 0, sum(not result.passed for result in self.results))
+        if failed and self.status != "failed":
+            raise ValueError(f"it says {self.status}, and {failed} of its results failed")
+        if self.results and self.run is not None and self.run != len(self.results):
+            raise ValueError(f"it says that {self.run} ran, and has {len(self.results)} results")
+        return self
 
 
 class Profile(Model):
@@ -72,7 +100,7 @@ class Cost(Model):
 
     phase: str
     gpu_seconds: NonNegative
-    retried: bool = False
+    retried: Flag = False
 
 
 class Note(Model):

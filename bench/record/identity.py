@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kernelgate.bench.record.base import Axes, CheckKind, Count, Model, NonNegative, Positive
+from kernelgate.bench.record.base import Axes, Capability, CheckKind, Count, Flag, Model, NonNegative, Positive, Whole
 
 
 class Shard(Model):
@@ -29,15 +29,15 @@ class Run(Model):
     plan_hash: str | None = None
     """`expected_hash` of what the default branch asked for when this was planned."""
     repository: str | None = None
-    pull_request: int | None = None
+    pull_request: Whole | None = None
     event: str | None = None
     base_sha: str | None = None
     """What the head is compared with."""
     head_sha: str | None = None
     """A commit, or null for a working tree with changes."""
     merge_base_sha: str | None = None
-    run_id: int | None = None
-    run_attempt: int | None = None
+    run_id: Whole | None = None
+    run_attempt: Whole | None = None
     gpu: str | None = None
     """The label of the GPU in the policy, such as "l4"."""
     shard: Shard | None = None
@@ -50,8 +50,8 @@ class Run(Model):
 
 class Device(Model):
     name: str | None = None
-    compute_capability: str | None = None
-    """Such as "8.9"; null for a CPU."""
+    compute_capability: Capability | None = None
+    """Null for a CPU."""
     uuid: str | None = None
     driver: str | None = None
     memory_bytes: Count | None = None
@@ -61,8 +61,8 @@ class Device(Model):
     power_limit_w: NonNegative | None = None
     max_sm_mhz: NonNegative | None = None
     max_memory_mhz: NonNegative | None = None
-    ecc: bool | None = None
-    mig: bool | None = None
+    ecc: Flag | None = None
+    mig: Flag | None = None
     pcie: str | None = None
     """Generation and width of the link, such as "gen4 x16"."""
 
@@ -134,7 +134,7 @@ class Expected(Model):
     """What the plan asked for, from the default branch; a record is held against this and nothing else."""
 
     label: str | None = None
-    target: str | None = None
+    target: Capability | None = None
     """The compute capability that the label's GPU has."""
     cards: tuple[Card, ...] = ()
     cases: tuple[Case, ...] = ()

@@ -16,6 +16,7 @@ from kernelgate.bench.record.base import (
     Role,
     Share,
     Side,
+    Whole,
     must_be_unique,
     without_nulls,
 )
@@ -137,7 +138,7 @@ class Process(Model):
     """ISO 8601, UTC."""
     gpu_seconds: NonNegative | None = None
     wall_seconds: NonNegative | None = None
-    exit: int | None = None
+    exit: Whole | None = None
     timings: tuple[Timing, ...] = ()
 
     @model_validator(mode="after")

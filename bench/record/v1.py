@@ -14,14 +14,17 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from kernelgate.bench.record import builds, findings, identity, processes, run_record
 from kernelgate.bench.record.base import (
     Axes,
+    Capability,
     Count,
     Finite,
+    Flag,
     Microseconds,
     Model,
     NonNegative,
     Positive,
     Role,
     Side,
+    Whole,
     without_nulls,
 )
 from kernelgate.bench.record.identity import Tolerance, Work
@@ -36,17 +39,17 @@ ROLES: dict[str, Role] = {"interleaved": "paired", "alternating": "alternating",
 
 class SubjectV1(Model):
     repository: str | None = None
-    pull_request: int | None = None
+    pull_request: Whole | None = None
     base_sha: str | None = None
     head_sha: str | None = None
-    run_id: int | None = None
-    run_attempt: int | None = None
+    run_id: Whole | None = None
+    run_attempt: Whole | None = None
     created_at: str | None = None
 
 
 class DeviceV1(Model):
     name: str | None = None
-    compute_capability: str | None = None
+    compute_capability: Capability | None = None
     uuid: str | None = None
     driver: str | None = None
     memory_bytes: Count | None = None
@@ -67,16 +70,16 @@ class BuildV1(Model):
     side: SideV1
     sha: str | None = None
     seconds: NonNegative | None = None
-    cached: bool | None = None
+    cached: Flag | None = None
     targets: tuple[str, ...] = ()
     library_sha256: str | None = None
 
 
 class FuzzResultV1(Model):
     id: str
-    seed: int
+    seed: Whole
     params: Axes = {}
-    passed: bool
+    passed: Flag
     max_abs_error: NonNegative | None = None
     error_ratio: NonNegative | None = None
     message: str | None = None
@@ -85,14 +88,14 @@ class FuzzResultV1(Model):
 
 class FuzzV1(Model):
     status: Literal["passed", "failed", "skipped"]
-    seed: int | None = None
+    seed: Whole | None = None
     reason: str | None = None
     tolerance: Tolerance | None = None
     results: tuple[FuzzResultV1, ...] = ()
 
 
 class OutputCheckV1(Model):
-    passed: bool
+    passed: Flag
     max_abs_error: NonNegative | None = None
 
 
