@@ -164,6 +164,15 @@ def of_device(device_name: str | None) -> GpuModel | None:
     return next((model for model in GPUS.values() if model.name in words), None)
 
 
+def candidates(device_name: str | None, capability: str | None) -> tuple[GpuModel, ...]:
+    """The GPUs that a device may be: the one whose name it has, else all of its compute capability."""
+    named = of_device(device_name)
+    target = f"sm_{capability.replace('.', '')}" if capability else None
+    if named is not None and target in (None, named.limits.target):
+        return (named,)
+    return tuple(model for model in GPUS.values() if model.limits.target == target)
+
+
 def running(target: str) -> dict[str, SmLimits]:
     """The limits of the GPUs that are of this target, by their names: {"H100 and H200": …}."""
     by_limits: dict[SmLimits, list[str]] = {}

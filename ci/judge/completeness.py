@@ -10,6 +10,7 @@ from kernelgate.bench.record import (
     COMPARED,
     Case,
     CaseKey,
+    Check,
     CheckKind,
     Expected,
     RunRecord,
@@ -18,12 +19,17 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
-from kernelgate.ci.judge import cards, witness
+from kernelgate.ci.judge import cards, validity, witness
+from kernelgate.ci.judge.policy import Policy
 
+SIDES = ("base", "head")
 NO_WITNESS = "no_witness"
 """The code of the note that says why."""
+NO_REFERENCE = "no_reference"
 MAX_NAMED = 3
 """Cases that a sentence names; of more it gives the number."""
+SPARE_CASES = 32
+"""More than a plan has: a command may name some, and a change may bring cards of its own."""
 REPLANNED: Line = ("the cards of the default branch changed between plan and report, so this must be measured again",)
 
 
@@ -57,7 +63,22 @@ def replanned(record: RunRecord, expected: Expected) -> bool:
     return planned is not None and expected.hash is not None and planned != expected.hash
 
 
+def too_large(record: RunRecord, expected: Expected, policy: Policy) -> Line:
+    """Why judging the record would take longer than any measurement of this plan warrants; empty where it would not."""
+    cases, limit = len(expected.cases) + SPARE_CASES, policy.processes.limit
+    if len(record.cases) > cases:
+        planned = counted(len(expected.cases), "case")
+        return (f"it has {len(record.cases)} cases; the plan has {planned}, and at most {SPARE_CASES} may be added",)
+    crowded = next((case for case in timed_cases(record) if len(case.processes) > limit), None)
+    if crowded is None:
+        return ()
+    return ("it has ", Code(crowded.id), f" in {len(crowded.processes)} processes; the policy has no more than {limit}")
+
+
 def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
+    if expected.target is not None and None in _capabilities(record):
+        asked = Code(expected.target)
+        yield ("it is not known on which compute capability it was measured; the plan asked for ", asked)
     own = sorted(_own_of_plan(record, expected))
     if own:
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
@@ -77,6 +98,8 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
             yield from _unwitnessed(record, expected, exempt)
         else:
             yield from _unchecked(record, expected, kind, exempt)
+    yield from _unverified(record, exempt)
+    yield from _without_reference(record, expected, exempt)
     if record.run.ended not in (None, "complete"):
         yield (f"the run ended early: {record.run.ended}",)
 
@@ -87,14 +110,52 @@ def _own_of_plan(record: RunRecord, expected: Expected) -> frozenset[str]:
 
 
 def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Line]:
-    """The cards for which a check did not run. A check that names no card is of all of them."""
-    done = {check.card for check in record.checks if check.kind == kind and check.status != "skipped"}
+    """The cards for which a check did not run to its end. A check that names no card is of all of them."""
+    done = {check.card for check in record.checks if check.kind == kind and _ran(check)}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
     lacking = sorted(asked - done - set(exempt)) if "" not in done else []
     if lacking and len(lacking) == len(asked):
         yield (f"the {kind} check did not run",)
     elif lacking:
         yield (f"the {kind} check did not run for ", *_listed(lacking))
+
+
+def _ran(check: Check) -> bool:
+    if check.status != "passed":
+        return check.status == "failed"
+    return max(check.run or 0, len(check.results)) >= max(check.asked or 0, 1)
+
+
+def _unverified(record: RunRecord, exempt: Collection[str]) -> Iterator[Line]:
+    """The cases that some process timed without comparing outputs of what it timed."""
+    timed = [case for case in timed_cases(record) if case.case.card not in exempt]
+    silent = [case.case for case in timed if not all(map(_is_verified, case.processes))]
+    if silent:
+        yield ("the outputs of ", *_named(silent), f" {_were(silent)} not compared in every process")
+
+
+def _is_verified(process: TimedProcess) -> bool:
+    compared = {side for side, calls in process.timing.calls.items() if calls.compared}
+    return {side for side, times in process.samples_us.items() if times and side in SIDES} <= compared
+
+
+def _without_reference(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
+    """The cases whose card has a reference that was not timed. One that could not be is excused where the device's
+    arithmetic and bandwidth say what is plausible."""
+    referring = {card.name for card in expected.cards if card.reference is not None} - set(exempt)
+    excused = {note.card for note in cards.notes(record, NO_REFERENCE)}
+    device = record.environment.device
+    card_of = {key: case.card for case in expected.cases for key in (CaseKey("", case.id), case.key)}
+    lacking = [
+        case.case
+        for case in timed_cases(record)
+        if card_of.get(case.key) in referring
+        and any(process.samples_us.get("head") for process in case.processes)
+        and not any(process.samples_us.get("reference") for process in case.processes)
+        and not (excused & {None, case.case.card} and validity.floors_us(case.case, device))
+    ]
+    if lacking:
+        yield ("the reference of ", *_named(lacking), " was not timed, so how plausible the times are is not known")
 
 
 def _unwitnessed(record: RunRecord, expected: Expected, exempt: Collection[str]) -> Iterator[Line]:
@@ -132,6 +193,13 @@ def _not_asked_for(record: RunRecord, expected: Expected) -> Iterator[Line]:
     extra = [case for case in record.cases if case.key not in asked and case.card not in own] if asked else []
     if extra:
         yield ("it holds ", *_named(extra), ", which the plan did not ask for")
+
+
+def _capabilities(record: RunRecord) -> set[str | None]:
+    """Of the devices that timed something, or of the first where nothing was timed; None for one that is not told."""
+    known = {one.id: one.device.compute_capability for one in record.environments}
+    used = {process.environment for process in record.processes if process.timings}
+    return {known.get(id_) for id_ in used} or {record.environment.device.compute_capability}
 
 
 def _processes_by_case(record: RunRecord) -> Counter[CaseKey]:

@@ -1,4 +1,4 @@
-"""Times that stand in a record twice: pasted, not measured."""
+"""Times that stand in a record twice, or follow from others: pasted or computed, not measured."""
 
 from __future__ import annotations
 
@@ -19,9 +19,27 @@ ASKED = 1000
 SIDES = ("base", "head")
 
 
+LOCKSTEP = 1e-5
+"""Head and base that keep their ratio to such a share of it, round by round, were not both timed."""
+
+
 def copied(record: RunRecord) -> str | None:
-    """The first two processes of a case that hold the same times, as a sentence."""
-    return next((found for case in timed_cases(record) for found in _of_case(case)), None)
+    """The first times of a case that stand in two processes, or that are the base's times a factor, as a sentence."""
+    cases = timed_cases(record)
+    return next((found for case in cases for found in (*_of_case(case), *_in_lockstep(case))), None)
+
+
+def _in_lockstep(case: TimedCase) -> Iterator[str]:
+    for process in case.processes:
+        base, head = (np.array(process.samples_us.get(side, ())) for side in SIDES)
+        # Of few different times, a coarse clock gives the same ratio again and again.
+        if len(base) != len(head) or len(np.unique(base)) < SHORTEST:
+            continue
+        ratio = head / base
+        usual = float(np.median(ratio))
+        if float(np.quantile(np.abs(ratio / usual - 1), 0.9)) < LOCKSTEP:
+            name = process.process.id
+            yield f"in process {name}, the head's times of {case.id} are {usual:.4g} times the base's: not measured"
 
 
 def _of_case(case: TimedCase) -> Iterator[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
+from kernelgate.bench.record import BaselineDay, Case, CaseKey, Device, RunRecord, Side, TimedCase, TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import cards, days, dependence, location, modes, outputs, spread, stats, validity, witness
 from kernelgate.ci.judge.cards import HEAD_ALONE
@@ -175,7 +175,7 @@ def of_paired(case: TimedCase, device: Device, policy: Policy, known: KnownSprea
     found += few
     rounding = _rounding(base, head)
     found += validity.of_samples({"base": base, "head": head}, paired, _coarse(rounding, policy), policy.limits)
-    found += validity.below_floor(_medians(base=base, head=head), case.case, device, policy.limits)
+    found += _implausible({"base": base, "head": head}, reference, case.case, device, policy)
     rules = policy.spread
     order_bias = rules.alternating_bias_pct if "alternating" in roles else rules.block_bias_pct
     bias = rounding + (0.0 if paired else math.log1p(order_bias / 100))
@@ -216,7 +216,7 @@ def _of_head(case: TimedCase, device: Device, policy: Policy) -> Evidence:
     found = (
         Finding(HEAD_ALONE, "the head was measured alone", True),
         *validity.of_telemetry(timed, policy.limits, interleaved=True, slowed_are=""),
-        *validity.below_floor(_medians(head=head), case.case, device, policy.limits),
+        *_implausible({"head": head}, reference, case.case, device, policy),
     )
     return Evidence(case.key, (), head, reference, False, (), 0.0, found)
 
@@ -249,7 +249,7 @@ def of_baseline(
         *modes.of_side("baseline", base, policy.limits),
     ]
     found += (replace(finding, disqualifies=finding.code == "few_values" and coarse) for finding in before_found)
-    found += validity.below_floor(_medians(head=head), case.case, device, policy.limits)
+    found += _implausible({"head": head}, reference, case.case, device, policy)
     rules = policy.spread
     groups, odd = [], []
     for side in (base, head):
@@ -294,8 +294,14 @@ def _times(processes: Iterable[TimedProcess], side: Side) -> tuple[Array, ...]:
     return tuple(np.array(process.samples_us[side]) for process in processes if process.samples_us.get(side))
 
 
-def _medians(**sides: Sequence[Array]) -> dict[str, float]:
-    return {side: stats.pooled_median(processes) for side, processes in sides.items()}
+def _implausible(
+    sides: Mapping[str, Sequence[Array]], reference: Sequence[Array], case: Case, device: Device, policy: Policy
+) -> Iterator[Finding]:
+    """Times of `sides` that no such device gives."""
+    medians = {side: stats.pooled_median(processes) for side, processes in sides.items()}
+    beside = stats.pooled_median(reference) if reference else None
+    yield from validity.below_floor(medians, case, device, policy.limits)
+    yield from validity.beyond_reference(medians["head"], beside, policy.limits)
 
 
 def _rounding(*sides: Sequence[Array]) -> float:

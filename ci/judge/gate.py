@@ -9,6 +9,8 @@ Plain data in, a `Decision` out. The rules, in order:
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
    is certainly slower within the gates neither blocks nor passes: the check is neutral. A card with one library on both
    sides is certain without times: no kernel changed.
+4. Where GitHub and what a job left contradict each other on whose fault it is, nobody is blamed and nothing passes: the
+   check waits for somebody who has it measured again.
 
 What a card that the head itself brought says decides nothing: it neither blocks nor passes, since its author wrote it.
 """
@@ -46,6 +48,8 @@ class Fault(StrEnum):
     """The author's: the head computes something else than it should."""
     RUNNER = "runner"
     OURS = "ours"
+    DISPUTED = "disputed"
+    """GitHub says that a step failed which tries the author's code; what the job left says otherwise."""
 
 
 class BlockCode(StrEnum):
@@ -83,7 +87,7 @@ class GpuEvidence:
     contradicted: tuple[str, ...] = ()
     """Claims that this GPU's measurement contradicts."""
     fault: Fault | None = None
-    """Where there is no record: whose fault that is."""
+    """Where there is no record: whose fault that is. Also of a record that the job's end contradicts: `DISPUTED`."""
     missing: tuple[Line, ...] = ()
     """What was to be measured and was not, a sentence each."""
 
@@ -153,6 +157,8 @@ def decide(
     passes = bool(gpus) and not open_ and all(_passes(gpu) for gpu in gpus)
     label = _label(gpus, passes)
     conclusion: Conclusion = "failure" if blockers else "success" if passes else "neutral"
+    if not blockers and any(gpu.fault is Fault.DISPUTED for gpu in gpus):
+        conclusion = "action_required"
     return Decision(conclusion, label, tuple(blockers), open_)
 
 

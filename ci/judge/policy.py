@@ -178,6 +178,8 @@ class ValidityLimits(PolicySection):
     disagree_pct: Percent = 1.0
     lone_share: Share = 0.25
     floor_tolerance: Share = 0.05
+    unknown_device: Annotated[float, between(1.0, 100.0)] = 2.0
+    beyond_reference: Annotated[float, between(1.001, 1e6)] = 100.0
     shortest_us: Annotated[float, between(1e-6, 1e12)] = 1e-3
     longest_us: Annotated[float, between(1e-6, 1e12)] = 1e10
 

@@ -210,22 +210,44 @@ def _noise(sides: Sides, limits: ValidityLimits) -> Iterator[Finding]:
 
 def below_floor(times_us: dict[str, float], case: Case, device: Device, limits: ValidityLimits) -> Iterator[Finding]:
     """A median time that the device's arithmetic and bandwidth do not allow: the work was not done."""
-    gpu, work = hardware.of_device(device.name), case.work
-    if work is None or gpu is None:
+    floors = floors_us(case, device)
+    if not floors:
         return
-    cached = (work.bytes or 0) < gpu.l2_bytes
-    floors = {
-        "arithmetic": 1e6 * (work.flops or 0) / _peak(gpu, case.axes.get("dtype")),
-        # What fits in the L2 cache need not cross the memory bus.
-        "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / gpu.bytes_per_s,
-    }
-    limit, floor = max(floors.items(), key=lambda item: item[1])
+    # The device may be the fastest of those that it can be, or one that the table does not have yet.
+    limit, floor = min(floors, key=lambda item: item[1])
+    if hardware.candidates(device.name, device.compute_capability) != (hardware.of_device(device.name),):
+        floor /= limits.unknown_device
     for side, time in times_us.items():
         if time < floor * (1 - limits.floor_tolerance):
-            message = (
-                f"the {side} takes {time:.4g} µs; the {limit} of the {gpu.name} allows no less than {floor:.4g} µs"
-            )
+            message = f"the {side} takes {time:.4g} µs; the {limit} allows no less than {floor:.4g} µs"
             yield Finding("below_floor", message, True)
+
+
+def floors_us(case: Case, device: Device) -> tuple[tuple[str, float], ...]:
+    """What limits the case on each GPU that the device may be, and the time that it takes at least; none where either
+    the GPU or the work is not known."""
+    work = case.work
+    if work is None or not (work.flops or work.bytes):
+        return ()
+    found = []
+    for gpu in hardware.candidates(device.name, device.compute_capability):
+        cached = (work.bytes or 0) < gpu.l2_bytes
+        floors = {
+            "arithmetic": 1e6 * (work.flops or 0) / _peak(gpu, case.axes.get("dtype")),
+            # What fits in the L2 cache need not cross the memory bus.
+            "memory bandwidth": 0.0 if cached else 1e6 * (work.bytes or 0) / gpu.bytes_per_s,
+        }
+        limit, floor = max(floors.items(), key=lambda item: item[1])
+        found.append((f"{limit} of the {gpu.name}", floor))
+    return tuple(found)
+
+
+def beyond_reference(head_us: float, reference_us: float | None, limits: ValidityLimits) -> Iterator[Finding]:
+    """A head so much faster than the reference that it can hardly have done the same work."""
+    if reference_us is not None and head_us * limits.beyond_reference < reference_us:
+        times = f"{head_us:.4g} µs, the reference {reference_us:.4g} µs"
+        message = f"the head takes {times}: more than {limits.beyond_reference:g} times as fast is not plausible"
+        yield Finding("beyond_reference", message, True)
 
 
 def _peak(gpu: hardware.GpuModel, dtype: object) -> float:

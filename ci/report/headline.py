@@ -102,8 +102,9 @@ def cause(blocker: Blocker, named: bool) -> Line:
             return ("another pull request that has the same commit",)
 
 
+_AGAIN = Code("/kernelgate bench")
 _PLACES = {Status.UNCONFIRMED: 3, Status.SLOWER: 3, Status.UNDECIDED: 5, Status.ALONE: 5}
-_RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.RUNNER: 4, Fault.OURS: 4}
+_RANKS = {Fault.OUTPUT: 0, Fault.BUILD: 1, Fault.DISPUTED: 3, Fault.RUNNER: 4, Fault.OURS: 4}
 
 
 def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
@@ -128,6 +129,8 @@ def _failed(failure: Failure) -> Line:
         return (Mark.BUILD, " Does not compile", *target, ": ", Code(failure.message, most=300))
     if failure.fault is Fault.OUTPUT:
         return (Mark.WRONG, " Wrong result: ", message)
+    if failure.fault is Fault.DISPUTED:
+        return (Mark.UNKNOWN, " Not verified: ", message)
     if failure.fault is Fault.RUNNER:
         return (Mark.RUNNER, " Not your fault: ", message)
     return (Mark.RUNNER, " Not your fault: kernelgate itself failed: ", message)
@@ -297,6 +300,8 @@ def summary(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge: 
 
 def consequence(gpus: Sequence[GpuReport], decision: Decision) -> Line:
     """Whether the change may be merged, in one sentence, with every reason where there are several."""
+    if decision.conclusion == "action_required":
+        return ("Nothing passes until somebody with write access has it measured again: ", _AGAIN, ". ")
     if not decision.blocks:
         judged = any(gpu.verdict is not None for gpu in gpus)
         return ("Nothing is blocked. ",) if decision.conclusion == "neutral" and judged else ()

@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelgate.bench.record import (
     Build,
+    Calls,
     Card,
     Check,
     FuzzResult,
@@ -51,9 +52,10 @@ def timed(card: Card, m: int, base_us: float | None, head_us: float) -> TimedCas
         for side, centre in sides.items()
     }
     role: Any = "block" if base_us is None else "paired"
+    compared = {side: Calls(compared=3) for side in sides if side != "reference"}
     return runs.case(
         f"m{m}_n4096_fp16",
-        [process(samples, role, inner_repeats=8) for _ in range(PROCESSES)],
+        [process(samples, role, inner_repeats=8, calls=compared) for _ in range(PROCESSES)],
         axes={"M": m, "N": 4096, "dtype": "fp16"},
         work=Work(flops=4.0 * m * 4096, bytes=4.0 * m * 4096),
         card=card.name,

@@ -80,7 +80,7 @@ def case(
         "inner_repeats": 4,
         "telemetry": telemetry,
         "graph_us": {"base": base_us - 3.2, "head": head_us - 3.2},
-        "calls": {"base": Calls(), "head": Calls()},
+        "calls": {"base": Calls(compared=3), "head": Calls(compared=3)},
         "errors": {"base": OutputErrors(maximum=0.0009)},
     }
     flops = 4.0 * b * 8 * s * s * 64 * (0.5 if causal else 1.0)

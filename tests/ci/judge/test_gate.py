@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.record import (
     Build,
+    Calls,
     Card,
     Case,
     Device,
@@ -309,6 +310,7 @@ def planned(made: RunRecord, **changes: object) -> RunRecord:
 
 
 MEASURED = MADE["equivalent"].record
+CALLS = {"base": Calls(compared=3), "head": Calls(compared=3)}
 EXTRA = Case(card="other", id="another")
 
 
@@ -332,7 +334,10 @@ def test_cases_with_different_numbers_of_processes_are_missing_each_by_its_own()
     rng = np.random.default_rng(1)
     sides = {count: zip(*noise(rng, processes=count), strict=True) for count in (2, 3, 5)}
     made = run_record(
-        [case(f"case {n}", [process({"base": b, "head": h}) for b, h in both]) for n, both in sides.items()]
+        [
+            case(f"case {n}", [process({"base": b, "head": h}, calls=CALLS) for b, h in both])
+            for n, both in sides.items()
+        ]
     )
     asked = made.model_copy(update={"expected": Expected(cases=made.cases, processes=5)})
     (line,) = completeness.against_plan(asked, "").missing
@@ -466,6 +471,11 @@ def test_a_skipped_check_is_missing_and_a_run_that_ended_early_is_open() -> None
     assert lines == ["the fuzz check did not run", "the run ended early: preempted"]
 
 
-def test_a_machine_without_a_capability_is_not_contrary() -> None:
-    made = MEASURED.model_copy(update={"environments": (Environment(device=Device(name="NVIDIA L4")),)})
-    assert completeness.against_plan(planned(made), "l4").contrary == ()
+@pytest.mark.parametrize("environments", [(), (Environment(device=Device(name="NVIDIA L4")),)])
+def test_a_machine_without_a_capability_is_open_and_not_contrary(environments: tuple[Environment, ...]) -> None:
+    """A CPU under the label of a GPU; what is slower on it still blocks."""
+    held = completeness.against_plan(planned(MEASURED.model_copy(update={"environments": environments})), "l4")
+    assert held.contrary == ()
+    assert [render.plain_line(line) for line in held.missing] == [
+        "it is not known on which compute capability it was measured; the plan asked for 8.9"
+    ]

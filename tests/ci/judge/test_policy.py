@@ -161,6 +161,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.disagree_pct": (0.001, 1000.0),
     "limits.lone_share": (0.0, 1.0),
     "limits.floor_tolerance": (0.0, 1.0),
+    "limits.unknown_device": (1.0, 100.0),
+    "limits.beyond_reference": (1.001, 1000000.0),
     "limits.shortest_us": (1e-06, 1000000000000.0),
     "limits.longest_us": (1e-06, 1000000000000.0),
     "profiling.timeout_s": (1.0, 86400.0),
