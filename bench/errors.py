@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+import traceback
 from pathlib import Path
 
 
@@ -14,6 +16,20 @@ def why(error: Exception) -> str:
     """What a process says about an error that it ends with: of a bug, or of a kernel's own code, also the kind."""
     said = first_line(error)
     return said if isinstance(error, KernelgateError | OSError) else f"{type(error).__name__}: {said}"
+
+
+def unexpected(error: BaseException) -> str:
+    """What is said of an error that nobody foresaw; its traceback is written to a file, which the sentence names."""
+    kind, first = type(error).__name__, first_line(error)
+    said = f"unexpected {kind}" + ("" if first == kind else f" ({first})")
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="kernelgate-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
+        ) as file:
+            file.write("".join(traceback.format_exception(error)))
+    except OSError as full:
+        return f"{said}; its traceback could not be written ({full.strerror})"
+    return f"{said}, which is a fault of kernelgate's: please report it with {file.name}, its traceback"
 
 
 class KernelgateError(Exception):

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import errno
 import signal
-import tempfile
-import traceback
 from types import FrameType
 
 import click
 
-from kernelgate.bench.errors import KernelgateError, UsageError, first_line
+from kernelgate.bench.errors import KernelgateError, UsageError, unexpected
 
 UNEXPECTED, INPUT_OUTPUT, CLOSED_PIPE = 70, 74, 128 + signal.SIGPIPE
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
@@ -58,7 +56,7 @@ def of_error(error: BaseException) -> tuple[int, str]:
         return error.code if isinstance(error.code, int) else 0, ""
     if isinstance(error, OSError) and error.errno is not None:
         return INPUT_OUTPUT, f"kernelgate: {_of_file(error)}"
-    return UNEXPECTED, f"kernelgate: {_unexpected(error)}"
+    return UNEXPECTED, f"kernelgate: {unexpected(error)}"
 
 
 def _of_file(error: OSError) -> str:
@@ -67,16 +65,3 @@ def _of_file(error: OSError) -> str:
         return f"{error.filename}: {why}"
     gone = error.errno == errno.ENOENT
     return "the current folder no longer exists" if gone else f"the output cannot be written: {why}"
-
-
-def _unexpected(error: BaseException) -> str:
-    kind, first = type(error).__name__, first_line(error)
-    said = f"unexpected {kind}" + ("" if first == kind else f" ({first})")
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="kernelgate-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
-        ) as file:
-            file.write("".join(traceback.format_exception(error)))
-    except OSError as full:
-        return f"{said}; its traceback could not be written ({full.strerror})"
-    return f"{said}, which is a fault of kernelgate's: please report it with {file.name}, its traceback"

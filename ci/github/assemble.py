@@ -12,13 +12,15 @@ from types import MappingProxyType
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Card, Expected, RunRecord, expected_hash
+from kernelgate.bench.errors import KernelgateError, unexpected
+from kernelgate.bench.record import Card, CaseKey, Expected, RunRecord, expected_hash
 from kernelgate.ci.document import render
+from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Report
 from kernelgate.ci.github import claims, job_faults, untrusted_artifact
 from kernelgate.ci.github.description import Claim, Description
 from kernelgate.ci.github.run_info import Job, RunInfo
-from kernelgate.ci.judge import cards, gate, outputs
+from kernelgate.ci.judge import cards, completeness, gate, outputs
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.history import NO_HISTORY, History
@@ -131,24 +133,34 @@ def assemble(
         return _untrusted(change is None or change.touches(policy.template.kernel_paths))
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
         return _not_measured(change.skipped if change else None)
-    merge = task == "bench"
-    description = change.description if change and merge else None
-    asked = _Asked(
-        task, description.claims if description else (), trusted if merge else replace(trusted, expected=NO_PLAN)
-    )
+    description = change.description if change and task == "bench" else None
+    asked = _Asked(task, description.claims if description else (), trusted)
     results = _results(folder, info, policy, asked)
-    gpus = tuple(result.report for result in results)
     decision = gate.decide(
         [result.evidence for result in results],
         description.blocking if description else (),
         [(why,) for why in info.refused],
         policy.template.block_contradicted_claim,
     )
-    report = build(gpus, decision, policy, merge)
+    try:
+        return _posting(results, decision, policy, change, task)
+    except Exception as error:
+        # Each can be rendered by itself, so they are judged; and somebody has to be told.
+        return _posting([_failed("", _broken(error, info))], decision, policy, change, task)
+
+
+def _posting(
+    results: Sequence[GpuResult], decision: Decision, policy: Policy, change: PullRequestChange | None, task: Task
+) -> Posting:
+    """What is to be posted; it can be rendered."""
+    gpus = tuple(result.report for result in results)
+    report = build(gpus, decision, policy, task == "bench")
+    description = change.description if change and task == "bench" else None
     later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()
     report = replace(
         report, remarks=(*report.remarks, *later), checks=(*report.checks, *_description_lines(description))
     )
+    render.comment(report)
     return Posting(report, decision, gpus, task)
 
 
@@ -169,6 +181,11 @@ class _Asked:
     """Of the description."""
     trusted: Trusted
 
+    @property
+    def plan(self) -> ExpectedByLabel:
+        """What the records are held against: of what is not about the merge, anything may be asked."""
+        return self.trusted.expected if self.task == "bench" else NO_PLAN
+
 
 # The GPUs -------------------------------------------------------------------------------------------------------------
 
@@ -181,7 +198,7 @@ def _labels(folder: Path) -> list[str]:
 def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list[GpuResult]:
     """Every GPU of which a record, a failure note or a job tells."""
     stopped = {label: job for job in info.failed if (label := job_faults.gpu_of(job.name))}
-    found = [_of_folder(label, folder, info, policy, asked) for label in _labels(folder)]
+    found = [_safely(label, folder, info, policy, asked) for label in _labels(folder)]
     if any(one.report.record or one.evidence.label != BUILD for one in found):
         # The note of a build that other records came out of is about another target.
         found = [one for one in found if one.evidence.label != BUILD] or found
@@ -189,8 +206,7 @@ def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list
         return [_failed(BUILD, Failure(*job_faults.blame_run(info), run=info.run))]
     else:
         return found
-    planned = set(asked.trusted.expected) if _of_pull_request(info) else set()
-    lost = sorted({*stopped, *info.gpus, *planned} - {one.evidence.label for one in found})
+    lost = sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found})
     return [
         *(_cut_short(one, stopped.get(one.evidence.label)) for one in found),
         *(_failed(label, _silent(label, stopped.get(label), info)) for label in lost),
@@ -199,7 +215,7 @@ def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list
 
 def _silent(label: str, job: Job | None, info: RunInfo) -> Failure:
     """A GPU that was to be measured and left nothing which can be used; `job` where it did not end well."""
-    fault, message = Fault.OURS, f"the job that measures on {label} left no record that can be used"
+    fault, message = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
     if job is not None:
         fault, message = job_faults.blame(job)
     return Failure(fault, message, run=info.run)
@@ -209,7 +225,9 @@ def _cut_short(one: GpuResult, job: Job | None) -> GpuResult:
     """A record whose job did not come to its end may lack cases."""
     if job is None or one.report.record is None or one.evidence.wrong:
         return one
-    return replace(one, evidence=replace(one.evidence, missing=(job_faults.stopped(job), *one.evidence.missing)))
+    fault = Fault.DISPUTED if job_faults.blame(job)[0] is Fault.OUTPUT else one.evidence.fault
+    missing = (job_faults.stopped(job), *one.evidence.missing)
+    return replace(one, evidence=replace(one.evidence, fault=fault, missing=missing))
 
 
 def _of_pull_request(info: RunInfo) -> bool:
@@ -218,8 +236,13 @@ def _of_pull_request(info: RunInfo) -> bool:
 
 
 def _held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
-    """The record with what the plan asked for in place of what it says itself."""
+    """The record with what the plan asked for, and what the plan says of the cases, in place of what it says itself."""
     plan = plan.model_copy(update={"hash": plan.hash or expected_hash(plan)})
+    known = {key: case for case in plan.cases for key in (CaseKey("", case.id), case.key)}
+    cases = tuple(
+        known[case.key].model_copy(update={"card": case.card}) if case.key in known else case for case in measured.cases
+    )
+    measured = measured.model_copy(update={"cases": cases})
     if not _of_pull_request(info):
         planned = {case.key for case in plan.cases}
         others = tuple(case for case in measured.cases if case.key not in planned)
@@ -239,14 +262,33 @@ def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
     return measured.model_copy(update={"cards": known})
 
 
+def _safely(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
+    """What the folder says of a GPU; where that makes us stumble, that its record cannot be used."""
+    try:
+        found = _of_folder(label, folder, info, policy, asked)
+        render.comment(build([found.report], gate.decide([found.evidence]), policy))
+    except Exception as error:
+        return _failed(label, _broken(error, info))
+    return found
+
+
+def _broken(error: Exception, info: RunInfo) -> Failure:
+    said = str(error) if isinstance(error, KernelgateError) else unexpected(error)
+    return Failure(Fault.OURS, f"what the run left cannot be judged: {visible(said)}", run=info.run)
+
+
 def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
-    expected = asked.trusted.expected
+    expected = asked.plan
     note = folder / f"{label}.failure.json"
     path = folder / f"{label}.run.json"
-    if expected and label not in expected and label != BUILD:
+    planned = asked.trusted.expected
+    if planned and label not in planned and label != BUILD:
         return _failed(label, Failure(Fault.OURS, f"the policy has no GPU with the label {label}", run=info.run))
     if path.exists():
         measured = record.read(path)
+        if label in planned and (why := completeness.too_large(measured, planned[label], policy)):
+            said = f"the record cannot be used: {render.plain_line(why)}"
+            return _failed(label, Failure(Fault.OURS, said, run=info.run))
         measured = _held_to(expected[label], measured, info) if label in expected else measured
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
@@ -257,7 +299,9 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, policy, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
-    return _failed(label, Failure(Fault(failure.fault), failure.message, failure.target, failure.log, info.run))
+    job = next((job for job in info.failed if (job_faults.gpu_of(job.name) or BUILD) == label), None)
+    fault, message = job_faults.settled(Fault(failure.fault), failure.message, job)
+    return _failed(label, Failure(fault, message, failure.target, failure.log, info.run))
 
 
 def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> GpuResult:
@@ -286,7 +330,7 @@ def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> Record
     path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
     if path is None or not path.exists():
         return None
-    verdict = judge(measured, policy, record.read(path), label, against=path.name)
+    verdict = judge(measured, policy, record.read(path), name=label, against=path.name)
     return None if verdict.refused else verdict
 
 

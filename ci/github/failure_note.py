@@ -20,6 +20,7 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
     name = environment.get(VARIABLE)
     if not name or Path(name).exists():
         return
+    attempt = environment.get("GITHUB_RUN_ATTEMPT", "")
     compiling = error if isinstance(error, CompileError) else None
     text = FailureNote.model_validate(
         {
@@ -29,6 +30,7 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
             "verb": verb[:40] or None,
             "target": compiling.target if compiling else None,
             "log": _tail(compiling.log) if compiling else (),
+            "run_attempt": int(attempt) if attempt.isdecimal() and int(attempt) else None,
         }
     ).model_dump_json(by_alias=True)
     files.write(Path(name), text + "\n")

@@ -8,33 +8,37 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import requests
 from github.Artifact import Artifact
+from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
 from github.WorkflowJob import WorkflowJob
 from github.WorkflowRun import WorkflowRun
 
 from kernelgate.bench import record
-from kernelgate.bench.record import Run
+from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, changed_names, patiently
 from kernelgate.ci.github.job_faults import gpus_of
 from kernelgate.ci.github.post_comment import shown_stamp
 from kernelgate.ci.github.run_info import Job, RunInfo, write_run_info
-from kernelgate.ci.github.untrusted_artifact import RefusedError
+from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
 
 PREFIX = "kernelgate-record-"
 _LABEL = re.compile(rf"{PREFIX}([a-z0-9][a-z0-9.-]{{0,30}})")
 MAX_ARTIFACTS = 16
 """Records of one run: as many GPU labels as any matrix has, and the build job's note."""
-MAX_LISTED = 500
-"""Artifacts that a job may have."""
+MAX_ATTEMPTS = 4
+"""Artifacts of one label that are looked at: the first, and the newest."""
+MAX_LISTED = 2000
+"""Artifacts of one run that are looked at; GitHub lets a job have 500."""
 JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
 
@@ -69,7 +73,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
         shared_head=found.shared_head,
         # A run that a command started is the default branch's, whatever the pull request changes.
         changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(bot, pull),
-        refused=_take_in(bot, run, known, into),
+        refused=_take_in(bot, run, jobs, known, into),
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         gpus=gpus_of(jobs),
         measured=any(map(_builds_or_measures, jobs)),
@@ -199,66 +203,112 @@ def _changes_judges(bot: Bot, pull: PullRequest) -> bool:
 # The artifacts -------------------------------------------------------------------------------------------------------
 
 
-def _take_in(bot: Bot, run: WorkflowRun, known: Run, into: Path) -> tuple[str, ...]:
+def _take_in(bot: Bot, run: WorkflowRun, jobs: Iterable[Job], known: Run, into: Path) -> tuple[str, ...]:
     """Writes what can be used into the folder; returns why the rest cannot."""
     refused: list[str] = []
-    for label, one in _records(patiently("artifacts", lambda: _listed(run), bot), refused):
-        try:
-            _take(bot, one, label, known, into)
-        except RefusedError as error:
-            bot.step.warn(str(error))
-            refused.append(str(error))
+    listed = patiently("artifacts", lambda: _listed(run), bot)
+    if len(listed) >= MAX_LISTED:
+        refused.append(f"artifacts beyond {MAX_LISTED} are refused: a run has no use for so many")
+    for label, alike in _records(listed, gpus_of(jobs), refused):
+        contents, broken = [], []
+        for one in alike:
+            try:
+                contents.append(_content(bot, one, label, known))
+            except RefusedError as error:
+                broken.append(str(error))
+        chosen = _chosen(contents, label, refused) if contents else None
+        if chosen is not None:
+            _write(chosen, label, into)
+        # A newer attempt makes up for what an older one left.
+        if chosen is None or chosen.attempt < max(known.run_attempt or 0, 2):
+            refused.extend(broken)
+    for why in refused:
+        bot.step.warn(why)
     return tuple(refused)
 
 
 def _listed(run: WorkflowRun) -> list[Artifact]:
-    found = []
-    for one in run.get_artifacts():
-        found.append(one)
-        if len(found) >= MAX_LISTED:
-            break
-    return found
+    # As many a page as GitHub gives: there may be hundreds that are none of ours.
+    pages = PaginatedList(Artifact, run.requester, run.artifacts_url, {"per_page": 100}, list_item="artifacts")
+    return list(islice(pages, MAX_LISTED))
 
 
-def _records(listed: Iterable[Artifact], refused: list[str]) -> list[tuple[str, Artifact]]:
+def _records(
+    listed: Iterable[Artifact], measured: Collection[str], refused: list[str]
+) -> list[tuple[str, list[Artifact]]]:
     """The artifacts that are meant for us, by their label; others (pages, libraries, reports) are none of ours.
 
-    A run that was started again has one of each attempt; the newest counts.
+    First come those of the GPUs that jobs `measured`, so that no number of others takes their place. A run that was
+    started again has one of each attempt.
     """
-    found: dict[str, Artifact] = {}
-    for one in sorted(listed, key=lambda one: one.id, reverse=True):
+    found: dict[str, list[Artifact]] = {}
+    for one in sorted(listed, key=lambda one: one.id):
         if not one.name.startswith(PREFIX):
             continue
         name = _LABEL.fullmatch(one.name)
         if name is None:
             refused.append(f"artifact {visible(one.name, 80)!r} is refused: no GPU label looks like that")
-        elif name[1] in found:
-            continue
-        elif len(found) >= MAX_ARTIFACTS:
-            refused.append(f"artifact {one.name} is refused: a run has at most {MAX_ARTIFACTS} records")
         else:
-            found[name[1]] = one
-    return sorted(found.items())
+            found.setdefault(name[1], []).append(one)
+    wanted = sorted(found, key=lambda label: (label not in measured, -found[label][-1].id))
+    if len(wanted) > MAX_ARTIFACTS:
+        more = f"{len(wanted) - MAX_ARTIFACTS} more labels, such as {wanted[MAX_ARTIFACTS]},"
+        refused.append(f"the artifacts of {more} are refused: a run has records of at most {MAX_ARTIFACTS}")
+    crowded = [label for label in wanted[:MAX_ARTIFACTS] if len(found[label]) > MAX_ATTEMPTS]
+    refused.extend(f"artifacts {PREFIX}{label} beyond {MAX_ATTEMPTS} are refused" for label in crowded)
+    return sorted((label, [found[label][0], *found[label][1:][1 - MAX_ATTEMPTS :]]) for label in wanted[:MAX_ARTIFACTS])
 
 
-def _take(bot: Bot, one: Artifact, label: str, known: Run, into: Path) -> None:
+@dataclass(frozen=True)
+class ArtifactContent:
+    """What one artifact holds, checked."""
+
+    record: RunRecord | None
+    note: FailureNote | None
+
+    @property
+    def attempt(self) -> int:
+        """Of the run; 0 where the artifact does not say."""
+        stated = self.record.run.run_attempt if self.record else None
+        return stated or (self.note.run_attempt if self.note else None) or 0
+
+
+def _chosen(contents: Sequence[ArtifactContent], label: str, refused: list[str]) -> ArtifactContent:
+    """What counts of the artifacts of one label, the oldest first: that of the newest attempt. Each has one.
+
+    Of several that say the same attempt, the first may be an honest one, so it is judged; but nothing passes.
+    """
+    newest = max(content.attempt for content in contents)
+    first, *others = [content for content in contents if content.attempt == newest]
+    if others:
+        several = f"{len(others) + 1} artifacts {PREFIX}{label} are of one attempt"
+        refused.append(f"{several}: the first is judged, and the others are refused")
+    return first
+
+
+def _write(content: ArtifactContent, label: str, into: Path) -> None:
+    if content.record:
+        record.write(content.record, into / f"{label}.run.json")
+    if content.note:
+        (into / f"{label}.failure.json").write_text(content.note.model_dump_json(by_alias=True), encoding="utf-8")
+
+
+def _content(bot: Bot, one: Artifact, label: str, known: Run) -> ArtifactContent:
+    """Raises RefusedError."""
+    name = f"artifact {one.name}"
     if one.expired:
-        raise RefusedError(f"artifact {one.name} has expired")
+        raise RefusedError(f"{name} has expired")
     if one.size_in_bytes > untrusted_artifact.MAX_ARCHIVE:
         raise RefusedError(
-            f"artifact {one.name} is refused: it has {one.size_in_bytes} bytes, "
-            f"more than {untrusted_artifact.MAX_ARCHIVE}"
+            f"{name} is refused: it has {one.size_in_bytes} bytes, more than {untrusted_artifact.MAX_ARCHIVE}"
         )
-    data = patiently(f"artifact {one.name}", lambda: _download(bot, one), bot)
-    found = untrusted_artifact.members(data, f"artifact {one.name}")
-    if untrusted_artifact.RECORD in found:
-        of_gpu = known.model_copy(update={"gpu": label})
-        checked = untrusted_artifact.checked_record(found[untrusted_artifact.RECORD], of_gpu, f"artifact {one.name}")
-        record.write(checked, into / f"{label}.run.json")
-    if untrusted_artifact.FAILURE in found:
-        note = untrusted_artifact.checked_failure(found[untrusted_artifact.FAILURE], f"artifact {one.name}")
-        (into / f"{label}.failure.json").write_text(note.model_dump_json(by_alias=True), encoding="utf-8")
-    bot.step.log(f"artifact {one.name}: {', '.join(sorted(found)) or 'empty'}")
+    found = untrusted_artifact.members(patiently(name, lambda: _download(bot, one), bot), name)
+    record_, note = found.get(untrusted_artifact.RECORD), found.get(untrusted_artifact.FAILURE)
+    bot.step.log(f"{name}: {', '.join(sorted(found)) or 'empty'}")
+    return ArtifactContent(
+        untrusted_artifact.checked_record(record_, known.model_copy(update={"gpu": label}), name) if record_ else None,
+        untrusted_artifact.checked_failure(note, name) if note else None,
+    )
 
 
 def _download(bot: Bot, one: Artifact) -> bytes:

@@ -49,6 +49,15 @@ def blame(job: Job) -> tuple[Fault, str]:
     return fault, where
 
 
+def settled(claimed: Fault, said: str, job: Job | None) -> tuple[Fault, str]:
+    """Whose fault it is by a failure note that says `said`, and a sentence. A file cannot excuse what GitHub says
+    failed: a step that tries the author's code."""
+    found, where = blame(job) if job is not None else (claimed, "")
+    if found not in AUTHOR_STEPS.values() or claimed in AUTHOR_STEPS.values():
+        return claimed, said
+    return Fault.DISPUTED, f"{where}, and only a file that it left says that the change is not to blame: {said}"
+
+
 def blame_run(info: RunInfo) -> tuple[Fault, str]:
     """The same of a run that left neither record nor note: the jobs are all that is known."""
     if info.refused:

@@ -98,13 +98,16 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp) -> Posted:
 
 
 def _stands(shown: Mapping[tuple[int, int], str | None], check: CheckRun, stamp: Stamp) -> bool:
-    """Whether the latest of these check runs is a failure that `check`, which passes a required check, may not hide.
+    """Whether the latest verdict among these check runs is a failure that `check`, which passes, may not hide.
+
+    What has no verdict took none back: neither a run that is under way, nor one that waits for somebody.
 
     A measurement can always be made to end without a verdict: by closing and opening the pull request again, by another
     base, by a kernel that hangs the second time.
     """
     earlier = [order for order in shown if order < stamp.order or not check.judged]
-    return bool(earlier) and shown[max(earlier)] == "failure"
+    verdicts = [order for order in earlier if shown[order] in ("success", "failure")]
+    return bool(verdicts) and shown[max(verdicts)] == "failure"
 
 
 def _annotation(note: Annotation) -> dict[str, str | int]:

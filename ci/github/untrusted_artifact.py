@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.bench.record import Model, Run, RunRecord, timed_cases
+from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
 from kernelgate.ci.document.escape import visible
 
 RECORD, FAILURE = "run.json", "failure.json"
@@ -59,6 +59,7 @@ class FailureNote(Model):
     message: Annotated[str, Field(min_length=1, max_length=4000)]
     verb: Annotated[str, Field(max_length=40)] | None = None
     target: Annotated[str, Field(max_length=40)] | None = None
+    run_attempt: Positive | None = None
     log: Annotated[tuple[Annotated[str, Field(max_length=2000)], ...], Field(max_length=MAX_LOG)] = ()
 
 
@@ -179,6 +180,12 @@ def _belongs(found: RunRecord, known: Run, name: str) -> None:
         _refuse(name, f"the record is of another attempt: it says {run.run_attempt}, GitHub says {known.run_attempt}")
     if run.pull_request is not None and known.pull_request is None:
         _refuse(name, f"the record names pull request {run.pull_request}, GitHub knows none for this run")
+    if run.base_sha is None and known.base_sha is not None and _has_base(found):
+        _refuse(name, "the record does not say which commit its base is")
+
+
+def _has_base(found: RunRecord) -> bool:
+    return any("base" in timing.samples_us for process in found.processes for timing in process.timings)
 
 
 def _plain_json(data: bytes, name: str) -> None:

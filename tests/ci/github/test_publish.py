@@ -716,7 +716,7 @@ def test_a_gpu_whose_job_ended_well_and_left_nothing_keeps_the_verdict_open(desk
     fetch(desk.bot, run["id"], tmp_path / "in")
     post(desk.bot, tmp_path / "in", POLICY)
     assert the_comment(desk).startswith(
-        "### 🛠️ `h100`: Not your fault: kernelgate itself failed: the job that measures on"
+        "### 🛠️ `h100`: Not your fault: kernelgate itself failed: the GPU h100 was to be measured"
     )
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 

@@ -1,0 +1,378 @@
+"""Records that say less than was planned, or something else: nothing passes for them, and no failure is taken back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.ci.github import assemble
+from tests.attacks.honest import PLAN, Change, PullRequestRuns, changed, judged, judged_once, measured, timings
+from tests.ci.desk import Desk
+
+REGRESSED, IMPROVED, UNCHANGED = (f"performance: {word}" for word in ("regressed", "improved", "unchanged"))
+TWO = {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100", "target": "9.0"})}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A record that was judged before is not judged again."""
+    monkeypatch.setattr(assemble, "judge", judged_once)
+    return tmp_path
+
+
+@pytest.fixture
+def pull(desk: Desk, folder: Path) -> PullRequestRuns:
+    return PullRequestRuns(desk, folder)
+
+
+def honest(change: float = 0.0) -> bytes:
+    return changed(measured(change))
+
+
+def one_case(content: dict[str, Any]) -> None:
+    """What `/kernelgate bench m512` leaves."""
+    content["cases"] = content["cases"][:1]
+    for one in content["processes"]:
+        one["timings"] = [timing for timing in one["timings"] if timing["case"] == "m512"]
+
+
+@pytest.mark.parametrize(
+    ("change", "conclusion", "label"),
+    [(0.0, "success", UNCHANGED), (-0.3, "success", IMPROVED), (0.1, "failure", REGRESSED)],
+)
+@pytest.mark.parametrize("command", [False, True])
+def test_an_honest_measurement_is_judged(
+    pull: PullRequestRuns, change: float, conclusion: str, label: str, command: bool
+) -> None:
+    found = pull.run([("l4", honest(change))], command=command)
+    assert (found.conclusion, found.labels) == (conclusion, (label,))
+
+
+# A failure stands ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [True, False], ids=["by a command", "by a push"])
+def test_a_harmless_case_takes_no_failure_back(pull: PullRequestRuns, command: bool) -> None:
+    worse = measured(0.0, worse=0.1)
+    assert pull.run([("l4", changed(worse))]).conclusion == "failure"
+    found = pull.run([("l4", changed(worse, one_case))], command=command)
+    assert (found.conclusion, found.labels) == ("failure", (REGRESSED,))
+    assert "Incomplete: `m1024` was not timed" in found.comment
+
+
+def test_a_harmless_case_alone_is_no_verdict(pull: PullRequestRuns) -> None:
+    found = pull.run([("l4", changed(measured(-0.3), one_case))], command=True)
+    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert found.comment.startswith("### ❔ Incomplete: `m1024` was not timed; so far faster")
+
+
+def test_a_gpu_that_a_command_left_out_keeps_the_verdict_open(pull: PullRequestRuns) -> None:
+    pull.plan = TWO
+    found = pull.run([("l4", honest(-0.3))], command=True)
+    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert "the GPU h100 was to be measured" in found.comment
+
+
+def test_a_check_that_waits_for_somebody_takes_no_failure_back(pull: PullRequestRuns) -> None:
+    """Retargeted to a base from which the change touches workflows, and back, with the measurement cancelled."""
+    assert pull.run([("l4", honest(0.1))]).conclusion == "failure"
+    shown = pull.desk.github.pulls[1]
+    files, shown.files = shown.files, [*shown.files, {"filename": ".github/workflows/performance.yml"}]
+    assert pull.run([("l4", honest(-0.3))]).conclusion == "action_required"
+    shown.files = files
+    found = pull.run([], {"measure (l4) / measure": ("cancelled", ())}, conclusion="cancelled")
+    assert found.conclusion != "neutral"
+
+
+# GPUs ----------------------------------------------------------------------------------------------------------------
+
+
+def test_of_two_gpus_one_left_no_record(pull: PullRequestRuns) -> None:
+    pull.plan = TWO
+    found = pull.run([("l4", honest(-0.3))])
+    assert (found.conclusion, found.labels) == ("neutral", ())
+
+
+def test_of_two_gpus_one_is_slower_and_one_left_no_record(pull: PullRequestRuns) -> None:
+    pull.plan = TWO
+    found = pull.run([("l4", honest(0.1))])
+    assert (found.conclusion, found.labels) == ("failure", (REGRESSED,))
+
+
+@pytest.mark.parametrize("beside", [0.0, 0.1, None], ids=["beside no change", "beside a regression", "alone"])
+def test_an_invented_label_proves_nothing(pull: PullRequestRuns, beside: float | None) -> None:
+    records = [("moon", honest(-0.3)), *([("l4", honest(beside))] if beside is not None else [])]
+    found = pull.run(records)
+    assert IMPROVED not in found.labels
+    assert found.conclusion == ("failure" if beside else "neutral")
+    assert "`moon` not measured" in found.comment or "the policy has no GPU with the label moon" in found.comment
+
+
+def device(**facts: str) -> Change:
+    return lambda content: content.update(environments=[{"id": "0", "device": facts}])
+
+
+@pytest.mark.parametrize(
+    ("device", "named"),
+    [
+        (device(name="NVIDIA H200", compute_capability="9.0"), "it was measured on compute capability `9.0`"),
+        (device(name="AMD EPYC"), "it is not known on which compute capability it was measured"),
+        (device(name="NVIDIA L4"), "it is not known on which compute capability it was measured"),
+        (lambda content: content.pop("environments"), "it is not known on which compute capability"),
+        (lambda content: [one.update(environment="9") for one in content["processes"]], "it is not known on which"),
+    ],
+    ids=["an H200", "a CPU", "no capability", "no environment", "processes of an environment that is not there"],
+)
+def test_a_record_of_another_device_passes_for_no_gpu(pull: PullRequestRuns, device: Change, named: str) -> None:
+    found = pull.run([("l4", changed(measured(-0.3), device))])
+    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert named.replace("`", "") in found.comment.replace("`", "")
+
+
+def test_a_regression_on_a_device_that_is_not_told_blocks(pull: PullRequestRuns) -> None:
+    assert pull.run([("l4", changed(measured(0.1), device(name="NVIDIA L4")))]).conclusion == "failure"
+
+
+# Artifacts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "conclusion"), [(0.1, -0.3, "failure"), (-0.3, 0.1, "neutral"), (0.0, -0.3, "neutral")]
+)
+def test_a_later_artifact_of_the_same_attempt_replaces_nothing(
+    pull: PullRequestRuns, first: float, second: float, conclusion: str
+) -> None:
+    found = pull.run([("l4", honest(first)), ("l4", honest(second))])
+    assert found.conclusion == conclusion
+    assert IMPROVED not in found.labels
+    assert "2 artifacts kernelgate-record-l4 are of one attempt" in found.comment.replace("`", "")
+
+
+def test_the_artifact_of_a_later_attempt_counts(pull: PullRequestRuns) -> None:
+    again = changed(measured(-0.3), lambda content: content["run"].update(run_attempt=2))
+    found = pull.run([("l4", honest(0.1)), ("l4", again)], run_attempt=2)
+    assert (found.conclusion, found.labels) == ("success", (IMPROVED,))
+
+
+def test_an_attempt_that_is_not_there_yet_replaces_nothing(pull: PullRequestRuns) -> None:
+    future = changed(measured(-0.3), lambda content: content["run"].update(run_attempt=2))
+    assert pull.run([("l4", honest(0.1)), ("l4", future)]).conclusion == "failure"
+
+
+def test_a_note_beside_a_record_of_the_same_attempt_hides_nothing(pull: PullRequestRuns) -> None:
+    note = {"failure.json": json.dumps(NOTE | {"fault": "runner", "run_attempt": 1}).encode()}
+    assert pull.run([("l4", honest(0.1)), ("l4", note)]).conclusion == "failure"
+
+
+@pytest.mark.parametrize("junk", [17, 505])
+def test_junk_buries_no_regression(pull: PullRequestRuns, junk: int) -> None:
+    records: list[Any] = [("l4", honest(0.1)), *((f"x{number}", b"no zip") for number in range(junk))]
+    found = pull.run(records)
+    assert (found.conclusion, found.labels) == ("failure", (REGRESSED,))
+    downloads = [one for one in pull.desk.github.requests if one.path.startswith("/blob/")]
+    assert len(downloads) == 16
+
+
+def test_junk_of_the_same_label_buries_no_regression(pull: PullRequestRuns) -> None:
+    found = pull.run([("l4", honest(0.1)), *[("l4", b"no zip")] * 40])
+    assert found.conclusion == "failure"
+
+
+# What GitHub says failed ---------------------------------------------------------------------------------------------
+
+NOTE = {"schema": "kernelgate.failure/1", "fault": "runner", "message": "the GPU is gone"}
+
+
+@pytest.mark.parametrize("fault", ["runner", "ours"])
+@pytest.mark.parametrize("job", ["measure (l4) / measure", "build / build"])
+def test_a_note_does_not_outweigh_what_github_says(pull: PullRequestRuns, fault: str, job: str) -> None:
+    label, step = ("l4", "fuzz") if job.startswith("measure") else ("build", "build head")
+    note = {"failure.json": json.dumps(NOTE | {"fault": fault}).encode()}
+    found = pull.run([(label, note)], {job: ("failure", [(step, "failure")])}, conclusion="failure")
+    assert (found.conclusion, found.labels) == ("action_required", ())
+    first = f"### ❔ Not verified: the job {job} stopped at {step}, and only a file that it left says that"
+    assert found.comment.replace("`", "").startswith(first)
+    assert "Nothing passes until somebody with write access has it measured again" in found.comment
+
+
+def test_a_record_that_says_nothing_of_a_failed_fuzz_step_does_not_pass(pull: PullRequestRuns) -> None:
+    jobs = {"measure (l4) / measure": ("failure", [("fuzz", "failure")])}
+    assert pull.run([("l4", honest(0.0))], jobs, conclusion="failure").conclusion == "action_required"
+    assert pull.run([("l4", honest(0.1))], jobs, conclusion="failure").conclusion == "failure"
+
+
+def test_a_note_on_a_step_that_only_the_runner_can_fail_is_believed(pull: PullRequestRuns) -> None:
+    note = {"failure.json": json.dumps(NOTE).encode()}
+    jobs = {"measure (l4) / measure": ("failure", [("doctor", "failure")])}
+    found = pull.run([("l4", note)], jobs, conclusion="failure")
+    assert found.comment.startswith("### 🛠️ Not your fault: the GPU is gone")
+    assert found.conclusion == "neutral"
+
+
+# Evidence ------------------------------------------------------------------------------------------------------------
+
+
+def every(**facts: Any) -> Change:
+    """Each timing with these facts."""
+    return lambda content: [timing.update(facts) for timing in timings(content)]
+
+
+def head(factor: float) -> Change:
+    """Every time of the head, in the witness as well."""
+
+    def change(content: dict[str, Any]) -> None:
+        for one in content["processes"]:
+            for timing in one["timings"]:
+                timing["samples_us"]["head"] = [factor * time for time in timing["samples_us"]["head"]]
+
+    return change
+
+
+def pasted(content: dict[str, Any]) -> None:
+    first = content["processes"][0]["timings"]
+    for one in content["processes"][:4]:
+        one["timings"] = first
+
+
+def scaled(content: dict[str, Any]) -> None:
+    for timing in timings(content):
+        timing["samples_us"]["head"] = [0.85 * time for time in timing["samples_us"]["base"]]
+
+
+def without(key: str) -> Change:
+    return lambda content: content.pop(key)
+
+
+def fuzz(**facts: Any) -> Change:
+    return lambda content: content["checks"][0].update(facts)
+
+
+def without_work(content: dict[str, Any]) -> None:
+    for case in content["cases"]:
+        case.pop("work")
+
+
+def tiny_work(content: dict[str, Any]) -> None:
+    for case in content["cases"]:
+        case["work"] = {"flops": 1.0, "bytes": 1.0}
+
+
+def as_bytes(content: dict[str, Any]) -> None:
+    """Arithmetic of 8-bit numbers is twice as fast."""
+    for case in content["cases"]:
+        case["axes"]["dtype"] = "fp8"
+
+
+def without_reference(content: dict[str, Any]) -> None:
+    for timing in timings(content):
+        timing["samples_us"].pop("reference")
+
+
+def unknown_gpu(content: dict[str, Any]) -> None:
+    content["environments"][0]["device"]["name"] = "NVIDIA L5"
+
+
+NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
+    "fuzz omitted": ("the fuzz check did not run", (without("checks"),)),
+    "fuzz skipped": ("the fuzz check did not run", (fuzz(status="skipped", results=[], run=None, failed=None),)),
+    "fuzz empty": ("the fuzz check did not run", (fuzz(results=[], run=0),)),
+    "fuzz of nobody knows how many": ("the fuzz check did not run", (fuzz(results=[], run=None, asked=None),)),
+    "fuzz cut short": ("the fuzz check did not run", (fuzz(results=[], run=3),)),
+    "fuzz of another card": ("the fuzz check did not run", (fuzz(card="other"),)),
+    "fuzz passed with a failed result": (
+        "it says passed, and 1 of its results failed",
+        (fuzz(results=[{"id": "f", "seed": 1, "passed": False}], run=1),),
+    ),
+    "fuzz passed with failures counted": ("it says passed, and 2 of its results failed", (fuzz(failed=2),)),
+    "fuzz passed at 99 times the limit": (
+        "it says passed, with an error 99 times its limit",
+        (fuzz(results=[{"id": "f", "seed": 1, "passed": True, "error_ratio": 99.0}], run=1),),
+    ),
+    "fuzz of fewer results than ran": ("it says that 38 ran, and has 4 results", (fuzz(run=38),)),
+    "outputs omitted": ("were not compared in every process", (every(calls={}),)),
+    "outputs not compared": ("were not compared in every", (every(calls={"base": {"made": 9}, "head": {"made": 9}}),)),
+    "outputs of the base alone": ("were not compared in every process", (every(calls={"base": {"compared": 9}}),)),
+    "outputs omitted in one process": (
+        "the outputs of m512, m1024 were not compared in every process",
+        (lambda content: [timing.pop("calls") for timing in content["processes"][2]["timings"]],),
+    ),
+    "no base sha": (
+        "the record does not say which commit its base is",
+        (lambda content: content["run"].pop("base_sha"),),
+    ),
+    "another base sha": ("another base commit", (lambda content: content["run"].update(base_sha="d" * 40),)),
+    "no base": (
+        "the head was measured alone",
+        (lambda content: [timing["samples_us"].pop("base") for timing in timings(content)],),
+    ),
+    "1000 times as fast": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(1e-3),)),
+    "1000 times as fast without work": ("the arithmetic of the L4 allows", (head(1e-3), without_work)),
+    "1000 times as fast with tiny work": ("the arithmetic of the L4 allows", (head(1e-3), tiny_work)),
+    "1000 times as fast on an unknown GPU": ("allows no less than 8.287 µs", (head(1e-3), unknown_gpu)),
+    "1000 times as fast on an unknown GPU without work": ("allows no less", (head(1e-3), unknown_gpu, without_work)),
+    "1000 times as fast as bytes": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(0.6), as_bytes)),
+    "one process five times": ("copied, not measured", (pasted,)),
+    "the base's times scaled": ("are 0.85 times the base's: not measured", (scaled,)),
+    "no reference": ("the reference of m512, m1024 was not timed", (without_reference,)),
+    "one process": (
+        "were timed in 1 of 2 processes",
+        (lambda content: content.update(processes=content["processes"][:1]),),
+    ),
+    "no witness": (
+        "were not timed by the witness",
+        (lambda content: content.update(processes=[one for one in content["processes"] if one["role"] == "paired"]),),
+    ),
+    "ended early": ("the run ended early: failed", (lambda content: content["run"].update(ended="failed"),)),
+    "judged by its own card": (
+        "norm was judged by the card of this pull request",
+        (lambda content: content["cards"][0].update(source="head"),),
+    ),
+    "a case too many": (
+        "it holds more, which the plan did not ask for",
+        (lambda content: content["cases"].append({"card": "norm", "id": "more"}),),
+    ),
+    "of run/1": ("refused", (lambda content: content.update(schema="kernelgate.run/1"),)),
+}
+
+
+@pytest.mark.parametrize("attack", NOT_PASSED)
+def test_what_is_not_shown_does_not_pass(folder: Path, attack: str) -> None:
+    said, changes = NOT_PASSED[attack]
+    found = judged(folder, changed(measured(-0.3), *changes))
+    assert (found.conclusion, found.labels) == ("neutral", ())
+    assert said in found.comment.replace("`", "")
+
+
+def test_what_no_roof_shows_the_reference_does(folder: Path) -> None:
+    """Of a case whose work the card does not say, on a GPU that nobody knows."""
+    cases = tuple(case.model_copy(update={"work": None}) for case in PLAN.cases)
+    fast = changed(measured(-0.3), head(1e-3), unknown_gpu)
+    found = judged(folder, fast, PLAN.model_copy(update={"cases": cases}))
+    assert found.conclusion == "neutral"
+    assert (
+        "the head takes 0.06999 µs, the reference 110 µs: more than 100 times as fast is not plausible" in found.comment
+    )
+
+
+@pytest.mark.parametrize("noted", ["no_reference", "note"])
+@pytest.mark.parametrize("roof", [True, False])
+def test_a_reference_that_could_not_be_timed_is_excused_where_the_roof_is_known(
+    pull: PullRequestRuns, noted: str, roof: bool
+) -> None:
+    if not roof:
+        cases = tuple(case.model_copy(update={"work": None}) for case in PLAN.cases)
+        pull.plan = {"l4": PLAN.model_copy(update={"cases": cases})}
+    note = {"code": noted, "text": "the reference is not timed: out of memory"}
+    record = changed(measured(-0.3), without_reference, lambda content: content.update(notes=[note]))
+    assert pull.run([("l4", record)]).conclusion == ("success" if roof and noted == "no_reference" else "neutral")
+
+
+def test_a_record_without_a_base_survives_no_retarget(pull: PullRequestRuns) -> None:
+    unnamed = changed(measured(-0.3), lambda content: content["run"].pop("base_sha"), without("builds"))
+    pull.desk.github.pulls[1].base_sha = "d" * 40
+    found = pull.run([("l4", unnamed)])
+    assert found.conclusion == "neutral"
+    assert "does not say which commit its base is" in found.comment
