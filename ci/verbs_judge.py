@@ -118,8 +118,8 @@ def report(
 ) -> int:
     """Render the pull-request comment of a run record, and the HTML page with its plots.
 
-    With --from it is the comment on everything that a workflow run left behind, with the pull request's claims where
-    GITHUB_TOKEN and GITHUB_REPOSITORY are set; --post, which needs them, puts it on the pull request.
+    With --from it is the comment on everything that a workflow run left behind, with the pull request's claims; --post,
+    which needs GITHUB_TOKEN and GITHUB_REPOSITORY, puts it on the pull request.
 
     In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
@@ -148,12 +148,10 @@ def report(
         from kernelgate.ci.github.actions import Step
         from kernelgate.ci.github.assemble import Trusted
 
-        step = Step()
         trusted = Trusted(default_branch.expected(rules), past)
         if post:
-            return publish.post(client.connect(step), folder, rules, task, page, trusted)
-        bot = client.connect(step) if step.token else None
-        built = publish.prepare(bot, folder, rules, task, trusted).posting.report
+            return publish.post(client.connect(Step()), folder, rules, task, page, trusted)
+        built = publish.prepare(folder, rules, task, trusted).posting.report
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
         built = judged_report(record.read(run), rules, str(run), stored, past)

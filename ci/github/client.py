@@ -1,9 +1,10 @@
 """The GitHub API with retries.
 
-Every use is a *step*: a function that reads the current state, makes at most one change, and says whether it is done.
-A step that fails for a temporary reason (rate limits, 5xx, timeouts, lost connections) is repeated from its read after
-a wait. So steps are idempotent: a request whose answer was lost is found done, nothing is written twice, and a second
-run changes nothing. PyGithub's own retries are off: they would repeat a POST without reading first.
+Every use is a *step*: a function that reads the current state, makes its changes, and says whether it is done. A step
+that fails for a temporary reason (rate limits, 5xx, timeouts, lost connections, what is no answer of the API at all) is
+repeated from its read after a wait. So steps are idempotent: a request whose answer was lost is found done, nothing is
+written twice, and a second run changes nothing. PyGithub's own retries are off: they would repeat a POST without
+reading first.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import requests
-from github import Auth, Github, GithubException, RateLimitExceededException
+from github import Auth, GithubException, RateLimitExceededException
 from github.File import File
 from github.PullRequest import PullRequest
 from github.Repository import Repository
@@ -23,9 +24,7 @@ from github.Repository import Repository
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
-
-if TYPE_CHECKING:
-    pass
+from kernelgate.ci.github.answers import AnswerReader, NoAnswerError
 
 DEFAULT_LOGIN = "github-actions[bot]"
 """Who comments with a workflow's own token; KERNELGATE_BOT names another."""
@@ -70,18 +69,21 @@ def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
         raise UsageError("GITHUB_TOKEN is not set: posting and reading runs needs a token")
     if not step.repository or not re.fullmatch(r"[\w.-]+/[\w.-]+", step.repository, re.ASCII):
         raise UsageError("GITHUB_REPOSITORY is not set to owner/name")
-    client = Github(
-        base_url=step.api_url,
+    requester = AnswerReader(
         auth=Auth.Token(step.token),
+        base_url=step.api_url,
         timeout=TIMEOUT_S,
+        user_agent="kernelgate",
         per_page=100,
+        verify=True,
         retry=None,
+        pool_size=None,
         seconds_between_requests=pause_s,
         seconds_between_writes=pause_s * 10,
         lazy=True,
     )
     login = step.environment.get("KERNELGATE_BOT") or DEFAULT_LOGIN
-    return Bot(client.get_repo(step.repository), login, step, sleep)
+    return Bot(Repository(requester, url=f"/repos/{step.repository}"), login, step, sleep)
 
 
 # Retries -------------------------------------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ def patiently(what: str, step: Callable[[], T], bot: Bot) -> T:
     for attempt in range(TRIES):
         try:
             return step()
-        except (GithubException, requests.RequestException) as error:
+        except (GithubException, NoAnswerError, requests.RequestException) as error:
             wait = _wait_s(error, attempt)
             if wait is None:
                 raise _refusal(what, error) from None
@@ -140,7 +142,9 @@ def _limit_wait_s(headers: dict[str, str]) -> float:
 
 def _refusal(what: str, error: Exception) -> GitHubError:
     status = error.status if isinstance(error, GithubException) else 0
-    if status in (401, 403):
+    if status == 401:
+        return GitHubError(f"{what}: the token is expired or not valid (HTTP 401)")
+    if status == 403:
         return DeniedError(f"{what}: GitHub refused: {_described(error)}")
     return GitHubError(f"{what}: {_described(error)}")
 
@@ -150,12 +154,15 @@ def _described(error: Exception) -> str:
     if isinstance(error, GithubException):
         message = error.data.get("message", "") if isinstance(error.data, dict) else ""
         return f"HTTP {error.status} {visible(str(message), 300)}".strip()
-    return type(error).__name__
+    return str(error) if isinstance(error, NoAnswerError) else type(error).__name__
 
 
 def changed_names(pull: PullRequest, files: Sequence[File]) -> list[str] | None:
     """Every path that the change touches, a renamed file's old one too; None where `files`, as GitHub lists them,
     are not all: it lists 3,000 at most, and anything may be behind them."""
-    if pull.changed_files > len(files):
-        return None
+    return None if pull.changed_files > len(files) else names_of(files)
+
+
+def names_of(files: Sequence[File]) -> list[str]:
+    """The paths of these files, a renamed one's old path too."""
     return [name for file in files for name in (file.filename, file.previous_filename) if name]

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import requests
 from github.Artifact import Artifact
+from github.File import File
 from github.PaginatedList import PaginatedList
 from github.PullRequest import PullRequest
 from github.WorkflowJob import WorkflowJob
@@ -25,10 +26,11 @@ from kernelgate.bench import record
 from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact
-from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, changed_names, patiently
+from kernelgate.ci.github.answers import RUN, lack
+from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, changed_names, names_of, patiently
 from kernelgate.ci.github.job_faults import gpus_of
 from kernelgate.ci.github.post_comment import shown_stamp
-from kernelgate.ci.github.run_info import Job, RunInfo, write_run_info
+from kernelgate.ci.github.run_info import Job, RunInfo, SeenPull, write_run_info
 from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
 
 PREFIX = "kernelgate-record-"
@@ -39,6 +41,8 @@ MAX_ATTEMPTS = 4
 """Artifacts of one label that are looked at: the first, and the newest."""
 MAX_LISTED = 2000
 """Artifacts of one run that are looked at; GitHub lets a job have 500."""
+MAX_COMPARED = 300
+"""Files that GitHub lists of a comparison; a larger change is read from the pull request's own list."""
 JUDGES = (".github/workflows/", ".github/actions/")
 """Whoever changes these could upload any record."""
 
@@ -49,30 +53,53 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     `asked`: commits and pull request of a run that no pull request started, from whoever authorised it. Raises
     GitHubError where the API cannot be used.
     """
-    run = _run(bot, run_id)
+    run = _told(bot, run_id) or _run(bot, run_id)
     found = Found() if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
-    pull = found.pull
-    jobs = _jobs(bot, run)
-    wanted = asked or _of_pull(bot, pull, run.head_sha)
-    if pull is not None and not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
-        run, jobs = other, _jobs(bot, other)
-    known = wanted.model_copy(
+    told, begun = (run.id, run.run_attempt), asked is None and run.status != "completed"
+    into.mkdir(parents=True, exist_ok=True)
+    info = _begun(run, found) if begun else _ended(bot, run, found, into, asked)
+    info = info.model_copy(
         update={
-            "repository": bot.repository.full_name,
-            "event": run.event,
-            "run_id": run.id,
-            "run_attempt": run.run_attempt,
+            "run": _of_repository(bot, info.run),
+            "told": told,
+            "no_pull_request": found.why_none,
+            "shared_head": found.shared_head,
         }
     )
-    into.mkdir(parents=True, exist_ok=True)
-    info = RunInfo(
+    write_run_info(info, into)
+    return info
+
+
+def _begun(run: WorkflowRun, found: Found) -> RunInfo:
+    """What is known of a run that was only requested."""
+    number = found.pull.number if found.pull else None
+    known = Run(head_sha=run.head_sha, pull_request=number, run_id=run.id, run_attempt=run.run_attempt)
+    return RunInfo(run=known, run_url=run.html_url, under_way=True, begun=True)
+
+
+def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | None) -> RunInfo:
+    """What is known of a run that ended; what it left behind goes into the folder."""
+    pull = found.pull
+    seen: SeenPull | None
+    run, jobs = _jobs(bot, run)
+    if pull is not None:
+        base, seen = patiently("changes", lambda: _compared(bot, pull, run.head_sha), bot)
+        wanted = Run(head_sha=run.head_sha, base_sha=base, pull_request=pull.number)
+    else:
+        wanted = asked or Run(head_sha=run.head_sha)
+        number = wanted.pull_request
+        seen = None if number is None else patiently("changes", lambda: _whole(bot, number), bot)
+    if pull is not None and not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
+        run, jobs = _jobs(bot, other)
+    known = wanted.model_copy(update={"event": run.event, "run_id": run.id, "run_attempt": run.run_attempt})
+    known = _of_repository(bot, known)
+    return RunInfo(
         run=known,
         run_url=run.html_url,
+        pull=seen,
         conclusion=run.conclusion,
-        no_pull_request=found.why_none,
-        shared_head=found.shared_head,
         # A run that a command started is the default branch's, whatever the pull request changes.
-        changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(bot, pull),
+        changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(seen),
         refused=_take_in(bot, run, jobs, known, into),
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         gpus=gpus_of(jobs),
@@ -80,15 +107,10 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
         planned=any(_in(job, "plan") and job.conclusion == "success" for job in jobs),
         under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
     )
-    write_run_info(info, into)
-    return info
 
 
-def _of_pull(bot: Bot, pull: PullRequest | None, head: str) -> Run:
-    """What the run of a pull request measures."""
-    if pull is None:
-        return Run(head_sha=head)
-    return Run(head_sha=head, base_sha=_merge_base(bot, pull, head), pull_request=pull.number)
+def _of_repository(bot: Bot, run: Run) -> Run:
+    return run.model_copy(update={"repository": bot.repository.full_name})
 
 
 # The pull request ----------------------------------------------------------------------------------------------------
@@ -155,7 +177,7 @@ def _speaking(bot: Bot, numbers: Collection[int]) -> Iterator[WorkflowRun]:
     """Of these runs, the newest first, those that are reported: the others decided that there is nothing to measure."""
     for number in sorted(numbers, reverse=True):
         run = _run(bot, number)
-        if _is_under_way(run) or _says_something(_jobs(bot, run)):
+        if _is_under_way(run) or _says_something(_jobs(bot, run)[1]):
             yield run
 
 
@@ -184,20 +206,45 @@ def _run(bot: Bot, number: int) -> WorkflowRun:
     return patiently("run", step, bot)
 
 
-def _merge_base(bot: Bot, pull: PullRequest, head: str) -> str | None:
-    compared = patiently("merge base", lambda: bot.repository.compare(pull.base.sha, head).merge_base_commit.sha, bot)
-    return compared or None
+def _told(bot: Bot, number: int) -> WorkflowRun | None:
+    """The run as GitHub's own event has it, where the event is its end: nothing needs to be asked then."""
+    if not bot.step.environment.get("GITHUB_EVENT_PATH"):
+        return None
+    run = bot.step.event().get("workflow_run")
+    if not isinstance(run, dict) or lack(run, RUN) or run["id"] != number or run["status"] != "completed":
+        return None
+    return WorkflowRun(bot.repository.requester, {}, run)
 
 
-def _changes_judges(bot: Bot, pull: PullRequest) -> bool:
+def _compared(bot: Bot, pull: PullRequest, head: str) -> tuple[str, SeenPull]:
+    """The merge base, and the pull request with everything that it changes since."""
+    compared = bot.repository.compare(pull.base.sha, head)
+    base, files = compared.merge_base_commit.sha, compared.files
+    if len(files) >= MAX_COMPARED:
+        return base, _whole(bot, pull.number)
+    return base, _seen(pull, files, names_of(files))
+
+
+def _whole(bot: Bot, number: int) -> SeenPull:
+    """The pull request with all of its files that GitHub lists."""
+    pull = bot.repository.get_pull(number)
+    files = list(pull.get_files())
+    return _seen(pull, files, changed_names(pull, files))
+
+
+def _seen(pull: PullRequest, files: Sequence[File], names: Sequence[str] | None) -> SeenPull:
+    return SeenPull(
+        body=pull.body,
+        by_bot=pull.user.type == "Bot",
+        labels=tuple(label.name for label in pull.labels),
+        names=None if names is None else tuple(names),
+        patches=tuple((file.filename, file.patch or "") for file in files),
+    )
+
+
+def _changes_judges(seen: SeenPull | None) -> bool:
     """Whether the change touches what measures it, or is too large for GitHub to list."""
-
-    def step() -> bool:
-        whole = bot.repository.get_pull(pull.number)
-        names = changed_names(whole, list(whole.get_files()))
-        return names is None or any(name.startswith(JUDGES) for name in names)
-
-    return patiently("changed files", step, bot)
+    return seen is None or seen.names is None or any(name.startswith(JUDGES) for name in seen.names)
 
 
 # The artifacts -------------------------------------------------------------------------------------------------------
@@ -339,8 +386,12 @@ _ENDED_WELL = ("success", "skipped", "neutral", "none")
 """The last is ours: a job that is still going, such as the one that reports."""
 
 
-def _jobs(bot: Bot, run: WorkflowRun) -> tuple[Job, ...]:
-    return patiently("jobs", lambda: tuple(map(_job, run.jobs("latest"))), bot)
+def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:
+    """The run with its jobs; where it was started again in the meantime, both are the new attempt's."""
+    listed = patiently("jobs", lambda: list(run.jobs("latest")), bot)
+    if any(job.run_attempt > run.run_attempt for job in listed):
+        run = _run(bot, run.id)
+    return run, tuple(map(_job, listed))
 
 
 def _job(job: WorkflowJob) -> Job:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from github.CheckRun import CheckRun as ShownRun
 from github.GithubObject import NotSet
 
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github.client import Bot, until_done
+from kernelgate.ci.github.client import ROUNDS, Bot, until_done
 from kernelgate.ci.github.stamp import Posted, Stamp, same_text
 from kernelgate.ci.judge.gate import Conclusion
 
+Order = tuple[int, int]
+"""A run's id and attempt."""
 CHECK_NAME = "kernelgate verdict"
+_REPLACED = {"title": "Replaced", "summary": "A newer run of the same commit took the place of this one."}
 CHECK_LIMIT = 65_535
 """Characters of a check run's summary and of its text."""
 ANNOTATIONS_A_REQUEST = 50
@@ -38,7 +42,7 @@ class Annotation:
 class CheckRun:
     """The verdict as a check run."""
 
-    conclusion: Conclusion
+    conclusion: Conclusion | Literal["cancelled"]
     title: str
     summary: str
     annotations: tuple[Annotation, ...] = ()
@@ -47,54 +51,178 @@ class CheckRun:
     """False where nothing of the change was judged: that takes back no failure, not even its own run's."""
 
 
-_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})")
+_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?")
+UNSAID = (None, "cancelled")
+"""Conclusions of a check run that waits for its verdict, and of one that another took the place of."""
 
 
-def put_check(bot: Bot, check: CheckRun, stamp: Stamp) -> Posted:
-    """The commit has one check run of this run with the verdict and every annotation, none of them twice."""
-    external = f"kernelgate:{stamp.run_id}.{stamp.run_attempt}"
-    summary = check.summary if len(check.summary) <= CHECK_LIMIT else check.summary[: CHECK_LIMIT - 1] + "…"
-    output: dict[str, Any] = {"title": visible(check.title, 200), "summary": summary}
+@dataclass(frozen=True)
+class OwnCheck:
+    """One of our check runs of a commit."""
+
+    told: Order
+    """The run that made it, by its beginning or its end."""
+    judged: Order
+    """The run whose records it is about: the same, unless that one was to measure nothing."""
+    run: ShownRun
+
+    @property
+    def waits(self) -> bool:
+        return bool(self.run.status != "completed")
+
+
+def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
+    """The commit has one check run of this run with the verdict and every annotation, none of them twice.
+
+    `told`: the run that ended, where `stamp` is of the one before it, whose records are judged.
+    """
+    of = told or stamp.order
     notes = [_annotation(note) for note in check.annotations]
     outcome = "unchanged"
 
     def step() -> Posted | None:
         nonlocal outcome
-        runs = list(bot.repository.get_commit(stamp.head_sha).get_check_runs(check_name=CHECK_NAME, filter="all"))
-        shown = {
-            (int(m[1]), int(m[2])): run.conclusion for run in runs if (m := _EXTERNAL.fullmatch(run.external_id or ""))
-        }
-        if any(order > stamp.order for order in shown):
+        shown = _shown(bot, stamp)
+        if any(one.told > of if one.waits else one.judged > stamp.order for one in shown):
             return Posted("left alone: a newer run of the same commit has its own", left=True)
-        if check.conclusion == "neutral" and _stands(shown, check, stamp):
+        if _is_cleared(bot, shown, of):
+            return None
+        own = next((one for one in reversed(shown) if one.told == of), None)
+        own = own or next((one for one in reversed(shown) if one.judged == stamp.order), None)
+        said = {one.judged: one.run.conclusion for one in shown if one.run.conclusion not in UNSAID}
+        stands = check.conclusion == "neutral" and _stands(said, check, stamp)
+        if stands and (own is None or not own.waits):
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
-        own = min((run for run in runs if run.external_id == external), key=lambda run: run.id, default=None)
         if own is None:
             outcome = "created"
-            bot.repository.create_check_run(
-                CHECK_NAME,
-                stamp.head_sha,
-                external_id=external,
-                status="completed",
-                conclusion=check.conclusion,
-                output=output | {"annotations": notes[:ANNOTATIONS_A_REQUEST]},
-                details_url=check.details_url if check.details_url else NotSet,
-            )
+            _create(bot, check, stamp, of, notes[:ANNOTATIONS_A_REQUEST])
             return None
-        has = (own.status, own.conclusion, own.output.title)
-        sent = own.output.annotations_count
-        if has != ("completed", check.conclusion, output["title"]) or not same_text(own.output.summary, summary):
+        wanted = _repeated(shown, check) if stands else check
+        for _ in range(ROUNDS):
+            change = _change(own.run, wanted, [] if stands else notes)
+            if change is None:
+                return Posted(f"{outcome}: what an earlier run found blocks still" if stands else outcome, left=stands)
             outcome = outcome if outcome == "created" else "edited"
-            own.edit(status="completed", conclusion=check.conclusion, output=output)
-        elif sent < len(notes):
-            # Annotations are added to those that are there: how many GitHub has says where to go on.
-            outcome = outcome if outcome == "created" else "edited"
-            own.edit(output=output | {"annotations": notes[sent : sent + ANNOTATIONS_A_REQUEST]})
-        else:
-            return Posted(outcome)
+            own.run.edit(**change, external_id=_external(own.told, stamp.order))
         return None
 
     return until_done("check run", step, bot)
+
+
+def begin_check(bot: Bot, stamp: Stamp, details_url: str) -> Posted:
+    """From now on the commit has a check run that waits for this run's verdict, which no merge passes."""
+
+    def step() -> Posted | None:
+        shown = _shown(bot, stamp)
+        if any(one.told >= stamp.order for one in shown):
+            return None if _is_cleared(bot, shown, stamp.order) else Posted("there")
+        bot.repository.create_check_run(
+            CHECK_NAME,
+            stamp.head_sha,
+            external_id=_external(stamp.order, stamp.order),
+            status="in_progress",
+            output={
+                "title": "Not judged yet",
+                "summary": "What was found before holds no longer, or not for this base.",
+            },
+            details_url=details_url,
+        )
+        return None
+
+    return until_done("check run", step, bot)
+
+
+def hand_over_check(bot: Bot, stamp: Stamp, told: Order) -> Posted:
+    """The check run that waits for `told`, which ended without anything to say, waits for the run of the stamp."""
+    return _of_waiting(bot, stamp, told, {"external_id": _external(stamp.order, stamp.order)})
+
+
+def end_check(bot: Bot, check: CheckRun, stamp: Stamp) -> Posted:
+    """The check run that waits for this run, where there is one, has its end without a verdict."""
+    ended = {"status": "completed", "conclusion": check.conclusion, "output": _output(check)}
+    return _of_waiting(bot, stamp, stamp.order, ended)
+
+
+def _of_waiting(bot: Bot, stamp: Stamp, told: Order, change: dict[str, Any]) -> Posted:
+    def step() -> Posted:
+        waiting = [one.run for one in _shown(bot, stamp) if one.told == told and one.waits]
+        for run in waiting:
+            run.edit(**change)
+        return Posted("edited" if waiting else "unchanged")
+
+    return until_done("check run", step, bot)
+
+
+def _shown(bot: Bot, stamp: Stamp) -> list[OwnCheck]:
+    """The commit's check runs of ours, oldest first."""
+    commit = bot.repository.get_commit(stamp.head_sha)
+    runs = sorted(commit.get_check_runs(check_name=CHECK_NAME, filter="all"), key=lambda run: run.id)
+    return [_own(run, m) for run in runs if (m := _EXTERNAL.fullmatch(run.external_id or ""))]
+
+
+def _own(run: ShownRun, external: re.Match[str]) -> OwnCheck:
+    told = int(external[1]), int(external[2])
+    return OwnCheck(told, (int(external[3]), int(external[4])) if external[3] else told, run)
+
+
+def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
+    """Takes one check run away that stands for nothing any more: whether there was one.
+
+    Of two of one run, which two reports made at once, the last stays, since it is the one that GitHub shows. GitHub
+    deletes no check run: another name takes it out of the way. One that waits for a run that a newer one replaced ends.
+    """
+    for number, one in enumerate(shown):
+        if one.told in [later.told for later in shown[number + 1 :]]:
+            bot.step.log("check run: there were two of one run; the older one is put aside")
+            one.run.edit(name=f"{CHECK_NAME} (twice)", status="completed", conclusion="cancelled")
+            return True
+        if one.told < of and one.waits:
+            one.run.edit(status="completed", conclusion="cancelled", output=_REPLACED)
+            return True
+    return False
+
+
+def _create(bot: Bot, check: CheckRun, stamp: Stamp, of: Order, notes: Sequence[dict[str, str | int]]) -> None:
+    bot.repository.create_check_run(
+        CHECK_NAME,
+        stamp.head_sha,
+        external_id=_external(of, stamp.order),
+        status="completed",
+        conclusion=check.conclusion,
+        output=_output(check) | {"annotations": list(notes)},
+        details_url=check.details_url if check.details_url else NotSet,
+    )
+
+
+def _change(own: ShownRun, wanted: CheckRun, notes: Sequence[dict[str, str | int]]) -> dict[str, Any] | None:
+    """What is still to be sent for the check run to be as wanted; None where it is.
+
+    Annotations are added to those that are there: how many GitHub has says where to go on.
+    """
+    sent, output = own.output.annotations_count, _output(wanted)
+    more = list(notes[sent : sent + ANNOTATIONS_A_REQUEST])
+    has = (own.status, own.conclusion, own.output.title)
+    same = has == ("completed", wanted.conclusion, output["title"])
+    if same and same_text(own.output.summary, output["summary"]) and not more:
+        return None
+    full = output | ({"annotations": more} if more else {})
+    return {"status": "completed", "conclusion": wanted.conclusion, "output": full}
+
+
+def _output(check: CheckRun) -> dict[str, Any]:
+    summary = check.summary if len(check.summary) <= CHECK_LIMIT else check.summary[: CHECK_LIMIT - 1] + "…"
+    return {"title": visible(check.title, 200), "summary": summary}
+
+
+def _repeated(shown: Sequence[OwnCheck], check: CheckRun) -> CheckRun:
+    """The latest failure once more, in the words that it has."""
+    failed = next(one.run for one in reversed(shown) if one.run.conclusion == "failure")
+    return replace(check, conclusion="failure", title=failed.output.title or "", summary=failed.output.summary or "")
+
+
+def _external(told: Order, judged: Order) -> str:
+    known = f"kernelgate:{told[0]}.{told[1]}"
+    return known if judged == told else f"{known}:{judged[0]}.{judged[1]}"
 
 
 def _stands(shown: Mapping[tuple[int, int], str | None], check: CheckRun, stamp: Stamp) -> bool:

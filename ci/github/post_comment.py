@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from github import GithubException
 from github.IssueComment import IssueComment
@@ -44,7 +44,7 @@ def stated(body: str, topic: str) -> Stamp | None:
 
 def shown_stamp(bot: Bot, number: int, topic: str = "verdict") -> Stamp | None:
     """Whose result the bot's comment on the pull request holds; None where it has none."""
-    stamps = [stamp for _, stamp in _own(bot, bot.repository.get_pull(number), topic)]
+    stamps = [stamp for _, stamp in _own(bot, bot.repository.get_pull(number).get_issue_comments(), topic)]
     return max(stamps, key=lambda stamp: stamp.order, default=None)
 
 
@@ -56,6 +56,19 @@ def put_comment(
     `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
     comment that is there is edited, and none is begun.
     """
+    step = comment_step(bot, number, texts, stamp, topic, begin)
+    done = until_done("comment", step, bot)
+    if done.comments is not None:
+        # Another report may have begun one at the same time.
+        until_done("comment", step, bot)
+    return done
+
+
+def comment_step(
+    bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic: str = "verdict", begin: bool = True
+) -> Callable[[], Posted | None]:
+    """The step of put_comment. After it began a comment, `comments` says how many there are unless somebody else began
+    one at the same time; then another look removes the later one."""
     last = state_line(topic, stamp)
     bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
     if not bodies:
@@ -65,9 +78,10 @@ def put_comment(
     def step() -> Posted | None:
         nonlocal outcome
         pull = bot.repository.get_pull(number)
-        if (why := outdated(pull, stamp)) is not None:
-            return Posted(f"left alone: {why}", left=True)
-        found = sorted(_own(bot, pull, topic), key=lambda pair: pair[0].id)
+        if (late := outdated(pull, stamp)) is not None:
+            return late
+        everybodys = list(pull.get_issue_comments())
+        found = sorted(_own(bot, everybodys, topic), key=lambda pair: pair[0].id)
         if any(other.head_sha == stamp.head_sha and other.order > stamp.order for _, other in found):
             return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
         if not found and not begin:
@@ -77,13 +91,13 @@ def put_comment(
             if not found:
                 outcome = "created"
                 _create(bot, pull, body)
-            elif not same_text(found[0][0].body, body):
+                return Posted(outcome, comments=len(everybodys) + 1)
+            if not same_text(found[0][0].body, body):
                 outcome = "created" if outcome == "created" else "edited"
                 found[0][0].edit(body)
             elif len(found) > 1:
                 found[-1][0].delete()
-            else:
-                return Posted(outcome)
+                return None
         except GithubException as error:
             if found and error.status == 404:
                 bot.step.log("comment: it was deleted in between; looking again")
@@ -92,14 +106,15 @@ def put_comment(
                 bodies.pop(0)
             else:
                 raise
-        return None
+            return None
+        return Posted(outcome) if len(found) == 1 else None
 
-    return until_done("comment", step, bot)
+    return step
 
 
-def _own(bot: Bot, pull: PullRequest, topic: str) -> Iterator[tuple[IssueComment, Stamp]]:
+def _own(bot: Bot, comments: Iterable[IssueComment], topic: str) -> Iterator[tuple[IssueComment, Stamp]]:
     """The bot's comments: by the marker and by the author, since anybody can copy a marker."""
-    for comment in pull.get_issue_comments():
+    for comment in comments:
         stamp = stated(comment.body or "", topic)
         if stamp is not None and comment.user is not None and comment.user.login == bot.login:
             yield comment, stamp

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from github import GithubException
+from github.PullRequest import PullRequest
 
 from kernelgate.ci.github.client import Bot, until_done
 from kernelgate.ci.github.stamp import Posted, Stamp, outdated
@@ -15,43 +18,55 @@ LABELS = {
 }
 
 
+AUTOMATIC = "ededed"
+"""The colour of a label that GitHub made because somebody used it."""
+
+
 def put_label(bot: Bot, number: int, label: Label | None, stamp: Stamp) -> Posted:
     """Of the three labels the pull request carries `label` alone; None: none of them."""
     done: list[str] = []
 
     def step() -> Posted | None:
         pull = bot.repository.get_pull(number)
-        if (why := outdated(pull, stamp)) is not None:
-            return Posted(f"left alone: {why}", left=True)
-        there = {found.name for found in pull.get_labels()}
+        if (late := outdated(pull, stamp)) is not None:
+            return late
+        there = {found.name: found.color for found in pull.labels}
         stale = next((other for other in Label if other in there and other is not label), None)
-        try:
-            if stale is not None:
-                pull.remove_from_labels(stale.value)
-                done.append(f"removed {stale.value!r}")
-            elif label is not None and label not in there:
-                _known_label(bot, label)
-                # PyGithub sends a bare list here, which GitHub's description does not allow.
-                address = f"{pull.issue_url}/labels"
-                bot.repository.requester.requestJsonAndCheck("POST", address, input={"labels": [label.value]})
-                done.append(f"added {label.value!r}")
-            else:
-                return Posted(", ".join(dict.fromkeys(done)) or "unchanged")
-        except GithubException as error:
-            if stale is None or error.status != 404:
-                raise
-            bot.step.log("label: it was removed in between; looking again")
-        return None
+        if stale is not None:
+            done.append(f"removed {stale.value!r}")
+            _remove(bot, pull, stale)
+            return None
+        if label is not None and label not in there:
+            done.append(f"added {label.value!r}")
+            there = _add(bot, pull, label)
+        if label is not None and there.get(label) == AUTOMATIC:
+            _explain(bot, label)
+        if any(other in there and other is not label for other in Label):
+            return None
+        return Posted(", ".join(dict.fromkeys(done)) or "unchanged", comments=pull.comments)
 
     return until_done("label", step, bot)
 
 
-def _known_label(bot: Bot, label: Label) -> None:
-    """The repository has the label, in a colour that fits."""
-    colour, meaning = LABELS[label]
+def _remove(bot: Bot, pull: PullRequest, label: Label) -> None:
     try:
-        bot.repository.create_label(label.value, colour, meaning)
+        pull.remove_from_labels(label.value)
     except GithubException as error:
-        # 422: it is there already.
-        if error.status != 422:
+        if error.status != 404:
             raise
+        bot.step.log("label: it was removed in between; looking again")
+
+
+def _add(bot: Bot, pull: PullRequest, label: Label) -> dict[str, str]:
+    """Adds the label; the colour of every label that the pull request has then."""
+    # PyGithub sends a bare list here, which GitHub's description does not allow.
+    address = f"{pull.issue_url}/labels"
+    _, there = bot.repository.requester.requestJsonAndCheck("POST", address, input={"labels": [label.value]})
+    return {found["name"]: found["color"] for found in there}
+
+
+def _explain(bot: Bot, label: Label) -> None:
+    """Gives a label that GitHub had to make its colour and meaning."""
+    colour, meaning = LABELS[label]
+    address = f"{bot.repository.url}/labels/{quote(label.value)}"
+    bot.repository.requester.requestJsonAndCheck("PATCH", address, input={"color": colour, "description": meaning})

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from github.File import File
-
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Mark
@@ -22,66 +20,42 @@ from kernelgate.ci.github.assemble import (
     assemble,
     with_addresses,
 )
-from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, changed_names, patiently
+from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, until_done
 from kernelgate.ci.github.plan import skipped
-from kernelgate.ci.github.post_check_run import CheckRun, put_check
-from kernelgate.ci.github.post_comment import put_comment
+from kernelgate.ci.github.post_check_run import CheckRun, begin_check, end_check, hand_over_check, put_check
+from kernelgate.ci.github.post_comment import comment_step, put_comment
 from kernelgate.ci.github.post_label import put_label
-from kernelgate.ci.github.run_info import RunInfo, read_run_info
-from kernelgate.ci.github.stamp import Posted, Stamp, outdated
+from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
+from kernelgate.ci.github.stamp import Posted, Stamp
 from kernelgate.ci.judge.gate import SHARED_COMMIT
 from kernelgate.ci.judge.policy import Policy
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"
 """The permissions that posting needs."""
-
-
-@dataclass(frozen=True)
-class Pulled:
-    """What the API says of the pull request when something is to be posted."""
-
-    change: PullRequestChange
-    files: tuple[tuple[str, str], ...]
-    """Path and patch of each file that GitHub lists."""
-    outdated: str | None
-
-
-def pulled(bot: Bot, info: RunInfo, rules: Policy) -> Pulled | None:
-    """The pull request as it is now; None where the run has none."""
-    if info.pull_request is None:
-        return None
-    number, stamp = info.pull_request, Stamp.of(info.run)
-
-    def step() -> Pulled:
-        pull = bot.repository.get_pull(number)
-        files: list[File] = list(pull.get_files())
-        names, labels = changed_names(pull, files), {label.name for label in pull.labels}
-        described = description.describe(pull.body, rules.template, names, by_bot=pull.user.type == "Bot")
-        patches = tuple((file.filename, file.patch or "") for file in files)
-        change = PullRequestChange(
-            described, None if names is None else tuple(names), skipped(names, labels, rules.measure)
-        )
-        return Pulled(change, patches, outdated(pull, stamp))
-
-    return patiently("pull request", step, bot)
+Ended = Posted | type[GitHubError]
+"""What became of one of the things to post."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that is needed to post, and nothing posted yet. `now`: None where the run has no pull request."""
+    """Everything that is needed to post, and nothing posted yet."""
 
     info: RunInfo
-    now: Pulled | None
+    change: PullRequestChange | None
+    """None where the run has no pull request."""
     posting: Posting
 
 
-def prepare(
-    bot: Bot | None, folder: Path, rules: Policy, task: Task = "bench", trusted: Trusted = NOTHING_TRUSTED
-) -> Prepared:
-    """What is to be posted of the folder. Without a bot nothing is known of the pull request's description."""
+def prepare(folder: Path, rules: Policy, task: Task = "bench", trusted: Trusted = NOTHING_TRUSTED) -> Prepared:
+    """What is to be posted of the folder."""
     info = read_run_info(folder)
-    now = pulled(bot, info, rules) if bot else None
-    return Prepared(info, now, assemble(folder, info, rules, now.change if now else None, task, trusted))
+    change = _change(info.pull, rules) if info.pull else None
+    return Prepared(info, change, assemble(folder, info, rules, change, task, trusted))
+
+
+def _change(pull: SeenPull, rules: Policy) -> PullRequestChange:
+    described = description.describe(pull.body, rules.template, pull.names, by_bot=pull.by_bot)
+    return PullRequestChange(described, pull.names, skipped(pull.names, pull.labels, rules.measure))
 
 
 def post(
@@ -94,57 +68,73 @@ def post(
 ) -> int:
     """Posts what the folder holds: comment, check run, label, job summary. 0 posted or rightly left out, 3 not posted.
 
-    `page`: the address of the HTML page. What the token may not do is named
-    in the job summary, which always has everything.
+    `page`: the address of the HTML page. What the token may not do is named in the job summary, which always has
+    everything.
     """
     info = read_run_info(folder)
     if info.under_way:
-        bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
-        return 0
+        return _post_awaited(bot, info)
     if info.shared_head:
         return _post_shared(bot, info)
-    ready = prepare(bot, folder, rules, task, trusted)
+    ready = prepare(folder, rules, task, trusted)
     if _is_unexplained(ready):
         # Such as an edited description where nothing was measured before. A check would pass for it.
-        _tell(bot, "nothing posted", "the commit was never measured; /kernelgate bench does it")
-        return 0
-    now, number = ready.now, info.pull_request
+        return _post_nothing(bot, info, "the commit was never measured; /kernelgate bench does it")
     posting = with_addresses(ready.posting, page, info.run_url)
-    texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
-    stamp = Stamp.of(info.run)
     bot.step.summary(render.comment(posting.report, render.COMMENT_LIMIT))
-    why = info.no_pull_request if now is None else now.outdated
-    if why is not None:
-        _tell(bot, "nothing posted", why)
-    if now is None or number is None or why is not None:
-        return 0
-    check = CheckRun(
-        posting.decision.conclusion,
-        posting.title,
-        texts[0],
-        line_notes(posting, now.files, rules.template.kernel_paths),
-        info.run_url,
-        posting.judged,
-    )
-    # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
-    begin = not posting.quiet
-    ended = [_one(bot, "comment", PULLS, lambda: put_comment(bot, number, texts, stamp, posting.topic, begin))]
+    if info.pull_request is None:
+        return _post_nothing(bot, info, info.no_pull_request) if info.no_pull_request else 0
+    texts = [render.comment(posting.report, limit) for limit in (render.COMMENT_LIMIT - 300, render.COMMENT_LIMIT // 4)]
+    words = (bot, info.pull_request, texts, Stamp.of(info.run), posting.topic, not posting.quiet)
     # Only a measurement is about the merge.
-    if posting.task == "bench":
-        ended.append(_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp)))
-        if not (isinstance(ended[-1], Posted) and ended[-1].left):
-            ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, posting.decision.label, stamp)))
+    if posting.task != "bench":
+        return _exit_code([_one(bot, "comment", PULLS, lambda: put_comment(*words))])
+    look = comment_step(*words)
+    # Where nothing was to be measured, the check run alone says so, and an older comment is corrected.
+    written = _one(bot, "comment", PULLS, lambda: until_done("comment", look, bot))
+    if isinstance(written, Posted) and written.outdated:
+        return _post_nothing(bot, info, written.outcome.removeprefix("left alone: "))
+    patches = info.pull.patches if info.pull else ()
+    notes = line_notes(posting, patches, rules.template.kernel_paths)
+    ended = [
+        written,
+        *_post_verdict(
+            bot,
+            info,
+            posting,
+            CheckRun(posting.decision.conclusion, posting.title, texts[0], notes, info.run_url, posting.judged),
+        ),
+    ]
+    if _may_be_two(*ended[:: len(ended) - 1]):
+        ended.append(_one(bot, "comment", PULLS, lambda: until_done("comment", look, bot)))
     return _exit_code(ended)
 
 
-def _is_unexplained(ready: Prepared) -> bool:
-    """Whether nothing was measured of an up-to-date change that asks for it."""
-    if not ready.posting.quiet or ready.info.changes_judges or ready.now is None:
+def _post_verdict(bot: Bot, info: RunInfo, posting: Posting, check: CheckRun) -> list[Ended]:
+    """The check run, and the label unless something newer or worse stands."""
+    stamp = Stamp.of(info.run)
+    ended = [_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told))]
+    if not (isinstance(ended[0], Posted) and ended[0].left):
+        number = info.pull_request or 0
+        ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, posting.decision.label, stamp)))
+    return ended
+
+
+def _may_be_two(comment: Ended, last: Ended) -> bool:
+    """Whether a comment was begun, and what was posted last does not show that nobody else began one as well."""
+    if not isinstance(comment, Posted) or comment.comments is None:
         return False
-    return ready.now.change.skipped is None and ready.now.outdated is None
+    return not isinstance(last, Posted) or last.comments != comment.comments
 
 
-def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Posted | type[GitHubError]:
+def _is_unexplained(ready: Prepared) -> bool:
+    """Whether nothing was measured of a change that asks for it."""
+    if not ready.posting.quiet or ready.info.changes_judges or ready.change is None:
+        return False
+    return ready.change.skipped is None
+
+
+def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Ended:
     """One of the things to post; one that fails does not keep the others."""
     try:
         done = put()
@@ -163,8 +153,33 @@ def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Pos
     return done
 
 
-def _exit_code(ended: Sequence[Posted | type[GitHubError]]) -> int:
+def _exit_code(ended: Sequence[Ended]) -> int:
     return KernelgateError.exit_code if GitHubError in ended else 0
+
+
+# Where there is no verdict -------------------------------------------------------------------------------------------
+
+
+def _post_awaited(bot: Bot, info: RunInfo) -> int:
+    """What was found before holds no longer, such as for another base: nothing passes until the run has ended."""
+    bot.step.log("nothing posted: the measurement is under way, or waits to be approved; its end is reported")
+    stamp, told, number = Stamp.of(info.run), info.told, info.pull_request
+    if told is not None and told != stamp.order:
+        return _exit_code([_one(bot, "check run", CHECKS, lambda: hand_over_check(bot, stamp, told))])
+    if not info.begun or number is None:
+        return 0
+    ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url))]
+    if ended != [GitHubError]:
+        ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, None, stamp)))
+    return _exit_code(ended)
+
+
+def _post_nothing(bot: Bot, info: RunInfo, why: str) -> int:
+    """Says why in the job summary. No check run goes on waiting for this run, and none passes for it."""
+    _tell(bot, "nothing posted", why)
+    check = CheckRun("action_required", "Not judged", render.markdown_line((f"{why}.",)), details_url=info.run_url)
+    stamp = Stamp(info.head_sha, *(info.told or Stamp.of(info.run).order))
+    return _exit_code([_one(bot, "check run", CHECKS, lambda: end_check(bot, check, stamp))])
 
 
 def _post_shared(bot: Bot, info: RunInfo) -> int:
@@ -184,7 +199,7 @@ def _post_shared(bot: Bot, info: RunInfo) -> int:
         details_url=info.run_url,
         judged=False,
     )
-    return _exit_code([_one(bot, "check run", CHECKS, lambda: put_check(bot, check, Stamp.of(info.run)))])
+    return _exit_code([_one(bot, "check run", CHECKS, lambda: put_check(bot, check, Stamp.of(info.run), info.told))])
 
 
 def _tell(bot: Bot, what: str, why: str) -> None:

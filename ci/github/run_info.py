@@ -22,6 +22,18 @@ class Job(Model):
     step: str | None = None
 
 
+class SeenPull(Model):
+    """What the API says of the pull request."""
+
+    body: str | None = None
+    by_bot: bool
+    labels: tuple[str, ...]
+    names: tuple[str, ...] | None = None
+    """Every path that it touches, a renamed file's old one too; None where GitHub does not list them all."""
+    patches: tuple[tuple[str, str], ...]
+    """Path and patch of each file that GitHub lists."""
+
+
 class RunInfo(Model):
     """Which run this is, and what became of its jobs; everything here comes from the API."""
 
@@ -30,6 +42,9 @@ class RunInfo(Model):
     """The identity that every record of the run must have. `base_sha` is what the head is compared with, of a pull
     request its merge base; none where the head was measured alone."""
     run_url: str
+    told: tuple[int, int] | None = None
+    """Id and attempt of the run that began or ended. Where it was to measure nothing, `run` is the one before."""
+    pull: SeenPull | None = None
     conclusion: str | None = None
     no_pull_request: str | None = None
     """Why there is none, where there should be."""
@@ -48,6 +63,8 @@ class RunInfo(Model):
     """Whether the run decided what is to be measured: without a decision, missing records prove nothing."""
     under_way: bool = False
     """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
+    begun: bool = False
+    """The run was requested, and nothing is known of it yet."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 

@@ -34,14 +34,19 @@ class Posted:
 
     outcome: str
     left: bool = False
+    outdated: bool = False
+    """It was left because it is about an older commit, or about a pull request that is closed."""
+    comments: int | None = None
+    """How many the pull request has: where one was begun, if nobody else began one at the same time."""
 
 
-def outdated(pull: PullRequest, stamp: Stamp) -> str | None:
+def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
     """Why this result may not change what the pull request shows; None where it may."""
     if pull.state != "open":
-        return "the pull request is closed"
+        return Posted("left alone: the pull request is closed", left=True, outdated=True)
     if pull.head.sha != stamp.head_sha:
-        return f"the result is for {stamp.head_sha[:7]}, and the head is {pull.head.sha[:7]} by now"
+        why = f"the result is for {stamp.head_sha[:7]}, and the head is {pull.head.sha[:7]} by now"
+        return Posted(f"left alone: {why}", left=True, outdated=True)
     return None
 
 

@@ -43,7 +43,7 @@ OPERATIONS = {
     "/issues/{issue_number}/comments": "get post",
     "/issues/{issue_number}/labels": "get post",
     "/issues/{issue_number}/labels/{name}": "delete",
-    "/labels": "post",
+    "/labels/{name}": "patch",
     "/pulls": "get post",
     "/pulls/{pull_number}": "get patch",
     "/pulls/{pull_number}/files": "get",
@@ -59,7 +59,7 @@ SETTINGS = {
 }
 EVENTS = {
     "pull_request": ("opened", "synchronize", "labeled", "closed", "converted_to_draft"),
-    "workflow_run": ("completed",),
+    "workflow_run": ("completed", "requested"),
     "issue_comment": ("created",),
     "push": (None,),
     "workflow_dispatch": (None,),

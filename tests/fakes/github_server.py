@@ -43,6 +43,8 @@ PREFIX = "/repos/{owner}/{repo}"
 BOT = "github-actions[bot]"
 MAX_COMMENT = 65_536
 """Characters of a comment; GitHub's description does not say it, GitHub refuses more."""
+MAX_COMPARED = 300
+"""Files of a comparison."""
 ALL_PERMISSIONS = {
     "actions": "read",
     "checks": "write",
@@ -114,6 +116,8 @@ class InjectedFault:
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     message: str = "Server Error"
+    body: str | None = None
+    """Sent as it is, with 200 where no `status` is given. Headers alone are sent with the true answer."""
     drop: str | None = None
     """"before": the connection closes and nothing was done; "after": it was done, and the answer is lost."""
     hold_s: float = 0.0
@@ -253,6 +257,7 @@ class FakeGitHub:
     def add_job(self, run: Json, name: str, conclusion: str, *steps: tuple[str, str]) -> None:
         job = example("job-paginated")["jobs"][0]
         job |= {"id": self.next_id(), "run_id": run["id"], "name": name, "conclusion": conclusion}
+        job["run_attempt"] = run["run_attempt"]
         job["created_at"] = job["started_at"]  # GitHub's own example lacks a required key here
         job["steps"] = [
             job["steps"][0] | {"name": step, "conclusion": ended, "number": number}
@@ -423,6 +428,7 @@ class FakeGitHub:
             shown["requested_teams"] = []  # GitHub's own example lacks a required key here
         if whole:
             shown["changed_files"] = len(pull.files) if pull.changed_files is None else pull.changed_files
+            shown["comments"] = len(self.bodies(pull.number))
         for end, ref, sha, name in (
             ("head", pull.head_ref, pull.head_sha, pull.head_repository),
             ("base", pull.base_ref, pull.base_sha, self.repository),
@@ -434,9 +440,19 @@ class FakeGitHub:
                 shown[end]["repo"]["pushed_at"] = pull.pushed_at
         return shown
 
+    def _compared_files(self, base: str, head: str) -> list[Json]:
+        """What a comparison lists: the files of the pull request between these commits, and never more than 300."""
+        like = example("diff-entry-items")[0]
+        pull = next((one for one in self.pulls.values() if (one.base_sha, one.head_sha) == (base, head)), None)
+        if pull is None:
+            return []
+        unlisted = max(0, (pull.changed_files or 0) - len(pull.files))
+        others = [{"filename": f"zzz/{number}"} for number in range(min(unlisted, MAX_COMPARED))]
+        return [like | file for file in [*pull.files, *others]][:MAX_COMPARED]
+
     def _label(self, name: str) -> Json:
         known = self.repository_labels.get(name, {})
-        return example("label") | {"name": name} | known
+        return example("label-2") | {"name": name} | known
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
@@ -589,6 +605,9 @@ def _list_labels(github: FakeGitHub, request: Request, issue_number: str) -> Ans
 def _add_labels(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
     pull = github.pulls[int(issue_number)]
     pull.labels += [name for name in request.body["labels"] if name not in pull.labels]
+    for name in request.body["labels"]:
+        # A label that the repository does not have is made, without a meaning.
+        github.repository_labels.setdefault(name, {"name": name, "color": "ededed", "description": None})
     return Answer(200, [github._label(name) for name in pull.labels])
 
 
@@ -601,12 +620,12 @@ def _remove_label(github: FakeGitHub, _: Request, issue_number: str, name: str) 
     return Answer(200, [github._label(left) for left in pull.labels])
 
 
-@route("POST", "/labels", needs="issues: write | pull-requests: write")
-def _create_label(github: FakeGitHub, request: Request) -> Answer:
-    if request.body["name"] in github.repository_labels:
-        return Answer(422, _invalid({"resource": "Label", "code": "already_exists", "field": "name"}))
-    github.repository_labels[request.body["name"]] = request.body
-    return Answer(201, github._label(request.body["name"]))
+@route("PATCH", "/labels/{name}", needs="issues: write | pull-requests: write")
+def _edit_label(github: FakeGitHub, request: Request, name: str) -> Answer:
+    if name not in github.repository_labels:
+        return Answer(404, NOT_FOUND)
+    github.repository_labels[name] |= request.body
+    return Answer(200, github._label(name))
 
 
 @route("POST", "/check-runs", needs="checks: write")
@@ -658,7 +677,8 @@ def _get_commit(github: FakeGitHub, _: Request, ref: str) -> Answer:
 def _compare(github: FakeGitHub, _: Request, basehead: str) -> Answer:
     base, _dots, head = basehead.partition("...")
     shown = example("commit-comparison")
-    shown["merge_base_commit"]["sha"] = github.merge_bases.get((base, head), base)
+    shown["merge_base_commit"]["sha"] = github.merge_bases.get((base, head)) or github.refs.get(f"heads/{base}", base)
+    shown["files"] = github._compared_files(base, head)
     return Answer(200, shown)
 
 
@@ -844,10 +864,14 @@ class _Wire(BaseHTTPRequestHandler):
         if fault.drop == "before":
             self._hang_up()
             return
+        if fault.body is not None:
+            self._send(Answer(fault.status or 200, fault.body.encode(), fault.headers))
+            return
         if fault.status is not None:
             self._send(Answer(fault.status, {"message": fault.message}, fault.headers))
             return
         answer = github.answer(request)
+        answer.headers |= fault.headers
         if fault.after:
             fault.after()
         if fault.drop == "after":

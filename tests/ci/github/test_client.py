@@ -126,7 +126,7 @@ REQUESTS = (
     ("GET", "/commits/.*/check-runs"),
     ("POST", "/check-runs"),
     ("POST", "/issues/1/labels"),
-    ("POST", "/labels"),
+    ("PATCH", "/labels/.*"),
 )
 
 

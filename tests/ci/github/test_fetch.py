@@ -397,7 +397,7 @@ def test_jobs_that_failed_are_named_with_their_step(desk: Desk, folder: Path) ->
     "fault", [{"status": 502}, {"drop": "before"}, {"status": 429, "headers": {"Retry-After": "2"}}]
 )
 def test_bad_days_only_take_longer(desk: Desk, folder: Path, path: str, fault: dict[str, object]) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
+    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, changed_files=300))
     desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
     desk.github.fault("GET", path, **fault)
     assert taken(desk, folder, run["id"])[1] == ["l4.run.json"]

@@ -617,10 +617,10 @@ def test_a_kernel_change_that_is_not_listed_as_one_is_asked_for_its_reason(
     desk: Desk, tmp_path: Path, pull: dict[str, Any]
 ) -> None:
     folder = measured(desk, tmp_path, l4("equivalent"), body="thanks", **pull)
-    said = prepare(desk.bot, folder, POLICY).now
+    said = prepare(folder, POLICY).change
     assert said is not None
-    assert said.change.description.blocks
-    assert said.change.skipped is None
+    assert said.description.blocks
+    assert said.skipped is None
 
 
 @pytest.mark.parametrize(

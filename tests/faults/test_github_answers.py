@@ -1,0 +1,188 @@
+"""GitHub answers 200, and it is no answer: it is asked again, and in the end one sentence says what came."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github import admit, command
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.baseline_pr import Offer, put
+from kernelgate.ci.github.client import DeniedError, GitHubError
+from kernelgate.ci.github.fetch import fetch
+from kernelgate.ci.github.plan import commit, merge_base
+from kernelgate.ci.github.post_check_run import CheckRun, begin_check, put_check
+from kernelgate.ci.github.post_comment import put_comment
+from kernelgate.ci.github.post_label import put_label
+from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.judge.gate import Label
+from tests.ci.desk import Desk
+from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
+from tests.fakes.github_server import FakeGitHub
+
+pytest_plugins = ("tests.ci.conftest",)
+
+STAMP = Stamp(HEAD_SHA, 5, 1)
+JUNK: dict[str, dict[str, Any]] = {
+    "HTML": {"body": "<!DOCTYPE html><html><body>Unicorn!</body></html>"},
+    "half of the JSON": {"body": '{"number": 1, "head": {"sha": "aaaa'},
+    "empty": {"body": ""},
+    "null": {"body": "null"},
+    "{}": {"body": "{}"},
+    "a list of nulls": {"body": "[null, null]"},
+    "a number": {"body": "7"},
+    "a message": {"body": '{"message": "Server Error"}'},
+    "ids that are texts": {"body": '{"id": "1", "number": "1", "total_count": "x", "jobs": {}, "check_runs": 7}'},
+    "rate limit of words": {"headers": {"X-RateLimit-Remaining": "many", "X-RateLimit-Limit": "lots"}},
+    "reset at infinity": {"headers": {"X-RateLimit-Reset": "inf"}},
+    "Link of words": {"headers": {"Link": "next, please"}},
+    "Link to itself": {"headers": {"Link": '<https://api.github.com/x?page=1>; rel="next"'}},
+}
+
+Ask = Callable[[Desk, Path], object]
+
+
+def fetched(desk: Desk, folder: Path) -> object:
+    run = desk.github.add_run(desk.github.pulls[1])
+    desk.github.add_job(run, "measure (l4) / measure", "success")
+    content = {"run.json": record.to_json(EXAMPLES["slower"]().record).encode()}
+    desk.github.add_artifact(run, "kernelgate-record-l4", content)
+    return fetch(desk.bot, run["id"], folder / "in")
+
+
+def offered(desk: Desk, _: Path) -> object:
+    return put(desk.bot, Offer("kernelgate/baseline-l4", "b.json", b"{}", "Refresh", "Why.", HEAD_SHA))
+
+
+def admitted(desk: Desk, folder: Path) -> object:
+    event = {"pull_request": {"number": 1, "head": {"sha": HEAD_SHA, "repo": None}}}
+    (folder / "event.json").write_text(json.dumps(event), "utf-8")
+    told = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(folder / "event.json")}
+    desk.github.approvals[77] = {admit.FORK_ENVIRONMENT: "maintainer"}
+    return admit.admit(desk.bot, Step({**desk.bot.step.environment, **told}), HEAD_SHA)
+
+
+def asked_for(desk: Desk, _: Path) -> object:
+    asked = command._asked(
+        {
+            "comment": {"id": 1, "user": {"type": "User", "login": "m"}, "created_at": "2030-01-01T00:00:00Z"},
+            "issue": {"number": 1, "pull_request": {"url": "x"}},
+        }
+    )
+    assert asked is not None
+    desk.github.collaborators["m"] = "write"
+    return command._decide(desk.bot, asked, command.Command("bench"))
+
+
+def labelled(desk: Desk, _: Path) -> object:
+    desk.github.pulls[1].labels.append(Label.IMPROVED.value)
+    return put_label(desk.bot, 1, Label.REGRESSED, STAMP)
+
+
+def edited(desk: Desk, _: Path) -> object:
+    put_comment(desk.bot, 1, ["Before."], STAMP)
+    return put_comment(desk.bot, 1, ["Slower."], STAMP)
+
+
+def checked(desk: Desk, _: Path) -> object:
+    begin_check(desk.bot, STAMP, "https://github.com/x")
+    return put_check(desk.bot, CheckRun("failure", "Slower", "Why."), STAMP)
+
+
+REQUESTS: dict[str, tuple[str, str, Ask]] = {
+    "the run": ("GET", r"/actions/runs/\d+", fetched),
+    "the jobs": ("GET", ".*/jobs", fetched),
+    "the artifacts": ("GET", ".*/artifacts", fetched),
+    "an artifact's address": ("GET", ".*/zip", fetched),
+    "the pull requests": ("GET", "/pulls", fetched),
+    "the merge base": ("GET", "/compare/.*", fetched),
+    "the pull request": ("GET", "/pulls/1", labelled),
+    "the comments": ("GET", "/issues/1/comments", edited),
+    "a new comment": ("POST", "/issues/1/comments", edited),
+    "an edited comment": ("PATCH", "/issues/comments/.*", edited),
+    "the check runs": ("GET", ".*/check-runs", checked),
+    "a new check run": ("POST", "/check-runs", checked),
+    "an edited check run": ("PATCH", "/check-runs/.*", checked),
+    "a new label": ("POST", "/issues/1/labels", labelled),
+    "a label taken away": ("DELETE", "/issues/1/labels/.*", labelled),
+    "a label's meaning": ("PATCH", "/labels/.*", labelled),
+    "the approvals": ("GET", ".*/approvals", admitted),
+    "the pull request, when admitting": ("GET", "/pulls/1", admitted),
+    "a permission": ("GET", ".*/permission", asked_for),
+    "the repository": ("GET", "", offered),
+    "a branch": ("GET", "/git/ref/.*", offered),
+    "a new branch": ("POST", "/git/refs", offered),
+    "a file": ("GET", "/contents/.*", offered),
+    "a new file": ("PUT", "/contents/.*", offered),
+    "a new pull request": ("POST", "/pulls", offered),
+    "a commit": ("GET", "/commits/main", lambda desk, _: commit(desk.bot, "main")),
+    "a comparison": ("GET", "/compare/.*", lambda desk, _: merge_base(desk.bot, BASE_SHA, HEAD_SHA)),
+}
+
+each_request = pytest.mark.parametrize(("method", "path", "ask"), REQUESTS.values(), ids=REQUESTS.keys())
+
+
+@pytest.fixture(autouse=True)
+def pull(github: FakeGitHub) -> None:
+    github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA, head_repository="octo-org/kernels")
+    github.comment(1, "/kernelgate bench", author="m")
+
+
+@each_request
+def test_junk_once_only_takes_longer(desk: Desk, tmp_path: Path, method: str, path: str, ask: Ask) -> None:
+    """Each kind of junk comes once, one after the other, for the same request."""
+    faults = [desk.github.fault(method, path, **what) for what in list(JUNK.values())[:6]]
+    ask(desk, tmp_path)
+    assert [fault.times for fault in faults] == [0] * 6
+    assert len(desk.slept) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("junk", JUNK)
+@each_request
+def test_junk_for_ever_is_one_sentence(desk: Desk, tmp_path: Path, method: str, path: str, ask: Ask, junk: str) -> None:
+    what = JUNK[junk]
+    desk.github.fault(method, path, times=1000, **what)
+    if junk.startswith("Link") and path.endswith("/zip"):
+        ask(desk, tmp_path)  # nothing is paged there
+        return
+    with pytest.raises(GitHubError, match="gave up after 8 tries: ") as caught:
+        ask(desk, tmp_path)
+    assert caught.value.exit_code == 3
+    assert "\n" not in str(caught.value)
+    assert re.search(r"no answer of its API|is no number", str(caught.value)), caught.value
+
+
+@each_request
+def test_an_expired_token_is_said_to_be_one(desk: Desk, tmp_path: Path, method: str, path: str, ask: Ask) -> None:
+    desk.github.fault(method, path, status=401, message="Bad credentials", times=1000)
+    with pytest.raises(GitHubError, match=r"the token is expired or not valid \(HTTP 401\)") as caught:
+        ask(desk, tmp_path)
+    assert not isinstance(caught.value, DeniedError), "it blames permissions"
+    assert desk.slept == []
+
+
+def test_the_verb_ends_with_a_sentence(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs_expired")
+    assert kernelgate(["fetch", "--run-id", "1", "-o", str(tmp_path / "in")]) == 3
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["kernelgate: run: the token is expired or not valid (HTTP 401)"]
+
+
+@pytest.mark.parametrize("body", ["<html>", "[]", '"x"', "{half", ""])
+def test_an_error_may_have_any_body(desk: Desk, body: str) -> None:
+    """Such as a gateway's: it is the status that counts."""
+    desk.github.fault("GET", "/issues/1/comments", status=502, body=body)
+    assert put_comment(desk.bot, 1, ["Slower."], STAMP).outcome == "created"
+    assert desk.slept == [1]
