@@ -145,7 +145,8 @@ def assemble(
     try:
         return _posting(results, decision, policy, change, task)
     except Exception as error:
-        # Each can be rendered by itself, so they are judged; and somebody has to be told.
+        # Each can be rendered by itself, so what blocks is known; nothing passes that cannot be explained.
+        decision = decision if decision.blocks else replace(decision, conclusion="neutral", label=None)
         return _posting([_failed("", _broken(error, info))], decision, policy, change, task)
 
 

@@ -28,7 +28,7 @@ from kernelgate.bench.record import (
     Work,
 )
 from kernelgate.ci.document import render
-from kernelgate.ci.github.assemble import ExpectedByLabel, Trusted, assemble
+from kernelgate.ci.github.assemble import ExpectedByLabel, Task, Trusted, assemble
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.run_info import RunInfo
@@ -146,7 +146,9 @@ class PullRequestRuns:
         return Shown(latest["conclusion"], tuple(github.pulls[1].labels), "\n".join(github.bodies(1)))
 
 
-def judged(folder: Path, data: bytes, plan: Expected = PLAN) -> Shown:
+def judged(
+    folder: Path, data: bytes, plan: Expected = PLAN, policy: Policy | None = None, task: Task = "bench"
+) -> Shown:
     """What is posted of one record, through the door and without GitHub."""
     run = Run(
         repository="octo-org/kernels", head_sha=HEAD, base_sha=BASE, run_id=1, run_attempt=1, event="pull_request"
@@ -157,7 +159,7 @@ def judged(folder: Path, data: bytes, plan: Expected = PLAN) -> Shown:
     except RefusedError as error:
         refused = (str(error),)
     info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", refused=refused)
-    made = assemble(folder, info, Policy(), None, trusted=Trusted({"l4": plan}))
+    made = assemble(folder, info, policy or Policy(), None, task, Trusted({"l4": plan}))
     label = made.decision.label
     return Shown(made.decision.conclusion, (label,) if label else (), render.comment(made.report))
 

@@ -1,0 +1,141 @@
+"""Records that are broken or contradict themselves: each is refused in one sentence that names the place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci.cli import run as kernelgate
+from tests.attacks.honest import changed, measured
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def timing(**facts: Any) -> Edit:
+    return lambda content: content["processes"][0]["timings"][0].update(facts)
+
+
+def samples(value: Any) -> Edit:
+    """One sample of the head, written so."""
+
+    def edit(content: dict[str, Any]) -> None:
+        content["processes"][0]["timings"][0]["samples_us"]["head"][3] = value
+
+    return edit
+
+
+def check(**facts: Any) -> Edit:
+    return lambda content: content["checks"][0].update(facts)
+
+
+def result(**facts: Any) -> Edit:
+    return lambda content: content["checks"][0]["results"][0].update(facts)
+
+
+def first(key: str, **facts: Any) -> Edit:
+    return lambda content: content[key][0].update(facts)
+
+
+BROKEN: dict[str, tuple[str, Edit]] = {
+    "a sample in quotes": ("samples_us.head.3", samples("62.1")),
+    "a sample that is true": ("samples_us.head.3", samples(True)),
+    "a sample that is null": ("samples_us.head.3", samples(None)),
+    "a sample that is a list": ("samples_us.head.3", samples([62.1])),
+    "a sample of 0": ("samples_us.head.3", samples(0)),
+    "a negative sample": ("samples_us.head.3", samples(-62.1)),
+    "a sample of 1e300": ("samples_us.head.3", samples(1e300)),
+    "a denormal sample": ("samples_us.head.3", samples(5e-324)),
+    "samples that are a number": ("samples_us.head", timing(samples_us={"base": [1.0], "head": 1.0})),
+    "samples that are a text": ("samples_us.head", timing(samples_us={"base": [1.0], "head": "1.0"})),
+    "a side more than there is": ("samples_us", timing(samples_us={"base": [1.0], "tail": [1.0]})),
+    "sides of different lengths": ("one length", timing(samples_us={"base": [1.0], "head": [1.0, 2.0]})),
+    "positions of another length": ("positions", timing(positions={"head": [1]})),
+    "a count in quotes": ("checks.0.run", check(run="4")),
+    "a count that is true": ("checks.0.asked", check(asked=True)),
+    "a count with a fraction": ("checks.0.failed", check(failed=0.5)),
+    "a negative count": ("checks.0.asked", check(asked=-1)),
+    "a count of 65 bits": ("checks.0.asked", check(asked=2**64)),
+    "a seed in quotes": ("checks.0.results.0.seed", result(seed="7")),
+    "an error in quotes": ("checks.0.results.0.max_abs_error", result(max_abs_error="0.1")),
+    "a negative error": ("checks.0.results.0.max_abs_error", result(max_abs_error=-0.1)),
+    "passed in quotes": ("checks.0.results.0.passed", result(passed="true")),
+    "passed as a number": ("checks.0.results.0.passed", result(passed=1)),
+    "passed, and a result failed": ("it says passed, and 1 of its results failed", result(passed=False)),
+    "passed, and failures counted": ("it says passed, and 3 of its results failed", check(failed=3)),
+    "skipped, and a result failed": (
+        "it says skipped, and 1 of its results failed",
+        lambda content: (check(status="skipped")(content), result(passed=False)(content)),
+    ),
+    "passed beyond its limit": ("it says passed, with an error 99 times its limit", result(error_ratio=99.0)),
+    "fewer results than ran": ("it says that 38 ran, and has 4 results", check(run=38)),
+    "a check of another kind": ("checks.0.kind", check(kind="luck")),
+    "another status": ("checks.0.status", check(status="fine")),
+    "a capability of other digits": (
+        "compute_capability",
+        first("environments", device={"compute_capability": "²³.9"}),
+    ),
+    "a capability without a point": ("compute_capability", first("environments", device={"compute_capability": "89"})),
+    "a capability that is a number": ("compute_capability", first("environments", device={"compute_capability": 8.9})),
+    "memory in quotes": ("memory_bytes", first("environments", device={"memory_bytes": "24 GB"})),
+    "an axis of 1e300": ("cases.0.axes.M", first("cases", axes={"M": 1e300})),
+    "work below zero": ("cases.0.work.flops", first("cases", work={"flops": -1.0})),
+    "a case without an id": ("cases.0.id", first("cases", id="")),
+    "a case twice": ("case ids must be unique", lambda content: content["cases"].append(content["cases"][0])),
+    "a process twice": ("process ids", lambda content: content["processes"].append(content["processes"][0])),
+    "a time of no case": ("not among the cases", timing(case="another")),
+    "a case twice in one process": (
+        "timings of process",
+        lambda content: content["processes"][0]["timings"].append(content["processes"][0]["timings"][0]),
+    ),
+    "another role": ("processes.0.role", first("processes", role="spare")),
+    "an unknown key": ("luck", lambda content: content.update(luck=1)),
+    "an unknown schema": ("kernelgate.run/2", lambda content: content.update(schema="kernelgate.run/3")),
+    "cases that are a text": ("cases", lambda content: content.update(cases="m512")),
+    "a run that is a list": ("run", lambda content: content.update(run=[])),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_record_is_refused_in_one_sentence(
+    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named, edit = BROKEN[fault]
+    path = tmp_path / "run.json"
+    path.write_bytes(changed(measured(), edit))
+    assert kernelgate(["compare", str(path)]) == 3
+    out, err = capsys.readouterr()
+    assert named in out
+    assert "cannot be judged: " in out
+    assert "Traceback" not in out + err
+
+
+TORN: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "empty": ("EOF", lambda _: b""),
+    "cut short": ("EOF", lambda data: data[: len(data) // 2]),
+    "no JSON": ("expected", lambda _: b"S=512 62.1 us"),
+    "a list": ("object", lambda _: b"[]"),
+    "null": ("object", lambda _: b"null"),
+    "not UTF-8": ("run/2 record", lambda data: b"\xff\xfe" + data),
+    "5,000 brackets": ("recursion", lambda _: b"[" * 5000),
+    "NaN": ("run/2 record", lambda data: data.replace(b"0.2", b"NaN")),
+    "1e999": ("run/2 record", lambda data: data.replace(b"0.2", b"1e999")),
+    "two records in one": ("trailing", lambda data: data + data),
+}
+
+
+@pytest.mark.parametrize("fault", TORN)
+def test_a_torn_record_is_refused_in_one_sentence(
+    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named, tear = TORN[fault]
+    path = tmp_path / "run.json"
+    path.write_bytes(tear(json.dumps(json.loads(record.to_json(measured()))).encode()))
+    assert kernelgate(["compare", str(path)]) == 3
+    out, err = capsys.readouterr()
+    assert named in out
+    assert "Traceback" not in out + err
