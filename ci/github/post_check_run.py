@@ -52,8 +52,6 @@ class CheckRun:
 
 
 _EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?")
-UNSAID = (None, "cancelled")
-"""Conclusions of a check run that waits for its verdict, and of one that another took the place of."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,11 @@ class OwnCheck:
     @property
     def waits(self) -> bool:
         return bool(self.run.status != "completed")
+
+    @property
+    def said(self) -> str | None:
+        """The conclusion; None where it waits for one, or another took its place."""
+        return None if self.waits or self.run.conclusion == "cancelled" else self.run.conclusion
 
 
 def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
@@ -89,7 +92,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             return None
         own = next((one for one in reversed(shown) if one.told == of), None)
         own = own or next((one for one in reversed(shown) if one.judged == stamp.order), None)
-        said = {one.judged: one.run.conclusion for one in shown if one.run.conclusion not in UNSAID}
+        said = {one.judged: one.said for one in shown if one.said is not None}
         stands = check.conclusion == "neutral" and _stands(said, check, stamp)
         if stands and (own is None or not own.waits):
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
@@ -216,7 +219,7 @@ def _output(check: CheckRun) -> dict[str, Any]:
 
 def _repeated(shown: Sequence[OwnCheck], check: CheckRun) -> CheckRun:
     """The latest failure once more, in the words that it has."""
-    failed = next(one.run for one in reversed(shown) if one.run.conclusion == "failure")
+    failed = next(one.run for one in reversed(shown) if one.said == "failure")
     return replace(check, conclusion="failure", title=failed.output.title or "", summary=failed.output.summary or "")
 
 

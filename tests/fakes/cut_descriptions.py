@@ -115,6 +115,9 @@ def without_prose(value: Any, named: bool = False) -> Any:
         return [without_prose(item) for item in value]
     if not isinstance(value, dict):
         return value
+    if value.get("nullable") is True and None not in value.get("enum", [None]):
+        # Such as a check run's conclusion, which is null until it has one: the list of values would forbid it.
+        value = value | {"enum": [*value["enum"], None]}
     return {
         key: item if key in ("example", "examples", "value") and not named else without_prose(item, key in NAMING)
         for key, item in value.items()

@@ -631,6 +631,7 @@ def _edit_label(github: FakeGitHub, request: Request, name: str) -> Answer:
 @route("POST", "/check-runs", needs="checks: write")
 def _create_check(github: FakeGitHub, request: Request) -> Answer:
     check = example("check-run-example-of-completed-conclusion") | {"id": github.next_id(), "annotations": []}
+    check |= {"conclusion": None, "completed_at": None}
     check["output"] = {
         "title": None,
         "summary": None,

@@ -27,8 +27,6 @@ from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import FakeGitHub
 
-pytest_plugins = ("tests.ci.conftest",)
-
 STAMP = Stamp(HEAD_SHA, 5, 1)
 JUNK: dict[str, dict[str, Any]] = {
     "HTML": {"body": "<!DOCTYPE html><html><body>Unicorn!</body></html>"},
@@ -150,8 +148,8 @@ def test_junk_once_only_takes_longer(desk: Desk, tmp_path: Path, method: str, pa
 def test_junk_for_ever_is_one_sentence(desk: Desk, tmp_path: Path, method: str, path: str, ask: Ask, junk: str) -> None:
     what = JUNK[junk]
     desk.github.fault(method, path, times=1000, **what)
-    if junk.startswith("Link") and path.endswith("/zip"):
-        ask(desk, tmp_path)  # nothing is paged there
+    if "headers" in what and (method != "GET" or (junk.startswith("Link") and path.endswith("/zip"))):
+        ask(desk, tmp_path)  # it was done, and is found done; and no artifact has pages
         return
     with pytest.raises(GitHubError, match="gave up after 8 tries: ") as caught:
         ask(desk, tmp_path)
