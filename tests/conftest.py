@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from kernelgate.bench.build import archs, build
 from kernelgate.bench.build.library import Library
+from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import supervise
 
@@ -104,6 +105,12 @@ def no_compiling(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(supervise, "run", lambda *_, **__: pytest.fail("something was compiled"))
 
     return forbid
+
+
+@pytest.fixture
+def reports_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profiler reports are read in this process, where the second takes a hundredth of the first."""
+    monkeypatch.setattr(ncu_reader, "apart", lambda path: ncu_reader.launches(str(path)))
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, Metric, stall_counter
+from kernelgate.bench.system import worker_process
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+PATIENCE_S = 60.0
+MAX_MEMORY = 8 << 30
+"""Bytes of address space for reading one report: a length in a damaged one may be anything."""
 
 # Reports name their units; API values come in base units ("ns", "hz"), those of old versions in words.
 _TIMES = {
@@ -58,6 +66,10 @@ class ProfiledKernel:
     """The operations that the case must do, where no counter counts them."""
 
 
+SAID = TypeAdapter(tuple[ProfiledKernel, ...] | str)
+"""What the process that reads a report answers: its launches, or why there are none."""
+
+
 def read(path: Path) -> tuple[ProfiledKernel, ...]:
     """The launches in the report, in its order. Raises ReportError where it is no report, is damaged, or holds none."""
     try:
@@ -67,13 +79,33 @@ def read(path: Path) -> tuple[ProfiledKernel, ...]:
         raise ReportError(f"{path}: cannot be read: {error.strerror}") from None
     if magic not in (MAGIC, ZSTD_MAGIC):
         raise ReportError(f"{path}: is not an Nsight Compute report; make one with: ncu -o REPORT COMMAND")
-    kernels = tuple(_kernels(path))
+    kernels = apart(path)
     if not kernels:
         raise ReportError(f"{path}: contains no kernel: the file is truncated or damaged, or nothing was profiled")
     return kernels
 
 
-def _kernels(path: Path) -> Iterator[ProfiledKernel]:
+def apart(path: Path) -> tuple[ProfiledKernel, ...]:
+    """The launches, read in a process of its own: over a damaged report NVIDIA's library may end the one it is in."""
+    words = [sys.executable, "-P", "-m", "kernelgate.bench.explain.ncu_process", str(path), str(MAX_MEMORY)]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, timeout=PATIENCE_S, check=False, env=worker_process.child_environment()
+        )
+    except subprocess.TimeoutExpired:
+        raise ReportError(f"{path}: cannot be read as a report: it took longer than {PATIENCE_S:g} s") from None
+    try:
+        said = SAID.validate_json(done.stdout.strip().rpartition(b"\n")[2])
+    except ValidationError:
+        ended = worker_process.exit_status(done.returncode)
+        raise ReportError(f"{path}: cannot be read as a report: the process that read it {ended}") from None
+    if isinstance(said, str):
+        raise ReportError(f"{path}: {plain(said)}")
+    return said
+
+
+def launches(path: str) -> tuple[ProfiledKernel, ...]:
+    """The launches in the report, read in this very process. Raises ReportError, or ends the process."""
     try:
         import ncu_report
     except (ImportError, OSError) as error:
@@ -83,12 +115,9 @@ def _kernels(path: Path) -> Iterator[ProfiledKernel]:
     try:
         context = ncu_report.load_report(path)
         actions = [action for index in range(context.num_ranges()) for action in context.range_by_idx(index)]
+        return tuple(kernel for action in actions if (kernel := _kernel(action)) is not None)
     except Exception as error:  # the package raises what its C++ does
-        raise ReportError(f"{path}: cannot be read as a report: {error}") from None
-    for action in actions:
-        kernel = _kernel(action)
-        if kernel is not None:
-            yield kernel
+        raise ReportError(f"cannot be read as a report: {error}") from None
 
 
 def _kernel(action: Any) -> ProfiledKernel | None:
@@ -167,7 +196,7 @@ def _figures(value: Any) -> dict[str, float]:
     _add(figures, "local_instructions", "local_loads", "local_stores")
     _add(figures, "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
     _add(figures, "dram_bytes", "dram_read_bytes", "dram_write_bytes")
-    return figures
+    return {key: number for key, number in figures.items() if math.isfinite(number)}
 
 
 MAX_INSTRUCTIONS = 50_000

@@ -158,7 +158,7 @@ class Child:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             return f"closed its output{self._last_lines()}"
-        return f"{_exit_status(self._apart.exit_code(code))}{self._last_lines()}"
+        return f"{exit_status(self._apart.exit_code(code))}{self._last_lines()}"
 
     def _last_lines(self) -> str:
         """The last lines of its standard error, to be appended to a sentence."""
@@ -169,7 +169,7 @@ class Child:
         return f"; last lines of stderr: {words}" if words else ""
 
 
-def _exit_status(code: int) -> str:
+def exit_status(code: int) -> str:
     if code >= 0:
         return f"exited early with code {code}"
     try:

@@ -173,7 +173,7 @@ def profiled(libraries: Mapping[str, Sides], cases: Sequence[ChosenCase], option
             card=card,
             case=case,
             side=job.side,
-            metrics=dict(ncu_reader.read(report)[0].figures),
+            metrics=dict(ncu_reader.launches(str(report))[0].figures),
             report=report.name,
         )
 

@@ -18,6 +18,7 @@ from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system import cuda_tools
 from tests import faulty
 
+pytestmark = pytest.mark.usefixtures("reports_at_once")
 REPORTS = Path(__file__).parents[2] / "data" / "nsight"
 CASE = "s512_b32_h8_d64_fp16"
 NAME = f"attention.{CASE}"

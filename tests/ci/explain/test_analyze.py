@@ -21,6 +21,8 @@ from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.bottleneck import WORDS, Bottleneck
 
 DATA = Path(__file__).parents[2] / "data" / "nsight"
+KEPT = Path(__file__).parents[2] / "fuzzing" / "corpus"
+pytestmark = pytest.mark.usefixtures("reports_at_once")
 
 FAULTS = {
     "bank_conflicts": "bank_conflicts",
@@ -246,20 +248,30 @@ def test_bad_files_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_damaged_bytes_never_end_in_a_traceback(seed: int, tmp_path: Path) -> None:
-    """In a process of its own, for NVIDIA's reader is C++."""
     chance = random.Random(seed)
     data = bytearray((DATA / "dram.ncu-rep").read_bytes())
-    for _ in range(4 ** (seed % 5)):
+    for _ in range(4**seed):
         data[chance.randrange(len(data))] = chance.randrange(256)
     path = tmp_path / "damaged.ncu-rep"
     path.write_bytes(data)
-    done = subprocess.run(
-        [sys.executable, "-m", "kernelgate.ci.cli", "analyze", str(path)], capture_output=True, text=True
-    )
+    done = analyzed_apart(path)
     assert done.returncode in (0, 3)
     assert "Traceback" not in done.stderr
+
+
+def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
+    """Its C++ ends the process over a length below zero."""
+    done = analyzed_apart(KEPT / "profile" / "negative_length.ncu-rep")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.count("\n") == 1
+    assert "cannot be read as a report: the process that read it was killed by SIGABRT" in done.stderr
+
+
+def analyzed_apart(path: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "kernelgate.ci.cli", "analyze", str(path)]
+    return subprocess.run(words, capture_output=True, text=True)
 
 
 def test_reader_names_what_it_cannot_read() -> None:

@@ -49,7 +49,7 @@ def profiled(label: str) -> Part:
     """A slower GPU with both profiles."""
 
     def read(side: Side, name: str) -> Profile:
-        kernel = ncu_reader.read(DATA / "nsight" / f"{name}.ncu-repz")[0]
+        kernel = ncu_reader.launches(str(DATA / "nsight" / f"{name}.ncu-repz"))[0]
         return Profile(case=TARGET, side=side, metrics=dict(kernel.figures))
 
     example = EXAMPLES["slower"]()

@@ -29,7 +29,7 @@ TIMED = case(512, 32, 62.66, 22.9)
 
 
 def profiled(side: Side, name: str) -> Profile:
-    kernel = ncu_reader.read(DATA / "nsight" / f"{name}.ncu-repz")[0]
+    kernel = ncu_reader.launches(str(DATA / "nsight" / f"{name}.ncu-repz"))[0]
     return Profile(case=TIMED.id, side=side, metrics=dict(kernel.figures), report=f"{name}.ncu-repz")
 
 
