@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.errors import why
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import isolation, supervise
+from kernelgate.bench.system import isolation, supervise, temporary
 from kernelgate.bench.system.supervise import Running
 from kernelgate.bench.system.worker_process import ROOT, child_environment
 
@@ -97,8 +96,8 @@ class WarmProcesses:
 @contextmanager
 def warm(watching: Sequence[Watching]) -> Iterator[WarmProcesses]:
     """Starts the first ones. All end with the block."""
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        processes = WarmProcesses(watching, Path(folder), stack, [])
+    with temporary.folder("kernelgate-gates-") as folder, ExitStack() as stack:
+        processes = WarmProcesses(watching, folder, stack, [])
         processes.prepare(AHEAD)
         yield processes
 

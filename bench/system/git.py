@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system import temporary
 from kernelgate.bench.system.progress import say
 
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
@@ -117,11 +117,12 @@ def worktree(repo: Path, sha: str, path: str = ".") -> Iterator[Path]:
     """A temporary work tree that holds `path` (all of the repository) as of `sha`, removed when the block ends.
 
     It has an index of its own and is never registered under .git/worktrees: what a killed run leaves behind is a
-    temporary folder, and neither stale registrations nor a repository that cannot be written to are in the way. A
-    commit that has no such path gives an empty tree. Submodules are in it as far as the checkout has them.
+    temporary folder, which the next one removes, and neither stale registrations nor a repository that cannot be
+    written to are in the way. A commit that has no such path gives an empty tree. Submodules are in it as far as the
+    checkout has them.
     """
-    with tempfile.TemporaryDirectory(prefix="kernelgate-worktree-") as temporary:
-        tree = Path(temporary) / "tree"
+    with temporary.folder("kernelgate-worktree-") as made:
+        tree = made / "tree"
         _check_out(root(repo), sha, path, tree)  # paths count from there
         yield tree
 
@@ -132,8 +133,8 @@ def _check_out(root: Path, sha: str, path: str, tree: Path) -> None:
         return
     # A checkout of paths moves no branch; the user's post-checkout hook is not meant for it.
     words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", path)
-    with tempfile.TemporaryDirectory(prefix="kernelgate-index-") as temporary:
-        _checked(root, *words, extra={"GIT_INDEX_FILE": str(Path(temporary) / "index")})
+    with temporary.folder("kernelgate-index-") as made:
+        _checked(root, *words, extra={"GIT_INDEX_FILE": str(made / "index")})
     for submodule, commit in _submodules(root, sha, path):
         if not (root / submodule / ".git").exists():
             continue

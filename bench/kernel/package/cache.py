@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import package
 from kernelgate.bench.build.library import CACHE
+from kernelgate.bench.system import temporary
 
 VARIABLE = "TRITON_CACHE_DIR"
 
@@ -35,8 +35,7 @@ def shared(libraries: Sequence[Path]) -> Iterator[SharedCache]:
         yield SharedCache(None)
         return
     before = os.environ.get(VARIABLE)
-    with tempfile.TemporaryDirectory(prefix="kernelgate-triton-") as temporary:
-        folder = Path(temporary)
+    with temporary.folder("kernelgate-triton-") as folder:
         known = package.install(caches, folder)
         os.environ[VARIABLE] = str(folder)
         try:

@@ -1,0 +1,57 @@
+"""What a killed process leaves in the temporary folder is gone after the next one; what a living one has is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.system import temporary
+from kernelgate.bench.system.worker_process import child_environment
+
+PREFIX = "kernelgate-tried-"
+HOLDING = (
+    "from kernelgate.bench.system import temporary\n"
+    f"with temporary.folder({PREFIX!r}) as folder:\n"
+    "    (folder / 'file').write_text('x'); print(folder, flush=True); input()"
+)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+def test_it_is_removed_with_what_is_in_it(tmp_path: Path) -> None:
+    with temporary.folder(PREFIX) as folder:
+        assert folder.parent == tmp_path
+        (folder / "file").write_text("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_living_process_has_stays_and_what_a_killed_one_had_goes() -> None:
+    command = [sys.executable, "-c", HOLDING]
+    with subprocess.Popen(
+        command, env=child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        held = Path(other.stdout.readline().strip())
+        with temporary.folder(PREFIX):
+            assert (held / "file").exists()
+        other.kill()
+        other.wait()
+        assert (held / "file").exists()
+    with temporary.folder(PREFIX):
+        assert not held.exists()
+
+
+def test_what_is_not_of_this_kind_stays(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")
+    (tmp_path / f"{PREFIX}file").write_text("x")
+    with temporary.folder(PREFIX):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"other", f"{PREFIX}link", f"{PREFIX}file"}
