@@ -97,6 +97,7 @@ def spreads(records: tuple[Path, ...], output: Path | None, policy_file: Path | 
     help="What the run was for; all but bench get a comment of their own, and no check run or label.",
 )
 @click.option("--page", help="With --post: the address of the page, which the comment links to.")
+@click.option("--token", help="With --post: whose check run it is, such as a GitHub App's; default: GITHUB_TOKEN.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Also compare the head with this baseline.")
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page, one file that opens anywhere.")
 @click.option(
@@ -110,6 +111,7 @@ def report(
     post: bool,
     task: Literal["bench", "profile", "fuzz"],
     page: str | None,
+    token: str | None,
     baseline: Path | None,
     html: Path | None,
     output: Path | None,
@@ -119,7 +121,8 @@ def report(
     """Render the pull-request comment of a run record, and the HTML page with its plots.
 
     With --from it is the comment on everything that a workflow run left behind, with the pull request's claims; --post,
-    which needs GITHUB_TOKEN and GITHUB_REPOSITORY, puts it on the pull request.
+    which needs GITHUB_TOKEN and GITHUB_REPOSITORY, puts it on the pull request. KERNELGATE_BOT names the login that the
+    token posts as, unless that is a workflow's own.
 
     In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
@@ -150,7 +153,7 @@ def report(
 
         trusted = Trusted(default_branch.expected(rules), past)
         if post:
-            return publish.post(client.connect(Step()), folder, rules, task, page, trusted)
+            return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
         built = publish.prepare(folder, rules, task, trusted).posting.report
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None

@@ -33,6 +33,10 @@ class Step:
     def token(self) -> str | None:
         return self.environment.get("GITHUB_TOKEN") or None
 
+    def with_token(self, token: str | None) -> Step:
+        """The same with another token, where one is given, such as a GitHub App's."""
+        return Step({**self.environment, "GITHUB_TOKEN": token}) if token else self
+
     @property
     def in_workflow(self) -> bool:
         return self.environment.get("GITHUB_ACTIONS") == "true"

@@ -52,6 +52,7 @@ CHECK = {
     "status": str,
     "conclusion": TEXT,
     "external_id": TEXT,
+    "app": ({"slug": str}, None),
     "output": {"title": TEXT, "summary": TEXT, "annotations_count": int},
 }
 RUN = {

@@ -7,6 +7,7 @@ numbers in short, so that people can read the difference.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -23,6 +24,7 @@ from kernelgate.bench.record import (
     BaselineSummary,
     CaseKey,
     Microseconds,
+    Run,
     RunRecord,
     Summary,
     TimedCase,
@@ -32,8 +34,11 @@ from kernelgate.bench.record import (
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact
+from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, patiently, until_done
+from kernelgate.ci.github.plan import SHA
 from kernelgate.ci.github.stamp import Posted
+from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import days
 from kernelgate.ci.judge.bootstrap import bootstrap
 from kernelgate.ci.judge.policy import Policy, RunnerGpu
@@ -62,10 +67,11 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) ->
     """Opens or refreshes the pull request where the record improves on the stored baseline; its number, or None.
 
     `force`: also where it does not, or cannot be compared. Raises UsageError for a label that the policy does not have,
-    and KernelgateError where the measurement did not come to its end.
+    RefusedError for a record that is not of this run's commit, and KernelgateError where the measurement did not come
+    to its end.
     """
     gpu = _gpu(label, rules)
-    new = record.read(measured)
+    new = _taken_in(bot.step, measured, label)
     stored = record.read(Path(gpu.baseline)) if gpu.baseline and Path(gpu.baseline).exists() else None
     _must_be_whole(measured, new, None if force else stored)
     verdict = judge(new, rules, stored, label, against=str(gpu.baseline)) if stored else None
@@ -76,6 +82,28 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) ->
     number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, stored))
     bot.step.output(pull_request=str(number))
     return number
+
+
+def _taken_in(step: Step, path: Path, label: str) -> RunRecord:
+    """The record through the door of every record: kernels ran where it was written. What it is of says the run."""
+    head, run = step.environment.get("GITHUB_SHA", ""), step.environment.get("GITHUB_RUN_ID", "")
+    if not SHA.fullmatch(head):
+        raise UsageError("GITHUB_SHA is not set: the baseline's commit is the one of the run that measured it")
+    number = int(run) if re.fullmatch(r"[0-9]{1,18}", run, re.ASCII) else None
+    known = Run(head_sha=head, repository=step.repository, run_id=number, gpu=label)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: the record cannot be read: {error.strerror}") from None
+    if len(data) > untrusted_artifact.MAX_MEMBER[untrusted_artifact.RECORD]:
+        raise RefusedError(f"{path} is refused: it has {len(data)} bytes")
+    try:
+        checked = untrusted_artifact.checked_record(data, known, str(path))
+    except RefusedError as error:
+        raise RefusedError(step.harmless(str(error))) from None
+    if checked.run.base_sha is not None:
+        raise RefusedError(f"{path} is refused: a baseline is of the default branch alone, and this one has a base")
+    return checked.model_copy(update={"run": checked.run.model_copy(update={"head_sha": head})})
 
 
 def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None:

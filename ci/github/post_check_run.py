@@ -157,10 +157,11 @@ def _of_waiting(bot: Bot, stamp: Stamp, told: Order, change: dict[str, Any]) -> 
 
 
 def _shown(bot: Bot, stamp: Stamp) -> list[OwnCheck]:
-    """The commit's check runs of ours, oldest first."""
+    """The commit's check runs of ours, oldest first: another App's is none, whatever it says."""
     commit = bot.repository.get_commit(stamp.head_sha)
     runs = sorted(commit.get_check_runs(check_name=CHECK_NAME, filter="all"), key=lambda run: run.id)
-    return [_own(run, m) for run in runs if (m := _EXTERNAL.fullmatch(run.external_id or ""))]
+    ours = [run for run in runs if run.app is not None and f"{run.app.slug}[bot]" == bot.login]
+    return [_own(run, m) for run in ours if (m := _EXTERNAL.fullmatch(run.external_id or ""))]
 
 
 def _own(run: ShownRun, external: re.Match[str]) -> OwnCheck:

@@ -10,6 +10,7 @@ import pytest
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import connect
 from tests.ci.desk import Desk
+from tests.ci.report_examples import HEAD_SHA
 from tests.fakes.github_server import FakeGitHub
 
 
@@ -28,6 +29,7 @@ def desk(github: FakeGitHub, tmp_path: Path) -> Iterator[Desk]:
         "GITHUB_STEP_SUMMARY": str(summary),
         "GITHUB_RUN_ID": "77",
         "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_SHA": HEAD_SHA,
     }
     bot = connect(Step(environment), sleep=slept.append, pause_s=0)
     yield Desk(github, bot, outputs, summary, slept)

@@ -632,6 +632,7 @@ def _edit_label(github: FakeGitHub, request: Request, name: str) -> Answer:
 def _create_check(github: FakeGitHub, request: Request) -> Answer:
     check = example("check-run-example-of-completed-conclusion") | {"id": github.next_id(), "annotations": []}
     check |= {"conclusion": None, "completed_at": None}
+    check["app"] = check["app"] | {"slug": github.login.removesuffix("[bot]")}
     check["output"] = {
         "title": None,
         "summary": None,
