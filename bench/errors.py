@@ -5,6 +5,10 @@ from __future__ import annotations
 import tempfile
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError  # --help does without
 
 
 def first_line(error: BaseException) -> str:
@@ -30,6 +34,18 @@ def unexpected(error: BaseException) -> str:
     except OSError as full:
         return f"{said}; its traceback could not be written ({full.strerror})"
     return f"{said}, which is a fault of kernelgate's: please report it with {file.name}, its traceback"
+
+
+def faults(error: ValidationError, most: int = 3) -> str:
+    """What does not fit a schema, and where, in one line; what the names of keys hold is made harmless."""
+    found = error.errors(include_url=False, include_input=False)
+    named = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in found[:most]]
+    rest = f"; and {len(found) - most} more" if len(found) > most else ""
+    return "".join(c if c.isprintable() else " " for c in "; ".join(named)) + rest
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part)[:80] for part in location)[:200] or "the file"
 
 
 class KernelgateError(Exception):

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build.occupancy import with_occupancy
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.errors import KernelgateError, faults
 from kernelgate.bench.record import KernelFacts
 
 LIBRARY = "kernel.so"
@@ -133,7 +133,7 @@ def read_all(folder: Path) -> Libraries:
         try:
             absent = _ABSENT.validate_json((folder / ABSENT).read_bytes())
         except ValidationError as error:
-            raise KernelgateError(f"{folder / ABSENT} cannot be read: {error}") from None
+            raise KernelgateError(f"{folder / ABSENT} cannot be read: {faults(error)}") from None
     elif not found:
         raise KernelgateError(f"{folder} holds no compiled kernel: there is no {MANIFEST} in it or in a folder of it")
     return Libraries({library.manifest.card: library for library in found}, absent)
@@ -166,7 +166,7 @@ def read(folder: Path) -> Library:
     except OSError as error:
         raise KernelgateError(f"{folder} holds no compiled kernel: {error.filename}: {error.strerror}") from None
     except ValidationError as error:
-        raise KernelgateError(f"{folder / MANIFEST} is not a library manifest: {error}") from None
+        raise KernelgateError(f"{folder / MANIFEST} is not a library manifest: {faults(error)}") from None
     if (digest, card) != (manifest.sha256, manifest.card_sha256):
         wrong = card_in(folder, manifest) if digest == manifest.sha256 else Library(folder, manifest, True).path
         raise KernelgateError(f"{wrong} is not the one that {MANIFEST} describes; build it again")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from kernelgate.bench import files
-from kernelgate.bench.errors import RecordError
+from kernelgate.bench.errors import RecordError, faults
 from kernelgate.bench.record import v1
 from kernelgate.bench.record.run_record import SCHEMA, RunRecord
 
@@ -29,7 +29,7 @@ def from_json(text: str | bytes, name: str = "record") -> RunRecord:
             return v1.upgraded(v1.RunV1.model_validate_json(text))
         return RunRecord.model_validate_json(text)
     except ValidationError as error:
-        raise RecordError(f"{name} is not a {SCHEMA} record: {_faults(error)}") from None
+        raise RecordError(f"{name} is not a {SCHEMA} record: {faults(error)}") from None
 
 
 def read(path: Path) -> RunRecord:
@@ -50,10 +50,3 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema that docs/run-record.schema.json holds."""
     schema = RunRecord.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **schema}
-
-
-def _faults(error: ValidationError, most: int = 3) -> str:
-    faults = error.errors(include_url=False, include_input=False)
-    named = [f"{'.'.join(map(str, fault['loc'])) or 'the file'}: {fault['msg']}" for fault in faults[:most]]
-    rest = f"; and {len(faults) - most} more" if len(faults) > most else ""
-    return "; ".join(named) + rest

@@ -16,6 +16,7 @@ import click
 
 from kernelgate.bench.errors import UsageError
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github import event
 
 MAX_SUMMARY = 1024 * 1024
 """Bytes that one step may put into the job summary."""
@@ -65,11 +66,9 @@ class Step:
             if path.stat().st_size > MAX_EVENT:
                 raise UsageError(f"{path}: the event is larger than {MAX_EVENT} bytes")
             payload = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{path}: the event cannot be read: {error}") from None
-        if not isinstance(payload, dict):
-            raise UsageError(f"{path}: the event is not a JSON object")
-        return payload
+        return event.checked(payload, str(path))
 
     def output(self, **values: str) -> None:
         """Hands values to later steps. One line each: a line break would start an output of its own."""

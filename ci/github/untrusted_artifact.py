@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import Field, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.errors import KernelgateError, faults
 from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
 from kernelgate.ci.document.escape import visible
 
@@ -150,11 +150,7 @@ def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:
     try:
         return FailureNote.model_validate_json(data)
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc'])) or 'the file'}: {fault['msg']}"
-            for fault in error.errors(include_url=False, include_input=False)[:3]
-        )
-        raise RefusedError(f"{name} is refused: {FAILURE} does not fit its schema: {visible(faults)}") from None
+        raise RefusedError(f"{name} is refused: {FAILURE} does not fit its schema: {visible(faults(error))}") from None
 
 
 def _belongs(found: RunRecord, known: Run, name: str) -> None:

@@ -89,8 +89,9 @@ def test_a_damaged_file_is_refused(exported: Library, name: str, how: str) -> No
 @pytest.mark.parametrize("text", ["{", "[]", '{"namespace": "x"}'])
 def test_a_manifest_that_is_none_is_refused(exported: Library, text: str) -> None:
     (exported.folder / MANIFEST).write_text(text, encoding="utf-8")
-    with pytest.raises(KernelgateError, match=r"library\.json is not a library manifest"):
+    with pytest.raises(KernelgateError, match=r"library\.json is not a library manifest") as refused:
         library.read(exported.folder)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_folder_holds_one_library_or_one_for_each_card(tmp_path: Path) -> None:

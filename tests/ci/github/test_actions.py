@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,28 @@ def test_an_event_that_is_none_is_named(tmp_path: Path, content: str | None) -> 
         Step({"GITHUB_EVENT_PATH": str(path)}).event()
     with pytest.raises(UsageError, match="GITHUB_EVENT_PATH is not set"):
         Step({}).event()
+
+
+@pytest.mark.parametrize(
+    ("payload", "place"),
+    [
+        ([], "the file"),
+        ({"pull_request": 1.5}, "pull_request"),
+        ({"pull_request": {"number": 7, "head": {"repo": None}}}, "pull_request.head.sha"),
+        ({"pull_request": {"number": -(1 << 63), "head": {"sha": "a"}}}, "pull_request.number"),
+        ({"pull_request": {"number": 7, "head": {"sha": "a"}, "body": ["x"]}}, "pull_request.body"),
+        ({"comment": {"id": 1, "created_at": "2026-01-02T03:04:05"}}, "comment.created_at"),
+        ({"inputs": "ref"}, "inputs"),
+    ],
+    ids=["list", "number", "no commit", "below zero", "no text", "no time zone", "no inputs"],
+)
+def test_an_event_of_another_form_is_refused_and_the_place_named(payload: object, place: str, tmp_path: Path) -> None:
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    with pytest.raises(UsageError) as refused:
+        Step({"GITHUB_EVENT_PATH": str(path)}).event()
+    assert str(refused.value).startswith(f"{path}: the event is not one of GitHub's: {place}: ")
+    assert str(refused.value).isprintable()
 
 
 # Failure notes -------------------------------------------------------------------------------------------------------
