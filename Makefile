@@ -6,11 +6,13 @@ READY := $(VENV)/.ready
 JUDGING := $(VENV)/.judging
 # What plan, report and the bot need: no torch, no compiler, no tools for developers.
 JUDGE := click jinja2 numpy pydantic PyGithub requests rich scipy
+# These and all that they need, by the hash of each file: the jobs that hold the write token install nothing else.
+LOCK := requirements-judge.txt
 PARSER := tests/workflows/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge pr test test-all test-gpu lint types format benchmark benchmark-verdict clean
+.PHONY: help env env-judge lock pr test test-all test-gpu lint types format benchmark benchmark-verdict clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -27,11 +29,17 @@ $(READY): pyproject.toml constraints.txt
 
 env-judge: $(JUDGING) ## create .venv with what judging and reporting need, a sixth of it all
 
-$(JUDGING): pyproject.toml constraints.txt
+# Wheels alone, since what builds a source distribution has no hash here.
+$(JUDGING): pyproject.toml $(LOCK)
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt setuptools $(JUDGE)
-	$(VENV)/bin/pip install --no-deps --no-build-isolation --editable .
+	$(VENV)/bin/pip install --progress-bar off --require-hashes --only-binary :all: --requirement $(LOCK)
+	$(VENV)/bin/pip install --no-index --no-deps --no-build-isolation --editable .
 	@touch $(JUDGING)
+
+lock: env ## write the hashes of the judge's packages, at the versions of constraints.txt
+	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt uv
+	printf '%s\n' setuptools $(JUDGE) | $(VENV)/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 \
+		--constraint constraints.txt --generate-hashes --no-annotate --custom-compile-command 'make lock' --output-file $(LOCK) -
 
 pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
 	$(KERNELGATE) pr $(if $(BASE),--base $(BASE))

@@ -218,13 +218,17 @@ def test_what_the_page_names_exists() -> None:
 def requirements(names: list[str]) -> set[str]:
     """The distributions of these names, and all that they need on this machine."""
     found: set[str] = set()
-    while names:
-        name = canonicalize_name(names.pop())
-        if name in found:
+    waiting = [Requirement(name) for name in names]
+    done: set[str] = set()
+    while waiting:
+        wanted = waiting.pop()
+        if str(wanted) in done:
             continue
-        found.add(name)
-        needs = [Requirement(need) for need in metadata.requires(name) or ()]
-        names += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+        done.add(str(wanted))
+        found.add(canonicalize_name(wanted.name))
+        for need in map(Requirement, metadata.requires(wanted.name) or ()):
+            if need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in {"", *wanted.extras}):
+                waiting.append(need)
     return found
 
 
