@@ -12,7 +12,7 @@ PARSER := tests/workflows/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-gpu lint types format benchmark benchmark-verdict clean
+.PHONY: help env env-judge lock pr test test-all test-gpu fuzz lint types format benchmark benchmark-verdict clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -58,6 +58,10 @@ test-all: env $(PARSER) ## run every test that needs no GPU, as CI does
 
 test-gpu: env ## run the tests that need a GPU
 	$(VENV)/bin/pytest -m gpu
+
+fuzz: env ## give every reader of untrusted bytes made-up ones, guided by coverage [SECONDS=3600] [SEED=1]
+	$(VENV)/bin/python -c 'import atheris' || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt atheris
+	$(VENV)/bin/python -m tests.fuzzing $(or $(SECONDS),3600) --seed $(or $(SEED),1)
 
 lint: env ## ruff and clang-format
 	$(VENV)/bin/ruff check .
