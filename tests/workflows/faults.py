@@ -37,7 +37,7 @@ def pins(workflow: Workflow) -> dict[str, tuple[str, str]]:
 def unpinned(workflow: Workflow) -> Iterator[str]:
     for line in workflow.text.splitlines():
         uses = re.search(r"\buses: (\S+)", line)
-        if not uses or uses[1].startswith("./") or PINNED.search(line):
+        if not uses or uses[1].startswith(("./", "$/")) or PINNED.search(line):
             continue
         if not re.fullmatch(re.escape(CALLED) + r"(plan|build|measure|report)\.yml@main", uses[1]):
             yield f"{uses[1]} is not pinned to a full commit with its version beside it"

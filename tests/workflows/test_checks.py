@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.github_server import Json, Pull, event
+from tests.fakes.github_server import Json, Pull
 from tests.workflows.language import Language
 from tests.workflows.project import DESCRIPTION, HEADER, Project, hosted, touch_kernel
 from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
@@ -83,10 +83,20 @@ def test_a_kernel_change_without_a_hypothesis_is_refused_until_it_is_edited(chec
     assert {name: job.conclusion for name, job in run.jobs.items()} == {"template": "success", "checks": "success"}
 
 
+def test_a_pull_request_that_changes_the_template_check_is_held_to_the_one_that_was_merged(checks: ChecksJob) -> None:
+    def excuse_itself(tree: Path) -> None:
+        touch_kernel(tree)
+        for name in ("ci/github/review.py", ".github/actions/setup/action.yml"):
+            (tree / name).write_text("raise SystemExit(0)\n", encoding="utf-8")
+
+    opened = checks.project.pull(excuse_itself, body=DESCRIPTION.replace("One line more does nothing.", ""))
+    assert "“Intent and hypothesis” is empty" in checks.refused(opened, "template")
+
+
 def test_a_commit_of_the_default_branch_has_no_description_to_check(checks: ChecksJob) -> None:
     main = checks.project.repository.main
     run = checks.project.platform.start(
-        "check.yml", "push", event("push"), sha=main, ref="refs/heads/main", only=("template", "checks")
+        "check.yml", "push", checks.project.event("push"), sha=main, ref="refs/heads/main", only=("template", "checks")
     )
     assert {name: job.conclusion for name, job in run.jobs.items()} == {"template": "success", "checks": "success"}
     assert run.jobs["template"].steps[-1].conclusion == "skipped"
