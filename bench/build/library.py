@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build.occupancy import with_occupancy
@@ -37,8 +37,8 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    card: str
-    """The name of the card that it is of."""
+    card: Annotated[str, Field(pattern=r"^[^/\x00]+$")]
+    """The name of the card that it is of, and of a file."""
     kind: Literal["extension", "package"] = "extension"
     namespace: str
     """Of the operators in torch.ops; of a package its name."""
@@ -54,7 +54,7 @@ class Manifest(BaseModel):
     """Such as ("sm_89", "sm_90"); empty for a library with the CPU path alone."""
     key: str
     """The content address: a hash over the sources, the recipe and the compilers."""
-    seconds: float
+    seconds: record.NonNegative
     """How long compiling took."""
     sha256: str
     """Of the library file, or of all files of a package."""

@@ -14,6 +14,8 @@ from kernelgate.bench.errors import KernelgateError, UsageError
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
 BUILT_IN_PRESETS: dict[str, Any] = {"strict": {"gates": {"regression_pct": 1.0}}}
+MOST_FAULTS = 3
+"""That one message names."""
 MOST_SHOWN = 60
 """Characters of a value that does not fit."""
 
@@ -327,8 +329,10 @@ def _validated(content: dict[str, Any], name: str, text: str, preset: str | None
         return Policy.model_validate(content)
     except ValidationError as error:
         where = f"{name}, preset {preset}" if preset else name
-        faults = "; ".join(_said(fault, text, preset) for fault in error.errors(include_url=False))
-        raise PolicyError(f"{where} does not fit: {faults}") from None
+        found = error.errors(include_url=False)
+        faults = "; ".join(_said(fault, text, preset) for fault in found[:MOST_FAULTS])
+        rest = f"; and {len(found) - MOST_FAULTS} more" if len(found) > MOST_FAULTS else ""
+        raise PolicyError(f"{where} does not fit: {faults}{rest}") from None
 
 
 def _said(fault: ErrorDetails, text: str, preset: str | None) -> str:

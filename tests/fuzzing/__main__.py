@@ -37,7 +37,7 @@ def fuzz(reader: str, seconds: int, seed: int) -> bool:
     command = [sys.executable, "-m", "tests.fuzzing.target", reader, *words, str(grown), str(readers.CORPUS / reader)]
     began = time.monotonic()
     with log.open("wb") as file:
-        ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=file, check=False).returncode
+        ended = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False).returncode
     said = log.read_text(encoding="utf-8", errors="replace")
     tried = re.search(r"number_of_executed_units:\s*(\d+)", said)
     faults = sorted(path.name for path in findings.iterdir())

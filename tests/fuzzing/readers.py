@@ -9,6 +9,8 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -74,7 +76,7 @@ def read_command(data: bytes) -> None:
 
 def read_event(data: bytes) -> None:
     """As every verb does that reads one, as far as it gets without GitHub."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
         file = Path(folder) / "event.json"
         file.write_bytes(data)
         environment = {"GITHUB_EVENT_PATH": str(file), "GITHUB_EVENT_NAME": "pull_request", "GITHUB_SHA": HEAD}
