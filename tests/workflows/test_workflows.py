@@ -293,6 +293,15 @@ def event(name: str, head: str | None = None) -> dict[str, object]:
         ),
         (event("something_new"), "kernelgate-forks"),
     ],
+    ids=[
+        *OURS,
+        "a branch of the repository",
+        "a fork",
+        "a review of a fork's",
+        "a comment of a review of a fork's",
+        "a fork that was deleted",
+        "an event that is not known",
+    ],
 )
 def test_a_forks_run_waits_for_approval(github: dict[str, object], environment: str, language: Language) -> None:
     gate = WORKFLOWS["measure"].jobs["measure"]["environment"]
