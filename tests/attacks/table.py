@@ -16,6 +16,76 @@ WITHOUT_FORGING = Group(
     "What a person can do without forging anything",
     (
         # without_forging
+        Tried(
+            "`/kernelgate bench` of a harmless case after a whole measurement failed, and the same by a push",
+            "the failure and its label stand; the comment says what was not timed",
+            "attacks/test_incomplete.py::test_a_harmless_case_takes_no_failure_back",
+            (
+                "by a command",
+                "by a push",
+            ),
+        ),
+        Tried(
+            "`/kernelgate bench` of one case alone",
+            "open: no success, no label",
+            "attacks/test_incomplete.py::test_a_harmless_case_alone_is_no_verdict",
+        ),
+        Tried(
+            "a command that leaves a GPU of the policy out",
+            "open",
+            "attacks/test_incomplete.py::test_a_gpu_that_a_command_left_out_keeps_the_verdict_open",
+        ),
+        Tried(
+            "a run that a newer one cancelled, by closing and opening the pull request",
+            "posts nothing",
+            "ci/github/test_publish.py::test_a_run_that_a_newer_one_cancelled_says_nothing",
+        ),
+        Tried(
+            "a second run of a commit that failed, which is cancelled, fails or runs out of time",
+            "the failure stands",
+            "ci/github/test_publish.py::test_a_run_without_a_verdict_takes_no_failure_back",
+            (
+                "cancelled",
+                "failure",
+                "timed_out",
+            ),
+        ),
+        Tried(
+            "a second measurement that is too noisy to tell",
+            "the failure stands",
+            "ci/github/test_publish.py::test_an_uncertain_verdict_takes_no_failure_back",
+        ),
+        Tried(
+            "another base after a failure, which asks for no measurement",
+            "the failure stands",
+            "ci/github/test_publish.py::test_another_base_takes_no_failure_back",
+        ),
+        Tried(
+            "a base from which the change touches workflows, and back, with the measurement cancelled",
+            "the failure stands",
+            "attacks/test_incomplete.py::test_a_check_that_waits_for_somebody_takes_no_failure_back",
+        ),
+        Tried(
+            "a second pull request of the same commit to an old and slow base",
+            "the check fails for both",
+            "ci/github/test_publish.py::test_a_commit_of_two_pull_requests_passes_for_neither",
+        ),
+        Tried(
+            "a description that is edited where nothing was measured",
+            "no check is posted",
+            "ci/github/test_publish.py::test_what_was_to_be_measured_and_never_was_gets_no_check",
+        ),
+        Tried(
+            "a head whose base cannot be measured, after a failure",
+            "the failure stands",
+            "ci/github/test_publish.py::test_a_head_without_a_base_hides_no_failure_of_the_same_commit",
+            ("base_does_not_compile-True",),
+        ),
+        Tried(
+            "an honest measurement of either kind, as a control",
+            "success, success and failure, with their labels",
+            "attacks/test_incomplete.py::test_an_honest_measurement_is_judged",
+        ),
     ),
 )
 
@@ -49,6 +119,137 @@ COMPLETENESS = Group(
     "A record that says less, or something else, than was planned",
     (
         # completeness
+        Tried(
+            "two GPUs, of which one left no record",
+            "open",
+            "attacks/test_incomplete.py::test_of_two_gpus_one_left_no_record",
+        ),
+        Tried(
+            "two GPUs, of which one is slower and the other left no record",
+            "the regression blocks",
+            "attacks/test_incomplete.py::test_of_two_gpus_one_is_slower_and_one_left_no_record",
+        ),
+        Tried(
+            "a label that the policy does not have, alone or beside an honest record",
+            "refused; what the honest record shows still blocks",
+            "attacks/test_incomplete.py::test_an_invented_label_proves_nothing",
+            (
+                "beside no change",
+                "beside a regression",
+                "alone",
+            ),
+        ),
+        Tried(
+            "a record of another device under the label l4",
+            "refused where it names another capability, open where it names none",
+            "attacks/test_incomplete.py::test_a_record_of_another_device_passes_for_no_gpu",
+            (
+                "an H200",
+                "a CPU",
+                "no capability",
+                "no environment",
+                "processes of an environment that is not there",
+            ),
+        ),
+        Tried(
+            "a regression in a record that names no capability",
+            "it blocks",
+            "attacks/test_incomplete.py::test_a_regression_on_a_device_that_is_not_told_blocks",
+        ),
+        Tried(
+            "a case missing, too few processes, no fuzzing, a run that ended early",
+            "open, with a sentence each",
+            "ci/github/test_held_to_plan.py::test_what_is_missing_keeps_the_check_open",
+        ),
+        Tried(
+            "a regression, and a case missing",
+            "it blocks",
+            "ci/github/test_held_to_plan.py::test_a_regression_blocks_although_a_case_is_missing",
+        ),
+        Tried(
+            "a record that brings its own plan",
+            "held against the default branch's",
+            "ci/github/test_held_to_plan.py::test_the_plans_own_hash_is_believed_and_not_the_records",
+        ),
+        Tried(
+            "a card that the default branch does not have, which calls itself the default branch's",
+            "decides nothing",
+            "ci/github/test_held_to_plan.py::test_a_card_that_the_default_branch_does_not_have_decides_nothing_whatever_it_says",
+        ),
+        Tried(
+            "one library on both sides of one card, for the sake of another",
+            "open",
+            "ci/github/test_held_to_plan.py::test_one_library_of_one_card_passes_for_no_other",
+        ),
+        Tried(
+            "a later artifact of the same label and attempt, faster or slower than the first",
+            "the first is judged, and nothing passes",
+            "attacks/test_incomplete.py::test_a_later_artifact_of_the_same_attempt_replaces_nothing",
+        ),
+        Tried(
+            "the artifact of an attempt that is not there yet",
+            "refused; the regression of this attempt blocks",
+            "attacks/test_incomplete.py::test_an_attempt_that_is_not_there_yet_replaces_nothing",
+        ),
+        Tried(
+            "the artifact of a later attempt, as a control",
+            "it counts",
+            "attacks/test_incomplete.py::test_the_artifact_of_a_later_attempt_counts",
+        ),
+        Tried(
+            "a failure note beside a regression of the same attempt",
+            "the regression blocks",
+            "attacks/test_incomplete.py::test_a_note_beside_a_record_of_the_same_attempt_hides_nothing",
+        ),
+        Tried(
+            "artifacts of many invented labels over a regression",
+            "the regression blocks; 16 are downloaded",
+            "attacks/test_incomplete.py::test_junk_buries_no_regression",
+            (
+                "17",
+                "505",
+            ),
+        ),
+        Tried(
+            "40 artifacts of the same label over a regression",
+            "the regression blocks",
+            "attacks/test_incomplete.py::test_junk_of_the_same_label_buries_no_regression",
+        ),
+        Tried(
+            "a failure note that blames the runner for a step that tries the author's code",
+            "nobody is blamed, and nothing passes: action required",
+            "attacks/test_incomplete.py::test_a_note_does_not_outweigh_what_github_says",
+            (
+                "measure (l4) / measure-runner",
+                "measure (l4) / measure-ours",
+                "build / build-runner",
+                "build / build-ours",
+            ),
+        ),
+        Tried(
+            "a clean record over a fuzz step that GitHub says failed",
+            "action required",
+            "attacks/test_incomplete.py::test_a_record_that_says_nothing_of_a_failed_fuzz_step_does_not_pass",
+        ),
+        Tried(
+            "a kernel that takes the runner down on one GPU",
+            "open",
+            "ci/github/test_publish.py::test_a_gpu_that_left_nothing_keeps_the_verdict_open",
+        ),
+        Tried(
+            "a kernel that takes the runner down before the case where it is slower",
+            "open",
+            "ci/github/test_publish.py::test_a_record_that_was_cut_short_keeps_the_verdict_open",
+            (
+                "faster",
+                "equivalent",
+            ),
+        ),
+        Tried(
+            "a record without a base's commit, and another base meanwhile",
+            "refused",
+            "attacks/test_incomplete.py::test_a_record_without_a_base_survives_no_retarget",
+        ),
     ),
 )
 
@@ -56,6 +257,70 @@ EVIDENCE = Group(
     "Forged measurements",
     (
         # evidence
+        Tried(
+            "a record that is 30% faster, of which a part is left out, contradicts itself or is not plausible",
+            "refused or open, and the comment says why",
+            "attacks/test_incomplete.py::test_what_is_not_shown_does_not_pass",
+            (
+                "fuzz omitted",
+                "fuzz skipped",
+                "fuzz empty",
+                "fuzz of nobody knows how many",
+                "fuzz cut short",
+                "fuzz of another card",
+                "fuzz passed with a failed result",
+                "fuzz passed with failures counted",
+                "fuzz passed at 99 times the limit",
+                "fuzz of fewer results than ran",
+                "outputs omitted",
+                "outputs not compared",
+                "outputs of the base alone",
+                "outputs omitted in one process",
+                "no base sha",
+                "another base sha",
+                "no base",
+                "1000 times as fast",
+                "1000 times as fast without work",
+                "1000 times as fast with tiny work",
+                "1000 times as fast on an unknown GPU",
+                "1000 times as fast on an unknown GPU without work",
+                "1000 times as fast as bytes",
+                "one process five times",
+                "the base's times scaled",
+                "no reference",
+                "one process",
+                "no witness",
+                "ended early",
+                "judged by its own card",
+                "a case too many",
+                "of run/1",
+            ),
+        ),
+        Tried(
+            "a head 1000 times as fast where neither work nor GPU is known",
+            "open: more than 100 times the reference is not plausible",
+            "attacks/test_incomplete.py::test_what_no_roof_shows_the_reference_does",
+        ),
+        Tried(
+            "a reference that is absent, and a note that excuses it",
+            "excused only where the device's roof is known",
+            "attacks/test_incomplete.py::test_a_reference_that_could_not_be_timed_is_excused_where_the_roof_is_known",
+        ),
+        Tried(
+            "a process pasted several times",
+            "refused",
+            "ci/judge/test_copies.py::test_a_process_pasted_twice_is_refused_by_name",
+        ),
+        Tried(
+            "a stretch of times pasted elsewhere",
+            "refused",
+            "ci/judge/test_copies.py::test_a_stretch_is_found_wherever_it_stands",
+        ),
+        Tried(
+            "samples of zero, below zero, NaN, Infinity, texts, null, numbers of 5,000 digits",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_numbers_that_are_none_are_refused",
+        ),
     ),
 )
 
@@ -63,6 +328,84 @@ RESOURCES = Group(
     "A record that stops the report or makes it slow",
     (
         # resources
+        Tried(
+            "numbers that no measurement gives",
+            "refused; a check is posted",
+            "attacks/test_crafted.py::test_numbers_that_no_measurement_gives_are_refused",
+            (
+                "capability in superscripts",
+                "capability of Arabic digits",
+                "capability of a line",
+                "a metric of -1e300",
+                "a metric of 1e300",
+                "a sample of 1e300",
+                "a denormal sample",
+                "a graph of 1e-300",
+                "a count of 2 to the 64",
+                "a seed of 20 digits",
+                "a negative count",
+                "an axis of 1e300",
+                "work of 1e300",
+                "a share of 2",
+            ),
+        ),
+        Tried(
+            "a record that once stopped the report, after a success",
+            "neutral takes the success's place",
+            "attacks/test_crafted.py::test_a_crafted_record_leaves_no_old_success",
+        ),
+        Tried(
+            "a record that makes kernelgate stumble, wherever that is",
+            "refused in one sentence; a check is posted",
+            "attacks/test_crafted.py::test_a_record_that_makes_us_stumble_is_refused_and_a_check_is_posted",
+            (
+                "judge",
+                "claims.assess",
+                "render.comment",
+                "render.comment of all",
+            ),
+        ),
+        Tried(
+            "a record that makes kernelgate stumble, beside a regression on another GPU",
+            "the regression blocks",
+            "attacks/test_crafted.py::test_a_regression_blocks_beside_a_record_that_makes_us_stumble",
+        ),
+        Tried(
+            "250 cases, or 8 processes of a case, of a plan that asks for 2",
+            "not judged",
+            "attacks/test_crafted.py::test_more_than_the_plan_warrants_is_not_judged",
+            (
+                "bench-250 cases",
+                "profile-250 cases",
+                "bench-8 processes",
+                "profile-8 processes",
+            ),
+        ),
+        Tried(
+            "any mutation of honest records: parts deleted, doubled, replaced by extreme numbers and words",
+            "judged or refused",
+            "attacks/test_crafted.py::test_no_record_makes_us_stumble",
+        ),
+        Tried(
+            "lists without an end: profiles, builds, notes",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_lists_without_an_end_are_refused",
+        ),
+        Tried(
+            "processes and fuzz results without an end",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_processes_and_fuzz_results_without_an_end_are_refused",
+        ),
+        Tried(
+            "400,000 cases, 200,000 keys",
+            "refused at once",
+            "ci/github/test_untrusted_artifact.py::test_many_keys_and_many_cases_are_refused_at_once",
+        ),
+        Tried(
+            "many cards and many axes",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_many_cards_and_many_axes_are_refused",
+        ),
     ),
 )
 

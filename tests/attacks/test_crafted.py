@@ -40,7 +40,7 @@ def sample(value: float) -> Change:
 
 
 CRAFTED: dict[str, Change] = {
-    "capability ²³.9": capability("²³.9"),
+    "capability in superscripts": capability("²³.9"),
     "capability of Arabic digits": capability("٨.٩"),
     "capability of a line": capability("8.9\n"),
     "a metric of -1e300": metric(-1e300),

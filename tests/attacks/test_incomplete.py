@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelgate.ci.github import assemble
-from tests.attacks.honest import PLAN, Change, PullRequestRuns, changed, judged, judged_once, measured, timings
+from tests.attacks.honest import PLAN, ROUNDS, Change, PullRequestRuns, changed, judged, judged_once, measured, timings
 from tests.ci.desk import Desk
 
 REGRESSED, IMPROVED, UNCHANGED = (f"performance: {word}" for word in ("regressed", "improved", "unchanged"))
@@ -237,6 +237,11 @@ def pasted(content: dict[str, Any]) -> None:
         one["timings"] = first
 
 
+def constant(content: dict[str, Any]) -> None:
+    for timing in timings(content):
+        timing["samples_us"] |= {"base": [100.0] * ROUNDS, "head": [70.0] * ROUNDS}
+
+
 def scaled(content: dict[str, Any]) -> None:
     for timing in timings(content):
         timing["samples_us"]["head"] = [0.85 * time for time in timing["samples_us"]["base"]]
@@ -315,6 +320,7 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     "1000 times as fast on an unknown GPU without work": ("allows no less", (head(1e-3), unknown_gpu, without_work)),
     "1000 times as fast as bytes": ("the arithmetic of the L4 allows no less than 49.59 µs", (head(0.6), as_bytes)),
     "one process five times": ("copied, not measured", (pasted,)),
+    "one value again and again": ("the clock is too coarse", (constant,)),
     "the base's times scaled": ("are 0.85 times the base's: not measured", (scaled,)),
     "no reference": ("the reference of m512, m1024 was not timed", (without_reference,)),
     "one process": (

@@ -165,7 +165,7 @@ def test_a_baseline_takes_the_place_of_the_base(files: Path, capsys: pytest.Capt
     rng = np.random.default_rng(2)
     base, head = noise(rng, 0.08, spread=0.002)
     record.write(heads(base), files / "stored.json")
-    record.write(paired_record(head, head), files / "run.json")
+    record.write(paired_record(base, head), files / "run.json")
     assert run(["compare", "run.json", "--baseline", "stored.json", "--json"]) == 1
     (found,) = lines(capsys.readouterr().out)
     assert found["against"] == "stored.json"

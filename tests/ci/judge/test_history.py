@@ -31,8 +31,10 @@ QUIET = KnownSpread(spread_pct=0.03, noise_pct=0.01, df=8, comparisons=8, last_s
 
 def made(changes_pct: Sequence[float], created: str | None = None, role: str = "paired") -> RunRecord:
     """A record whose processes change by so much."""
-    base, _ = noise(np.random.default_rng(3), processes=len(changes_pct), spread=0.001)
-    head = [samples * (1 + pct / 100) for samples, pct in zip(base, changes_pct, strict=True)]
+    rng = np.random.default_rng(3)
+    base, _ = noise(rng, processes=len(changes_pct), spread=0.001)
+    changes = [(1 + pct / 100) * np.exp(rng.normal(0, 2e-5, len(base[0]))) for pct in changes_pct]
+    head = [samples * change for samples, change in zip(base, changes, strict=True)]
     return run_record((case(base, head, role=role),), on("NVIDIA L4"), run=Run(created_at=created))  # type: ignore[arg-type]
 
 
