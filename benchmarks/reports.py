@@ -1,0 +1,206 @@
+"""How many calls to GitHub a report takes, and how long, where 200 pull requests are reported at once.
+
+    python -m benchmarks.reports [PULLS]
+
+Prints a Markdown table. GitHub is the one of the tests, in this process: it keeps what it is told, and, where asked,
+answers some requests with 429 or resets their connection. Waits are cut to 20 ms. Every tenth pull request is reported
+by two jobs at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelgate.bench import record
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.client import connect
+from kernelgate.ci.github.fetch import fetch
+from kernelgate.ci.github.post_label import LABELS
+from kernelgate.ci.github.publish import post
+from kernelgate.ci.judge.policy import Policy
+from tests.ci.report_examples import BASE_SHA, EXAMPLES
+from tests.fakes.github_server import FakeGitHub, Json, Pull
+
+PULLS = 200
+LONGEST_WAIT_S = 0.02
+CASE = "s512_b32_h8_d64_fp16"
+ENDS = {"slower": ("failure", ["performance: regressed"]), "faster": ("success", ["performance: improved"])}
+"""What becomes of each example: the check's conclusion, and the labels."""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One report: of a run's beginning, or of its end."""
+
+    begins: bool
+    twice: bool
+    """By two jobs at the same time."""
+    calls: int
+    """To GitHub, those that failed included."""
+    waits: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything that came of it."""
+
+    reports: tuple[Reported, ...]
+    wrong: tuple[str, ...]
+    """Pull requests that do not end with one comment, one check run and the right label."""
+    seconds: float
+
+
+def load(pulls: int, bad_days: int, seed: int = 1) -> Loaded:
+    """Reports so many pull requests at once; `bad_days`: requests that get a 429 or a reset connection."""
+    with FakeGitHub() as github, tempfile.TemporaryDirectory() as folder:
+        opened = [_open(github, number) for number in range(pulls)]
+        # The first report of all takes one call more for each label, to give it its colour.
+        for label, (colour, meaning) in LABELS.items():
+            github.repository_labels[label.value] = {"name": label.value, "color": colour, "description": meaning}
+        _spoil(github, bad_days, np.random.default_rng(seed))
+        reports: list[Reported] = []
+        threads = [
+            threading.Thread(target=_report_both, args=(github, one, run, Path(folder), reports))
+            for one, run, _ in opened
+        ]
+        start = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        seconds = time.perf_counter() - start
+        wrong = [said for one, _, example in opened for said in _wrong(github, one, example)]
+    return Loaded(tuple(reports), tuple(wrong), seconds)
+
+
+def _open(github: FakeGitHub, number: int) -> tuple[Pull, Json, str]:
+    example = ("slower", "faster")[number % 2]
+    pull = github.open_pull(
+        head_sha=f"{number:040x}", base_sha=BASE_SHA, head_ref=f"change-{number}", files=[{"filename": "csrc/k.cuh"}]
+    )
+    pull.body = "## Intent and hypothesis\nLess waiting.\n"
+    run = github.add_run(pull, status="queued", conclusion=None)
+    github.add_job(run, "plan / plan", "success")
+    github.add_job(run, "measure (l4) / measure", "success")
+    github.add_artifact(run, "kernelgate-record-l4", {"run.json": _record(example, pull.head_sha)})
+    return pull, run, example
+
+
+def _record(example: str, head: str) -> bytes:
+    """One of the example's cases alone: judging is not what is measured here."""
+    whole = EXAMPLES[example]().record
+    [case] = (case for case in whole.cases if case.id == CASE)
+    processes = tuple(
+        process.model_copy(update={"timings": tuple(one for one in process.timings if one.key == case.key)})
+        for process in whole.processes
+    )
+    run = record.Run(head_sha=head, base_sha=BASE_SHA)
+    builds = tuple(build.model_copy(update={"sha": None}) for build in whole.builds)
+    parts = {"cases": (case,), "processes": processes, "run": run, "builds": builds, "profile": ()}
+    return record.to_json(whole.model_copy(update=parts)).encode()
+
+
+def _spoil(github: FakeGitHub, bad_days: int, chance: np.random.Generator) -> None:
+    """Requests anywhere in the load fail: before they did anything, or with their answer lost."""
+    kinds: Sequence[dict[str, Any]] = (
+        {"status": 429, "headers": {"Retry-After": "1"}},
+        {"drop": "before"},
+        {"drop": "after"},
+    )
+    for number in range(bad_days):
+        method = ("GET", "GET", "POST", "PATCH")[chance.integers(4)]
+        github.fault(method, ".*", skip=int(chance.integers(900)), **kinds[number % len(kinds)])
+
+
+def _report_both(github: FakeGitHub, pull: Pull, run: Json, folder: Path, reports: list[Reported]) -> None:
+    twice = pull.number % 10 == 0
+    reports.append(_report(github, run, folder / f"{pull.number}-begun", False))
+    run |= {"status": "completed", "conclusion": "success"}
+    names = [f"{pull.number}-ended", *([f"{pull.number}-again"] if twice else [])]
+    jobs = [
+        threading.Thread(target=lambda name=name: reports.append(_report(github, run, folder / name, twice)))
+        for name in names
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+
+
+def _report(github: FakeGitHub, run: Json, folder: Path, twice: bool) -> Reported:
+    """What report.yml does: fetch, and post."""
+    folder.mkdir()
+    begins = run["status"] != "completed"
+    (folder / "event.json").write_text(json.dumps({"workflow_run": run}), "utf-8")
+    step = Step({**github.environment, "GITHUB_ACTIONS": "", "GITHUB_EVENT_PATH": str(folder / "event.json")})
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        time.sleep(min(seconds, LONGEST_WAIT_S))
+
+    bot = connect(step, sleep, pause_s=0)
+    requester: Any = bot.repository.requester
+    ask, calls, start = requester.requestJson, [], time.perf_counter()
+
+    def counted(*words: Any, **more: Any) -> Any:
+        calls.append(words)
+        return ask(*words, **more)
+
+    requester.requestJson = counted
+    fetch(bot, run["id"], folder)
+    post(bot, folder, Policy())
+    requester.close()
+    return Reported(begins, twice, len(calls), len(waited), time.perf_counter() - start)
+
+
+def _wrong(github: FakeGitHub, pull: Pull, example: str) -> list[str]:
+    shown = [check for check in github.checks.values() if check["head_sha"] == pull.head_sha]
+    ours = [(check["status"], check["conclusion"]) for check in shown if not check["name"].endswith("(twice)")]
+    conclusion, labels = ENDS[example]
+    ends = (len(github.bodies(pull.number)), ours, pull.labels)
+    wanted = (1, [("completed", conclusion)], labels)
+    return [] if ends == wanted else [f"pull request {pull.number}: {ends}, not {wanted}"]
+
+
+def _row(what: str, reports: Sequence[Reported]) -> str:
+    calls = [one.calls for one in reports]
+    seconds = statistics.median(one.seconds for one in reports)
+    waits = sum(one.waits for one in reports)
+    return f"| {what} | {len(reports)} | {statistics.median(calls):g} | {max(calls)} | {waits} | {seconds:.2f} |"
+
+
+KINDS = (
+    ("a run's beginning", True, False),
+    ("a run's end", False, False),
+    ("a run's end, by two jobs at once", False, True),
+)
+
+
+def main() -> None:
+    pulls = max(10, int(sys.argv[1])) if len(sys.argv) > 1 else PULLS
+    print("| report of | reports | calls to GitHub | most | waits | seconds, median |")
+    print("| --- | --: | --: | --: | --: | --: |")
+    for days, bad in (("", 0), (", 429s and resets", pulls)):
+        loaded = load(pulls, bad)
+        for what, begins, twice in KINDS:
+            found = [one for one in loaded.reports if (one.begins, one.twice) == (begins, twice)]
+            print(_row(what + days, found))
+        print(f"\n{pulls} pull requests{days}: {loaded.seconds:.1f} s; wrong: {len(loaded.wrong)}\n", file=sys.stderr)
+        print(*loaded.wrong, sep="\n", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Many reports at once, on good days and bad ones: each pull request ends with one comment, one check and its label."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.reports import load
+
+MOST_CALLS = 12
+"""To GitHub, for a report that nothing disturbs."""
+
+
+def test_a_report_takes_few_calls() -> None:
+    done = load(pulls=2, bad_days=0)
+    assert done.wrong == ()
+    assert [one.calls for one in done.reports if one.calls > MOST_CALLS] == []
+    assert len(done.reports) == 4
+
+
+@pytest.mark.slow
+def test_two_hundred_reports_at_once_on_bad_days() -> None:
+    done = load(pulls=200, bad_days=200)
+    assert done.wrong == ()
+    assert len(done.reports) == 420
+    assert sum(one.waits for one in done.reports) > 100, "the bad days hardly came"
+    calm = [one.calls for one in done.reports if not one.waits and not one.twice]
+    assert max(calm) <= MOST_CALLS
