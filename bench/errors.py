@@ -71,9 +71,18 @@ class RecordError(KernelgateError):
 
 
 class BuildError(KernelgateError):
-    """A commit does not compile, or this machine cannot compile it."""
+    """A commit has no library."""
 
     exit_code = 1
+
+
+class CannotCompileError(BuildError):
+    """This machine cannot compile a commit: a tool is missing or breaks down, takes too long or lacks what was asked.
+
+    It says nothing about the sources.
+    """
+
+    exit_code = KernelgateError.exit_code
 
 
 class NoKernelError(BuildError):
@@ -85,13 +94,16 @@ class NoKernelError(BuildError):
 class CompileError(BuildError):
     """The compilers ran and refused a commit's sources."""
 
-    def __init__(self, name: str, target: str | None, first: str, log: Path) -> None:
+    def __init__(self, name: str, target: str | None, first: str, log: Path, excerpt: tuple[str, ...] = ()) -> None:
         super().__init__(f"{name} does not compile{f' for {target}' if target else ''}: {first} (all of it: {log})")
         self.target = target
         """Such as "sm_89" where only that target's translation unit is known to fail; None where all do."""
         self.first = first
         """The compiler's first error, `csrc/file:line: error: …`."""
         self.log = log
+        """All that was printed, as far as it was kept."""
+        self.excerpt = excerpt
+        """What was printed of that error, for people who may not read the machine's other files."""
 
 
 class CardError(BuildError):

@@ -8,7 +8,7 @@ from importlib import util
 from pathlib import Path
 
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import CardError, CompileError, KernelgateError
+from kernelgate.bench.errors import CannotCompileError, CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts, Cards
 from kernelgate.bench.system import git
@@ -70,6 +70,8 @@ def _checked(root: Path, card: CardFacts) -> tuple[list[str], str]:
     try:
         library = commit.build_card(root, "the working tree", card)
         mistakes = [str(one) for one in card_check.check(library, card)]
+    except CannotCompileError:
+        raise
     except CompileError as error:
         return [f"{card.file}: build: {error}"], ""
     except CardError as error:

@@ -70,8 +70,10 @@ def run(arguments: list[str]) -> int:
 
 def _ended(error: BaseException, arguments: list[str]) -> int:
     """Says what ended a verb, to people and to the workflow that may have asked for a note of it."""
+    from kernelgate.bench.system.progress import inert  # here, because rich is not loaded for nothing
+
     code, said = exit_codes.of_error(error)
-    _say(error if isinstance(error, click.ClickException) else said)
+    _say(error if isinstance(error, click.ClickException) else inert(said))
     if isinstance(error, KernelgateError) and "KERNELGATE_FAILURE" in os.environ:
         from kernelgate.ci.github import failure_note
 

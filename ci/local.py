@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 RECORD = "run.json"
 COMMENT = "comment.md"
 PAGE = "page.html"
-LOG_LINES = 40
-"""As much of a compiler's log as a reader can use."""
 
 
 @dataclass(frozen=True)
@@ -197,9 +195,7 @@ def _baselines(folder: Path) -> Iterator[tuple[Path, RunRecord]]:
 
 
 def _does_not_compile(error: CompileError) -> Failure:
-    log = error.log.read_text(encoding="utf-8", errors="replace").splitlines()
-    first = next((index for index, line in enumerate(log) if "error" in line), 0)
-    return Failure(Fault.BUILD, error.first, error.target, tuple(log[first : first + LOG_LINES]))
+    return Failure(Fault.BUILD, error.first, error.target, error.excerpt)
 
 
 def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> LocalResult:

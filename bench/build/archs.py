@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
-from kernelgate.bench.errors import BuildError, NoDeviceError, UsageError
+from kernelgate.bench.errors import CannotCompileError, NoDeviceError, UsageError
 
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 L4 = (8, 9)
@@ -55,13 +55,13 @@ def demanded(wanted: Collection[Target], available: Collection[Target], card: st
     """The targets that were asked for, each with its architecture-specific code where the commit has it.
 
     A runner of compute capability 9.0 asks for 9.0, whether a commit has sm_90a or not; a machine that asks for 9.0a
-    gets sm_90 of a commit from before there was an sm_90a. Raises BuildError where the commit lacks a target.
+    gets sm_90 of a commit from before there was an sm_90a. Raises CannotCompileError where the commit lacks a target.
     """
     wanted = {_in_reach(one, available) for one in wanted}
     missing = [sm(one) for one in sorted(wanted) if one not in available]
     if missing:
         has = ", ".join(map(sm, sorted(available))) or "none"
-        raise BuildError(
+        raise CannotCompileError(
             f"{ARCH_LIST} asks for {', '.join(missing)}, but the sources of {card} have no translation unit for it; "
             f"they have: {has}"
         )

@@ -16,30 +16,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelgate.bench import files
-from kernelgate.bench.build import archs, library, machine_code, toolchain
+from kernelgate.bench.build import archs, library, machine_code, ninja, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
-from kernelgate.bench.build.compiler_errors import STATUS, first_error
 from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, Library, Manifest, card_in
 from kernelgate.bench.build.machine_code import MachineCode
+from kernelgate.bench.build.ninja import Job
 from kernelgate.bench.build.recipe import (
     COMPILER_VARIABLES,
     Recipe,
     Sources,
     literal_namespace,
     namespace_of,
-    target_of,
 )
 from kernelgate.bench.build.toolchain import Toolchain
-from kernelgate.bench.errors import BuildError, CompileError, KernelgateError
-from kernelgate.bench.system import cuda_tools, supervise
-from kernelgate.bench.system.progress import say, track
+from kernelgate.bench.errors import CannotCompileError, KernelgateError
+from kernelgate.bench.system import cuda_tools
+from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 
 CACHE_VARIABLE = "KERNELGATE_CACHE"
-SOURCES = "sources"
-"""In the folder where a library is made: the sources, and what compilers make of them."""
-SOURCE_TIME_S = 946_684_800
-"""When the copies of sources were last changed, for line tables hold that, too: 2000-01-01."""
+BUILDING = "building"
+"""In the cache: the folders where libraries are made, each of whose locks is held meanwhile."""
 
 
 def build(sources: Sources, sha: str | None, *, namespace: str | None = None, limits: TimeLimits = LIMITS) -> Library:
@@ -117,14 +114,28 @@ def cached(key: str, make: Callable[[Path], Library]) -> Library:
     found = _cached(entry)
     if found is None:
         with _locked(cache_folder() / "locks" / key):
-            found = _cached(entry) or make(entry)
+            found = _cached(entry) or _made(entry, make)
     return found
+
+
+def _made(entry: Path, make: Callable[[Path], Library]) -> Library:
+    """A new entry, made in a folder of its own, which is gone afterwards. The caller holds the entry's lock."""
+    _remove_unfinished(entry.parent)
+    return make(entry)
+
+
+def _remove_unfinished(cache: Path) -> None:
+    """What killed builds have left: folders whose lock nobody holds."""
+    for folder in (cache / BUILDING).glob("*"):
+        with suppress(OSError), (cache / "locks" / folder.name).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
 
 
 def _check_torch(sources: Sources, tools: Toolchain) -> None:
     wanted, installed = sources.spec.torch, tools.torch.version
     if wanted and wanted != installed and not f"{installed.split('+')[0]}.".startswith(f"{wanted}."):
-        raise BuildError(
+        raise CannotCompileError(
             f"the card {sources.card} is compiled for torch {wanted}, but torch {installed} is installed "
             "here: install that version, or name the one that will load the library in the card"
         )
@@ -139,12 +150,14 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
     if wanted and not available:
         return ()  # a kernel for the CPU alone
     if wanted and tools.cuda is None:
-        raise BuildError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: {install}")
+        raise CannotCompileError(f"{ARCH_LIST} is set, but {tools.cuda_missing}; install it: {install}")
     if wanted:
         return archs.demanded(wanted, available, sources.card)
     if available and tools.cuda is None:
         if not sources.host_units:
-            raise BuildError(f"{sources.card} has CUDA sources alone, but {tools.cuda_missing}; install it: {install}")
+            raise CannotCompileError(
+                f"{sources.card} has CUDA sources alone, but {tools.cuda_missing}; install it: {install}"
+            )
         say(f"{tools.cuda_missing}: only the CPU path is compiled (for a GPU: {install})")
         return ()
     gpus = [(one[0], one[1]) for one in wanted_here]
@@ -189,14 +202,13 @@ def _not_writable(error: OSError) -> KernelgateError:
 def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -> Library:
     """Compiles into the cache. The caller holds the entry's lock."""
     work = work_folder(entry)
-    tree = work / SOURCES
+    tree = work / ninja.SOURCES
     log = entry.parent / "logs" / f"{entry.name}.log"
-    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
+    _remove(work)  # of a run that was killed
     try:
-        _write_sources(recipe, tree)
-        toolchain.link(recipe.toolchain, work)
         start = time.monotonic()
-        _run_ninja(recipe, tree, log, sha, limits)
+        subject = _subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])
+        ninja.compile_in(tree, recipe, Job(subject, _name(sha), log), limits)
         digest = hashlib.sha256((tree / LIBRARY).read_bytes()).hexdigest()
         seconds = time.monotonic() - start
         code = _facts(tree / LIBRARY, recipe.targets)
@@ -236,49 +248,6 @@ def _with_facts(found: Library) -> Library:
     return replace(found, manifest=manifest)
 
 
-def _write_sources(recipe: Recipe, tree: Path) -> None:
-    for path, contents in recipe.sources.files.items():
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_bytes(contents)
-        os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
-    (tree / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
-
-
-def _run_ninja(recipe: Recipe, tree: Path, log: Path, sha: str | None, limits: TimeLimits) -> None:
-    """Returns when tree/kernel.so is there. Raises CompileError, or BuildError past the time limit."""
-    start = time.monotonic()
-    unfinished = [*recipe.units, LIBRARY]
-    label = f"compile {_subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])}"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as file, track(label, len(unfinished)) as advance:
-
-        def on_line(line: str) -> None:
-            print(line, file=file, flush=True)
-            step = STATUS.match(line)
-            if step and step["step"] in unfinished:
-                unfinished.remove(step["step"])
-                advance(" ".join(unfinished))
-            elif line:
-                say(f"{time.monotonic() - start:6.1f} s  {line}")
-
-        def on_silence(seconds: float) -> None:
-            say(f"still compiling {' '.join(unfinished)}: silent for {seconds:.0f} s")
-
-        ninja = [recipe.toolchain.ninja]
-        try:
-            code = supervise.run(
-                ninja, cwd=tree, env=_environment(), limits=limits, on_line=on_line, on_silence=on_silence
-            )
-        except TimeoutError:
-            raise BuildError(
-                f"{_name(sha)} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
-                f"unfinished: {' '.join(unfinished)} (output so far: {log}); `build --time-limit` allows more"
-            ) from None
-    if code != 0:
-        error = first_error(log.read_text(encoding="utf-8"))
-        raise CompileError(_name(sha), target_of(error.source), error.text, log)
-
-
 def _name(sha: str | None) -> str:
     return sha[:7] if sha else "the working tree"
 
@@ -287,20 +256,11 @@ def _subject(card: str, sha: str | None, names: Sequence[str]) -> str:
     return f"{card} of {_name(sha)} for {', '.join(names) or 'the CPU alone'}"
 
 
-def _environment() -> dict[str, str]:
-    """The compilers' environment: English messages, ninja's status in the form that STATUS reads.
-
-    PWD is what they write into line tables in front of relative paths: a name of any current folder.
-    """
-    kept = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # make's job server is not ours
-    return kept | {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1", "PWD": "/proc/self/cwd"}
-
-
 def work_folder(entry: Path) -> Path:
     """Where a cache entry is made before it is put in place."""
-    if entry.exists():
+    if os.path.lexists(entry):
         say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
-    return entry.parent / "building" / entry.name
+    return entry.parent / BUILDING / entry.name
 
 
 def put_in_place(manifest: Manifest, work: Path, entry: Path, parts: Sequence[str]) -> None:
@@ -310,8 +270,15 @@ def put_in_place(manifest: Manifest, work: Path, entry: Path, parts: Sequence[st
     for part in parts:
         (work / part).rename(finished / part)
     write_manifest(manifest, finished)
-    shutil.rmtree(entry, ignore_errors=True)  # where it was damaged
+    _remove(entry)  # where it was damaged
     finished.rename(entry)
+
+
+def _remove(path: Path) -> None:
+    """Whatever it is: a folder, a file, or a link, which may lead nowhere."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:

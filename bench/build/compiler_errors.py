@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from posixpath import normpath
 
 STATUS = re.compile(r"\[(?P<done>\d+)/(?P<total>\d+)\] (?P<step>.*)")
@@ -16,17 +17,41 @@ FAILED = re.compile(r"FAILED: (?:\[code=-?\d+\] )?(?P<output>\S+)")
 # csrc/a.cuh(12): error: …           nvcc's front end; also "catastrophic error" and "error #20014-D"
 LOCATED = re.compile(
     r"(?P<file>[^\s:()]+)(?::(?P<line>\d+)(?::\d+)?|\((?P<nvcc_line>\d+)\)): "
-    r"(?:fatal |catastrophic |internal )?(?:compiler )?error(?: #[\w-]+)?: (?P<text>.+)"
+    r"(?:fatal |catastrophic |(?P<internal>internal compiler ))?error(?: #[\w-]+)?: (?P<text>.+)"
 )
 # ptxas error   : …    ptxas /tmp/x.ptx, line 21; error   : …    nvcc fatal   : …    nvlink error   : …
-CUDA_TOOL = re.compile(r"(?P<tool>ptxas|nvlink|nvcc|fatbinary)\b.*?\b(?:error|fatal)\s*: (?P<text>.+)")
-# g++: error: …    cc1plus: fatal error: …          (collect2 only repeats that the linker failed)
-DRIVER = re.compile(r"(?:\S*/)?(?P<tool>\S*g\+\+\S*|cc1plus|as): (?:fatal |internal compiler )?[Ee]rror: (?P<text>.+)")
+CUDA_TOOL = re.compile(r"(?P<tool>ptxas|nvlink|nvcc|fatbinary)\b.*?\b(?P<kind>error|fatal)\s*: (?P<text>.+)")
+# g++: error: …    cc1plus: fatal error: …    ccache: error: …          (collect2 only repeats that the linker failed)
+DRIVER = re.compile(r"(?:\S*/)?(?P<tool>[^\s/:]+): (?:fatal |internal compiler )?[Ee]rror: (?P<text>.+)")
+DRIVERS = re.compile(r"cc1plus|as|ccache|.*g\+\+.*")
 # /usr/bin/ld: csrc/a.cpp.o: in function `f':
-# a.cpp:(.text+0x1): undefined reference to `g()'
+# a.cpp:(.text+0x1): undefined reference to `g()'          csrc/a.cpp:7: undefined …, where there is debug information
 LINKER_OBJECT = re.compile(r"\S*\bld: (?P<object>[^\s:]+)\.o:(?P<heading> in function .*)?")
-LINKER = re.compile(r"(?:\S*\bld: )?(?:\S+:)?\(\.\S+\): (?P<text>.+)|\S*\bld: (?!warning)(?P<plain>.+)")
+LINKER = re.compile(
+    r"(?:\S*\bld: )?(?:[^\s(]+:)?\(\.[^\s()]+\): (?P<text>.+)"
+    r"|[^\s:]+:\d+: (?P<located>(?:undefined reference|multiple definition) .+)"
+    r"|\S*\bld: (?!warning)(?P<plain>.+)"
+)
 NINJA = re.compile(r"ninja: (?:error|fatal): (?P<text>.+)")
+
+# What a compiler says that broke down, or whoever started it.
+BROKEN = re.compile(
+    r".*(?:internal compiler error|signal terminated program|died due to signal|\bKilled\b|[Oo]ut of memory"
+    r"|std::bad_alloc|[Cc]annot allocate memory|[Mm]emory allocation failure|virtual memory exhausted"
+    r"|No space left on device|Disk quota exceeded|: (?:not found|Permission denied|cannot execute)\b)"
+)
+# What stands before everything that concerns a file: csrc/a.cpp:1:2: …    csrc/a.cuh(12): …    csrc/a.h: In function …
+PLACE = re.compile(r"(?:\S*\bld: )?(?:(?P<file>\S.*?)(?::\d+(?::\d+)?|\(\d+\)): |(?P<context>\S.*?): (?:In|At) )")
+
+MAX_LINE = 2000
+"""Characters of a line that are read."""
+EXCERPT_LINES = 40
+"""As much of what compilers print as a reader can use."""
+SYSTEM_HEADERS = ("../tools/", "/usr/include/", "/usr/lib/gcc/", "/usr/local/include/")
+"""Of compilers and libraries: what stands there may be quoted."""
+NOT_QUOTED = "is none of the commit's files, so that it is not quoted"
+HERE = "/proc/self/cwd/"
+"""How line tables name the folder in which sources are compiled."""
 
 
 @dataclass(frozen=True)
@@ -35,40 +60,113 @@ class FirstError:
     """The file whose step failed, such as csrc/gemm_sm89.cu, or kernel.so where linking did."""
     text: str
     """`file:line: error: …`, the file as git names it; the file alone where the tool names no line."""
+    in_sources: bool
+    """Whether a compiler names a place in the sources, so that they are at fault; else it may be the machine."""
+    broken: bool = False
+    """Whether a compiler broke down."""
+    excerpt: tuple[str, ...] = ()
+    """What was printed of it, without what stands in other files than the sources and their compilers' headers."""
 
 
-def first_error(log: str) -> FirstError:
-    """The first error of the first step that failed; where no line is known as one, that step's first line."""
-    source, lines = _first_failed_step(log.splitlines())
-    place = source
-    for line in lines:
+@dataclass
+class ErrorSearch:
+    """Reads what ninja prints, line by line, and keeps no more than the first error of the first step that failed."""
+
+    files: Collection[str]
+    """The sources."""
+    source: str = ""
+    """Of the step that failed; empty until one has."""
+    lines: list[str] = field(default_factory=list)
+    """What that step printed, from its first error on; before that its first lines."""
+    found: FirstError | None = None
+    _ended: bool = False
+    _skip_command: bool = False
+    _place: str = ""
+
+    def read(self, line: str) -> None:
+        line = line[:MAX_LINE].replace(HERE, "")
+        if not self.source:
+            self._before(line)
+        elif self._skip_command:
+            self._skip_command = False
+        elif STATUS.match(line) or line.startswith("ninja: "):
+            self._ended = True
+        elif not self._ended:
+            self._look_at(line)
+
+    def _before(self, line: str) -> None:
+        if match := FAILED.match(line):
+            self.source = self._place = match["output"].removesuffix(".o")
+            self._skip_command = True
+        elif match := NINJA.match(line):
+            self.source, self._ended = "build.ninja", True
+            self.found = FirstError(self.source, f"{self.source}: error: ninja: {match['text']}", False, True)
+
+    def _look_at(self, line: str) -> None:
         linked = LINKER_OBJECT.match(line)
         if linked:
-            place = linked["object"]
-        if not (linked and linked["heading"]) and (text := _error(line, place)):
-            return FirstError(source, text)
-    message = next((line for line in lines if line.strip()), "it failed without output")
-    return FirstError(source, f"{source}: error: {message.strip()}")
+            self._place = linked["object"]
+        if self.found is None and not (linked and linked["heading"]):
+            self.found = _error(line, self.source, self._place, self.files)
+            if self.found:
+                self.lines.clear()
+        if line.strip() and len(self.lines) < EXCERPT_LINES:
+            self.lines.append(line)
+
+    def result(self) -> FirstError:
+        """Where no line is known as an error, the first of the step that failed."""
+        source = self.source or "build.ninja"
+        excerpt = tuple(quotable(self.lines, self.files))
+        said = excerpt[0].strip() if excerpt else "it failed without output"
+        broken = not excerpt or any(map(BROKEN.match, excerpt))
+        found = self.found or FirstError(source, f"{source}: error: {said}", False, broken)
+        return replace(found, excerpt=excerpt)
 
 
-def _error(line: str, place: str) -> str | None:
+def first_error(log: str, files: Collection[str]) -> FirstError:
+    """The first error of the first step that failed, in what ninja printed."""
+    search = ErrorSearch(files)
+    for line in log.splitlines():
+        search.read(line)
+    return search.result()
+
+
+def quotable(lines: Iterable[str], files: Collection[str]) -> Iterator[str]:
+    """The lines without what stands in other files: compilers quote the line of an error, and words of it.
+
+    A source may include a file of the machine that is no header; what stands in it is nobody's business.
+    """
+    shown = True
+    for line in lines:
+        if match := PLACE.match(line):
+            file = normpath(match["file"] or match["context"])
+            shown = _may_be_quoted(file, files)
+            if not shown:
+                yield f"{file}: {NOT_QUOTED}"
+        if shown:
+            yield line
+
+
+def _may_be_quoted(file: str, files: Collection[str]) -> bool:
+    return file in files or file.startswith(SYSTEM_HEADERS)
+
+
+def _error(line: str, source: str, place: str, files: Collection[str]) -> FirstError | None:
     if match := LOCATED.match(line):
         # csrc/a/b/../c.h, as a header is named by its includer's folder, is csrc/a/c.h to everybody else.
-        return f"{normpath(match['file'])}:{match['line'] or match['nvcc_line']}: error: {match['text']}"
-    if match := CUDA_TOOL.match(line) or DRIVER.match(line):
-        return f"{place}: error: {match['tool']}: {match['text']}"
-    if match := NINJA.match(line):
-        return f"{place}: error: ninja: {match['text']}"
+        file = normpath(match["file"])
+        where = f"{file}:{match['line'] or match['nvcc_line']}"
+        if not _may_be_quoted(file, files):
+            return FirstError(source, f"{source}: error: in {where}, which {NOT_QUOTED}", False)
+        broken = bool(match["internal"])
+        return FirstError(source, f"{where}: error: {match['text']}", file in files and not broken, broken)
+    broken = bool(BROKEN.match(line))
+    if match := CUDA_TOOL.match(line):
+        own = match["tool"] in ("ptxas", "nvlink") and match["kind"] == "error"
+        return FirstError(source, f"{place}: error: {match['tool']}: {match['text']}", own and not broken, broken)
+    if (match := DRIVER.match(line)) and DRIVERS.fullmatch(match["tool"]):
+        return FirstError(source, f"{place}: error: {match['tool']}: {match['text']}", False, broken)
     if match := LINKER.match(line):
-        return f"{place}: error: {match['text'] or match['plain']}"
+        said = match["text"] or match["located"] or match["plain"]
+        return FirstError(source, f"{place}: error: {said}", place in files and not broken, broken)
     return None
-
-
-def _first_failed_step(lines: list[str]) -> tuple[str, list[str]]:
-    """What failed, and what it printed. Where ninja itself failed, all that it said."""
-    for start, line in enumerate(lines):
-        if match := FAILED.match(line):
-            printed = lines[start + 2 :]  # after the command
-            ends = (at for at, later in enumerate(printed) if STATUS.match(later) or later.startswith("ninja: "))
-            return match["output"].removesuffix(".o"), printed[: next(ends, len(printed))]
-    return "build.ninja", lines

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.build import machine_code
 from kernelgate.bench.build.machine_code import Disassembler, MachineCode
-from kernelgate.bench.errors import KernelgateError, NoKernelError
+from kernelgate.bench.errors import BuildError, KernelgateError, NoKernelError
 from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system.worker_process import Message
 
@@ -64,27 +64,36 @@ _KERNELS = TypeAdapter(tuple[PackageKernel, ...])
 def sources(tree: Path, name: str) -> dict[str, bytes]:
     """The files of a package or module: path below the folder that must be on the import path -> contents.
 
-    Raises NoKernelError where there is none.
+    Raises NoKernelError where there is none, and BuildError where a file lies outside of the tree or has an odd name.
     """
     if not name.isidentifier():
         raise NoKernelError(f"Package({name!r}): the name of a package or module is one word, such as my_kernels")
     for root in (tree, tree / "src"):
-        found = dict(_files(root, root / name))
+        found = dict(_files(root, root / name, tree))
         if any(path.endswith(".py") for path in found):
             return found
         if (root / f"{name}.py").is_file():
-            return {f"{name}.py": (root / f"{name}.py").read_bytes()}
+            return dict([_file(root, root / f"{name}.py", tree)])
     places = f"{name}/ with Python files, {name}.py, src/{name}/ and src/{name}.py"
     raise NoKernelError(f"{tree} has no package {name}: looked for {places}")
 
 
-def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
+def _files(root: Path, folder: Path, tree: Path) -> Iterator[tuple[str, bytes]]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(one for one in folders if one != "__pycache__" and not one.startswith("."))
         for name in sorted(names):
             path = Path(parent, name)
             if path.suffix not in LEFT_OUT and not name.startswith(".") and path.is_file():
-                yield path.relative_to(root).as_posix(), path.read_bytes()
+                yield _file(root, path, tree)
+
+
+def _file(root: Path, path: Path, tree: Path) -> tuple[str, bytes]:
+    name = path.relative_to(root).as_posix()
+    if not name.isprintable():  # which what is no UTF-8 is not either
+        raise BuildError(f"the file {name!r} needs another name, of letters and digits")
+    if not path.resolve().is_relative_to(tree.resolve()):
+        raise BuildError(f"{name} is a link that leads out of the repository")
+    return name, path.read_bytes()
 
 
 def triton_build() -> str | None:

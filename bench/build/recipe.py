@@ -24,6 +24,7 @@ HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inl", ".inc")
 SUFFIXES = frozenset({*HOST_UNITS, *HEADERS, ".cu"})
 TARGET_UNIT = re.compile(r"(?:.+/)?[^/]+_sm(\d{2,3}a?)\.cu")
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
+NAME = re.compile(r"(?!-)[\w./-]+")
 CLASSIC = re.compile(r"torch/(?:all|custom_class|extension|library|python|script|torch|types)\.h|(?:ATen|c10)/.+")
 """Headers that are not of the stable ABI: torch's own refuse to be compiled with it."""
 INCLUDE_FOLDER = re.compile(r"-(?:I|iquote)(.*)")
@@ -152,6 +153,12 @@ class Recipe:
         """
         return _ninja_file(self.sources, self.targets, linked(self.toolchain), self.namespace)
 
+    def without_contents(self) -> Recipe:
+        """The same compilers, targets and environment for empty sources, without the card's flags."""
+        spec = self.sources.spec.model_copy(update={"flags": (), "nvcc_flags": ()})
+        files = {"empty.cpp": b"", **({"empty.cu": b""} if self.targets else {})}
+        return replace(self, sources=replace(self.sources, spec=spec, files=files))
+
     @property
     def units(self) -> tuple[str, ...]:
         """What is compiled."""
@@ -161,8 +168,9 @@ class Recipe:
 def read_sources(tree: Path, name: str, card: str, spec: ExtensionSpec) -> Sources:
     """A card's sources in a work tree, which errors call `name`, with the headers that they include.
 
-    Raises BuildError where a pattern matches nothing or leads out of the tree, where there is nothing to compile, and
-    where a source needs the classic ABI and the card does not say for which torch.
+    Raises BuildError where a pattern matches nothing or leads out of the tree, as an include does, where a name is no
+    plain one, where there is nothing to compile, and where a source needs the classic ABI and the card does not say for
+    which torch.
     """
     files: dict[str, bytes] = {}
     for pattern in spec.sources:
@@ -174,7 +182,10 @@ def read_sources(tree: Path, name: str, card: str, spec: ExtensionSpec) -> Sourc
             suffixes = " ".join(sorted(SUFFIXES))
             raise BuildError(f"{name} has no sources at {pattern}, which the card {card} names ({suffixes})")
         files |= {path.relative_to(tree).as_posix(): path.read_bytes() for path in found}
-    _with_headers(tree, files, _include_folders(spec))
+    folders = _include_folders(spec)
+    _with_headers(tree, files, folders)
+    for path, contents in files.items():
+        _check_file(name, path, contents, folders)
     sources = Sources(card, spec, dict(sorted(files.items())))
     if not sources.host_units and not sources.plain_units:
         raise BuildError(f"{name}: the sources of the card {card} hold no .cpp or .cu that every library has")
@@ -237,17 +248,36 @@ def _with_headers(tree: Path, files: dict[str, bytes], folders: Iterable[str]) -
         includer = waiting.pop()
         for name in _included_names(includer, files[includer], folders):
             path = tree / name
-            if name not in files and not name.startswith(("../", "/")) and path.is_file() and _inside(tree, path):
-                files[name] = path.read_bytes()
-                waiting.append(name)
+            if name in files or name.startswith(("../", "/")) or not path.is_file():
+                continue
+            if not _inside(tree, path):
+                raise BuildError(f"{includer} includes {name}, a link that leads out of the repository")
+            files[name] = path.read_bytes()
+            waiting.append(name)
+
+
+def _check_file(name: str, path: str, contents: bytes, folders: Iterable[str]) -> None:
+    """Refuses a name that a command line could take for something else, and includes from outside of the repository."""
+    if not NAME.fullmatch(path):
+        raise BuildError(f"{name}: the source {path!r} needs another name, of letters, digits and . _ - / alone")
+    for match in INCLUDE.finditer(contents):
+        header = match[2].decode(errors="replace")
+        candidates = (*_candidates(path, match, folders), posixpath.normpath(header))
+        if header.startswith("/") or all(one.startswith("../") for one in candidates):
+            line = contents.count(b"\n", 0, match.start()) + 1
+            raise BuildError(f"{name}: {path}:{line} includes {header}, which lies outside of the repository")
 
 
 def _included_names(includer: str, contents: bytes, folders: Iterable[str]) -> Iterator[str]:
     """Every path below the repository's root that an include of this file may mean."""
-    for quote, found in INCLUDE.findall(contents):
-        own = [posixpath.dirname(includer)] if quote == b'"' else []
-        for folder in (*own, *folders):
-            yield posixpath.normpath(posixpath.join(folder, found.decode(errors="replace")))
+    for match in INCLUDE.finditer(contents):
+        yield from _candidates(includer, match, folders)
+
+
+def _candidates(includer: str, include: re.Match[bytes], folders: Iterable[str]) -> Iterator[str]:
+    own = [posixpath.dirname(includer)] if include[1] == b'"' else []
+    for folder in (*own, *folders):
+        yield posixpath.normpath(posixpath.join(folder, include[2].decode(errors="replace")))
 
 
 def _include_folders(spec: ExtensionSpec) -> tuple[str, ...]:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
 
-from kernelgate.bench.errors import BuildError
+from kernelgate.bench.errors import CannotCompileError
 from kernelgate.bench.system import cuda_tools
 
+PATIENCE_S = 30.0
+"""For a compiler to say its version."""
 LINKS = "tools"
 """The folder with links to this machine's headers and libraries, beside the one in which sources are compiled."""
 
@@ -51,13 +53,13 @@ class Toolchain:
 
 
 def find() -> Toolchain:
-    """This machine's toolchain. Raises BuildError naming what not even a CPU library can do without."""
+    """This machine's toolchain. Raises CannotCompileError naming what not even a CPU library can do without."""
     gxx = _on_path("g++")
     if gxx is None:
-        raise BuildError("no C++ compiler: g++ is not on PATH; install it (apt-get install g++)")
+        raise CannotCompileError("no C++ compiler: g++ is not on PATH; install it (apt-get install g++)")
     ninja = _on_path("ninja")
     if ninja is None:
-        raise BuildError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
+        raise CannotCompileError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
     cuda, missing = _find_cuda()
     return Toolchain(gxx, _version(gxx), ninja, _on_path("ccache"), _find_torch(), cuda, missing)
 
@@ -99,7 +101,9 @@ def link(toolchain: Toolchain, folder: Path) -> None:
 def _find_torch() -> Torch:
     spec = util.find_spec("torch")
     if spec is None or spec.origin is None:
-        raise BuildError("torch's headers are missing: torch is not installed beside this Python; pip install torch")
+        raise CannotCompileError(
+            "torch's headers are missing: torch is not installed beside this Python; pip install torch"
+        )
     root = Path(spec.origin).parent
     return Torch(root / "include", root / "lib", metadata.version("torch"), Path(sysconfig.get_paths()["include"]))
 
@@ -129,5 +133,13 @@ def _on_path(name: str) -> Path | None:
 
 
 def _version(compiler: Path) -> str:
-    """All that `--version` prints: it tells compilers apart in the cache."""
-    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    """All that `--version` prints: it tells compilers apart in the cache. Raises CannotCompileError where it fails."""
+    try:
+        done = subprocess.run([compiler, "--version"], capture_output=True, timeout=PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise CannotCompileError(f"`{compiler} --version` did not end within {PATIENCE_S:g} s") from None
+    except OSError as error:
+        raise CannotCompileError(f"{compiler} cannot be run: {error.strerror}") from None
+    if done.returncode != 0:
+        raise CannotCompileError(f"`{compiler} --version` ended with code {done.returncode}, so that it cannot compile")
+    return done.stdout.decode(errors="replace").strip()

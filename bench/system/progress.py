@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -13,13 +15,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 LOG_INTERVAL_S = 5.0
 
+COMMAND = re.compile(r"((?:\A|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])\s*)::")
+
 Advance = Callable[[str], None]
 """Call after each finished step, with what comes next (or "")."""
 
 
 def say(message: str) -> None:
     """One line for the person who waits; standard output stays free for results."""
-    Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(message)
+    Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(inert(message))
+
+
+def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:
+    """Text that may be printed in a workflow: the runner takes `##[` for a command, and `::` where a line begins."""
+    if variables.get("GITHUB_ACTIONS") != "true":
+        return text
+    return COMMAND.sub(r"\1: :", text).replace("##[", "## [")
 
 
 @contextmanager

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelgate.bench import files
-from kernelgate.bench.errors import CardError, CompileError, KernelgateError, NoDeviceError, NoKernelError
+from kernelgate.bench.errors import (
+    CannotCompileError,
+    CardError,
+    CompileError,
+    KernelgateError,
+    NoDeviceError,
+    NoKernelError,
+)
 from kernelgate.ci.github.untrusted_artifact import MAX_LOG, FailureNote
 
 VARIABLE = "KERNELGATE_FAILURE"
@@ -29,24 +36,15 @@ def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.
             "message": (compiling.first if compiling else str(error))[:MAX_MESSAGE] or type(error).__name__,
             "verb": verb[:40] or None,
             "target": compiling.target if compiling else None,
-            "log": _tail(compiling.log) if compiling else (),
+            "log": tuple(line[:MAX_LINE] for line in compiling.excerpt[:MAX_LOG]) if compiling else (),
             "run_attempt": int(attempt) if attempt.isdecimal() and int(attempt) else None,
         }
     ).model_dump_json(by_alias=True)
     files.write(Path(name), text + "\n")
 
 
-def _tail(log: Path) -> tuple[str, ...]:
-    """The last lines of a compiler's output, where it can still be read."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ()
-    return tuple(line[:MAX_LINE] for line in lines[-MAX_LOG:])
-
-
 def _fault(error: KernelgateError, verb: str) -> str:
     # What compiles reads the card of the commit; what measures, that of the default branch.
     if isinstance(error, CompileError | NoKernelError) or (isinstance(error, CardError) and verb == "build"):
         return "build"
-    return "runner" if isinstance(error, NoDeviceError) else "ours"
+    return "runner" if isinstance(error, NoDeviceError | CannotCompileError) else "ours"

@@ -160,7 +160,7 @@ def _compile(recipe: PackageRecipe, work: Path, limits: TimeLimits) -> CompiledP
         log = work.parent / "logs" / f"{work.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(f"{error}\n", encoding="utf-8")
-        raise CompileError(f"the package {recipe.spec.package}", error.target, str(error), log) from None
+        raise CompileError(f"the package {recipe.spec.package}", error.target, str(error), log, (str(error),)) from None
     for one in made.skipped:
         say(f"not compiled beforehand: {', '.join(one.cases[:3])}: {one.place} {one.text}")
     return made

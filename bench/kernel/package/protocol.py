@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from kernelgate.bench.build import package
 from kernelgate.bench.build.package import PackageKernel
-from kernelgate.bench.errors import BuildError
+from kernelgate.bench.errors import BuildError, CannotCompileError
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
 
@@ -116,7 +116,7 @@ def compile_package(
 ) -> CompiledPackage:
     """Fills the request's cache, which becomes that of a library. `on_kernel` is called as kernels are done.
 
-    Raises PackageError at the first error, and BuildError past the time limit or where the worker is gone.
+    Raises PackageError at the first error, and CannotCompileError past the time limit or where the worker is gone.
     """
     kernels: list[PackageKernel] = []
     operators: set[str] = set()
@@ -142,8 +142,10 @@ def compile_package(
                     skipped.setdefault((one.place, one.text), []).extend(one.cases)
         except ChildError as error:
             if time.monotonic() >= deadline:
-                raise BuildError(f"{request.package} took longer to compile than {limits.total_s:g} s") from None
-            raise BuildError(f"{request.package} cannot be compiled: the process {error}") from None
+                raise CannotCompileError(
+                    f"{request.package} took longer to compile than {limits.total_s:g} s"
+                ) from None
+            raise CannotCompileError(f"{request.package} cannot be compiled: the process {error}") from None
     kernels.sort(key=lambda one: (one.target, one.name, one.entry))
     package.finish(request.cache, kernels)
     merged = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.build.compiler_errors import FirstError, first_error
+from kernelgate.bench.build.compiler_errors import first_error, quotable
 
 NVCC_HEADER = """\
 [1/4] csrc/binding.cpp
@@ -43,6 +43,12 @@ csrc/c.h:1:32: error: expected ';' before '}' token
 csrc/bad.cpp:2:26: error: 'nope' was not declared in this scope
 ninja: build stopped: subcommand failed.
 """
+
+FILES = {
+    *(f"csrc/{name}" for name in ("a.cpp", "a.cu", "a.cuh", "b.cpp", "bad.cpp", "c.h", "und.cpp", "a/d.h")),
+    *(f"csrc/fa_s512_{name}" for name in ("sm80.cuh", "sm89.cu")),
+}
+"""The commit's files."""
 
 
 def failed(step: str, *printed: str) -> str:
@@ -164,7 +170,7 @@ CASES = {
 
 @pytest.mark.parametrize(("log", "expected"), CASES.values(), ids=CASES.keys())
 def test_first_error(log: str, expected: str) -> None:
-    assert first_error(log).text == expected
+    assert first_error(log, FILES).text == expected
 
 
 @pytest.mark.parametrize(
@@ -173,9 +179,79 @@ def test_first_error(log: str, expected: str) -> None:
     ids=["nvcc", "g++", "linker"],
 )
 def test_names_the_step_that_failed(log: str, source: str) -> None:
-    assert first_error(log).source == source
+    assert first_error(log, FILES).source == source
 
 
 def test_a_warning_is_no_error() -> None:
     log = failed("csrc/a.cpp", "csrc/a.cpp:1:1: warning: error: reading 'x'", "csrc/a.cpp:9:1: error: the real one")
-    assert first_error(log) == FirstError("csrc/a.cpp", "csrc/a.cpp:9: error: the real one")
+    assert first_error(log, FILES).text == "csrc/a.cpp:9: error: the real one"
+
+
+PASSWORDS = """\
+In file included from csrc/a.cpp:1:
+/etc/passwd:1:5: error: found ':' in nested-name-specifier
+    1 | root:x:0:0:root:/root:/bin/bash
+      |     ^
+/etc/passwd:1:1: error: 'root' does not name a type
+    1 | root:x:0:0:root:/root:/bin/bash
+csrc/a.cpp:9:1: error: 'own' was not declared
+    9 | own;
+"""
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["/etc/passwd", "csrc/../../../etc/passwd", "/usr/include/../../etc/passwd", "../tools/../../a", "/srv/a b:c(1)"],
+)
+def test_what_stands_in_a_file_of_the_machine_is_not_quoted(file: str) -> None:
+    printed = PASSWORDS.replace("/etc/passwd", file)
+    found = first_error(failed("csrc/a.cpp", *printed.splitlines()), FILES)
+    assert "root:" not in str(found)
+    assert "own;" in str(found.excerpt)
+    assert found.text.startswith("csrc/a.cpp:9: error") or "is none of the commit's files" in found.text
+
+
+def test_the_headers_of_compilers_are_quoted() -> None:
+    lines = ["../tools/torch/include/torch/x.h:3:1: error: static assertion failed", "    3 | static_assert(false);"]
+    assert list(quotable(lines, FILES)) == lines
+
+
+def test_the_excerpt_begins_with_the_error_and_is_short() -> None:
+    warnings = [f"csrc/a.cpp:{line}:1: warning: unused" for line in range(1000)]
+    found = first_error(failed("csrc/a.cpp", *warnings, "csrc/a.cpp:1:1: error: no", *warnings), FILES)
+    assert found.excerpt[0] == "csrc/a.cpp:1:1: error: no"
+    assert len(found.excerpt) == 40
+
+
+AT_FAULT = {
+    "the linker": linking("/usr/bin/ld: csrc/und.cpp.o:(.data.rel+0x0): undefined reference to `g()'"),
+    "the linker, with debug information": linking(
+        "/usr/bin/ld: csrc/b.cpp.o: in function `f':",
+        "/proc/self/cwd/csrc/a.cuh:5: multiple definition of `f'; csrc/a.cpp.o:/proc/self/cwd/csrc/a.cuh:5: first here",
+    ),
+    "g++": GXX_HEADER,
+    "nvcc": NVCC_HEADER,
+    "words of a breakdown": failed("csrc/a.cpp", "csrc/a.cpp:1:2: error: #error Killed: out of memory"),
+}
+BREAKDOWNS = {
+    "g++ killed": CASES["g++, out of memory"][0],
+    "cicc killed": CASES["nvcc, out of memory"][0],
+    "compiler gone": CASES["a compiler that is gone"][0],
+    "silence": CASES["a compiler that says nothing"][0],
+    "ninja": CASES["ninja itself"][0],
+    "a bug of g++": failed("csrc/a.cpp", "csrc/a.cpp:1:2: internal compiler error: Segmentation fault"),
+    "full disk": failed("csrc/a.cpp", "as: fatal error: can't close csrc/a.cpp.o: No space left on device"),
+    "memory": failed("csrc/a.cpp", "", "cc1plus: out of memory allocating 65536 bytes after a total of 1 bytes"),
+}
+
+
+@pytest.mark.parametrize("log", AT_FAULT.values(), ids=AT_FAULT.keys())
+def test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them(log: str) -> None:
+    found = first_error(log, FILES)
+    assert (found.in_sources, found.broken) == (True, False), found
+
+
+@pytest.mark.parametrize("log", BREAKDOWNS.values(), ids=BREAKDOWNS.keys())
+def test_a_compiler_that_breaks_down_does_not_blame_the_sources(log: str) -> None:
+    found = first_error(log, FILES)
+    assert (found.in_sources, found.broken) == (False, True), found

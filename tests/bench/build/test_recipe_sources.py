@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,18 +135,37 @@ def test_headers_in_the_folders_that_flags_name_come_along(tmp_path: Path, membe
     assert set(found) == {"csrc/gemm.cpp", "csrc/gemm/own.h", "include/gemm/gemm.h", "include/gemm/other.h"}
 
 
-def test_headers_outside_of_the_repository_stay_there(tmp_path: Path) -> None:
-    write(tmp_path, {"outside.h": ""})
-    tree = write(
-        tmp_path / "tree",
-        {
-            "gemm.cpp": f'#include "../outside.h"\n#include "{tmp_path}/outside.h"\n#include "link.h"\n'
-            f'#include "../tree/by_a_detour.h"\n#include "{tmp_path}/tree/by_a_detour.h"\n',
-            "by_a_detour.h": "",
-        },
-    )
-    (tree / "link.h").symlink_to(tmp_path / "outside.h")
-    assert set(read(tree, "gemm.cpp")) == {"gemm.cpp"}
+@pytest.mark.parametrize(
+    ("include", "says"),
+    [
+        ('"/etc/passwd"', "here: csrc/gemm.cpp:2 includes /etc/passwd, which lies outside of the repository"),
+        ("</proc/self/environ>", "csrc/gemm.cpp:2 includes /proc/self/environ, which lies outside"),
+        ('"../../outside.h"', "csrc/gemm.cpp:2 includes ../../outside.h, which lies outside"),
+        ("<../../etc/passwd>", "csrc/gemm.cpp:2 includes ../../etc/passwd, which lies outside"),
+        ('"../../tree/csrc/detour.h"', "csrc/gemm.cpp:2 includes ../../tree/csrc/detour.h, which lies outside"),
+        ('"link.h"', "csrc/gemm.cpp includes csrc/link.h, a link that leads out of the repository"),
+    ],
+    ids=["absolute", "in angle brackets", "above", "above the compiler's folders", "by a detour", "through a link"],
+)
+def test_an_include_from_outside_of_the_repository(tmp_path: Path, include: str, says: str) -> None:
+    write(tmp_path, {"outside.h": "secret"})
+    tree = write(tmp_path / "tree", {"csrc/gemm.cpp": f"\n#include {include}\n", "csrc/detour.h": ""})
+    (tree / "csrc" / "link.h").symlink_to(tmp_path / "outside.h")
+    with pytest.raises(BuildError, match=re.escape(says)):
+        read(tree, "csrc/gemm.cpp")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a\nb.cpp", "$(id).cpp", "a b.cpp", "a@b.cpp", "a;b.cpp", "\udcff.cpp", "-o.cpp"],
+    ids=["newline", "substitution", "space", "at", "semicolon", "no UTF-8", "option"],
+)
+def test_a_source_with_an_odd_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(BuildError) as caught:
+        read(tmp_path, ".")
+    assert str(caught.value) == f"here: the source {name!r} needs another name, of letters, digits and . _ - / alone"
+    str(caught.value).encode()
 
 
 def test_a_source_that_another_one_includes_is_compiled_with_it(tmp_path: Path) -> None:

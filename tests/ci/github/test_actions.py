@@ -122,9 +122,8 @@ def test_a_failure_is_written_down_for_the_report(
 
 
 def test_a_compilers_first_error_is_the_message(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("\n".join(["x" * 3000] * 500), encoding="utf-8")
-    error = CompileError("head", "sm_89", "csrc/k.cuh:3: error: no", log)
+    excerpt = ("x" * 3000,) * 500
+    error = CompileError("head", "sm_89", "csrc/k.cuh:3: error: no", tmp_path / "log", excerpt)
     failure_note.note(error, "build", {"KERNELGATE_FAILURE": str(tmp_path / "failure.json")})
     found = checked_failure((tmp_path / "failure.json").read_bytes())
     assert (found.fault, found.target, found.message) == ("build", "sm_89", "csrc/k.cuh:3: error: no")
