@@ -53,7 +53,7 @@ class Reported:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class ReportLoad:
     """Everything that came of it."""
 
     reports: tuple[Reported, ...]
@@ -62,7 +62,7 @@ class Loaded:
     seconds: float
 
 
-def load(pulls: int, bad_days: int, seed: int = 1) -> Loaded:
+def load(pulls: int, bad_days: int, seed: int = 1) -> ReportLoad:
     """Reports so many pull requests at once; `bad_days`: requests that get a 429 or a reset connection."""
     with FakeGitHub() as github, tempfile.TemporaryDirectory() as folder:
         opened = [_open(github, number) for number in range(pulls)]
@@ -82,7 +82,7 @@ def load(pulls: int, bad_days: int, seed: int = 1) -> Loaded:
             thread.join()
         seconds = time.perf_counter() - start
         wrong = [said for one, _, example in opened for said in _wrong(github, one, example)]
-    return Loaded(tuple(reports), tuple(wrong), seconds)
+    return ReportLoad(tuple(reports), tuple(wrong), seconds)
 
 
 def _open(github: FakeGitHub, number: int) -> tuple[Pull, Json, str]:

@@ -106,12 +106,12 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
 
 
 def _asked(event: Mapping[str, Any]) -> Requester | None:
-    """Who asked, where the comment is on a pull request and was written by a person."""
+    """Who asked, where the comment is on a pull request and was written by a person, and by no App in their name."""
     comment, issue = event.get("comment"), event.get("issue")
     if not isinstance(comment, dict) or not isinstance(issue, dict) or not issue.get("pull_request"):
         return None
     user = comment.get("user") or {}
-    if user.get("type") != "User":
+    if user.get("type") != "User" or comment.get("performed_via_github_app"):
         return None
     at = datetime.fromisoformat(str(comment["created_at"]))
     return Requester(int(comment["id"]), int(issue["number"]), str(user["login"]), at)

@@ -93,6 +93,129 @@ TEXT = Group(
     "Text: in records, branches, commits and descriptions",
     (
         # text
+        Tried(
+            "text of one kind in every string and key of a record, a verdict and a failure",
+            "text, never Markdown, HTML or anything hidden",
+            "attacks/test_text.py::test_it_is_inert_everywhere",
+            (
+                "mention",
+                "issue",
+                "commit",
+                "address",
+                "link",
+                "image",
+                "HTML",
+                "details",
+                "marker",
+                "table",
+                "newline",
+                "line separator",
+                "fence",
+                "mathematics",
+                "mermaid",
+                "footnote",
+                "alert",
+                "task",
+                "emoji",
+                "bidirectional",
+                "zero width",
+                "tag characters",
+                "homoglyph",
+                "zalgo",
+                "setext",
+                "entity",
+                "terminal",
+                "NUL",
+                "style",
+                "template",
+                "advisory",
+            ),
+        ),
+        Tried(
+            "random mixtures of such texts in the comment",
+            "the structure of the comment is the same as with harmless text",
+            "ci/document/test_render.py::test_no_text_of_a_record_does_anything_in_a_comment",
+        ),
+        Tried(
+            "the same on the page and in its pictures",
+            "no element, attribute or style of its own",
+            "ci/document/test_render.py::test_no_text_of_a_record_becomes_an_element_of_the_page",
+        ),
+        Tried(
+            "characters that are invisible, reorder or stack",
+            "shown by their code points",
+            "ci/document/test_render.py::test_nothing_hidden_reaches_a_comment_or_a_page",
+        ),
+        Tried(
+            "the marker of the bot in a text",
+            "the marker stands once, at the end",
+            "ci/document/test_render.py::test_the_marker_stands_once_and_last",
+        ),
+        Tried(
+            "a text of 70,000 characters",
+            "cut before it fills the comment",
+            "ci/document/test_render.py::test_long_strings_are_cut_before_they_fill_the_comment",
+        ),
+        Tried(
+            "many long texts",
+            "the verdict stays",
+            "ci/document/test_render.py::test_many_long_strings_leave_the_verdict_standing",
+        ),
+        Tried(
+            "a link to what is no address",
+            "its text",
+            "ci/document/test_escape.py::test_a_link_to_what_is_no_address_is_its_text",
+        ),
+        Tried(
+            "the page loads or runs something",
+            "forbidden by the page itself",
+            "ci/document/test_render.py::test_the_page_needs_nothing_but_itself",
+        ),
+        Tried(
+            "control sequences for a terminal",
+            "printed as their code points",
+            "ci/document/test_render.py::test_no_text_of_a_record_steers_the_terminal",
+        ),
+        Tried(
+            "hostile branch, title, description, claim, host and device over the wire",
+            "inert in comment and summary",
+            "ci/github/test_publish.py::test_text_of_a_stranger_is_inert_wherever_it_comes_from",
+        ),
+        Tried(
+            "hostile output of the compiler",
+            "inert",
+            "ci/github/test_publish.py::test_compiler_output_is_inert",
+        ),
+        Tried(
+            "a hostile name of a job and of a step",
+            "inert",
+            "ci/github/test_publish.py::test_a_job_name_of_a_fork_is_inert",
+        ),
+        Tried(
+            "an address of the page that is none",
+            "links nowhere",
+            "ci/github/test_publish.py::test_an_address_that_is_none_links_nowhere",
+        ),
+        Tried(
+            "orders to the runner in what is logged",
+            "broken up",
+            "ci/github/test_actions.py::test_the_log_gives_no_commands",
+        ),
+        Tried(
+            "a line break in an output of a step",
+            "refused",
+            "ci/github/test_actions.py::test_an_output_cannot_bring_another",
+        ),
+        Tried(
+            "a description of 262 kB in one line, against the regular expressions",
+            "read in time",
+            "ci/github/test_description.py::test_a_line_without_an_end_is_read_all_the_same",
+        ),
+        Tried(
+            "a description of many sections and claims",
+            "read to its end, claims counted",
+            "ci/github/test_description.py::test_a_huge_description_is_read_to_its_end",
+        ),
     ),
 )
 
@@ -100,6 +223,126 @@ ARCHIVES = Group(
     "Archives and JSON",
     (
         # archives
+        Tried(
+            "an archive of another kind",
+            "refused whole",
+            "attacks/test_archives.py::test_an_archive_of_another_kind_is_refused",
+            (
+                "traversal",
+                "absolute",
+                "backslash",
+                "another case",
+                "5,000 members",
+                "an archive inside",
+                "bzip2",
+                "LZMA",
+                "a lie about the size",
+                "a bomb",
+                "cut short",
+                "no archive",
+            ),
+        ),
+        Tried(
+            "JSON of another kind",
+            "refused",
+            "attacks/test_archives.py::test_json_of_another_kind_is_refused",
+            (
+                "NaN",
+                "1e999",
+                "a key twice",
+                "a key twice, once escaped",
+                "depth 100,000",
+                "5,000 digits",
+                "BOM",
+                "UTF-16",
+                "surrogate",
+                "empty",
+                "text",
+            ),
+        ),
+        Tried(
+            "a member of another name",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_any_other_name_is_refused",
+            (
+                "../run.json",
+                "../../.bashrc",
+                "/etc/passwd",
+                "/srv/run.json",
+                "C:\\\\run.json",
+                "..\\\\run.json",
+                "x/run.json",
+                "./run.json",
+                "run.json/",
+                "RUN.JSON",
+                "run.json ",
+                "run.jsonx",
+                ".git/hooks/pre-commit",
+                "run\\u200b.json",
+                "::add-mask::run.json",
+                "x\\n::error::run.json",
+            ),
+        ),
+        Tried(
+            "a name with something behind a NUL",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_a_name_with_something_behind_a_nul_is_refused",
+        ),
+        Tried(
+            "a symbolic link, a device, a pipe or a folder",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_links_and_special_files_are_refused",
+        ),
+        Tried(
+            "one name twice",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_one_name_twice_is_refused",
+        ),
+        Tried(
+            "an encrypted member",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_an_encrypted_file_is_refused",
+        ),
+        Tried(
+            "damaged content",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_damaged_content_is_refused",
+        ),
+        Tried(
+            "an archive over 16 MiB",
+            "refused unread",
+            "ci/github/test_untrusted_artifact.py::test_a_large_archive_is_refused_unread",
+        ),
+        Tried(
+            "other bytes than were uploaded",
+            "not taken",
+            "ci/github/test_fetch.py::test_other_bytes_than_were_uploaded_are_not_taken",
+        ),
+        Tried(
+            "numbers that are none, zero or negative",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_numbers_that_are_none_are_refused",
+        ),
+        Tried(
+            "keys that the schema does not know, with orders to the runner",
+            "refused in one line",
+            "ci/github/test_untrusted_artifact.py::test_unknown_keys_are_refused_in_a_line_of_their_own",
+        ),
+        Tried(
+            "lists without an end",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_lists_without_an_end_are_refused",
+        ),
+        Tried(
+            "a failure note that does not fit",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_a_failure_note_that_does_not_fit_is_refused",
+        ),
+        Tried(
+            "the token follows to the host that stores artifacts",
+            "it does not",
+            "ci/github/test_fetch.py::test_the_token_goes_to_github_only",
+        ),
     ),
 )
 
@@ -111,6 +354,115 @@ IDENTITY = Group(
             "a record of another pull request, head, base, repository, run or of a later attempt",
             "refused",
             "ci/github/test_untrusted_artifact.py::test_a_record_of_something_else_is_refused",
+        ),
+        Tried(
+            "builds of other commits inside a record",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_builds_of_other_commits_are_refused",
+        ),
+        Tried(
+            "a pull request that GitHub does not know of this run",
+            "refused",
+            "ci/github/test_untrusted_artifact.py::test_a_pull_request_that_github_does_not_know_is_refused",
+        ),
+        Tried(
+            "a fork's branch of the same name",
+            "another pull request",
+            "ci/github/test_fetch.py::test_another_branch_of_the_same_name_is_not_meant",
+        ),
+        Tried(
+            "two pull requests with one head",
+            "neither is judged, the check fails",
+            "ci/github/test_publish.py::test_a_commit_of_two_pull_requests_passes_for_neither",
+        ),
+        Tried(
+            "a success against an old base, retargeted while the new run waits",
+            "the check waits, the label goes",
+            "attacks/test_retarget.py::test_a_retargeted_pull_request_does_not_merge_on_its_old_success",
+        ),
+        Tried(
+            "the waiting ends with a verdict",
+            "the verdict of that run",
+            "attacks/test_retarget.py::test_the_verdict_of_the_new_run_ends_the_waiting",
+            ("slower-failure", "faster-success"),
+        ),
+        Tried(
+            "retarget, and let the new run end without a verdict",
+            "the failure is repeated",
+            "attacks/test_retarget.py::test_the_waiting_lifts_no_failure",
+            ("nothing measured", "uncertain", "cancelled"),
+        ),
+        Tried(
+            "close and open, so that a run is replaced",
+            "it waits no longer",
+            "attacks/test_retarget.py::test_a_run_that_another_replaced_does_not_wait_for_ever",
+        ),
+        Tried(
+            "a replaced run between a failure and a run without a verdict",
+            "the failure stands",
+            "attacks/test_retarget.py::test_a_replaced_run_hides_no_failure_from_the_next",
+        ),
+        Tried(
+            "edit the description before anything was measured",
+            "the check asks for an action, and passes nothing",
+            "attacks/test_retarget.py::test_what_was_never_measured_neither_waits_nor_passes",
+        ),
+        Tried(
+            "edit the description while it is measured",
+            "the check waits for the measurement",
+            "attacks/test_retarget.py::test_an_edit_while_it_is_measured_waits_for_the_measurement",
+        ),
+        Tried(
+            "close the pull request or delete its branch while it is measured",
+            "the check neither waits nor passes",
+            "attacks/test_retarget.py::test_what_is_gone_waits_for_nothing",
+            ("closed", "deleted branch"),
+        ),
+        Tried(
+            "edit the description while a command measures",
+            "the command's result is the newer one",
+            "attacks/test_retarget.py::test_a_commands_result_is_newer_than_an_edited_description",
+        ),
+        Tried(
+            "retarget, and cancel or edit",
+            "the failure stands",
+            "ci/github/test_publish.py::test_a_run_without_a_verdict_takes_no_failure_back",
+            ("cancelled", "failure", "timed_out"),
+        ),
+        Tried(
+            "another base, which asks for no measurement",
+            "the failure stands",
+            "ci/github/test_publish.py::test_another_base_takes_no_failure_back",
+        ),
+        Tried(
+            "the bot's marker in a stranger's comment",
+            "not taken for the bot's",
+            "ci/github/test_client.py::test_a_marker_copied_by_somebody_else_is_not_ours",
+        ),
+        Tried(
+            "the bot's marker inside its own text",
+            "not taken for the state",
+            "ci/github/test_client.py::test_a_marker_inside_our_own_text_is_not_the_state",
+        ),
+        Tried(
+            "a check run of another App with our name and mark, of a run far in the future",
+            "not taken for ours",
+            "attacks/test_check_of_an_app.py::test_a_check_run_of_somebody_else_is_not_ours",
+        ),
+        Tried(
+            "a job of the pull request with the name of the check",
+            "the ruleset can require the check of an App of one's own, whose token posts",
+            "attacks/test_check_of_an_app.py::test_the_apps_token_posts",
+        ),
+        Tried(
+            "a change to the workflows, renamed or not",
+            "seen, and not judged",
+            "ci/github/test_fetch.py::test_a_change_to_the_workflows_is_seen",
+        ),
+        Tried(
+            "a change too large for GitHub to list",
+            "treated as one to the workflows",
+            "ci/github/test_fetch.py::test_a_change_too_large_to_list_could_hide_anything",
         ),
     ),
 )
@@ -413,6 +765,118 @@ COMMANDS = Group(
     "Commands, approvals and events",
     (
         # commands
+        Tried(
+            "a stranger, somebody who may only read, or only triage",
+            "refused politely, nothing runs",
+            "ci/github/test_command.py::test_a_stranger_is_refused_politely",
+        ),
+        Tried(
+            "somebody who is no collaborator",
+            "refused",
+            "ci/github/test_command.py::test_who_is_no_collaborator_at_all_is_refused",
+        ),
+        Tried(
+            "a stranger with a bad command",
+            "learns no more",
+            "ci/github/test_command.py::test_a_stranger_learns_no_more_from_a_bad_command",
+        ),
+        Tried(
+            "many commands of a stranger",
+            "one comment",
+            "ci/github/test_command.py::test_many_refusals_are_one_comment",
+        ),
+        Tried(
+            "a bot, an edited comment, an issue, no command",
+            "ignored",
+            "ci/github/test_command.py::test_what_is_no_command_is_ignored",
+        ),
+        Tried(
+            "texts that are nearly a command",
+            "ignored",
+            "ci/github/test_command.py::test_other_comments_are_not",
+        ),
+        Tried(
+            "unknown verbs",
+            "answered with the known ones",
+            "ci/github/test_command.py::test_unknown_verbs_get_the_known_ones",
+        ),
+        Tried(
+            "shell text in place of a case",
+            "refused, reaches no shell",
+            "ci/github/test_command.py::test_shell_text_is_no_case",
+        ),
+        Tried(
+            "too many cases",
+            "refused",
+            "ci/github/test_command.py::test_too_many_cases_are_refused",
+        ),
+        Tried(
+            "a push after the command",
+            "not measured",
+            "ci/github/test_command.py::test_what_was_pushed_since_is_not_measured",
+        ),
+        Tried(
+            "a commit that a fork took back and put back",
+            "not measured",
+            "ci/github/test_command.py::test_a_commit_that_a_fork_took_back_and_put_back_is_not_measured",
+        ),
+        Tried(
+            "a fork that was deleted",
+            "not measured",
+            "ci/github/test_command.py::test_a_fork_that_is_gone_is_not_measured",
+        ),
+        Tried(
+            "a command on a closed pull request",
+            "refused",
+            "ci/github/test_command.py::test_a_closed_pull_request_is_not_measured",
+        ),
+        Tried(
+            "a command by an App that acts for a maintainer",
+            "not run: the comment is the App's",
+            "attacks/test_commands.py::test_an_app_that_acts_for_a_maintainer_commands_nothing",
+            ("as itself", "in a maintainer's name"),
+        ),
+        Tried(
+            "a command on a locked conversation",
+            "run, since only people with write access can comment there; its answer stands in the summary",
+            "attacks/test_commands.py::test_a_locked_conversation_is_commanded_by_those_who_may_write",
+        ),
+        Tried(
+            "approvals that are missing or of another environment",
+            "not admitted",
+            "ci/github/test_admit.py::test_a_fork_that_nobody_approved_is_not",
+        ),
+        Tried(
+            "a commit pushed after the approval",
+            "not admitted",
+            "ci/github/test_admit.py::test_a_commit_pushed_after_the_approval_is_not",
+        ),
+        Tried(
+            "another commit than the run is about",
+            "not admitted",
+            "ci/github/test_admit.py::test_another_commit_than_the_runs_is_not",
+        ),
+        Tried(
+            "events that a fork's workflow may choose",
+            "asked the same as a pull request",
+            "ci/github/test_admit.py::test_events_that_a_forks_workflow_may_choose_are_asked_the_same",
+            ("pull_request_review", "pull_request_review_comment"),
+        ),
+        Tried(
+            "events that nobody knows",
+            "not admitted",
+            "ci/github/test_admit.py::test_unknown_events_are_not",
+        ),
+        Tried(
+            "shell text in any input of a dispatch",
+            "refused",
+            "ci/github/test_plan.py::test_shell_text_in_any_input_is_refused",
+        ),
+        Tried(
+            "a fork that names its concurrency group like a report's, to cancel it",
+            "its commit changes a workflow, so it is not judged and has no success that could stay",
+            "ci/github/test_publish.py::test_a_change_to_the_workflows_is_not_judged",
+        ),
     ),
 )
 
@@ -427,6 +891,55 @@ BASELINE = Group(
     "The baseline's offer",
     (
         # baseline
+        Tried(
+            "a forged record on its way to become the baseline",
+            "refused",
+            "attacks/test_baseline_offer.py::test_a_forged_record_is_no_baseline",
+            (
+                "another commit",
+                "Markdown for a commit",
+                "no commit",
+                "another repository",
+                "another run",
+                "a pull request",
+                "another GPU",
+                "a base",
+                "a key twice",
+                "NaN",
+                "too large",
+                "no JSON",
+            ),
+        ),
+        Tried(
+            "any commit as the head",
+            "the commit is that of the run",
+            "attacks/test_baseline_offer.py::test_the_commit_is_the_runs",
+        ),
+        Tried(
+            "orders to the runner in a key",
+            "neither in the log nor in the error",
+            "attacks/test_baseline_offer.py::test_a_key_is_no_order_to_the_runner",
+        ),
+        Tried(
+            "Markdown in texts of the record",
+            "inert in the pull request's body",
+            "attacks/test_baseline_offer.py::test_no_text_of_a_record_is_markdown_in_the_pull_request",
+        ),
+        Tried(
+            "a baseline that lies outside of the repository",
+            "refused",
+            "ci/github/test_baseline_pr.py::test_what_cannot_be_a_baseline_is_refused",
+        ),
+        Tried(
+            "a measurement that was cut short, or that lacks a case",
+            "refused",
+            "ci/github/test_baseline_pr.py::test_a_measurement_that_was_cut_short_is_no_baseline",
+        ),
+        Tried(
+            "a push to the default branch",
+            "never: it is a pull request",
+            "ci/github/test_baseline_pr.py::test_nothing_reaches_the_default_branch",
+        ),
     ),
 )
 
