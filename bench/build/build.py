@@ -20,7 +20,7 @@ from kernelgate.bench.build import archs, library, machine_code, ninja, toolchai
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, Library, Manifest, card_in
 from kernelgate.bench.build.machine_code import MachineCode
-from kernelgate.bench.build.ninja import Job
+from kernelgate.bench.build.ninja import CompileJob
 from kernelgate.bench.build.recipe import (
     COMPILER_VARIABLES,
     Recipe,
@@ -208,7 +208,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
     try:
         start = time.monotonic()
         subject = _subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])
-        ninja.compile_in(tree, recipe, Job(subject, _name(sha), log), limits)
+        ninja.compile_in(tree, recipe, CompileJob(subject, _name(sha), log), limits)
         digest = hashlib.sha256((tree / LIBRARY).read_bytes()).hexdigest()
         seconds = time.monotonic() - start
         code = _facts(tree / LIBRARY, recipe.targets)

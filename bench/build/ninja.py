@@ -30,7 +30,7 @@ SOURCE_TIME_S = 946_684_800
 
 
 @dataclass(frozen=True)
-class Job:
+class CompileJob:
     """What messages call a compile, and where everything that is printed goes."""
 
     label: str
@@ -40,7 +40,7 @@ class Job:
     log: Path
 
 
-def compile_in(tree: Path, recipe: Recipe, job: Job, limits: TimeLimits) -> None:
+def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) -> None:
     """Compiles in `tree`, a folder of which nothing is there yet. Returns when tree/kernel.so is there.
 
     Raises CompileError, and CannotCompileError where it is the machine's.
@@ -59,7 +59,7 @@ def compile_in(tree: Path, recipe: Recipe, job: Job, limits: TimeLimits) -> None
             search.read(line)
             kept += len(line) + 1
             if kept <= MAX_LOG:
-                print(line, file=file, flush=True)
+                print(line, file=file)
             step = STATUS.match(line)
             if step and step["step"] in unfinished:
                 unfinished.remove(step["step"])
@@ -107,7 +107,7 @@ def _ninja(
             on_silence=on_silence,
         )
     except OSError as error:
-        if error.filename != str(recipe.toolchain.ninja):
+        if str(error.filename) != str(recipe.toolchain.ninja):
             raise
         raise CannotCompileError(f"{recipe.toolchain.ninja} cannot be run: {error.strerror}") from None
 

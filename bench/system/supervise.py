@@ -14,6 +14,9 @@ from pathlib import Path
 
 from kernelgate.bench.system import sessions
 
+MAX_LINE = 1 << 16
+"""Bytes of a line, about; what is longer comes in pieces."""
+
 
 @dataclass(frozen=True)
 class TimeLimits:
@@ -95,8 +98,9 @@ def _follow(
         chunk = pipe.read(1 << 16)
         heard = warned = time.monotonic()
         *lines, rest = (rest + chunk).split(b"\n")
-        if not chunk and rest:
+        if rest and (not chunk or len(rest) > MAX_LINE):
             lines.append(rest)
+            rest = b""
         for line in lines:
             on_line(line.decode(errors="replace").rstrip("\r"))
         if not chunk:

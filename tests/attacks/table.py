@@ -884,6 +884,136 @@ BUILD = Group(
     "The build",
     (
         # build
+        Tried(
+            "a source whose name a command line or ninja would take for something else",
+            "refused, naming it",
+            "bench/build/test_recipe_sources.py::test_a_source_with_an_odd_name",
+            ("newline", "substitution", "space", "at", "semicolon", "no UTF-8", "option"),
+        ),
+        Tried(
+            "a file of a package with an odd name",
+            "refused, naming it",
+            "attacks/test_build.py::test_a_file_of_a_package_with_an_odd_name",
+            ("newline", "no UTF-8", "escape"),
+        ),
+        Tried(
+            "a source that is a link out of the repository",
+            "refused, naming the link",
+            "bench/build/test_recipe_sources.py::test_a_link_out_of_the_repository_is_not_followed",
+            (
+                "folder-csrc",
+                "file-csrc",
+                "folder-csrc/*",
+                "file-csrc/*",
+                "folder-csrc/link*",
+                "file-csrc/link*",
+                "folder-csrc/link/x.cpp",
+                "file-csrc/link/x.cpp",
+                "folder-.",
+                "file-.",
+            ),
+        ),
+        Tried(
+            "a file of a package that is a link out of the repository",
+            "refused, naming the link",
+            "attacks/test_build.py::test_a_link_out_of_a_package",
+            (
+                "file-top",
+                "file-src",
+                "first file-top",
+                "first file-src",
+                "package-top",
+                "package-src",
+                "module-top",
+                "module-src",
+            ),
+        ),
+        Tried(
+            "a pattern of the card that leads out of the repository",
+            "refused",
+            "bench/build/test_recipe_sources.py::test_a_pattern_that_names_nothing",
+        ),
+        Tried(
+            "an include of a file outside of the repository, such as /etc/passwd",
+            "refused, naming file and line",
+            "bench/build/test_recipe_sources.py::test_an_include_from_outside_of_the_repository",
+            ("absolute", "in angle brackets", "above", "above system folders", "by a detour", "through a link"),
+        ),
+        Tried(
+            "an include that a macro names, so that the compiler quotes a file of the machine",
+            "the file is named and not quoted",
+            "bench/build/test_compiler_errors.py::test_what_stands_in_a_file_of_the_machine_is_not_quoted",
+            (
+                "/etc/passwd",
+                "csrc/../../../etc/passwd",
+                "/usr/include/../../etc/passwd",
+                "../tools/../../a",
+                "/srv/a b:c(1)",
+            ),
+        ),
+        Tried(
+            "a command to the workflow in what a compiler prints",
+            "printed so that it is none",
+            "bench/system/test_progress.py::test_what_is_printed_is_no_command_to_a_workflow",
+            ("first", "after spaces", "after a return", "in a later line", "of the old form"),
+        ),
+        Tried(
+            "a command to the workflow in the error that ends the build",
+            "printed so that it is none",
+            "attacks/test_build.py::test_an_error_of_a_compiler_is_no_command_to_the_workflow",
+        ),
+        Tried(
+            "a flag of the card with shell or ninja syntax",
+            "one word of the compiler's command line",
+            "bench/build/test_recipe.py::test_a_flag_of_a_card_is_one_word",
+            ("$HOME", "$$(touch here)", "$gencode;x"),
+        ),
+        Tried(
+            "build.ninja, sitecustomize.py, torch.py and the like beside the sources",
+            "not copied to where sources are compiled",
+            "attacks/test_build.py::test_what_steers_a_build_is_no_source",
+        ),
+        Tried(
+            "a module in the checkout that is named like one of kernelgate's",
+            "not imported",
+            "bench/system/test_worker_process.py::test_the_current_folder_cannot_stand_in_for_the_package",
+        ),
+        Tried(
+            "a hook of the repository",
+            "does not run",
+            "bench/system/test_git.py::test_worktree_runs_no_hook",
+        ),
+        Tried(
+            "a filter that the commit's attributes name",
+            "does not run",
+            "attacks/test_build.py::test_a_filter_that_a_commit_names_does_not_run",
+        ),
+        Tried(
+            "a submodule",
+            "as far as the checkout has it; nothing is fetched",
+            "bench/system/test_git.py::test_worktree_without_the_submodule_that_the_checkout_lacks",
+        ),
+        Tried(
+            "an error whose words are those of a machine that breaks down",
+            "the author's all the same",
+            "bench/build/test_compiler_errors.py::test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them",
+            ("words of a breakdown",),
+        ),
+        Tried(
+            "a library other than what the sources make, passed off as theirs",
+            "a build of the same sources anywhere gives the same bytes",
+            "bench/build/test_reproducible.py::test_two_builds_for_the_cpu",
+        ),
+        Tried(
+            "the same, of code for a GPU",
+            "the same bytes",
+            "bench/build/test_reproducible.py::test_two_builds_for_a_gpu",
+        ),
+        Tried(
+            "the same, of a package",
+            "the same bytes",
+            "bench/kernel/package/test_compiler.py::test_two_builds_are_the_same_bytes",
+        ),
     ),
 )
 

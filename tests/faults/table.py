@@ -34,6 +34,204 @@ TOOLS = Group(
     "Compilers and other tools",
     (
         # tools
+        Tried(
+            "a compiler that is killed, crashes, has no memory or disk, or makes nothing",
+            "3: could not be compiled, not the author's fault",
+            "faults/test_compilers.py::test_a_compiler_that_breaks_down",
+            (
+                "killed",
+                "cc1plus killed",
+                "a bug",
+                "silent",
+                "no memory",
+                "full disk",
+                "refuses everything",
+                "makes nothing",
+            ),
+        ),
+        Tried(
+            "what compilers and ninja print when they break down",
+            "told apart from an error of the sources",
+            "bench/build/test_compiler_errors.py::test_a_compiler_that_breaks_down_does_not_blame_the_sources",
+            ("g++ killed", "cicc killed", "compiler gone", "silence", "ninja", "a bug of g++", "full disk", "memory"),
+        ),
+        Tried(
+            "an error that a compiler names in the sources",
+            "1, with its place",
+            "bench/build/test_compiler_errors.py::test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them",
+            ("the linker", "the linker, with debug information", "g++", "nvcc"),
+        ),
+        Tried(
+            "ninja is killed",
+            "3, naming the signal",
+            "faults/test_compilers.py::test_ninja_is_killed",
+        ),
+        Tried(
+            "ninja vanishes",
+            "3 and one sentence",
+            "faults/test_compilers.py::test_ninja_vanishes",
+        ),
+        Tried(
+            "a broken ccache",
+            "3, with what it says",
+            "faults/test_compilers.py::test_a_broken_ccache",
+        ),
+        Tried(
+            "nvcc cannot do what the environment asks",
+            "3, naming the variable",
+            "faults/test_compilers.py::test_nvcc_cannot_do_what_the_environment_asks",
+            ("flags of the environment", "a target that nvcc does not know"),
+        ),
+        Tried(
+            "a flag of the card that the compiler refuses",
+            "1: the author's",
+            "faults/test_compilers.py::test_a_flag_of_the_card_that_the_compiler_refuses",
+        ),
+        Tried(
+            "`g++ --version` hangs or fails",
+            "3 within a time limit",
+            "faults/test_compilers.py::test_a_compiler_that_does_not_say_its_version",
+            ("hangs", "fails"),
+        ),
+        Tried(
+            "`g++ --version` prints what is no UTF-8",
+            "read all the same",
+            "faults/test_compilers.py::test_a_version_that_is_no_text",
+        ),
+        Tried(
+            "g++ is not executable",
+            "3 and one sentence",
+            "faults/test_compilers.py::test_a_compiler_that_is_no_program",
+        ),
+        Tried(
+            "no g++",
+            "3, saying how to install it",
+            "bench/build/test_toolchain.py::test_without_a_compiler",
+        ),
+        Tried(
+            "no ninja",
+            "3, saying how to install it",
+            "bench/build/test_toolchain.py::test_without_ninja",
+        ),
+        Tried(
+            "no torch",
+            "3, saying how to install it",
+            "bench/build/test_toolchain.py::test_without_torch",
+        ),
+        Tried(
+            "no nvcc",
+            "the CPU path is compiled, and that is said",
+            "bench/build/test_build_targets.py::test_without_nvcc_the_cpu_path_is_compiled",
+        ),
+        Tried(
+            "a CUDA installation that lacks headers or the runtime",
+            "passed over, naming what it lacks",
+            "bench/build/test_toolchain.py::test_an_incomplete_cuda_is_passed_over",
+        ),
+        Tried(
+            "a target that the sources lack",
+            "3, naming those they have",
+            "bench/build/test_build_targets.py::test_a_target_that_the_sources_lack",
+        ),
+        Tried(
+            "a syntax error",
+            "1, with file and line of the first error",
+            "bench/build/test_build.py::test_a_failed_compile_shows_the_first_error",
+        ),
+        Tried(
+            "an undefined symbol",
+            "1, found while building",
+            "bench/build/test_build.py::test_an_undefined_symbol_is_found_while_building",
+        ),
+        Tried(
+            "a compiler that hangs, also one that ignores SIGTERM",
+            "ended at the time limit, with all it started",
+            "bench/build/test_build.py::test_a_compile_over_its_limit_is_ended",
+        ),
+        Tried(
+            "a compile without an end",
+            "3, naming limit and option",
+            "faults/test_compilers.py::test_a_compile_without_an_end",
+        ),
+        Tried(
+            "megabytes of a compiler's output",
+            "shown and kept up to a limit, the first error found",
+            "faults/test_compilers.py::test_much_output_is_cut_off_and_the_error_found",
+        ),
+        Tried(
+            "a line of output without an end",
+            "read in pieces",
+            "bench/system/test_supervise.py::test_a_line_without_an_end_comes_in_pieces",
+        ),
+        Tried(
+            "a damaged entry of the cache",
+            "built again",
+            "bench/build/test_build.py::test_a_damaged_entry_is_built_again",
+            ("library", "manifest", "missing library", "missing manifest"),
+        ),
+        Tried(
+            "an entry of the cache that is a file or a link",
+            "built again; nothing behind the link is touched",
+            "faults/test_compilers.py::test_an_entry_of_the_cache_that_is_something_else",
+            ("file", "dangling link", "link to a folder", "empty folder"),
+        ),
+        Tried(
+            "an entry of an earlier kernelgate",
+            "built again",
+            "bench/build/test_build.py::test_an_entry_of_an_earlier_form_is_built_again",
+            ("kernels", "card"),
+        ),
+        Tried(
+            "a folder of the cache that is a file",
+            "one sentence that names it",
+            "faults/test_compilers.py::test_a_folder_of_the_cache_that_is_a_file",
+            ("locks-3", "building-74"),
+        ),
+        Tried(
+            "a cache that cannot be written",
+            "3, naming KERNELGATE_CACHE",
+            "bench/build/test_build.py::test_a_cache_that_cannot_be_written",
+        ),
+        Tried(
+            "what killed builds left in the cache",
+            "removed by the next build; a running one's stays",
+            "faults/test_compilers.py::test_what_killed_builds_left_is_removed_by_the_next_one",
+        ),
+        Tried(
+            "a build that was killed half-way",
+            "no hindrance",
+            "bench/build/test_build.py::test_what_a_killed_build_left_is_no_hindrance",
+        ),
+        Tried(
+            "two builds of the same sources at once",
+            "one compiles, the other waits",
+            "bench/build/test_build.py::test_of_two_builds_at_once_one_compiles",
+        ),
+        Tried(
+            "a base that does not compile, or whose card is wrong",
+            "the head is measured alone, with the reason",
+            "bench/kernel/test_commit.py::test_a_base_that_cannot_be_built_is_absent_with_the_reason",
+        ),
+        Tried(
+            "a base without a card",
+            "the head is measured alone",
+            "bench/kernel/test_commit.py::test_a_base_without_a_card",
+        ),
+        Tried(
+            "a base that is empty",
+            "the head is measured alone",
+            "bench/kernel/test_commit.py::test_a_base_that_is_empty",
+        ),
+        Tried(
+            "a package that takes too long to compile",
+            "3, naming the limit",
+            "bench/kernel/package/test_compiler.py::test_the_time_limit",
+        ),
+        Tried(
+            "a call that ends the process that compiles a package",
+            "its cases are compiled where they run",
+            "bench/kernel/package/test_compiler.py::test_a_call_that_ends_its_process",
+        ),
     ),
 )
 

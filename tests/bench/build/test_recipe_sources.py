@@ -145,7 +145,7 @@ def test_headers_in_the_folders_that_flags_name_come_along(tmp_path: Path, membe
         ('"../../tree/csrc/detour.h"', "csrc/gemm.cpp:2 includes ../../tree/csrc/detour.h, which lies outside"),
         ('"link.h"', "csrc/gemm.cpp includes csrc/link.h, a link that leads out of the repository"),
     ],
-    ids=["absolute", "in angle brackets", "above", "above the compiler's folders", "by a detour", "through a link"],
+    ids=["absolute", "in angle brackets", "above", "above system folders", "by a detour", "through a link"],
 )
 def test_an_include_from_outside_of_the_repository(tmp_path: Path, include: str, says: str) -> None:
     write(tmp_path, {"outside.h": "secret"})

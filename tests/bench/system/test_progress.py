@@ -37,3 +37,26 @@ def test_a_log_is_not_flooded(capfd: pytest.CaptureFixture[str]) -> None:
     first, *between, last = capfd.readouterr().err.splitlines()
     assert (first, last) == ("fuzz: 100 steps", "fuzz: 100/100, 0 s, case 99")
     assert len(between) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("::set-output name=a::b", ": :set-output name=a::b"),
+        ("  ::add-path::/x", "  : :add-path::/x"),
+        ("harmless\r::add-mask::x", "harmless\r: :add-mask::x"),
+        ("harmless\n ::debug::x", "harmless\n : :debug::x"),
+        ("csrc/a.cpp: ##[add-path]/x", "csrc/a.cpp: ## [add-path]/x"),
+        ("'std::vector' was not declared", "'std::vector' was not declared"),
+    ],
+    ids=["first", "after spaces", "after a return", "in a later line", "of the old form", "no command"],
+)
+def test_what_is_printed_is_no_command_to_a_workflow(text: str, printed: str) -> None:
+    assert progress.inert(text, {"GITHUB_ACTIONS": "true"}) == printed
+    assert progress.inert(text, {}) == text
+
+
+def test_a_line_that_is_said_is_no_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    progress.say("::set-output name=a::##[group]")
+    assert capfd.readouterr().err == ": :set-output name=a::## [group]\n"

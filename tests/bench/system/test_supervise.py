@@ -111,3 +111,12 @@ def test_a_killed_caller_leaves_nothing_running(tmp_path: Path) -> None:
         while alive(int((tmp_path / name).read_text(encoding="utf-8"))):
             assert time.monotonic() < deadline, f"{name} runs on"
             time.sleep(0.02)
+
+
+def test_a_line_without_an_end_comes_in_pieces(run: Callable[..., int]) -> None:
+    """Rather than all at once, after each piece was copied as often as others followed."""
+    lines: list[str] = []
+    run("head -c 1000000 /dev/zero | tr '\\0' x; echo; echo after", lines=lines)
+    assert "".join(lines) == "x" * 1_000_000 + "after"
+    assert lines[-1] == "after"
+    assert max(map(len, lines)) <= 4 * supervise.MAX_LINE

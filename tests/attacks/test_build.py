@@ -1,0 +1,78 @@
+"""What a commit may be made of so that its build says, or does, more than a compile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import package
+from kernelgate.bench.build.recipe import read_sources
+from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.errors import BuildError, CompileError
+from kernelgate.bench.system import git
+from kernelgate.ci import cli
+from tests import miniature
+from tests.miniature import write
+
+
+@pytest.mark.parametrize("root", ["", "src/"], ids=["top", "src"])
+@pytest.mark.parametrize("link", ["file", "first file", "package", "module"])
+def test_a_link_out_of_a_package(tmp_path: Path, root: str, link: str) -> None:
+    outside = write(tmp_path / "outside", {"secret.py": "secret", "secrets/secret.py": "secret"})
+    tree = write(tmp_path / "tree", {f"{root}other.py": ""})
+    if link in ("file", "first file"):
+        write(tree, {f"{root}kernels/__init__.py": ""})
+    name, to = {
+        "file": ("kernels/table.py", "secret.py"),
+        "first file": ("kernels/__init__.py", "secret.py"),
+        "package": ("kernels", "secrets"),
+        "module": ("kernels.py", "secret.py"),
+    }[link]
+    (tree / f"{root}{name}").unlink(missing_ok=True)
+    (tree / f"{root}{name}").symlink_to(outside / to)
+    with pytest.raises(BuildError, match=r"kernels.* is a link that leads out of the repository"):
+        package.sources(tree, "kernels")
+
+
+def test_a_link_within_a_package_is_followed(tmp_path: Path) -> None:
+    tree = write(tmp_path, {"kernels/a.py": "a"})
+    (tree / "kernels" / "b.py").symlink_to("a.py")
+    assert package.sources(tree, "kernels") == {"kernels/a.py": b"a", "kernels/b.py": b"a"}
+
+
+@pytest.mark.parametrize("name", ["a\nb.py", "\udcff.py", "\x1b[2J.py"], ids=["newline", "no UTF-8", "escape"])
+def test_a_file_of_a_package_with_an_odd_name(tmp_path: Path, name: str) -> None:
+    write(tmp_path, {"kernels/__init__.py": ""})
+    (tmp_path / "kernels" / name).touch()
+    with pytest.raises(BuildError) as caught:
+        package.sources(tmp_path, "kernels")
+    assert str(caught.value) == f"the file {'kernels/' + name!r} needs another name, of letters and digits"
+
+
+def test_what_steers_a_build_is_no_source(tmp_path: Path) -> None:
+    files = ("build.ninja", "a.cpp", "sitecustomize.py", "torch.py", ".ninja_log", "ccache.conf", "nvcc.profile")
+    found = read_sources(write(tmp_path, dict.fromkeys(files, "")), "here", "gemm", ExtensionSpec(sources=(".",)))
+    assert set(found.files) == {"a.cpp"}
+
+
+def test_a_filter_that_a_commit_names_does_not_run(tmp_path: Path) -> None:
+    """Its attributes name it; what it does stands in a configuration, which is no part of a commit."""
+    repo = miniature.repository(tmp_path / "repo", {".gitattributes": "*.cpp filter=own\n", "a.cpp": "as it is\n"})
+    write(repo, {".gitconfig": f'[filter "own"]\n  smudge = touch {tmp_path}/ran\n'})
+    sha = miniature.commit(repo)
+    with git.worktree(repo, sha) as tree:
+        assert (tree / "a.cpp").read_text() == "as it is\n"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_error_of_a_compiler_is_no_command_to_the_workflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    first = "csrc/a.cpp:1: error: #error ##[add-path]/x\n::set-output name=a::b"
+    assert cli._ended(CompileError("head", None, first, tmp_path / "log"), ["build"]) == 1
+    said = capfd.readouterr().err
+    assert "##[" not in said
+    assert "\n::" not in said
+    assert "set-output" in said

@@ -1,0 +1,235 @@
+"""Compilers and caches that are missing, break down or hang: never the fault of a commit's author."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import build, ninja, recipe, toolchain
+from kernelgate.bench.build.library import LIBRARY
+from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.errors import CannotCompileError, CompileError, KernelgateError
+from kernelgate.bench.system import supervise
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.ci import exit_codes
+from kernelgate.ci.github import failure_note
+from tests.miniature import CARD, CPU_FILES, SPEC, compiled, write
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+BREAKDOWNS = {
+    "killed": ("kill -9 $$", "could not be compiled: csrc/binding.cpp: error: "),
+    "cc1plus killed": (
+        "echo 'g++: fatal error: Killed signal terminated program cc1plus' >&2; exit 1",
+        "Killed signal terminated program cc1plus",
+    ),
+    "a bug": (
+        "echo 'csrc/binding.cpp:1:1: internal compiler error: Segmentation fault' >&2; exit 1",
+        "csrc/binding.cpp:1: error: Segmentation fault",
+    ),
+    "silent": ("exit 1", "it failed without output"),
+    "no memory": ("echo 'cc1plus: out of memory allocating 9 bytes' >&2; exit 1", "out of memory allocating 9 bytes"),
+    "full disk": ("echo 'as: fatal error: a.o: No space left on device' >&2; exit 1", "No space left on device"),
+    "refuses everything": (
+        "echo 'g++: error: unrecognized option' >&2; exit 1",
+        "refuse even an empty source: empty.c",
+    ),
+    "makes nothing": ("exit 0", "refuse even an empty source"),
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return write(tmp_path / "a checkout", CPU_FILES)
+
+
+@pytest.mark.parametrize(("script", "says"), BREAKDOWNS.values(), ids=BREAKDOWNS.keys())
+def test_a_compiler_that_breaks_down(
+    tree: Path, cache: Path, compiler: Callable[[str], Path], script: str, says: str
+) -> None:
+    compiler(script)
+    with pytest.raises(CannotCompileError) as caught:
+        compiled(tree)
+    assert says in str(caught.value)
+    assert caught.value.exit_code == 3
+    assert failure_note._fault(caught.value, "build") == "runner"
+    assert not list((cache / "building").iterdir())
+
+
+ONLY_WITHOUT_A_FLAG = 'case "$*" in *-DWRONG*) echo "g++: error: unrecognized option -DWRONG" >&2; exit 1;; esac; '
+
+
+def test_a_flag_of_the_card_that_the_compiler_refuses(tree: Path, compiler: Callable[[str], Path]) -> None:
+    """The compiler works, as it compiles empty sources without the card's flags."""
+    compiler(ONLY_WITHOUT_A_FLAG + 'exec $GXX "$@"')
+    with pytest.raises(CompileError, match="unrecognized option -DWRONG"):
+        compiled(tree, ExtensionSpec(sources=("csrc",), flags=("-DWRONG",)))
+
+
+def test_a_broken_ccache(tree: Path, compiler: Callable[[str], Path]) -> None:
+    ccache = compiler('exec $GXX "$@"') / "ccache"
+    ccache.write_text("#!/bin/sh\necho 'ccache: error: Could not create cache folder' >&2; exit 1\n", encoding="utf-8")
+    ccache.chmod(0o755)
+    with pytest.raises(CannotCompileError, match=r"an empty source: .*ccache: Could not create cache folder"):
+        compiled(tree)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("NVCC_APPEND_FLAGS", "--no-such-flag", "Unknown option '--no-such-flag' (NVCC_APPEND_FLAGS are set"),
+        ("TORCH_CUDA_ARCH_LIST", "9.9", "Unsupported gpu architecture 'compute_99'"),
+    ],
+    ids=["flags of the environment", "a target that nvcc does not know"],
+)
+def test_nvcc_cannot_do_what_the_environment_asks(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(CannotCompileError) as caught:
+        compiled(write(tree, {"csrc/plain.cu": "void plain() {}\n"}))
+    assert says in str(caught.value)
+
+
+def test_ninja_is_killed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervise, "run", lambda *_, **__: -9)
+    with pytest.raises(CannotCompileError, match="could not be compiled: ninja was ended by SIGKILL"):
+        compiled(tree)
+
+
+def test_ninja_vanishes(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = toolchain.find()
+    gone = replace(found, ninja=tmp_path / "ninja")
+    monkeypatch.setattr(toolchain, "find", lambda: gone)
+    with pytest.raises(CannotCompileError, match="ninja cannot be run: No such file or directory"):
+        compiled(tree)
+
+
+VERSIONS = {
+    "hangs": ("sleep 1000", "--version` did not end within 0.3 s"),
+    "fails": ("exit 7", "--version` ended with code 7"),
+}
+
+
+@pytest.mark.parametrize(("script", "says"), VERSIONS.values(), ids=VERSIONS.keys())
+def test_a_compiler_that_does_not_say_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
+) -> None:
+    own_compiler(tmp_path, monkeypatch, f"exec {script}" if script.startswith("sleep") else script)
+    monkeypatch.setattr(toolchain, "PATIENCE_S", 0.3)
+    with pytest.raises(CannotCompileError) as caught:
+        toolchain.find()
+    assert says in str(caught.value)
+
+
+def test_a_version_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_compiler(tmp_path, monkeypatch, "printf 'g\\377'")
+    assert toolchain.find().gxx_version == "g\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_compiler_that_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_compiler(tmp_path, monkeypatch, "").write_bytes(b"\x7fELF")
+    with pytest.raises(CannotCompileError, match=r"g\+\+ cannot be run: Exec format error"):
+        toolchain.find()
+
+
+def own_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    path = tmp_path / "bin" / "g++"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+    return path
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Output
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_much_output_is_cut_off_and_the_error_found(
+    tree: Path,
+    compiler: Callable[[str], Path],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ninja, "MAX_LOG", 1 << 20)
+    warning = "csrc/binding.cpp:1:1: warning: 'unused' was declared and never used by anybody at all"
+    compiler(f"yes \"{warning}\" | head -c 4000000; echo; echo 'csrc/binding.cpp:7:1: error: the one'; exit 1")
+    with pytest.raises(CompileError) as caught:
+        compiled(tree)
+    assert caught.value.first == "csrc/binding.cpp:7: error: the one"
+    assert caught.value.excerpt == ("csrc/binding.cpp:7:1: error: the one",)
+    assert len(capfd.readouterr().err.splitlines()) < ninja.MAX_SHOWN + 20
+    assert caught.value.log.stat().st_size <= 1 << 20
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The cache
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is compiled: a library is what stands there."""
+
+    def made(tree: Path, *_: object) -> None:
+        tree.mkdir(parents=True)
+        (tree / LIBRARY).write_bytes(b"a library")
+
+    monkeypatch.setattr(ninja, "compile_in", made)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("what", ["file", "dangling link", "link to a folder", "empty folder"])
+def test_an_entry_of_the_cache_that_is_something_else(tree: Path, tmp_path: Path, what: str) -> None:
+    first = compiled(tree)
+    shutil.rmtree(first.folder)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    if what == "file":
+        first.folder.touch()
+    elif what == "empty folder":
+        first.folder.mkdir()
+    else:
+        first.folder.symlink_to(tmp_path / ("nowhere" if what == "dangling link" else "elsewhere"))
+    second = compiled(tree)
+    assert not second.cached
+    assert compiled(tree).cached
+    assert (tmp_path / "elsewhere" / "kept").exists()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("folder", "expected"), [("locks", 3), ("building", 74)])
+def test_a_folder_of_the_cache_that_is_a_file(tree: Path, cache: Path, folder: str, expected: int) -> None:
+    cache.mkdir()
+    (cache / folder).touch()
+    with pytest.raises((KernelgateError, OSError)) as caught:
+        compiled(tree)
+    code, said = exit_codes.of_error(caught.value)
+    assert code == expected
+    assert str(cache / folder) in said
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_killed_builds_left_is_removed_by_the_next_one(tree: Path, cache: Path) -> None:
+    """Of a build that still runs, nothing is: it holds its lock."""
+    write(cache / "building" / "of a killed build", {"sources/a.cpp": ""})
+    write(cache / "building" / "of another build", {"sources/a.cpp": ""})
+    with build._locked(cache / "locks" / "of another build"):
+        compiled(tree)
+        assert [path.name for path in (cache / "building").iterdir()] == ["of another build"]
+
+
+def test_a_compile_without_an_end(tree: Path, compiler: Callable[[str], Path]) -> None:
+    compiler("exec sleep 1000")
+    with pytest.raises(CannotCompileError, match=r"took longer to compile than the limit of 0.5 s") as caught:
+        build.build(recipe.read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(total_s=0.5))
+    assert caught.value.exit_code == 3
