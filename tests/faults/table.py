@@ -7,7 +7,108 @@ from tests.tried import Group, Tried
 SIGNALS = Group(
     "Signals and processes",
     (
-        # signals
+        Tried(
+            "a build or pr that is ended while it compiles",
+            "its exit code, no process, no folder",
+            "faults/test_signals.py::test_a_verb_that_is_ended_while_it_compiles_leaves_nothing",
+            (
+                "build-SIGINT",
+                "build-SIGTERM",
+                "build-SIGHUP",
+                "build-SIGKILL",
+                "pr-SIGINT",
+                "pr-SIGTERM",
+                "pr-SIGHUP",
+                "pr-SIGKILL",
+            ),
+        ),
+        Tried(
+            "a fuzz that is ended while its worker loads torch",
+            "its exit code, no process",
+            "faults/test_signals.py::test_a_verb_that_is_ended_while_its_worker_loads_torch_leaves_nothing",
+            ("SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"),
+        ),
+        Tried(
+            "the build after a killed one",
+            "works, and removes what that left",
+            "faults/test_signals.py::test_the_build_after_a_killed_one_cleans_up_and_works",
+        ),
+        Tried(
+            "the temporary folder of a killed process beside that of a living one",
+            "the first is removed, the second stays",
+            "bench/system/test_temporary.py::test_what_a_living_process_has_stays_and_what_a_killed_one_had_goes",
+        ),
+        Tried(
+            "SIGKILL of who runs a command whose processes ignore SIGTERM",
+            "all are killed",
+            "bench/system/test_supervise.py::test_a_killed_caller_leaves_nothing_running",
+        ),
+        Tried(
+            "a command past its time limit whose processes ignore SIGTERM",
+            "all are killed",
+            "bench/system/test_supervise.py::test_ends_the_whole_session_past_the_limit",
+        ),
+        Tried(
+            "an interrupt while a command runs",
+            "all are killed",
+            "bench/system/test_supervise.py::test_ends_the_session_when_the_caller_fails",
+        ),
+        Tried(
+            "SIGKILL of a leader while its worker loads",
+            "the worker ends",
+            "bench/system/test_worker_process.py::test_a_child_dies_with_its_parent_even_while_it_loads",
+        ),
+        Tried(
+            "SIGKILL of a leader before its worker could notice",
+            "the worker ends",
+            "bench/system/test_worker_process.py::test_a_child_whose_parent_is_gone_before_it_looks_does_nothing",
+        ),
+        Tried(
+            "a process that crashes while what it forked holds its output",
+            "noticed at once, and the other is ended",
+            "bench/system/test_worker_process.py::test_a_child_that_is_gone_is_noticed_though_what_it_started_holds_its_output",
+        ),
+        Tried(
+            "a process that hangs",
+            "ended, and said",
+            "bench/system/test_worker_process.py::test_a_child_that_hangs_is_ended",
+        ),
+        Tried(
+            "a profiled process whose leader is gone",
+            "ends",
+            "bench/kernel/test_watched_call.py::test_a_process_whose_leader_is_gone_ends",
+        ),
+        Tried(
+            "bench, killed",
+            "only the process in flight is lost",
+            "bench/timing/test_paired.py::test_a_killed_run_loses_the_process_in_flight_alone",
+        ),
+        Tried(
+            "bench, interrupted",
+            "its process ends too",
+            "bench/timing/test_paired.py::test_ctrl_c_ends_the_process_too",
+        ),
+        Tried(
+            "a record of other rounds, cases or sources to resume",
+            "refused",
+            "bench/timing/test_paired.py::test_a_record_that_does_not_fit_is_refused",
+        ),
+        Tried(
+            "a complete record to resume",
+            "nothing is timed",
+            "bench/timing/test_paired.py::test_resuming_what_is_complete_or_decided_times_nothing",
+        ),
+        Tried(
+            "two builds of one commit at once",
+            "one compiles",
+            "bench/build/test_build.py::test_of_two_builds_at_once_one_compiles",
+        ),
+        Tried(
+            "what a killed build left in the cache",
+            "no hindrance",
+            "bench/build/test_build.py::test_what_a_killed_build_left_is_no_hindrance",
+        ),
+        Tried("a compile over its limit", "ended", "bench/build/test_build.py::test_a_compile_over_its_limit_is_ended"),
     ),
 )
 
@@ -238,7 +339,124 @@ TOOLS = Group(
 KERNELS = Group(
     "Kernels",
     (
-        # kernels
+        Tried(
+            "a kernel that fails: by a signal, an exit, an exception, a wrong or missing output, a write elsewhere, a hang",
+            "the case fails, in one sentence with the kernel's own words",
+            "faults/test_kernels.py::test_a_kernel_that_fails_is_named_with_what_it_did",
+            (
+                "a null pointer",
+                "abort",
+                "exit 0",
+                "exit 77",
+                "an exception",
+                "an exception in several lines",
+                "an exception that is no UTF-8",
+                "a check",
+                "an exception of torch",
+                "an exception in parallel",
+                "an exception in a thread",
+                "no exception's kind",
+                "NaN",
+                "nothing is written",
+                "one in eight is wrong",
+                "the second call writes nothing",
+                "an input is changed",
+                "before the output",
+                "a process is left, and a crash",
+                "a hang",
+            ),
+        ),
+        Tried(
+            "a kernel that is right and does something else besides",
+            "passes, and nothing of it stays",
+            "faults/test_kernels.py::test_a_kernel_that_is_right_passes_whatever_else_it_does",
+            (
+                "none",
+                "a process is left",
+                "another folder, no variables",
+                "200 MB of errors",
+                "messages of its own",
+                "a leak",
+                "two threads more",
+            ),
+        ),
+        Tried(
+            "a library that cannot be used",
+            "one sentence",
+            "faults/test_kernels.py::test_a_library_that_cannot_be_used_is_one_sentence",
+            ("a crash", "an exit", "no operator", "another signature"),
+        ),
+        Tried(
+            "what a kernel throws beyond torch's stable ABI",
+            "its own text is said",
+            "bench/kernel/test_own_words.py::test_what_was_thrown_beyond_the_stable_abi_is_said",
+        ),
+        Tried(
+            "an exception whose text is no UTF-8",
+            "its text is said",
+            "bench/kernel/test_own_words.py::test_a_text_that_is_no_utf8_is_said_all_the_same",
+        ),
+        Tried(
+            "a torch that keeps no text of an exception",
+            "torch's own words",
+            "bench/kernel/test_own_words.py::test_a_torch_that_keeps_no_text_leaves_its_own_words",
+        ),
+        Tried(
+            "a kernel that works when it is first called, and then no more",
+            "wrong outputs where it is timed",
+            "bench/timing/test_paired.py::test_a_kernel_that_does_not_do_its_work_when_timed_is_caught",
+            ("stops_working", "remembers", "writes_nan", "skips_last_row"),
+        ),
+        Tried(
+            "a crash in the middle of the list",
+            "its case fails, the others run",
+            "bench/check/test_fuzz.py::test_a_crash_fails_its_case_and_the_list_goes_on",
+        ),
+        Tried(
+            "a hang in the middle of the list",
+            "its case fails, the others run",
+            "bench/check/test_fuzz.py::test_a_hang_fails_its_case_and_the_list_goes_on",
+        ),
+        Tried(
+            "a kernel that crashes every time",
+            "not run after three crashes",
+            "bench/check/test_fuzz.py::test_after_three_crashes_the_rest_is_not_run",
+        ),
+        Tried(
+            "a kernel that raises for some cases",
+            "these fail alone",
+            "bench/check/test_fuzz.py::test_an_error_that_a_kernel_raises_fails_its_case_alone",
+        ),
+        Tried(
+            "a kernel that dies while it is timed",
+            "the process and the case are named",
+            "bench/timing/test_paired.py::test_a_kernel_that_dies_is_named_with_process_and_case",
+        ),
+        Tried(
+            "a kernel that raises while it is timed",
+            "the process and the case are named",
+            "bench/timing/test_paired.py::test_a_kernel_that_raises_is_named_with_process_and_case",
+        ),
+        Tried(
+            "a kernel that prints messages of its own while it is timed",
+            "no harm",
+            "bench/timing/test_paired.py::test_what_a_kernel_prints_does_no_harm",
+        ),
+        Tried(
+            "a failure after some processes were timed",
+            "they are kept",
+            "bench/timing/test_paired.py::test_processes_before_a_failure_are_kept",
+        ),
+        Tried(
+            "a library that bears no other beside it",
+            "two processes take turns",
+            "bench/timing/test_paired.py::test_a_library_that_bears_no_other_takes_turns_too",
+        ),
+        Tried(
+            "a library that leaves a daemon",
+            "ended, and named in the record",
+            "bench/timing/test_process.py::test_a_process_that_a_library_leaves_behind_is_ended_and_named",
+        ),
     ),
 )
 

@@ -1,0 +1,152 @@
+"""Verbs that a signal ends, for real: nothing that they started runs on, and nothing is left where others look."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests import miniature
+from tests.processes import alive
+
+pytestmark = pytest.mark.slow
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL]
+KERNELGATE = Path(sys.executable).with_name("kernelgate")
+CARD = miniature.SCALE_CARD.replace("    cases =", "    cpu_cases = cases =")
+
+
+def ended(number: int) -> int:
+    """What Popen says of a verb that the signal has ended: killed, or unwound by kernelgate."""
+    return -number if number == signal.SIGKILL else 128 + number
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def command_line(pid: int) -> str:
+    """Empty where the process has gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+    return ""
+
+
+@dataclass(frozen=True)
+class Checkout:
+    folder: Path
+    """With `repository`, a temporary folder `tmp`, and a compiler that notes its processes in `compilers`."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **miniature.ENVIRONMENT,
+            "TMPDIR": str(self.folder / "tmp"),
+            "KERNELGATE_CACHE": str(self.folder / "cache"),
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+
+    def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [KERNELGATE, *words],
+            cwd=self.folder / "repository",
+            env={**self.environment, **more},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def left(self) -> list[str]:
+        return [path.name for path in (self.folder / "tmp").iterdir() if path.suffix != ".lock"]
+
+    def processes(self) -> list[int]:
+        """All that have this checkout's folder in their variables, whoever their parent is."""
+        mark = str(self.folder).encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
+                try:
+                    if mark in (entry / "environ").read_bytes() and alive(int(entry.name)):
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Checkout]:
+    made = Checkout(tmp_path)
+    (tmp_path / "tmp").mkdir()
+    miniature.write(tmp_path / "repository", {**miniature.SCALE_FILES, ".ci/kernels/scale.py": CARD})
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run(["git", *words], cwd=tmp_path / "repository", env=miniature.ENVIRONMENT, check=True)
+    yield made
+    for pid in made.processes():
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def endless_compiler(tmp_path: Path, compiler: Callable[[str], Path]) -> Path:
+    """Where a compiler that never ends writes its processes' numbers."""
+    notes = tmp_path / "compilers"
+    compiler(f'echo $$ >>{notes}; trap "" TERM; sleep 1000')
+    return notes
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("words", [("build", "--ref", "HEAD"), ("pr",)], ids=["build", "pr"])
+def test_a_verb_that_is_ended_while_it_compiles_leaves_nothing(
+    words: tuple[str, ...], number: signal.Signals, checkout: Checkout, endless_compiler: Path
+) -> None:
+    with checkout.start(*words, PATH=os.environ["PATH"]) as verb:
+        wait_for(endless_compiler.exists, "nothing was compiled")
+        verb.send_signal(number)
+        said, _ = verb.communicate(timeout=90)
+    assert verb.returncode == ended(number)
+    assert "Traceback" not in said
+    wait_for(lambda: not checkout.processes(), "something runs on")
+    if number != signal.SIGKILL:
+        assert checkout.left() == []
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_verb_that_is_ended_while_its_worker_loads_torch_leaves_nothing(
+    number: signal.Signals, checkout: Checkout
+) -> None:
+    def worker_is_there() -> bool:
+        return any("worker_start" in words for words in map(command_line, checkout.processes()))
+
+    with checkout.start("fuzz") as verb:
+        wait_for(worker_is_there, "no worker was started")
+        verb.send_signal(number)
+        verb.communicate(timeout=90)
+    assert verb.returncode == ended(number)
+    wait_for(lambda: not checkout.processes(), "something runs on")
+
+
+def test_the_build_after_a_killed_one_cleans_up_and_works(
+    checkout: Checkout, endless_compiler: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for no lock of a dead process, and removes its work tree."""
+    with checkout.start("build", "--ref", "HEAD", PATH=os.environ["PATH"]) as verb:
+        wait_for(endless_compiler.exists, "nothing was compiled")
+        verb.kill()
+        verb.communicate(timeout=90)
+    assert checkout.left() != []
+    monkeypatch.setenv("PATH", os.environ["PATH"].split(os.pathsep, 1)[1])
+    with checkout.start("build", "--ref", "HEAD", PATH=os.environ["PATH"]) as again:
+        said, _ = again.communicate(timeout=300)
+    assert again.returncode == 0, said
+    assert checkout.left() == []
