@@ -301,7 +301,7 @@ def _implausible(
     medians = {side: stats.pooled_median(processes) for side, processes in sides.items()}
     beside = stats.pooled_median(reference) if reference else None
     yield from validity.below_floor(medians, case, device, policy.limits)
-    yield from validity.beyond_reference(medians["head"], beside, policy.limits)
+    yield from validity.beyond_reference(medians, beside, policy.limits)
 
 
 def _rounding(*sides: Sequence[Array]) -> float:

@@ -650,7 +650,7 @@ EVIDENCE = Group(
         ),
         Tried(
             "a head 1000 times as fast where neither work nor GPU is known",
-            "open: more than 100 times the reference is not plausible",
+            "open: more than 100 times as fast as base and reference is not plausible",
             "attacks/test_incomplete.py::test_what_no_roof_shows_the_reference_does",
         ),
         Tried(
