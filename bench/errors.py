@@ -36,12 +36,17 @@ def unexpected(error: BaseException) -> str:
     return f"{said}, which is a fault of kernelgate's: please report it with {file.name}, its traceback"
 
 
+def one_line(text: str) -> str:
+    """The text without line breaks and without what a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def faults(error: ValidationError, most: int = 3) -> str:
     """What does not fit a schema, and where, in one line; what the names of keys hold is made harmless."""
     found = error.errors(include_url=False, include_input=False)
     named = [f"{_place(fault['loc'])}: {fault['msg']}" for fault in found[:most]]
     rest = f"; and {len(found) - most} more" if len(found) > most else ""
-    return "".join(c if c.isprintable() else " " for c in "; ".join(named)) + rest
+    return one_line("; ".join(named)) + rest
 
 
 def _place(location: tuple[int | str, ...]) -> str:

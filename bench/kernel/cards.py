@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
-from kernelgate.bench.errors import CardError, KernelgateError, UsageError
+from kernelgate.bench.errors import CardError, KernelgateError, UsageError, faults, one_line
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.tolerance import TOLERANCES
@@ -32,6 +32,9 @@ FOLDER = ".ci/kernels"
 PATIENCE_S = 30.0
 """Variables that a card has no business with."""
 DEFAULT_SUITES: Mapping[DeviceKind, str] = {"cuda": "pr", "cpu": "cpu"}
+
+
+Words = Annotated[str, AfterValidator(one_line)]
 
 
 class _Facts(BaseModel):
@@ -105,6 +108,22 @@ class CardFacts(_Facts):
         )
 
 
+class CardMistake(_Facts):
+    """As CardError has it; the words are a card's, which may hold anything."""
+
+    file: Words
+    line: int | None
+    member: Words
+    text: Words
+
+
+class CardsAnswer(_Facts):
+    """What the process that reads cards writes."""
+
+    cards: tuple[CardFacts, ...]
+    mistakes: tuple[CardMistake, ...]
+
+
 @dataclass(frozen=True)
 class Cards:
     """All cards of one folder, and what is wrong with those that cannot be used."""
@@ -164,13 +183,16 @@ def read(
     if done.returncode != 0:
         begun = _last(done.stdout)
         raise KernelgateError(f"{folder / begun}: {_how_it_ended(done.returncode)}: {_last(done.stderr) or 'no word'}")
+    return answered(folder, _last(done.stdout), _last(done.stderr))
+
+
+def answered(folder: Path, line: str, complaint: str = "") -> Cards:
+    """What the process that read the cards says of them; a card can make it say anything. Raises KernelgateError."""
     try:
-        answer = json.loads(_last(done.stdout))
-        found = tuple(CardFacts.model_validate(card) for card in answer["cards"])
-        mistakes = tuple(CardError(**mistake) for mistake in answer["mistakes"])
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise KernelgateError(f"{folder}: the cards cannot be read: {_last(done.stderr) or error}") from None
-    return Cards(folder, found, mistakes)
+        said = CardsAnswer.model_validate_json(line)
+    except ValidationError as error:
+        raise KernelgateError(f"{folder}: the cards cannot be read: {complaint or faults(error)}") from None
+    return Cards(folder, said.cards, tuple(CardError(**mistake.model_dump()) for mistake in said.mistakes))
 
 
 def of_checkout(repo: Path, tile: Mapping[str, int] | None = None) -> Cards:

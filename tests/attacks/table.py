@@ -1414,13 +1414,13 @@ WORKFLOWS = Group(
             "inputs of every reader of untrusted bytes that fuzzing found or that reach far",
             "read, or refused in a sentence, and soon",
             "fuzzing/test_readers.py::test_what_once_was_found_is_read_or_refused_in_a_sentence",
-            ("archive", "command", "description", "event", "failure", "manifest", "policy", "record"),
+            ("archive", "cards", "command", "description", "event", "failure", "manifest", "policy", "record"),
         ),
         Tried(
             "what hypothesis makes of them",
             "read, or refused in a sentence, and soon",
             "fuzzing/test_readers.py::test_what_is_made_of_it_is_read_or_refused_in_a_sentence",
-            ("archive", "command", "description", "event", "failure", "manifest", "policy", "record"),
+            ("archive", "cards", "command", "description", "event", "failure", "manifest", "policy", "record"),
         ),
         Tried(
             "a profiler report that makes NVIDIA's reader abort",

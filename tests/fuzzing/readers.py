@@ -19,6 +19,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build import library
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.explain import ncu_reader
+from kernelgate.bench.kernel import cards
 from kernelgate.ci.github import admit, command, description, plan, review
 from kernelgate.ci.github import untrusted_artifact as artifact
 from kernelgate.ci.github.actions import Step
@@ -99,6 +100,12 @@ def read_manifest(data: bytes) -> None:
         library.build_record(library.read(Path(folder)), "head")
 
 
+def read_cards(data: bytes) -> None:
+    found = cards.answered(Path("cards"), data.decode("utf-8", "replace"))
+    cards.paths(found)
+    cards.planned(found, processes=5)
+
+
 def read_profile(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "profile.ncu-rep"
@@ -115,6 +122,7 @@ READERS: Mapping[str, Callable[[bytes], None]] = {
     "event": read_event,
     "policy": read_policy,
     "manifest": read_manifest,
+    "cards": read_cards,
     "profile": read_profile,
 }
 
