@@ -13,7 +13,7 @@ import sys
 import click
 
 from kernelgate.bench.errors import KernelgateError, OutputError
-from kernelgate.ci import exit_codes, verbs_github, verbs_judge, verbs_local, verbs_measure
+from kernelgate.ci import exit_codes, surroundings, verbs_github, verbs_judge, verbs_local, verbs_measure
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -49,6 +49,8 @@ for _verb in (
 
 def main() -> None:
     """The `kernelgate` command. Whatever ends it is said in a sentence, never as a traceback."""
+    surroundings.open_descriptors()
+    surroundings.take_any_character()
     exit_codes.stop_on_signals()
     sys.exit(run(sys.argv[1:]))
 
@@ -60,6 +62,7 @@ def run(arguments: list[str]) -> int:
     what people typed, which then never meets a shell.
     """
     try:
+        surroundings.require_memory()
         code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
         if sys.stdout is not None:
             sys.stdout.flush()

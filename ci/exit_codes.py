@@ -15,6 +15,13 @@ import click
 from kernelgate.bench.errors import KernelgateError, UsageError, unexpected
 
 UNEXPECTED, INPUT_OUTPUT, CLOSED_PIPE = 70, 74, 128 + signal.SIGPIPE
+LACKING = {
+    errno.ENOMEM: "there is too little memory (ulimit -v)",
+    errno.EMFILE: "too few files may be open at once: allow 256 (ulimit -n)",
+    errno.ENFILE: "this machine has too many files open",
+    errno.EAGAIN: "no further process may be started (ulimit -u)",
+}
+"""What a machine lacks, by the number of the error."""
 STOPPING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as an interrupt does, so that what it started ends with it."""
 
@@ -49,6 +56,10 @@ def of_error(error: BaseException) -> tuple[int, str]:
         return UsageError.exit_code, ""
     if isinstance(error, KernelgateError):
         return error.exit_code, f"kernelgate: {error}"
+    if isinstance(error, MemoryError):
+        return KernelgateError.exit_code, f"kernelgate: {LACKING[errno.ENOMEM]}"
+    if isinstance(error, OSError) and error.errno in LACKING:
+        return KernelgateError.exit_code, f"kernelgate: {LACKING[error.errno]}"
     # click catches a closed pipe itself, and then exits with 1.
     if isinstance(error, BrokenPipeError) or (isinstance(error, SystemExit) and error.code == 1):
         return CLOSED_PIPE, ""

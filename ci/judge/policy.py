@@ -39,7 +39,7 @@ Speedup = Annotated[float, between(1e-3, 99.9)]
 """Percent that a time can shrink by."""
 Improbable = Annotated[float, between(1e-12, 0.5)]
 """The probability of an error."""
-Chance = Annotated[float, between(1e-300, 0.5)]
+Chance = Annotated[float, between(1e-300, 0.999)]
 """Below it, chance does not explain something: as good as never at its lowest."""
 Probable = Annotated[float, between(0.5, 0.9999)]
 Share = Annotated[float, between(0.0, 1.0)]
@@ -70,7 +70,7 @@ class Gates(PolicySection):
 
     regression_pct: Percent = 3.0
     improvement_pct: Speedup = 10.0
-    p: Improbable = 0.05
+    p: Chance = 0.05
     cliffs_delta: Share = 0.3
     margin_pct: Percent = 1.0
     mean_regression_pct: Percent = 1.0

@@ -140,8 +140,39 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
             74,
             "kernelgate: run.json: read-only file system",
         ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "csrc/a.cpp"),
+            74,
+            "kernelgate: csrc/a.cpp: permission denied",
+        ),
+        (MemoryError(), 3, "kernelgate: there is too little memory (ulimit -v)"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 3, "kernelgate: there is too little memory (ulimit -v)"),
+        (
+            OSError(errno.EMFILE, "Too many open files", "a"),
+            3,
+            "kernelgate: too few files may be open at once: allow 256 (ulimit -n)",
+        ),
+        (
+            BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+            3,
+            "kernelgate: no further process may be started (ulimit -u)",
+        ),
         (KeyboardInterrupt(), 130, "kernelgate: interrupted"),
         (SystemExit(0), 0, ""),
+    ],
+    ids=[
+        "a machine that lacks something",
+        "sources that do not compile",
+        "wrong words",
+        "words that click refuses",
+        "a read-only file system",
+        "a source that may not be read",
+        "memory that Python lacks",
+        "memory that the system lacks",
+        "too few descriptors",
+        "too few processes",
+        "an interrupt",
+        "a usual end",
     ],
 )
 def test_each_error_has_its_code(error: BaseException, code: int, said: str) -> None:
@@ -153,10 +184,10 @@ def test_a_traceback_that_finds_no_room_is_no_second_fault(monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
-    code, said = exit_codes.of_error(MemoryError())
+    code, said = exit_codes.of_error(ZeroDivisionError())
     assert (code, said) == (
         70,
-        "kernelgate: unexpected MemoryError; its traceback could not be written (No space left on device)",
+        "kernelgate: unexpected ZeroDivisionError; its traceback could not be written (No space left on device)",
     )
 
 

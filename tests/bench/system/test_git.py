@@ -266,7 +266,7 @@ def test_default_base_of_a_branch_that_was_cloned_alone(repo: Path, tmp_path: Pa
     commit(repo, {"csrc/a": "2"})
     git(tmp_path, "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{repo}", "shallow")
     git(tmp_path / "shallow", "update-ref", "-d", "refs/remotes/origin/HEAD")
-    with pytest.raises(KernelgateError, match=r"has no default branch .* git fetch origin main"):
+    with pytest.raises(KernelgateError, match=r"has no default branch .*git fetch origin main"):
         subject.default_base(tmp_path / "shallow")
 
 

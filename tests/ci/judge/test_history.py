@@ -135,19 +135,35 @@ def test_the_file_comes_back_as_it_was(tmp_path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) == 4, "one case a line"
 
 
-BROKEN = ["", "[]", "3", "{", '{"schema": "kernelgate.spreads/2", "spreads": []}', '{"schema": "kernelgate.spreads/1"}']
-BROKEN += [
-    json.dumps(
-        {
-            "schema": "kernelgate.spreads/1",
-            "spreads": [{"gpu": "g", "card": "", "case": "x", "known": QUIET.model_dump() | wrong}],
-        }
-    )
-    for wrong in ({"spread_pct": -1}, {"df": 0}, {"df": "many"}, {"spread_pct": 1e999}, {"odd": 1}, {"comparisons": 0})
-]
+def holding(**wrong: object) -> str:
+    """A file with one row, of which something is wrong."""
+    row = {"gpu": "g", "card": "", "case": "x", "known": QUIET.model_dump() | wrong}
+    return json.dumps({"schema": "kernelgate.spreads/1", "spreads": [row]})
 
 
-@pytest.mark.parametrize("text", BROKEN)
+BROKEN = {
+    "empty": "",
+    "a list": "[]",
+    "a number": "3",
+    "half a file": "{",
+    "of another schema": '{"schema": "kernelgate.spreads/2", "spreads": []}',
+    "without spreads": '{"schema": "kernelgate.spreads/1"}',
+    "5,000 brackets": "[" * 5000,
+    "5,000 digits": "1" * 5000,
+    "a spread below zero": holding(spread_pct=-1),
+    "a spread beyond belief": holding(spread_pct=1e9),
+    "an infinite spread": holding(spread_pct=1e999),
+    "a spread that is true": holding(spread_pct=True),
+    "a noise in words": holding(noise_pct="62.1"),
+    "no degrees of freedom": holding(df=0),
+    "degrees of freedom in words": holding(df="many"),
+    "an odd key": holding(odd=1),
+    "no comparisons": holding(comparisons=0),
+    "half a comparison": holding(comparisons=1.5),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_a_broken_file_is_named_and_stops_nothing(tmp_path: Path, text: str) -> None:
     path = tmp_path / "spreads.json"
     path.write_text(text, encoding="utf-8")
@@ -157,6 +173,11 @@ def test_a_broken_file_is_named_and_stops_nothing(tmp_path: Path, text: str) -> 
     assert history.load(said.append, path) == History()
     assert len(said) == 1
     assert said[0].endswith("judged without a history, which takes more processes")
+
+
+def test_processes_that_scatter_without_bounds_can_be_learnt(tmp_path: Path) -> None:
+    history.write(learned(History(), made([-90.0, 1e6], "2026-08-01"), POLICY), tmp_path / "spreads.json")
+    assert only(history.read(tmp_path / "spreads.json")).spread_pct == history.MOST_PCT
 
 
 def test_a_missing_file_is_no_history_and_no_news(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused_by_name(text: str, named: str) -> None:
 RANGES: dict[str, tuple[float, float]] = {
     "gates.regression_pct": (0.001, 1000.0),
     "gates.improvement_pct": (0.001, 99.9),
-    "gates.p": (1e-12, 0.5),
+    "gates.p": (1e-300, 0.999),
     "gates.cliffs_delta": (0.0, 1.0),
     "gates.margin_pct": (0.001, 1000.0),
     "gates.mean_regression_pct": (0.001, 1000.0),
@@ -146,7 +146,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.warn_temperature_c": (0.0, 200.0),
     "limits.throttled_share": (0.0, 1.0),
     "limits.clock_change_pct": (0.001, 1000.0),
-    "limits.dependence_p": (1e-300, 0.5),
+    "limits.dependence_p": (1e-300, 0.999),
     "limits.dependence_pct": (0.0, 1000.0),
     "limits.carry_over_pct": (0.001, 1000.0),
     "limits.side_clock_pct": (0.001, 1000.0),
@@ -154,10 +154,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.mode_distance_pct": (0.001, 1000.0),
     "limits.mode_share": (0.0, 0.5),
     "limits.mode_overlap": (0.0, 1.0),
-    "limits.mode_share_p": (1e-300, 0.5),
+    "limits.mode_share_p": (1e-300, 0.999),
     "limits.drift_pct": (0.001, 1000.0),
-    "limits.drift_p": (1e-300, 0.5),
-    "limits.disagree_p": (1e-300, 0.5),
+    "limits.drift_p": (1e-300, 0.999),
+    "limits.disagree_p": (1e-300, 0.999),
     "limits.disagree_pct": (0.001, 1000.0),
     "limits.lone_share": (0.0, 1.0),
     "limits.floor_tolerance": (0.0, 1.0),
@@ -279,8 +279,8 @@ def test_what_is_no_policy_is_refused_in_a_sentence(text: str, said: str) -> Non
 
 
 def test_a_preset_names_its_own_line() -> None:
-    text = "[gates]\np = 0.01\n[presets.lax.gates]\n# too much\np = 0.9"
-    assert refused(text).startswith("the file, preset lax does not fit: gates.p (line 5) is 0.9: ")
+    text = "[gates]\np = 0.01\n[presets.lax.gates]\n# too much\np = 9"
+    assert refused(text).startswith("the file, preset lax does not fit: gates.p (line 5) is 9: ")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,152 @@
+"""Surroundings that lack something: one sentence, and never the code that blames the author."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import build
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci import cli, surroundings
+
+ROOT = Path(__file__).parents[2]
+RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
+BARE = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+
+
+def ended(*words: str, before: Callable[[], object] | None = None, **variables: str) -> tuple[int, bytes, bytes]:
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelgate.ci.cli", *words],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        preexec_fn=before,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def closed(*descriptors: int) -> Callable[[], None]:
+    def close() -> None:
+        for one in descriptors:
+            os.close(one)
+
+    return close
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", [(2,), (0, 2), (0, 1, 2)], ids=["stderr", "stdin and stderr", "all"])
+def test_closed_descriptors_change_no_exit_code(which: tuple[int, ...]) -> None:
+    code, out, _ = ended("decide", "0.8", "1.0", before=closed(*which))
+    assert (code, bool(out)) == (0, 1 not in which)
+    assert ended("compare", "no-such-file.json", before=closed(*which))[0] == 3
+
+
+LOCALES = {
+    "LANG=C": {"LC_ALL": "C"},
+    "a locale of ASCII": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "output of ASCII": {"PYTHONIOENCODING": "ascii"},
+    "a locale that is not there": {"LC_ALL": "xx_XX.UTF-8"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", LOCALES)
+def test_a_report_goes_out_as_utf8_whatever_the_locale(locale: str) -> None:
+    code, out, said = ended("report", str(RECORD), **LOCALES[locale])
+    assert (code, said) == (0, b"")
+    assert "❔" in out.decode("utf-8")
+
+
+def test_output_that_takes_few_characters_shows_the_others_as_escapes() -> None:
+    code = "from kernelgate.ci import surroundings as s; s.take_any_character(); print('1 \\u00b5s \\u2754 \\udcff')"
+    for encoding, printed in (
+        ("latin-1", "1 µs \\u2754 \\udcff\n".encode("latin-1")),
+        ("ascii", "1 µs ❔ \\udcff\n".encode()),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**BARE, "PYTHONIOENCODING": encoding}, capture_output=True, check=False
+        )
+        assert (done.stdout, done.stderr) == (printed, b"")
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "20", "no number"])
+def test_a_narrow_terminal_takes_nothing_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert cli.run(["decide", "0.8", "1.0"]) == 0
+    assert "Next: " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [80, 150, 250])
+def test_little_memory_is_said_before_a_library_ends_the_process(megabytes: int) -> None:
+    limit = megabytes << 20
+    code, out, said = ended(
+        "compare", str(RECORD), before=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    )
+    assert (code, out) == (3, b"")
+    assert said.decode() == "kernelgate: this process may not use 256 MiB of memory: allow it 1 GiB (ulimit -v)\n"
+
+
+@pytest.mark.slow
+def test_a_gigabyte_is_enough() -> None:
+    code, out, said = ended(
+        "compare", str(RECORD), before=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    )
+    assert (code, said) == (3, b"")
+    assert b"inconclusive" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("descriptors", [6, 16])
+def test_few_descriptors_are_enough_or_named(descriptors: int) -> None:
+    code, _, said = ended(
+        "cards", "--list", before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+    )
+    assert (code, said) in ((0, b""), (3, b"kernelgate: too few files may be open at once: allow 256 (ulimit -n)\n"))
+
+
+def test_a_home_that_is_not_there_is_named_with_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME", build.CACHE_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+
+    def nameless(_: int) -> None:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("pwd.getpwuid", nameless)
+    with pytest.raises(KernelgateError, match=r"no home folder .*: set KERNELGATE_CACHE"):
+        build.cache_folder()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert build.cache_folder() == Path("/caches/kernelgate")
+
+
+def test_a_temporary_folder_that_is_not_there_is_replaced(tmp_path: Path) -> None:
+    code, out, _ = ended("decide", "0.8", "1.0", TMPDIR=str(tmp_path / "gone"))
+    assert (code, bool(out)) == (0, True)
+
+
+def test_a_failure_note_that_cannot_be_written_is_a_second_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KERNELGATE_FAILURE", str(tmp_path / "file" / "note.json"))
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["resources", "--record", "/dev/null/run.json"]) == 74
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("kernelgate: /dev/null/run.json cannot be written: ")
+    assert second.startswith(f"kernelgate: no note of this failure: {tmp_path}/file/note.json cannot be written: ")
+
+
+def test_descriptors_that_are_open_stay_as_they_are() -> None:
+    before = os.fstat(1), os.fstat(2)
+    surroundings.open_descriptors()
+    assert (os.fstat(1), os.fstat(2)) == before
