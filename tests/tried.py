@@ -32,17 +32,19 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Group:
+class Chapter:
     title: str
     rows: tuple[Tried, ...]
 
 
-Table = Sequence[Group]
+Table = Sequence[Chapter]
+SHOWN = 5
+"""Cases of one row that the documentation names."""
 
 
 def rows(table: Table) -> Iterator[Tried]:
-    for group in table:
-        yield from group.rows
+    for chapter in table:
+        yield from chapter.rows
 
 
 def count(table: Table) -> int:
@@ -51,7 +53,7 @@ def count(table: Table) -> int:
 
 
 @cache
-def tests_in(path: Path) -> frozenset[str]:
+def named_in(path: Path) -> frozenset[str]:
     """The names of a file's test functions."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return frozenset(
@@ -60,19 +62,23 @@ def tests_in(path: Path) -> frozenset[str]:
 
 
 def markdown(table: Table) -> str:
-    """A heading and a table for each group."""
-    return "\n\n".join(_group(group) for group in table)
+    """A heading and a table for each chapter."""
+    return "\n\n".join(_chapter(chapter) for chapter in table)
 
 
-def _group(group: Group) -> str:
-    lines = [f"### {group.title}", "", "| tried | what must come of it | test |", "| --- | --- | --- |"]
-    return "\n".join([*lines, *map(_row, group.rows)])
+def _chapter(chapter: Chapter) -> str:
+    lines = [f"### {chapter.title}", "", "| tried | what must come of it | test |", "| --- | --- | --- |"]
+    return "\n".join([*lines, *map(_row, chapter.rows)])
 
 
 def _row(row: Tried) -> str:
-    several = f" ({len(row.cases)}: {', '.join(row.cases)})" if row.cases else ""
+    shown = ", ".join(row.cases[:SHOWN]) + (", …" if len(row.cases) > SHOWN else "")
+    several = f" ({len(row.cases)}: {shown})" if row.cases else ""
     name = row.test.rpartition("::")[2]
-    what, expected = (text.replace("|", "\\|") for text in (f"{row.what}{several}", row.expected))
+    what, expected = (
+        " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+        for text in (f"{row.what}{several}", row.expected)
+    )
     return f"| {what} | {expected} | `{name}` |"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.tried import Group, Tried
+from tests.tried import Chapter, Tried
 
 
 def _in_every_workflow(check: str) -> tuple[str, ...]:
@@ -12,10 +12,9 @@ def _in_every_workflow(check: str) -> tuple[str, ...]:
     return tuple(f"{check}-{name}" for name in sorted((*called, *others)))
 
 
-WITHOUT_FORGING = Group(
+WITHOUT_FORGING = Chapter(
     "What a person can do without forging anything",
     (
-        # without_forging
         Tried(
             "`/kernelgate bench` of a harmless case after a whole measurement failed, and the same by a push",
             "the failure and its label stand; the comment says what was not timed",
@@ -89,10 +88,9 @@ WITHOUT_FORGING = Group(
     ),
 )
 
-TEXT = Group(
+TEXT = Chapter(
     "Text: in records, branches, commits and descriptions",
     (
-        # text
         Tried(
             "text of one kind in every string and key of a record, a verdict and a failure",
             "text, never Markdown, HTML or anything hidden",
@@ -219,10 +217,9 @@ TEXT = Group(
     ),
 )
 
-ARCHIVES = Group(
+ARCHIVES = Chapter(
     "Archives and JSON",
     (
-        # archives
         Tried(
             "an archive of another kind",
             "refused whole",
@@ -346,10 +343,9 @@ ARCHIVES = Group(
     ),
 )
 
-IDENTITY = Group(
+IDENTITY = Chapter(
     "Identity: of which run, commit and pull request",
     (
-        # identity
         Tried(
             "a record of another pull request, head, base, repository, run or of a later attempt",
             "refused",
@@ -467,10 +463,9 @@ IDENTITY = Group(
     ),
 )
 
-COMPLETENESS = Group(
+COMPLETENESS = Chapter(
     "A record that says less, or something else, than was planned",
     (
-        # completeness
         Tried(
             "two GPUs, of which one left no record",
             "open",
@@ -605,10 +600,9 @@ COMPLETENESS = Group(
     ),
 )
 
-EVIDENCE = Group(
+EVIDENCE = Chapter(
     "Forged measurements",
     (
-        # evidence
         Tried(
             "a record that is 30% faster, of which a part is left out, contradicts itself or is not plausible",
             "refused or open, and the comment says why",
@@ -676,10 +670,9 @@ EVIDENCE = Group(
     ),
 )
 
-RESOURCES = Group(
+RESOURCES = Chapter(
     "A record that stops the report or makes it slow",
     (
-        # resources
         Tried(
             "numbers that no measurement gives",
             "refused; a check is posted",
@@ -761,10 +754,9 @@ RESOURCES = Group(
     ),
 )
 
-COMMANDS = Group(
+COMMANDS = Chapter(
     "Commands, approvals and events",
     (
-        # commands
         Tried(
             "a stranger, somebody who may only read, or only triage",
             "refused politely, nothing runs",
@@ -880,10 +872,9 @@ COMMANDS = Group(
     ),
 )
 
-BUILD = Group(
+BUILD = Chapter(
     "The build",
     (
-        # build
         Tried(
             "a source whose name a command line or ninja would take for something else",
             "refused, naming it",
@@ -1017,10 +1008,9 @@ BUILD = Group(
     ),
 )
 
-BASELINE = Group(
+BASELINE = Chapter(
     "The baseline's offer",
     (
-        # baseline
         Tried(
             "a forged record on its way to become the baseline",
             "refused",
@@ -1073,7 +1063,7 @@ BASELINE = Group(
     ),
 )
 
-NATIVE = Group(
+NATIVE = Chapter(
     "Code of the kernel that runs on the runner",
     (
         Tried(
@@ -1224,7 +1214,7 @@ NATIVE = Group(
     ),
 )
 
-WORKFLOWS = Group(
+WORKFLOWS = Chapter(
     "The workflows and what they install",
     (
         Tried(
@@ -1388,11 +1378,6 @@ WORKFLOWS = Group(
             "a job with a write token that installs something else",
             "there is none",
             "attacks/test_installed.py::test_a_job_that_may_write_installs_by_hashes_alone",
-        ),
-        Tried(
-            "a hook of the repository",
-            "not run",
-            "bench/system/test_git.py::test_worktree_runs_no_hook",
         ),
         Tried(
             "a filter that .gitattributes asks for",
