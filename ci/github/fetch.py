@@ -55,7 +55,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
     """
     run = _told(bot, run_id) or _run(bot, run_id)
     found = Found() if asked else patiently("pull request", lambda: find_pull(bot, run), bot)
-    told, begun = (run.id, run.run_attempt), asked is None and run.status != "completed"
+    told, begun = (run.id, run.run_attempt), asked is None and _is_under_way(run)
     into.mkdir(parents=True, exist_ok=True)
     info = _begun(run, found) if begun else _ended(bot, run, found, into, asked)
     info = info.model_copy(
@@ -71,7 +71,7 @@ def fetch(bot: Bot, run_id: int, into: Path, asked: Run | None = None) -> RunInf
 
 
 def _begun(run: WorkflowRun, found: Found) -> RunInfo:
-    """What is known of a run that was only requested."""
+    """What is known of a run that was only requested, or waits to be approved."""
     number = found.pull.number if found.pull else None
     known = Run(head_sha=run.head_sha, pull_request=number, run_id=run.id, run_attempt=run.run_attempt)
     return RunInfo(run=known, run_url=run.html_url, under_way=True, begun=True)

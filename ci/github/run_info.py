@@ -64,7 +64,7 @@ class RunInfo(Model):
     under_way: bool = False
     """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
     begun: bool = False
-    """The run was requested, and nothing is known of it yet."""
+    """The run itself was requested, or waits to be approved, and nothing is known of it yet."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 

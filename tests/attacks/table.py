@@ -375,6 +375,7 @@ IDENTITY = Chapter(
             "a success against an old base, retargeted while the new run waits",
             "the check waits, the label goes",
             "attacks/test_retarget.py::test_a_retargeted_pull_request_does_not_merge_on_its_old_success",
+            ("waiting", "action_required"),
         ),
         Tried(
             "the waiting ends with a verdict",

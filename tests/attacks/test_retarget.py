@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kernelgate.bench import record
 from kernelgate.ci.github.client import connect
@@ -19,6 +20,7 @@ from tests.ci.desk import Desk
 from tests.ci.github.test_publish import BODY, FILES, l4, named
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 from tests.fakes.github_server import Json
+from tests.workflows.documents import ROOT
 
 POLICY = Policy()
 MEASURED = "measure (l4) / measure"
@@ -81,11 +83,23 @@ def failed(desk: Desk, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("passed")
-def test_a_retargeted_pull_request_does_not_merge_on_its_old_success(desk: Desk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("waits", ["waiting", "action_required"])
+def test_a_retargeted_pull_request_does_not_merge_on_its_old_success(desk: Desk, tmp_path: Path, waits: str) -> None:
+    """GitHub calls a fork's run completed that waits for the approval of an outsider."""
     desk.github.pulls[1].base_ref = "main"
-    begun(desk, tmp_path)
+    if waits == "waiting":
+        begun(desk, tmp_path)
+    else:
+        report(desk, tmp_path, desk.github.add_run(desk.github.pulls[1], conclusion=waits))
     assert latest(desk) == ("in_progress", None)
     assert desk.github.pulls[1].labels == []
+
+
+def test_the_report_starts_when_a_run_is_requested() -> None:
+    """Here, and in the repositories that call it."""
+    for file in (".github/workflows/report.yml", "docs/caller/report.yml"):
+        triggers = yaml.safe_load((ROOT / file).read_text("utf-8"))[True]
+        assert triggers["workflow_run"]["types"] == ["requested", "completed"]
 
 
 @pytest.mark.usefixtures("passed")
