@@ -12,6 +12,9 @@ def _in_every_workflow(check: str) -> tuple[str, ...]:
     return tuple(f"{check}-{name}" for name in sorted((*called, *others)))
 
 
+_FUZZED = tuple("archive cards command description event failure manifest policy record report".split())
+"""The readers that make test can try in its own process."""
+
 WITHOUT_FORGING = Chapter(
     "What a person can do without forging anything",
     (
@@ -1400,13 +1403,35 @@ WORKFLOWS = Chapter(
             "inputs of every reader of untrusted bytes that fuzzing found or that reach far",
             "read, or refused in a sentence, and soon",
             "fuzzing/test_readers.py::test_what_once_was_found_is_read_or_refused_in_a_sentence",
-            ("archive", "cards", "command", "description", "event", "failure", "manifest", "policy", "record"),
+            (
+                "archive",
+                "cards",
+                "command",
+                "description",
+                "event",
+                "failure",
+                "manifest",
+                "policy",
+                "record",
+                "report",
+            ),
         ),
         Tried(
             "what hypothesis makes of them",
             "read, or refused in a sentence, and soon",
             "fuzzing/test_readers.py::test_what_is_made_of_it_is_read_or_refused_in_a_sentence",
-            ("archive", "cards", "command", "description", "event", "failure", "manifest", "policy", "record"),
+            (
+                "archive",
+                "cards",
+                "command",
+                "description",
+                "event",
+                "failure",
+                "manifest",
+                "policy",
+                "record",
+                "report",
+            ),
         ),
         Tried(
             "a profiler report that makes NVIDIA's reader abort",

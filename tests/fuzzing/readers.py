@@ -20,12 +20,14 @@ from kernelgate.bench.build import library
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
-from kernelgate.ci.github import admit, command, description, plan, review
+from kernelgate.ci.document import render
+from kernelgate.ci.github import admit, assemble, command, description, plan, review
 from kernelgate.ci.github import untrusted_artifact as artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError
+from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Measure, Template
+from kernelgate.ci.judge.policy import Measure, Policy, Template
 
 CORPUS = Path(__file__).parent / "corpus"
 MAX_BYTES = 64 * 1024
@@ -50,6 +52,16 @@ class Silent:
 def read_record(data: bytes) -> None:
     found = artifact.checked_record(data, KNOWN)
     assert record.from_json(record.to_json(found)) == found
+
+
+def read_report(data: bytes) -> None:
+    """What is accepted is also judged, and written out: one record must not keep the report from being posted."""
+    with tempfile.TemporaryDirectory() as folder:
+        record.write(artifact.checked_record(data, KNOWN), Path(folder) / "l4.run.json")
+        info = RunInfo(run=KNOWN, run_url="https://github.com/o/r/actions/runs/77", gpus=("l4",))
+        posting = assemble.assemble(Path(folder), info, Policy(), None)
+    render.comment(posting.report)
+    render.page(posting.report)
 
 
 def read_failure(data: bytes) -> None:
@@ -115,6 +127,7 @@ def read_profile(data: bytes) -> None:
 
 READERS: Mapping[str, Callable[[bytes], None]] = {
     "record": read_record,
+    "report": read_report,
     "failure": read_failure,
     "archive": read_archive,
     "description": read_description,

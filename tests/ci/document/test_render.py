@@ -66,7 +66,7 @@ def hostile_record(text: str) -> RunRecord:
         graph_us={"head": 1.0},
     )
     named = runs.case(text, [timed], axes={"S": 1, "B": 1, "H": 1, "dtype": text, text: text}, label=text)
-    device = Device(name=text, compute_capability=text, uuid=text, driver=text, sm_count=12345678)
+    device = Device(name=text, uuid=text, driver=text, sm_count=12345678)
     facts = KernelFacts(target=text, name=text, registers=1, instructions={text: 1})
     return run_record(
         (named, case(512, 32, 321.4, 4.9)),
