@@ -96,7 +96,9 @@ def runner_folder(variables: Mapping[str, str]) -> Path | None:
 
 def _shown(variables: Mapping[str, str], hidden: Path) -> list[str]:
     """What is needed of a hidden folder: the code that runs, and what is measured."""
-    named: list[str | Path] = [variables[name] for name in ("GITHUB_WORKSPACE", "RUNNER_TOOL_CACHE") if variables.get(name)]
+    named: list[str | Path] = [
+        variables[name] for name in ("GITHUB_WORKSPACE", "RUNNER_TOOL_CACHE") if variables.get(name)
+    ]
     wanted = [*named, sys.prefix, sys.base_prefix, Path(__file__).parents[3], Path.cwd()]
     found = {Path(one).resolve() for one in wanted}
     return [str(one) for one in sorted(found) if hidden in one.parents and one.is_dir()]

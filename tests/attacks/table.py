@@ -12,9 +12,7 @@ def _in_every_workflow(check: str) -> tuple[str, ...]:
     return tuple(f"{check}-{name}" for name in sorted((*called, *others)))
 
 
-_FUZZED = tuple(
-    ["archive", "cards", "command", "description", "event", "failure", "manifest", "policy", "record", "report"]
-)
+_FUZZED = ("archive", "cards", "command", "description", "event", "failure", "manifest", "policy", "record", "report")
 """The readers that make test can try in its own process."""
 
 WITHOUT_FORGING = Chapter(
