@@ -160,9 +160,7 @@ def test_a_baseline_of_other_processes(name: str) -> None:
     for _ in range(25):
         for variant, direction in ((0, Direction.NONE), (1, Direction.NONE), (7, Direction.SLOWER)):
             base, head = draw(rng, f"{name}_inter", variant, processes=8)
-            verdict = judge(
-                paired_record(head[3:], head[3:]), FAST, heads(base[:stored_processes]), "run", "stored.json"
-            )
+            verdict = judge(heads(head[3:]), FAST, heads(base[:stored_processes]), "run", "stored.json")
             assert (verdict.against, only(verdict).direction) == ("stored.json", direction)
 
 
@@ -591,7 +589,7 @@ def test_one_library_against_a_baseline_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "named"), [(1e-300, "a time of almost 0 µs"), (1e300, "a time of over 1,000,000,000,000,000 µs")]
+    ("factor", "named"), [(1e-8, "a time of 0.000001 µs"), (1e12, "a time of 100,000,000,000,000 µs")]
 )
 def test_a_time_that_no_clock_gives_is_refused(factor: float, named: str) -> None:
     base, head = noise(np.random.default_rng(43), spread=1e-3)
