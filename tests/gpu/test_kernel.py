@@ -115,7 +115,7 @@ def test_repeats_to_the_bit(kernel: Any) -> None:
 
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 @pytest.mark.parametrize("spread", [1, 5, 30])
-def test_the_reference_of_the_exponent_may_fail_at_any_step(kernel: Any, spread: int, causal: bool) -> None:
+def test_the_maximum_may_rise_at_any_step(kernel: Any, spread: int, causal: bool) -> None:
     """Keys of growing and falling weight, in the order in which they are taken and against it, and a sink at key 0."""
     q, k, v = inputs(2, 3, 700, torch.float16, "cuda")
     ramp = torch.linspace(-spread, spread, 700, device="cuda").reshape(1, 1, 700, 1)

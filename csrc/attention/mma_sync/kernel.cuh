@@ -14,6 +14,7 @@
 #include <string>
 
 #include "../cuda_check.h"
+#include "../swizzle.cuh"
 #include "ptx.cuh"
 #include "tile.h"
 
@@ -27,12 +28,15 @@ namespace fa_s512::cuda {
 // 0 times whatever follows in memory is never NaN.
 template <int Rows, int Threads>
 __device__ inline void copy_rows(SharedAddress to, const char* head, int first, int seq) {
+  constexpr int kRowsAtOnce = Threads / 8;
+  static_assert(kRowsAtOnce % 8 == 0, "a thread's rows are swizzled alike");
+  const int row = threadIdx.x / 8;
+  const int chunk = threadIdx.x % 8;
+  const SharedAddress own = to + swizzle(row, chunk);
+  const char* source = head + (first + row) * kRowBytes + chunk * 16;
 #pragma unroll
-  for (int i = 0; i < Rows * 8 / Threads; ++i) {
-    const int row = (i * Threads + threadIdx.x) / 8;
-    const int chunk = threadIdx.x % 8;
-    const int source = min(first + row, seq - 1);
-    cp_async(to + swizzle(row, chunk), head + source * kRowBytes + chunk * 16, first + row < seq);
+  for (int i = 0; i < Rows; i += kRowsAtOnce) {
+    cp_async(own + i * kRowBytes, source + i * kRowBytes, first + row + i < seq);
   }
 }
 
@@ -48,7 +52,7 @@ struct Warp {
   uint32_t q[kFragments][kHeadDim / 16][4];
   float out[kFragments][kHeadDim / 8][4];  // unnormalised
   float row_max[kFragments][2];            // of the scores so far, times scale_log2
-  float row_sum[kFragments][2];            // of the weights so far, in this lane's columns
+  float row_sum[kFragments][4];            // of the weights so far, at [2 half]: a product's, as `out` is
 
   int lane;
   int first_query;  // of the warp, in the head
@@ -73,8 +77,7 @@ __device__ inline void load_queries(Warp<Tile>& warp, SharedAddress q, int first
 template <Dtype Type, typename Tile>
 __device__ inline void score(const Warp<Tile>& warp, SharedAddress k,
                              float (&scores)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
-  const int row = warp.lane % 8 + warp.lane / 16 * 8;
-  const int chunk = warp.lane / 8 % 2;
+  const SharedAddress own = k + swizzle(warp.lane % 8 + warp.lane / 16 * 8, warp.lane / 8 % 2);
 #pragma unroll
   for (int n = 0; n < Tile::kBlockN / 16; ++n) {
 #pragma unroll
@@ -87,7 +90,7 @@ __device__ inline void score(const Warp<Tile>& warp, SharedAddress k,
 #pragma unroll
     for (int d = 0; d < kHeadDim / 16; ++d) {
       uint32_t keys[4];  // 16 keys × 16 of d
-      ldmatrix(keys, k + swizzle(n * 16 + row, d * 2 + chunk));
+      ldmatrix(keys, chunks_after(own, d * 2) + n * 16 * kRowBytes);
 #pragma unroll
       for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
         mma_sync<Type>(scores[m][2 * n], warp.q[m][d], keys[0], keys[1]);
@@ -124,8 +127,7 @@ __device__ inline void mask(const Warp<Tile>& warp, int first_key, int last_key,
 // multiply-add and one ex2 each, and brings the sums and the output so far down to the new maximum.
 //
 // The maximum is kept scaled and rounded, as it is subtracted: its rounding error is then one factor common to the
-// whole row, which cancels when the row is normalised. Sums are kept by lane and added up across lanes once, at the
-// end.
+// whole row, which cancels when the row is normalised.
 template <typename Tile>
 __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
                                     float (&scores)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
@@ -141,14 +143,12 @@ __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
       const float before = warp.row_max[m][half];
       const float maximum = fmaxf(before, quad_max(highest) * scale_log2);
       const float correction = exp2_approx(before - maximum);
-      float sum = warp.row_sum[m][half] * correction;
 #pragma unroll
       for (int n = 0; n < Tile::kBlockN / 8; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           float& x = scores[m][n][half * 2 + i];
           x = exp2_approx(fmaf(x, scale_log2, -maximum));
-          sum += x;
         }
       }
 #pragma unroll
@@ -157,16 +157,20 @@ __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
         warp.out[m][n][half * 2 + 1] *= correction;
       }
       warp.row_max[m][half] = maximum;
-      warp.row_sum[m][half] = sum;
+      warp.row_sum[m][half * 2] *= correction;
     }
   }
 }
 
 // out += weights · V. The sum of one product is laid out over the lanes as the left operand of the next wants it, so
-// the weights never leave the registers.
+// the weights never leave the registers. Their own sum comes from the tensor cores too, as if V had a column of ones: 8
+// products instead of 64 additions a step, 4% of the time, and a sum of what is multiplied with V, rounding included
+// (46 of docs/kernel-log.md).
 template <Dtype Type, typename Tile>
 __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
                                   const float (&weights)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
+  const uint32_t ones = pack<Type>(1.0f, 1.0f);
+  const SharedAddress own = v + swizzle(warp.lane % 16, warp.lane / 16);
 #pragma unroll
   for (int k = 0; k < Tile::kBlockN / 16; ++k) {
     uint32_t left[Warp<Tile>::kFragments][4];
@@ -176,11 +180,12 @@ __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
       left[m][1] = pack<Type>(weights[m][2 * k][2], weights[m][2 * k][3]);
       left[m][2] = pack<Type>(weights[m][2 * k + 1][0], weights[m][2 * k + 1][1]);
       left[m][3] = pack<Type>(weights[m][2 * k + 1][2], weights[m][2 * k + 1][3]);
+      mma_sync<Type>(warp.row_sum[m], left[m], ones, ones);
     }
 #pragma unroll
     for (int d = 0; d < kHeadDim / 16; ++d) {
       uint32_t values[4];  // 16 keys × 16 of d
-      ldmatrix_trans(values, v + swizzle(k * 16 + warp.lane % 16, d * 2 + warp.lane / 16));
+      ldmatrix_trans(values, chunks_after(own, d * 2) + k * 16 * kRowBytes);
 #pragma unroll
       for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
         mma_sync<Type>(warp.out[m][2 * d], left[m], values[0], values[1]);
@@ -199,7 +204,7 @@ __device__ inline void write_output(const Warp<Tile>& warp, char* shared, int fi
   for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float normalise = 1.0f / quad_sum(warp.row_sum[m][half]);
+      const float normalise = 1.0f / warp.row_sum[m][half * 2];
       const int row = first_row + m * 16 + half * 8 + warp.lane / 4;
 #pragma unroll
       for (int n = 0; n < kHeadDim / 8; ++n) {
@@ -293,9 +298,12 @@ __global__ void __launch_bounds__(Target::Tile::kThreads, Target::kBlocksPerSm)
         warp.out[m][n][i] = 0.0f;
       }
     }
-    // The lowest finite number: a masked score minus the maximum is then -inf, and never -inf - -inf = NaN.
-    warp.row_max[m][0] = warp.row_max[m][1] = -FLT_MAX;
-    warp.row_sum[m][0] = warp.row_sum[m][1] = 0.0f;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      // The lowest finite number: a masked score minus the maximum is then -inf, and never -inf - -inf = NaN.
+      warp.row_max[m][half] = -FLT_MAX;
+      warp.row_sum[m][half * 2] = warp.row_sum[m][half * 2 + 1] = 0.0f;
+    }
   }
 
   for (int step = 0; step < steps; ++step) {

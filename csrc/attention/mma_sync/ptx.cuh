@@ -1,4 +1,4 @@
-// The instructions of Ampere and Ada that have no name in CUDA C++: cp.async, ldmatrix, mma.sync; and the swizzle.
+// The instructions of Ampere and Ada that have no name in CUDA C++: cp.async, ldmatrix, mma.sync.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace fa_s512::cuda {
 // cp.async: copies from global to shared memory that bypass registers
 // ---------------------------------------------------------------------------------------------------------------------
 
-// 16 bytes, or where `valid` is false 16 zero bytes; then nothing is read. `.cg` bypasses L1: the tile is read
-// once a block, and L2 serves the other blocks of the head.
+// 16 bytes, or where `valid` is false 16 zero bytes; then nothing is read, wherever `from` points. `.cg` bypasses L1:
+// the tile is read once a block, and L2 serves the other blocks of the head.
 __device__ inline void cp_async(SharedAddress to, const void* from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }
@@ -25,14 +25,6 @@ template <int Pending>
 __device__ inline void wait_group() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
 }
-
-// ---------------------------------------------------------------------------------------------------------------------
-// The swizzle: rows of 64 elements as eight chunks of 16 bytes
-// ---------------------------------------------------------------------------------------------------------------------
-
-// A row fills all 32 banks, so the same chunk of eight rows, which is what ldmatrix takes, would meet in four of them.
-// Chunk c of row r therefore stands at c xor (r mod 8): what TMA calls its 128-byte swizzle.
-__device__ inline int swizzle(int row, int chunk) { return row * kRowBytes + ((chunk ^ (row & 7)) << 4); }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Fragments: four 8 × 8 matrices, of which lane i names row i % 8 of matrix i / 8, and gets the elements 2 (i % 4) and

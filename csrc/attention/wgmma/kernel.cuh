@@ -7,9 +7,10 @@
 // The producer keeps a ring of K and V full by TMA; consumers take the keys from the last to the first, so that the
 // step with keys that must be masked is the first. One consumer's exponentials overlap another's products.
 //
-// Scores, references of the exponent, sums and the output stay in float32 registers; the weights are rounded to the
-// inputs' dtype for the product with V. The result does not depend on timing: it is the same to the bit from run to
-// run.
+// Scores, maxima, sums and the output stay in float32 registers; the weights are rounded to the inputs' dtype for the
+// product with V. A row's largest weight so far is always exactly 1, which rounding leaves alone: weights relative to
+// an older maximum cost 5% of mean error (27 of docs/kernel-log.md). The result does not depend on timing: it is the
+// same to the bit from run to run.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 #include <type_traits>
 
 #include "../cuda_check.h"
-#include "../mma_sync/ptx.cuh"
+#include "../swizzle.cuh"
 #include "ptx.cuh"
 #include "schedule.h"
 #include "tensor_map.h"
@@ -126,7 +127,7 @@ __device__ inline void produce(const TensorMaps& maps, const Problem& problem, c
 // ---------------------------------------------------------------------------------------------------------------------
 
 struct Rows {
-  float reference[2];       // what is taken off the exponent: a maximum so far, at most kGrowthLimit below the true one
+  float maximum[2];         // of the scores so far, times scale_log2
   float sum[2];             // of the weights, in this thread's columns
   float out[kHeadDim / 2];  // unnormalised
 };
@@ -178,9 +179,9 @@ __device__ inline void mask(int first_key, int row, int seq, float* scores) {
   }
 }
 
-// Turns scores into weights 2^(score · scale_log2 - reference), and adds them to `sum`.
+// Turns scores into weights 2^(score · scale_log2 - maximum), and adds them to the rows' sums.
 template <int Groups>
-__device__ inline void exponentiate(float scale_log2, const float (&reference)[2], float* scores, float (&sum)[2]) {
+__device__ inline void exponentiate(float scale_log2, float* scores, Rows& rows) {
 #pragma unroll
   for (int n = 0; n < Groups; ++n) {
 #pragma unroll
@@ -188,8 +189,8 @@ __device__ inline void exponentiate(float scale_log2, const float (&reference)[2
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         float& x = scores[n * 4 + half * 2 + i];
-        x = exp2_approx(fmaf(x, scale_log2, -reference[half]));
-        sum[half] += x;
+        x = exp2_approx(fmaf(x, scale_log2, -rows.maximum[half]));
+        rows.sum[half] += x;
       }
     }
   }
@@ -220,8 +221,8 @@ __device__ inline void softmax_first(int visible, int first_key, int row, int se
     if (Causal || visible % 32 != 0) {
       mask<Causal, kGroups>(first_key, row, seq, scores);
     }
-    row_maxima<kGroups>(scale_log2, scores, rows.reference);
-    exponentiate<kGroups>(scale_log2, rows.reference, scores, rows.sum);
+    row_maxima<kGroups>(scale_log2, scores, rows.maximum);
+    exponentiate<kGroups>(scale_log2, scores, rows);
 #pragma unroll
     for (int i = kGroups * 4; i < Tile::kBlockN / 2; ++i) {
       scores[i] = 0.0f;
@@ -234,68 +235,20 @@ __device__ inline void softmax_first(int visible, int first_key, int row, int se
   }
 }
 
-// The scores of one warp's 16 rows once more, without its warpgroup: mma.sync on the tiles that wgmma reads.
-template <typename Tile, Dtype Type>
-__device__ inline void warp_scores(SharedAddress q, SharedAddress k, Scores<Tile>& scores) {
-  const int lane = threadIdx.x % 32;
-  const int q_row = threadIdx.x / 32 % 4 * 16 + lane % 16;
-  const int k_row = lane % 8 + lane / 16 * 8;
-#pragma unroll
-  for (int i = 0; i < Tile::kBlockN / 2; ++i) {
-    scores[i] = 0.0f;
-  }
-#pragma unroll
-  for (int d = 0; d < kHeadDim / 16; ++d) {
-    uint32_t a[4];
-    ldmatrix(a, q + swizzle(q_row, d * 2 + lane / 16));
-#pragma unroll
-    for (int n = 0; n < Tile::kBlockN / 16; ++n) {
-      uint32_t b[4];
-      ldmatrix(b, k + swizzle(n * 16 + k_row, d * 2 + lane / 8 % 2));
-      mma_sync<Type>(*reinterpret_cast<float (*)[4]>(&scores[n * 8]), a, b[0], b[1]);
-      mma_sync<Type>(*reinterpret_cast<float (*)[4]>(&scores[n * 8 + 4]), a, b[2], b[3]);
-    }
-  }
-}
-
-// The softmax of a later step. Returns whether the sums and the output so far must be multiplied by `correction`.
-//
-// It speculates that the reference of the steps before still holds, and looks for no maximum: as long as a thread's
-// weights add up to no more than kWeightLimit, which float16 holds, any reference gives the same result up to rounding.
-// That takes the search for the maximum and its shuffles out of the loop (9 of docs/kernel-log.md). Where a warp's
-// speculation fails, its scores are computed again and the reference is raised; it speculates again after a step whose
-// reference held (15 of the log).
-template <typename Tile, Dtype Type>
-__device__ inline bool softmax_next(float scale_log2, SharedAddress q, SharedAddress k, bool speculate,
-                                    Scores<Tile>& scores, Rows& rows, float (&correction)[2]) {
-  constexpr float kWeightLimit = 4096.0f;
-  constexpr float kGrowthLimit = 8.0f;  // the exponent that a weight may have before the reference is raised
+// The softmax of a later step. The output so far must then be multiplied by `correction`, as its sums are here.
+template <typename Tile>
+__device__ inline void softmax_next(float scale_log2, Scores<Tile>& scores, Rows& rows, float (&correction)[2]) {
   constexpr int kGroups = Tile::kBlockN / 8;
-  if (speculate) {
-    float sum[2] = {0.0f, 0.0f};
-    exponentiate<kGroups>(scale_log2, rows.reference, scores, sum);
-    if (__all_sync(0xFFFFFFFF, sum[0] + sum[1] <= kWeightLimit)) {  // not where one is NaN
-      rows.sum[0] += sum[0];
-      rows.sum[1] += sum[1];
-      return false;
-    }
-    warp_scores<Tile, Type>(q, k, scores);
-  }
   float maxima[2];
   row_maxima<kGroups>(scale_log2, scores, maxima);
-  const bool grew = maxima[0] > rows.reference[0] + kGrowthLimit || maxima[1] > rows.reference[1] + kGrowthLimit;
-  const bool rescale = __any_sync(0xFFFFFFFF, grew);
-  if (rescale) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float raised = fmaxf(rows.reference[half], maxima[half]);
-      correction[half] = exp2_approx(rows.reference[half] - raised);
-      rows.reference[half] = raised;
-      rows.sum[half] *= correction[half];
-    }
+  for (int half = 0; half < 2; ++half) {
+    const float maximum = fmaxf(rows.maximum[half], maxima[half]);
+    correction[half] = exp2_approx(rows.maximum[half] - maximum);
+    rows.maximum[half] = maximum;
+    rows.sum[half] *= correction[half];
   }
-  exponentiate<kGroups>(scale_log2, rows.reference, scores, rows.sum);
-  return rescale;
+  exponentiate<kGroups>(scale_log2, scores, rows);
 }
 
 template <typename Tile, Dtype Type>
@@ -411,7 +364,6 @@ __device__ inline void consume(const TensorMaps& maps, const Problem& problem, c
     Rows rows{};
     Scores<Tile> scores;
     Weights<Tile> weights;
-    bool speculate = true;
 
     mbarrier_wait(shared.full(ring.stage), ring.phase);
     pin(scores);
@@ -424,7 +376,9 @@ __device__ inline void consume(const TensorMaps& maps, const Problem& problem, c
     round_weights<Tile, Type>(scores, weights);
     release_stored();
 
-    // The main loop: the last step's product with V and the next step's scores, started together, then its softmax.
+    // The main loop: the next step's scores and the last step's product with V, started together, and the softmax of
+    // the former while the latter is under way. All rows are rescaled at every step, for a branch around it costs more
+    // than it saves (28 and 35 of docs/kernel-log.md).
     for (; step > 0; --step) {
       const int last_stage = ring.stage;
       ring.advance();
@@ -432,20 +386,17 @@ __device__ inline void consume(const TensorMaps& maps, const Problem& problem, c
       pin(rows.out);
       pin(scores);
       wgmma_fence();
-      start_output<Tile, Type>(weights, shared.v(last_stage), rows.out);
       start_scores<Tile, Type>(q, shared.k(ring.stage), scores);
+      start_output<Tile, Type>(weights, shared.v(last_stage), rows.out);
       wgmma_wait<1>();
-      arrive(shared.empty(last_stage));
-      wgmma_wait<0>();
-      pin(rows.out);
       pin(scores);
       float correction[2];
-      const bool rescale =
-          softmax_next<Tile, Type>(scale_log2, q, shared.k(ring.stage), speculate, scores, rows, correction);
-      if (rescale) {
-        rescale_output(rows, correction);
-      }
-      speculate = !rescale;
+      softmax_next<Tile>(scale_log2, scores, rows, correction);
+      wgmma_wait<0>();
+      pin(rows.out);
+      pin(scores);  // the weights are rounded from here on: until now the product has read the last ones
+      arrive(shared.empty(last_stage));
+      rescale_output(rows, correction);
       round_weights<Tile, Type>(scores, weights);
     }
 
