@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,18 +20,19 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import fmean, geometric_mean, median
 from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
+from benchmarks import replays
 from kernelgate.bench.build import library
 from kernelgate.bench.dtypes import DTYPES
 from kernelgate.bench.kernel.calls import load
 from kernelgate.bench.kernel.draw import TORCH_DTYPES
-from kernelgate.bench.timing.timer import Call, CudaTimer, Interval
+from kernelgate.bench.timing.timer import CudaTimer
 
 SCHEMA = "kernelgate.kernel-benchmark/1"
 CARD = "attention"
@@ -92,13 +92,15 @@ ALL = (
 FLEX = {(seq, 32, causal) for seq in (512, 2048) for causal in (False, True)}
 """FlexAttention is compiled anew for each shape, which takes seconds."""
 
-SAMPLE_US = 600.0
-"""A graph holds so many calls that it lasts about as long, and 16 at most."""
 CASE_US = 3e6
 """A case takes about so long at most: rounds are fewer where they take longer."""
-ROUNDS, WARM_UP_ROUNDS = 60, 20
+ROUNDS = 60
 SETS, SET_BYTES = 4, 2**29
-ERROR_BATCH = 4
+ERROR_CASES = (
+    *(AttentionCase(seq, 8, HEADS, "fp16", causal) for seq, causal in product((512, 2048), (False, True))),
+    *(AttentionCase(512, 8, HEADS, "bf16", causal) for causal in (False, True)),
+)
+ERROR_SEEDS = 8
 
 CLOCK_HZ, SMS, DRAM_BYTES_S = 1.98e9, 132, 4.8e12
 TENSOR_FLOPS_CLOCK, EXP_CLOCK = 4096, 16
@@ -140,9 +142,9 @@ class KernelInputs:
     out: torch.Tensor
 
 
-def inputs(case: AttentionCase) -> KernelInputs:
+def inputs(case: AttentionCase, seed: int = 0) -> KernelInputs:
     sets = max(1, min(SETS, SET_BYTES // (3 * case.tensor_bytes)))
-    generator = torch.Generator("cuda").manual_seed(0)
+    generator = torch.Generator("cuda").manual_seed(seed)
     pool = torch.randn((sets, 3, *case.shape), dtype=TORCH_DTYPES[case.dtype], device="cuda", generator=generator)
     return KernelInputs(case, pool, torch.empty_like(pool[0, 0]))
 
@@ -189,38 +191,31 @@ def _flex(given: KernelInputs) -> Callable[[int], torch.Tensor]:
 def samples_us(
     given: KernelInputs, calls: dict[str, Callable[[int], object]], timer: CudaTimer
 ) -> dict[str, list[float]]:
-    sets = len(given.pool)
     estimate_us = given.case.flops / 350e6 + 4
-    count = max(2, min(16, round(SAMPLE_US / estimate_us)))
-    graphs: dict[str, Call] = {}
-    for name, call in calls.items():
-        for number in range(sets):
-            timer.run(partial(call, number))
-        graph = timer.capture([partial(call, number % sets) for number in range(count)])
-        if graph is None:
-            raise SystemExit(f"{name} cannot be captured in a graph")
-        graphs[name] = graph
+    count = replays.calls_each(estimate_us)
     rounds = max(10, min(ROUNDS, round(CASE_US / (estimate_us * count * len(calls)))))
-    samples: dict[str, list[float]] = {name: [] for name in graphs}
-    for number in range(WARM_UP_ROUNDS + rounds):
-        for name in random.sample(list(graphs), len(graphs)):
-            (taken,) = timer.measure([Interval((graphs[name],))])
-            if number >= WARM_UP_ROUNDS:
-                samples[name].append(round(taken / count, 4))
-    return samples
+    each_set = {name: [partial(call, number) for number in range(len(given.pool))] for name, call in calls.items()}
+    return replays.samples_us(each_set, count, rounds, timer)
 
 
 def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
-    """How far each side is from float64: largest and mean difference, on a few batches."""
-    given = inputs(AttentionCase(case.seq, ERROR_BATCH, HEADS, case.dtype, case.causal))
-    q, k, v = given.pool[0]
-    exact = scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=case.causal)
-    found = {}
-    for name, call in sides(given, operators, flex=False).items():
-        result = call(0)
-        difference = ((given.out if result is None else result).double() - exact).abs()  # type: ignore[attr-defined]
-        found[name] = {"max": float(difference.max()), "mean": float(difference.mean())}
-    return found
+    """How far each side is from float64: the largest and the mean difference, each the mean over some draws."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for seed in range(ERROR_SEEDS):
+        given = inputs(case, seed)
+        q, k, v = given.pool[0]
+        batches = [tensors.double().split(1) for tensors in (q, k, v)]
+        exact = torch.cat(
+            [scaled_dot_product_attention(*one, is_causal=case.causal) for one in zip(*batches, strict=True)]
+        )
+        for name, call in sides(given, operators, flex=False).items():
+            result = call(0)
+            difference = ((given.out if result is None else result).double() - exact).abs()  # type: ignore[attr-defined]
+            found.setdefault(name, []).append((float(difference.max()), float(difference.mean())))
+    return {
+        name: {"max": fmean(largest for largest, _ in draws), "mean": fmean(mean for _, mean in draws)}
+        for name, draws in found.items()
+    }
 
 
 def measure(folder: Path, cases: tuple[AttentionCase, ...], flex: bool) -> dict[str, Any]:
@@ -240,7 +235,7 @@ def measure(folder: Path, cases: tuple[AttentionCase, ...], flex: bool) -> dict[
 
     with nvml.opened():
         driver = nvml.driver_version()
-    accuracy = {case.id: errors(case, operators) for case in FEW[:3]}
+    accuracy = {case.id: errors(case, operators) for case in ERROR_CASES}
     return {
         "schema": SCHEMA,
         "machine": {"gpu": torch.cuda.get_device_name(), "driver": driver, "torch": torch.__version__},
@@ -273,7 +268,10 @@ def table(record: dict[str, Any]) -> str:
         cells = [f"{times[name]:,.1f}" if name in times else "–" for name in names]
         lines.append(f"| `{row['case']}` | {' | '.join(cells)} | {ratios[-1]:.3f} |")
     lines += ["", f"Geometric mean of {OURS} / cuDNN: {geometric_mean(ratios):.3f}; largest: {max(ratios):.3f}.", ""]
-    lines += ["| largest and mean error against float64 | " + " | ".join(names[:4]) + " |", "| --- |" + " --: |" * 4]
+    lines += [
+        "| largest and mean error against float64, over draws | " + " | ".join(names[:4]) + " |",
+        "| --- |" + " --: |" * 4,
+    ]
     for case, found in record["errors"].items():
         cells = [f"{found[name]['max']:.2e}, {found[name]['mean']:.2e}" for name in names[:4]]
         lines.append(f"| `{case}` | {' | '.join(cells)} |")
