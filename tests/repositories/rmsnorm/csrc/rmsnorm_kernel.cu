@@ -1,5 +1,5 @@
-// RMSNorm on any GPU, bound by memory: one block a row, which it takes in strips of four vectors a thread. The last
-// strip stays in registers for the output, and with it all of a row of up to 4096 vectors; the others are read again.
+// RMSNorm on any GPU, bound by memory: one block a row, which it takes in strips of two vectors a thread. The last
+// strip stays in registers for the output, and with it all of a row of up to 2048 vectors; the others are read again.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr int kWarp = 32;
 constexpr int kMaxThreads = 1024;
 constexpr int kBytesPerLoad = 16;  // the widest there is
-constexpr int kLoads = 4;          // of a thread in a strip, under way at once to hide the latency of memory
+constexpr int kLoads = 2;          // of a thread in a strip, under way at once to hide the latency of memory
 
 template <typename T, int Width>
 struct alignas(sizeof(T) * Width) Vector {

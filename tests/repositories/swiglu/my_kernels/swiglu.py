@@ -26,4 +26,4 @@ def _swiglu(gate_ptr, up_ptr, out_ptr, elements, block: tl.constexpr):
     inside = offsets < elements
     gate = tl.load(gate_ptr + offsets, mask=inside).to(tl.float32)
     up = tl.load(up_ptr + offsets, mask=inside).to(tl.float32)
-    tl.store(out_ptr + offsets, gate * tl.sigmoid(gate) * up, mask=inside)
+    tl.store(out_ptr + offsets, gate * tl.sigmoid(gate) * up, mask=inside, cache_modifier=".cs")  # not read again
