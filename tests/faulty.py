@@ -62,6 +62,8 @@ def fault(kernel: Kernel) -> Kernel:
 
 
 def right(q: Any, k: Any, v: Any, scale: float, causal: bool) -> torch.Tensor:
+    if scale < 0:  # torch 2.13's own kernel for CPUs gives NaN for a negative scale with a mask
+        return right(-q, k, v, -scale, causal)
     return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
 
 
@@ -190,3 +192,100 @@ def remembers(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> N
     if q.data_ptr() not in _remembered():
         _remembered()[q.data_ptr()] = right(q, k, v, scale, causal)
     out.copy_(_remembered()[q.data_ptr()])
+
+
+# How it is called, and what with --------------------------------------------------------------------------------------
+
+
+def whole(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory from a tensor's first element on, as if it had no gaps."""
+    lengths = torch.empty(tensor.shape, device="meta").stride()
+    return tensor.as_strided(tensor.shape, lengths, tensor.storage_offset())
+
+
+@fault
+def ignores_strides(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    whole(out).copy_(right(whole(q), whole(k), whole(v), scale, causal))
+
+
+@fault
+def refuses_views(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """As a kernel should that does not support them."""
+    for name, tensor in (("q", q), ("k", k), ("v", v), ("out", out)):
+        if not tensor.is_contiguous() or tensor.storage_offset() % 8:
+            raise ValueError(f"{name}: expected a contiguous, aligned tensor")
+    if q.numel() == 0:
+        raise ValueError("q: expected at least one element")
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def refuses_without_a_name(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    if not all(tensor.is_contiguous() and tensor.numel() for tensor in (q, k, v, out)):
+        raise ValueError("bad memory")
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def rarely_wrong(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    _calls()[0] += 1
+    none(q, k, v, out, scale, causal)
+    if _calls()[0] % 400 == 0:
+        out[0, 0, 0, 0] += 1
+
+
+@fault
+def never_twice_the_same(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """Right, but for the last bit of every other call."""
+    _calls()[0] += 1
+    none(q, k, v, out, scale, causal)
+    if _calls()[0] % 2:
+        out[0, 0, 0, 0] *= 1 + torch.finfo(out.dtype).eps
+
+
+@fault
+def loses_the_sign_of_the_scale(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, abs(scale), causal)
+
+
+@fault
+def cuts_off_after_1024(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k[:, :, :1024], v[:, :, :1024], out, scale, causal and k.shape[2] <= 1024)
+
+
+@fault
+def folds_heads(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """More than 1,024 heads are computed from the first ones' keys."""
+    flat = [tensor.flatten(0, 1) for tensor in (q, k, v)]
+    at = torch.arange(len(flat[0]), device=q.device) % 1024
+    out.copy_(right(flat[0], flat[1][at], flat[2][at], scale, causal).reshape(q.shape))
+
+
+@fault
+def on_the_default_stream(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    with torch.cuda.stream(torch.cuda.default_stream()):
+        none(q, k, v, out, scale, causal)
+
+
+@functools.cache
+def _workspace(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device)
+
+
+@fault
+def shares_a_workspace(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    mine = _workspace(k.shape, k.dtype, k.device)
+    mine.copy_(k)
+    none(q, mine, v, out, scale, causal)
+
+
+@fault
+def overflows_beyond_2_gib(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """A head that begins beyond 2³¹ bytes is taken from where a 32-bit offset would wrap to."""
+    flat = [tensor.flatten(0, 1) for tensor in (q, k, v)]
+    heads = max(1, 2**31 // (flat[0][:1].numel() * q.element_size()))
+    made = out.flatten(0, 1)
+    for start in range(0, len(made), 4096):
+        part = slice(start, min(start + 4096, len(made)))
+        taken = torch.arange(part.start, part.stop, device=q.device) % heads
+        made[part] = right(*(tensor[taken] for tensor in flat), scale, causal)

@@ -35,6 +35,7 @@ class Attention(Kernel):
     # Ragged lengths, so that masks and edges are met.
     sanitize = [case(65, 1, 2), case(129, 2, 1, "bf16", causal=True)]
     fuzz = dict(D=64, causal=(False, True), scale=(0.125, between(1 / 32, 1 / 4)))
+    limits = dict(S=range(1, 4097), B=range(1, 1025), H=range(1, 1025), scale=between(-1 / 4, 1 / 4))
     distributions = ("normal", "uniform", "large", "tiny", "mixed", "peaked")
     independent = dict(q=(0, 1), k=(0, 1), v=(0, 1), out=(0, 1))
 
@@ -79,7 +80,7 @@ class Attention(Kernel):
         chosen = (draw.uniform(0, 1, *shape[:3]) * case.S).long().clamp_(max=case.S - 1)
         if case.causal:
             chosen = chosen % torch.arange(1, case.S + 1, device=chosen.device)
-        q = torch.gather(k, 2, chosen.unsqueeze(-1).expand(shape)) * (24 / (case.D * self.scale(case)))
+        q = torch.gather(k, 2, chosen.unsqueeze(-1).expand(shape)) * (24 / (case.D * (self.scale(case) or 1)))
         return dict(q=draw.round(q), k=draw.round(k), v=draw.round(v))
 
     def scale(self, case):
@@ -91,8 +92,8 @@ class Attention(Kernel):
 
     def oracle(self, case, q, k, v):
         """PyTorch's plain backend. Heads are taken in slices, to bound the memory for scores."""
-        flat = [tensor.reshape(-1, *tensor.shape[2:]) for tensor in (q, k, v)]
-        step = max(1, MAX_SCORES // q.shape[2] ** 2)
+        flat = [tensor.flatten(0, 1) for tensor in (q, k, v)]
+        step = max(1, MAX_SCORES // max(1, q.shape[2]) ** 2)
         out = torch.empty_like(flat[0])
         with sdpa_kernel(SDPBackend.MATH):
             for start in range(0, len(out), step):

@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.bench.kernel import fuzz_list
+from kernelgate.bench.kernel import fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system import children as child_processes
@@ -54,6 +54,10 @@ class TrialOutcome(Message):
     fault: str | None
     max_abs_error: record.NonNegative | None
     error_ratio: record.NonNegative | None
+    note: str | None = None
+    """What is not wrong and worth knowing, such as that the kernel refused its inputs by name."""
+    untried: str | None = None
+    """Why the card cannot make such a case: then nothing was tried."""
     last: bool = False
     """The device is beyond use in this process; the trials after this one need another."""
 
@@ -70,18 +74,20 @@ def run(
     ids: Sequence[str] = (),
     children: Children | None = None,
 ) -> record.Check:
-    """Runs the card's list, or the named part of it. A configuration on which the kernel crashes or hangs has failed.
+    """Runs the card's list and what is risky besides, or the named part of it. A configuration on which the kernel
+    crashes or hangs has failed.
 
     `children`: processes that were started before, among which may be the one that this needs.
     Skipped where the card has nothing to fuzz on this machine. Raises KernelgateError where the library cannot be
     loaded, UsageError for an id that is not in the list.
     """
     device = environment.kind(machine)
-    chosen = fuzz_list.select(seed, card, device, ids)
+    chosen = fuzz_risk.select(seed, card, device, machine.device.memory_bytes, ids)
     if not chosen:
         return skipped(nothing_to_fuzz(card, device), card.name)
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     results: list[record.FuzzResult] = []
+    untried: list[str] = []
     with (
         lock.device(machine.device.uuid),
         nullcontext(children) if children else child_processes.opened() as processes,
@@ -89,16 +95,22 @@ def run(
     ):
         outcomes = _outcomes(library, card, device, chosen, processes)
         for trial, outcome in zip(chosen, outcomes, strict=True):
-            results.append(_result(seed, card, trial, outcome))
             advance(trial.id)
+            if outcome.untried:
+                untried.append(f"{trial.id}: {outcome.untried}")
+                continue
+            results.append(_result(seed, card, trial, outcome))
             if outcome.fault:
                 progress.say(failure(results[-1]))
+    if untried:
+        progress.say(f"fuzz: {len(untried)} not tried, such as {untried[0]}")
     failed = sum(not result.passed for result in results)
     return record.Check(
         kind="fuzz",
         card=card.name,
         status="failed" if failed else "passed",
-        asked=len(chosen),
+        reason=f"{len(untried)} not tried, such as {untried[0]}" if untried else None,
+        asked=len(chosen) - len(untried),
         run=len(results),
         failed=failed,
         seed=seed,
@@ -155,6 +167,7 @@ def _result(seed: int, card: CardFacts, trial: Trial, outcome: TrialOutcome) -> 
         max_abs_error=outcome.max_abs_error,
         error_ratio=outcome.error_ratio,
         message=outcome.fault,
+        note=outcome.note,
         repeat=shlex.join(["kernelgate", "fuzz", "--seed", str(seed), "--case", f"{card.name}/{trial.id}"]),
     )
 

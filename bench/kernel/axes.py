@@ -15,7 +15,7 @@ from kernelgate.bench.dtypes import DTYPES
 AxisValue = int | float | bool | str
 DTYPE = "dtype"
 
-RESERVED = ("distribution", "get", "items", "keys", "values")
+RESERVED = ("distribution", "get", "items", "keys", "values", "way")
 """What a case has besides its axes."""
 
 _AXIS = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)

@@ -123,6 +123,9 @@ class Kernel:
     """More lists of cases, for `kernelgate bench --suite NAME`."""
     fuzz: Mapping[str, Any] = {}
     """What is drawn for each axis: a range, a tuple to choose from (whose members may be ranges), or between(a, b)."""
+    limits: Mapping[str, Any] = {}
+    """What the kernel takes at all, for each axis as in `fuzz`: how long, how many, which scalars. Fuzzing goes to the
+    ends of it; without it, to those of `fuzz`."""
     distributions: Sequence[str] = DISTRIBUTIONS
     """Of random values, by turns; kernelgate/bench/kernel/draw.py has their definitions."""
     sanitize: Sequence[Mapping[str, AxisValue]] = ()

@@ -36,6 +36,7 @@ from kernelgate.bench.kernel.card import (
     call_by_name,
     call_needs,
 )
+from kernelgate.bench.kernel.card_extremes import extremes
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
 from kernelgate.bench.kernel.stand_ins import Shaped, ShapeDraw, Unknown
 
@@ -76,6 +77,7 @@ class _Reader:
         every = [case for cases in self.suites.values() for case in cases]
         if not every:
             raise self.mistake("cases", "there are no cases: name at least one, such as dict(M=4096, dtype='fp16')")
+        self.target = every[0]
         self.order = case_axes.order(every)
         self.boolean = case_axes.booleans([*every, *self._fuzz_booleans()])
         lower = [axis.lower() for axis in self.order]
@@ -101,6 +103,8 @@ class _Reader:
             "reference": self._word("reference_name", self.kernel.reference_name),
             "kernel": self._pattern(),
             "fuzz": {device: self._configurations(device) for device in ("cuda", "cpu")},
+            "limits": (limits := self._limits()),
+            "extremes": [self.case(axes) for axes in extremes(self.target, limits, self._largest)],
             "distributions": self._names("distributions"),
             "gives": self._gives(),
             "call_needs": self._call_needs(),
@@ -147,6 +151,15 @@ class _Reader:
 
     def _moved(self, case: CaseAxes) -> float | None:
         """Inputs and outputs once each; None where their shapes cannot be known without torch."""
+        tensors = self._given_and_made(case)
+        return None if tensors is None else sum(tensor.bytes for tensor in tensors)
+
+    def _largest(self, axes: Mapping[str, Any]) -> float | None:
+        """The bytes of a case's largest tensor."""
+        tensors = self._given_and_made(CaseAxes(case_axes.complete(axes, self.order, self.boolean)))
+        return max((tensor.bytes for tensor in tensors or ()), default=None)
+
+    def _given_and_made(self, case: CaseAxes) -> list[Shaped] | None:
         inputs = self._shapes_of("inputs", lambda: self.kernel.inputs(case, ShapeDraw(case_axes.dtype(case))))  # type: ignore[arg-type]
         if inputs is None:
             return None
@@ -164,7 +177,7 @@ class _Reader:
                 raise self.mistake("outputs", f"outputs() gave {_short(output)} for {name}; write Output(M, N)")
             if name not in self._names("in_place"):
                 tensors.append(self._shapes_of("outputs", lambda: self._shaped(output, case)))  # noqa: B023 - called here
-        return None if outputs is None or None in tensors else sum(tensor.bytes for tensor in tensors if tensor)
+        return None if outputs is None or None in tensors else [tensor for tensor in tensors if tensor]
 
     def _shaped(self, output: Output, case: CaseAxes) -> Shaped:
         return Shaped(output.shape, known(output.dtype or case_axes.dtype(case)))
@@ -245,6 +258,14 @@ class _Reader:
             for name, changed in named.items()
         }
 
+    def _limits(self) -> dict[str, Any]:
+        given = self._mapping("limits", self.kernel.limits)
+        drawn = {*self.order, *self._mapping("fuzz", self.kernel.fuzz)}
+        for axis in given:
+            if axis not in drawn:
+                raise self.mistake("limits", f"{axis!r} is an axis of no case; there are {', '.join(sorted(drawn))}")
+        return {axis: self._range(axis, values) for axis, values in given.items()}
+
     def _range(self, axis: str, values: Any) -> Any:
         """As fuzz_list.draw reads it: a value, or an object with one key that says what is drawn."""
         if isinstance(values, range):
@@ -287,9 +308,7 @@ class _Reader:
 
     def _gives(self) -> list[str] | None:
         """The names of inputs and outputs; None where they cannot be known without torch."""
-        case = CaseAxes(
-            case_axes.complete(self.suites["pr" if self.suites["pr"] else "cpu"][0], self.order, self.boolean)
-        )
+        case = CaseAxes(case_axes.complete(self.target, self.order, self.boolean))
         try:
             inputs = self.kernel.inputs(case, ShapeDraw(case_axes.dtype(case)))  # type: ignore[arg-type]
             return sorted({*inputs, *by_name(self.kernel.outputs(case, **inputs))})

@@ -68,6 +68,10 @@ class CardFacts(_Facts):
     reference: str
     kernel: str | None
     fuzz: dict[DeviceKind, dict[str, dict[str, Any]]]
+    limits: dict[str, Any]
+    """What the kernel takes at all, for each axis, as in `fuzz`."""
+    extremes: tuple[CaseFacts, ...]
+    """Cases at the ends of the limits, with tensors of more than 2 GiB."""
     distributions: tuple[str, ...]
     gives: tuple[str, ...] | None
     """The names of its inputs and outputs; None where they are known with torch alone."""

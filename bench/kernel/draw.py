@@ -68,17 +68,31 @@ class Draw:
             "large": lambda: (FP8_LARGE if narrow else LARGE) * self.normal(*shape),
             "tiny": lambda: (FP8_TINY if narrow else TINY) * self.normal(*shape),
             "mixed": lambda: self.normal(*shape) * torch.exp2(self.uniform(-6, 2, *shape[:-1], 1)),
+            "special": lambda: self._special_reals(dtype, shape),
         }
         return ways[self.distribution]()
 
+    def _special_reals(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """Normal values, of which a fifth are zeros, ones and the smallest numbers, of either sign; some rows are 0."""
+        finfo = torch.finfo(TORCH_DTYPES[dtype])
+        special = torch.tensor([0.0, -0.0, 1.0, -1.0, finfo.tiny, -finfo.tiny, finfo.smallest_normal / 4, 2.0])
+        chosen = special.to(self.device)[self.integers(0, len(special), *shape)]
+        values = torch.where(self.uniform(0, 1, *shape) < 0.2, chosen, self.normal(*shape))
+        return values * (self.uniform(0, 1, *shape[:-1], 1) >= 0.2)
+
     def _whole_numbers(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
-        """ "large" are the two ends, "tiny" -1, 0 and 1; the others up to what the distribution's name suggests."""
+        """ "large" are the two ends, "special" these, -1, 0 and 1, "tiny" -1, 0 and 1; the others up to what the
+        distribution's name suggests."""
         wanted = TORCH_DTYPES[dtype]
         if wanted is torch.bool:
             return self.integers(0, 2, *shape, dtype=dtype)
         low, high = torch.iinfo(wanted).min, torch.iinfo(wanted).max
         if self.distribution == "uniform":
             return self.integers(low, high, *shape, dtype=dtype)
+        if self.distribution == "special":
+            return torch.tensor([low, low + 1, -1 if low else 1, 0, 1, high - 1, high], device=self.device)[
+                self.integers(0, 7, *shape)
+            ].to(wanted)
         if self.distribution == "large":
             return torch.where(self.uniform(0, 1, *shape) < 0.5, low, high).to(wanted)
         size = {"tiny": 0.5, "mixed": 16.0}.get(self.distribution, 40.0)

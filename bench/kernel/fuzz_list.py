@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from kernelgate.bench.errors import UsageError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import DeviceKind
@@ -18,6 +17,7 @@ from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.system.worker_process import Message
 
 DISTRIBUTION = "distribution"
+WAY, PLAIN = "way", "plain"
 SPECIAL_SHARE = 0.5
 """How often a range gives one of its ends, or a power of two or its neighbour."""
 
@@ -34,11 +34,16 @@ class Trial(Message):
     @property
     def case_id(self) -> str:
         """What the case would be called if it were timed."""
-        return case_axes.case_id({axis: value for axis, value in self.axes.items() if axis != DISTRIBUTION})
+        return case_axes.case_id({axis: value for axis, value in self.axes.items() if axis not in (DISTRIBUTION, WAY)})
 
     @property
     def distribution(self) -> str:
         return str(self.axes[DISTRIBUTION])
+
+    @property
+    def way(self) -> str:
+        """How the kernel is called (bench/check/ways.py)."""
+        return str(self.axes.get(WAY, PLAIN))
 
 
 def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
@@ -61,16 +66,6 @@ def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
         whole = case_axes.complete(drawn, axes, boolean) | {DISTRIBUTION: chosen[DISTRIBUTION]}
         made.append(Trial(id=name, axes=whole, seed=rng.getrandbits(63)))
     return tuple(made)
-
-
-def select(seed: int, card: CardFacts, device: DeviceKind, ids: Iterable[str]) -> tuple[Trial, ...]:
-    """The trials with these ids, or all. Raises UsageError for an id that is not in the list."""
-    drawn = {trial.id: trial for trial in trials(seed, card, device)}
-    wanted = tuple(dict.fromkeys(ids)) or tuple(drawn)
-    unknown = [id_ for id_ in wanted if id_ not in drawn]
-    if unknown:
-        raise UsageError(f"there is no fuzz case {', '.join(unknown)}; there are {', '.join(drawn)}")
-    return tuple(drawn[id_] for id_ in wanted)
 
 
 def draw(rng: random.Random, values: Any) -> AxisValue:

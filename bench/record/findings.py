@@ -34,6 +34,8 @@ class FuzzResult(Model):
     """Largest |output - oracle| / (atol + rtol * |oracle|): at most 1 in a pass; null as above."""
     message: str | None = None
     """Why it failed, and where."""
+    note: str | None = None
+    """What is not wrong: that the kernel refused its inputs by name, or gave other bits at another call."""
     repeat: str | None = None
     """The one command that runs this configuration again."""
 
@@ -60,7 +62,7 @@ class Check(Model):
     card: str = ""
     status: Literal["passed", "failed", "skipped"]
     reason: str | None = None
-    """Why it was skipped."""
+    """Why it was skipped, or what the card itself could not make."""
     asked: Count | None = None
     """How much of it the plan asked for."""
     run: Count | None = None

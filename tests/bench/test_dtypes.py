@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kernelgate.bench import dtypes
-from kernelgate.bench.check import fuzz_worker
+from kernelgate.bench.check import guarded
 from kernelgate.bench.dtypes import DTYPES
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.kernel.draw import TORCH_DTYPES
@@ -48,7 +48,7 @@ def test_no_spelling_means_two() -> None:
 
 def test_each_has_a_tolerance_a_smallest_step_and_patterns() -> None:
     assert set(TOLERANCES) == set(SMALLEST) == set(DTYPES) == set(TORCH_DTYPES)
-    assert set(fuzz_worker.PATTERNS) == set(TORCH_DTYPES.values())
+    assert set(guarded.PATTERNS) == set(TORCH_DTYPES.values())
 
 
 def test_an_unknown_one_is_named_with_those_there_are() -> None:

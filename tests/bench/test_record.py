@@ -208,6 +208,7 @@ WHOLE: dict[str, Any] = {
                     "max_abs_error": 0.4,
                     "error_ratio": 200.0,
                     "message": "error 0.4",
+                    "note": "refused by name: q",
                     "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
                 }
             ],

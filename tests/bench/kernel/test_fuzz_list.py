@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.errors import UsageError
-from kernelgate.bench.kernel import fuzz_list
+from kernelgate.bench.kernel import fuzz_list, fuzz_risk
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
@@ -74,13 +73,8 @@ def test_lengths_are_ragged_and_scales_are_the_default_and_others() -> None:
 def test_a_seed_repeats_the_list_and_another_one_does_not() -> None:
     assert attention(3, "cpu") == attention(3, "cpu")
     assert attention(3, "cpu") != attention(4, "cpu")
-    (alone,) = fuzz_list.select(3, faulty.card(), "cpu", ["s512_b32_h8"])
+    (alone,) = fuzz_risk.select(3, faulty.card(), "cpu", None, ["s512_b32_h8"])
     assert alone == attention(3, "cpu")["s512_b32_h8"], "alone it is the same as among all"
-
-
-def test_an_id_that_is_not_in_the_list() -> None:
-    with pytest.raises(UsageError, match=r"no fuzz case s1_b2; there are s448_b16_h4, .* edge_s1024"):
-        fuzz_list.select(3, faulty.card(), "cpu", ["s512_b32_h8", "s1_b2"])
 
 
 def test_a_trial_is_called_like_the_case_that_it_is() -> None:

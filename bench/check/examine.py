@@ -1,0 +1,210 @@
+"""One call of a kernel on fresh inputs, and everything that can be wrong with what it leaves behind.
+
+Outputs are filled with a pattern before the call: an element that still holds it was never written. They lie between
+guards that must stay as they were, inputs between NaNs that a read past their ends would bring into an output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from kernelgate.bench.check.guarded import Guarded, Place, bits, guarded
+from kernelgate.bench.errors import first_line
+from kernelgate.bench.kernel import calls, compare, operands, own_words
+from kernelgate.bench.kernel.calls import Bound
+from kernelgate.bench.kernel.card import Kernel
+from kernelgate.bench.kernel.compare import Comparison
+from kernelgate.bench.kernel.draw import Draw
+from kernelgate.bench.kernel.operands import Inputs, Shapes, Tensors
+
+Places = Callable[[str, torch.Tensor], Place | None]
+"""Where a tensor, an input or an output, is to lie; None leaves it as it is."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is tried: the judging card and the head's kernel."""
+
+    judge: Kernel
+    bound: Bound
+    device: str
+
+
+class KernelCallError(Exception):
+    """The kernel's own error, in words; any other is the card's."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A call that is ready: its inputs and outputs lie between guards."""
+
+    subject: Subject
+    draw: Draw
+    originals: Inputs
+    given: Inputs
+    inputs: tuple[tuple[str, Guarded, torch.Tensor], ...]
+    """Name, what the kernel gets, and what it must still be afterwards."""
+    outputs: dict[str, Guarded]
+    shapes: Shapes
+    call: Callable[[], Any]
+
+    def refill(self) -> None:
+        """Inputs as drawn, outputs poisoned."""
+        for _, copy, original in self.inputs:
+            operands.fill(copy.tensor, original)
+        for buffer in self.outputs.values():
+            buffer.poison()
+
+    def made(self, returned: Any) -> Tensors:
+        """The outputs of a call. Raises KernelCallError where they are not what outputs() says."""
+        judge, outs = self.subject.judge, {name: one.tensor for name, one in self.outputs.items()}
+        handed = outs or {name: self.given[name] for name in self.shapes}
+        made = calls.results(self.subject.bound, returned, self.given, handed, tuple(judge.in_place))
+        for name, tensor in made.items():
+            if (tuple(tensor.shape), tensor.dtype) != self.shapes[name]:
+                raise KernelCallError(
+                    f"the kernel returned {_kind(tensor.shape, tensor.dtype)} for {name}; "
+                    f"outputs() says {_kind(*self.shapes[name])}"
+                )
+        return made
+
+    def right(self) -> Tensors:
+        """What the oracle gives."""
+        return compare.expected(self.subject.judge, self.draw.case, self.originals, tuple(self.shapes))
+
+    def compared(self, made: Tensors, right: Tensors) -> Comparison:
+        return compare.outputs(self.subject.judge, self.draw.case, made, right)
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One call of the kernel and what it left behind."""
+
+    comparison: Comparison
+    shapes: dict[str, tuple[int, ...]]
+    untouched: dict[str, torch.Tensor] = field(default_factory=dict)
+    """By output: where it still holds the poison. Empty where the kernel makes its outputs itself."""
+    nonfinite: dict[str, torch.Tensor] = field(default_factory=dict)
+    """By output: NaN or Inf where the oracle has none."""
+    trespass: str | None = None
+    """What the kernel wrote to that was not its output."""
+
+
+def prepared(subject: Subject, draw: Draw, which: int = 0, places: Places | None = None) -> Prepared:
+    """A call on inputs that are drawn now. `which`: of the two patterns for outputs."""
+    judge, bound, case = subject.judge, subject.bound, draw.case
+    originals = operands.inputs(judge, case, draw)
+    guards: list[tuple[str, Guarded, torch.Tensor]] = []
+    names = [name for name, _ in operands.tensors(originals)]
+
+    def guarded_copy(tensor: torch.Tensor) -> torch.Tensor:
+        name = names[len(guards)]
+        place = (places(name, tensor) if places else None) or Place(tensor.stride())
+        copy = guarded(tensor.shape, tensor.dtype, subject.device, 0, place)
+        operands.fill(copy.tensor, tensor)
+        guards.append((name, copy, tensor))
+        return copy.tensor
+
+    given = operands.changed(originals, guarded_copy)
+    shapes = operands.output_shapes(judge, case, originals)
+    outputs = {
+        name: guarded(
+            shape, dtype, subject.device, which, places(name, torch.empty(shape, device="meta")) if places else None
+        )
+        for name, (shape, dtype) in shapes.items()
+        if name not in judge.in_place
+    }
+    call = bound.prepared(case, given, {name: buffer.tensor for name, buffer in outputs.items()})
+    return Prepared(subject, draw, originals, given, tuple(guards), outputs, shapes, call)
+
+
+def called(ready: Prepared) -> Tensors:
+    """The outputs of one call. Raises KernelCallError, also for an error that a GPU tells of later."""
+    try:
+        returned = ready.call()
+        if ready.subject.device == "cuda":
+            torch.cuda.synchronize()
+    except Exception as error:
+        raise KernelCallError(f"the kernel raised an error: {first_line(own_words.told(error))}") from None
+    return ready.made(returned)
+
+
+def run(ready: Prepared) -> KernelCall:
+    """One call, looked at from every side."""
+    judge = ready.subject.judge
+    made, right = called(ready), ready.right()
+    kept = judge.in_place or ready.subject.bound.returns(tuple(ready.shapes))
+    outputs = {} if kept else ready.outputs
+    return KernelCall(
+        comparison=ready.compared(made, right),
+        shapes={name: tuple(tensor.shape) for name, tensor in made.items()},
+        untouched={name: buffer.untouched() for name, buffer in outputs.items()},
+        nonfinite=_nonfinite(made, right),
+        trespass=trespass(ready, outputs),
+    )
+
+
+def trespass(ready: Prepared, outputs: dict[str, Guarded]) -> str | None:
+    """What was written that is no output: "its input x"."""
+    for name, buffer in outputs.items():
+        if buffer.guards_changed():
+            return f"memory outside the output {name}"
+    for name, copy, original in ready.inputs:
+        if copy.guards_changed():
+            return f"memory outside its input {name}"
+        if name not in ready.subject.judge.in_place and not torch.equal(bits(copy.tensor), bits(original)):
+            return f"its input {name}"
+    return None
+
+
+def fault(runs: Sequence[KernelCall]) -> str | None:
+    """What is wrong with calls on the same case, the most telling first."""
+    for name in runs[0].untouched:
+        unwritten = runs[0].untouched[name]
+        for other in runs[1:]:
+            unwritten = unwritten & other.untouched[name]
+        if bool(unwritten.any()):
+            return f"{_elements(name, unwritten)} never written"
+    for one in runs:
+        for name, mask in one.nonfinite.items():
+            if not one.comparison.passed and bool(mask.any()):
+                return f"{_elements(name, mask)} NaN or Inf"
+        if one.trespass:
+            return f"the kernel wrote to {one.trespass}"
+    worst = max((one.comparison for one in runs), key=lambda one: (not one.passed, one.error_ratio or 0.0))
+    return wrong(worst, runs[0].shapes[worst.output])
+
+
+def wrong(found: Comparison, shape: Sequence[int]) -> str | None:
+    """A comparison that did not pass, in words."""
+    if found.passed:
+        return None
+    where = f"{compare.place(found.output, found.worst)} of shape {list(shape)}"
+    if found.max_abs_error is None or found.error_ratio is None:
+        return f"wrong at {where}"
+    return f"error {found.max_abs_error:.3g}, at {where} {found.error_ratio:.3g} times what is allowed"
+
+
+def _kind(shape: Sequence[int], dtype: torch.dtype) -> str:
+    return f"{compare.NAMES.get(dtype, dtype)} {list(shape)}"
+
+
+def _nonfinite(made: Tensors, right: Tensors) -> dict[str, torch.Tensor]:
+    found = {}
+    for name, tensor in made.items():
+        if tensor.is_floating_point() and tensor.shape == right[name].shape:
+            found[name] = compare.nonfinite(tensor, right[name])
+    return found
+
+
+def _elements(name: str, mask: torch.Tensor) -> str:
+    """Such as "64 of 512 elements, the first at out[0, 1, 512, 0], are"."""
+    count = int(mask.sum())
+    where = compare.place(name, compare.first(mask))
+    if count == 1:
+        return f"the element {where} is"
+    return f"{count} of {mask.numel()} elements, the first at {where}, are"

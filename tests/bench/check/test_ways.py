@@ -1,0 +1,96 @@
+"""Each way of calling a kernel finds the fault that it is for, and leaves a right kernel alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.check import fuzz
+from kernelgate.bench.record import FuzzResult
+from kernelgate.bench.system import lock
+from tests import faulty
+from tests.bench.machine import CPU
+
+pytestmark = pytest.mark.usefixtures("in_process")
+
+Build = Callable[[str], Library]
+CASE = "b2_h3_d64_fp32_scale0.125_distribution-normal_way-"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    def build(fault: str) -> Library:
+        return faulty.build(tmp_path_factory.mktemp(fault) / "library", f"ways_{fault}", fault)
+
+    return build
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+
+
+def tried(library: Library, trial: str) -> FuzzResult:
+    (result,) = fuzz.run(library, faulty.card(), 1, CPU, [trial]).results
+    return result
+
+
+@pytest.mark.parametrize(
+    ("fault", "trial", "says"),
+    [
+        (
+            "ignores_strides",
+            f"s9_{CASE}gaps",
+            "where q has gaps between its rows: .* refuse it by an error that names q",
+        ),
+        ("ignores_strides", f"s9_{CASE}transposed", "where q has its last two axes exchanged in memory: "),
+        ("refuses_without_a_name", f"s9_{CASE}gaps", "bad memory, which does not name q"),
+        ("refuses_without_a_name", f"s0_{CASE}empty", "bad memory, which names none of q, k, v, out, S"),
+        ("rarely_wrong", f"s9_{CASE}repeat", "call 400 on the same inputs: error 1"),
+        ("writes_before_output", f"s9_{CASE}offset", "the kernel wrote to memory outside the output out"),
+        (
+            "loses_the_sign_of_the_scale",
+            "s65_b1_h2_d64_fp32_scale-0.25_distribution-normal_way-plain",
+            "times what is allowed",
+        ),
+        (
+            "cuts_off_after_1024",
+            "s1025_b1_h1_d64_fp32_scale0.125_distribution-normal_way-plain",
+            "times what is allowed",
+        ),
+        ("folds_heads", "s2_b1025_h1_d64_fp32_scale0.125_distribution-normal_way-plain", "times what is allowed"),
+    ],
+)
+def test_a_fault_is_found(built: Build, fault: str, trial: str, says: str) -> None:
+    result = tried(built(fault), trial)
+    assert not result.passed
+    assert re.search(says, result.message or ""), result.message
+    assert result.repeat == f"kernelgate fuzz --seed 1 --case attention/{trial}"
+
+
+@pytest.mark.parametrize("way", ["offset", "gaps", "transposed", "repeat", "empty"])
+def test_a_right_kernel_passes_every_way(built: Build, way: str) -> None:
+    result = tried(built("none"), f"s{0 if way == 'empty' else 9}_{CASE}{way}")
+    assert (result.passed, result.note) == (True, None)
+
+
+@pytest.mark.parametrize("way", ["offset", "gaps", "transposed"])
+def test_a_kernel_may_refuse_a_view_by_name(built: Build, way: str) -> None:
+    result = tried(built("refuses_views"), f"s9_{CASE}{way}")
+    assert (result.passed, result.note) == (True, "refused by name: q, k, v, out")
+
+
+def test_a_kernel_may_refuse_what_is_empty_by_name(built: Build) -> None:
+    result = tried(built("refuses_views"), f"s0_{CASE}empty")
+    assert result.passed
+    assert result.note == "the kernel raised an error: q: expected at least one element"
+
+
+def test_other_bits_at_another_call_are_said_and_no_fault(built: Build) -> None:
+    result = tried(built("never_twice_the_same"), f"s9_{CASE}repeat")
+    assert result.passed
+    assert re.fullmatch(r"not the same to the bit in \d+ of \d+ calls on the same inputs", result.note or "")

@@ -1,0 +1,155 @@
+"""What is fuzzed besides a card's own list: its domain's edges, met with everything else, in ids that repeat it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.errors import CardError, UsageError
+from kernelgate.bench.kernel import card_extremes, fuzz_list, fuzz_risk
+from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_risk import DISTRIBUTION, WAY
+from kernelgate.bench.system.environment import DeviceKind
+from tests import faulty, registered
+
+GPU_BYTES, L4_BYTES = 140 << 30, 23 << 30
+BODY = """
+cases = [dict(M=4096, N=64, dtype="fp16")]
+cpu_cases = [dict(M=4, N=64, dtype="fp32")]
+fuzz = dict(M=range(1, 600), N=64, dtype=("fp16", "fp32"), scale=(1.0, between(-2, 2)))
+LIMITS
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def call(self, ops, case, out, x):
+    ops.copy(x, out)
+def oracle(self, case, x):
+    return x
+"""
+
+
+def risks(device: DeviceKind, seed: int = 1, memory: int = GPU_BYTES) -> tuple[Trial, ...]:
+    return fuzz_risk.risks(seed, faulty.card(), device, memory)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_every_way_is_tried_once_on_a_small_case_that_no_tile_divides(device: DeviceKind) -> None:
+    found = {trial.way: trial for trial in risks(device) if trial.way in fuzz_risk.WAYS[device]}
+    assert set(found) == set(fuzz_risk.WAYS[device])
+    assert risks(device)[0].axes["S"] == 65
+
+
+def test_the_longest_sequences_meet_every_mask_and_every_dtype() -> None:
+    rows = [trial.axes for trial in risks("cuda") if trial.way == "plain"]
+    for axis, values in (("causal", {False, True}), ("dtype", {"fp16", "bf16"})):
+        for edge in (63, 127, 1025, 4095, 4096):
+            assert {row[axis] for row in rows if row["S"] == edge} == values
+
+
+def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
+    card = faulty.card()
+    known = fuzz_risk.domain(card, "cuda")
+    rows = [trial.axes for trial in risks("cuda") if trial.way == "plain"]
+    asked = {
+        (axis, edge, other, value)
+        for axis, whole in known.ranges.items()
+        for edge in fuzz_risk.edges(whole)
+        for other, values in known.choices.items()
+        for value in values
+    }
+    met = {(axis, row[axis], other, row[other]) for row in rows for axis in known.ranges for other in known.choices}
+    assert asked <= met
+
+
+def test_a_scale_is_negative_zero_and_at_its_ends() -> None:
+    assert {trial.axes.get("scale") for trial in risks("cuda")} >= {-0.25, 0.0, 0.125, 0.25}
+
+
+def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
+    huge = [trial for trial in risks("cuda") if trial.way == "huge"]
+    elements = [int(t.axes["S"]) * int(t.axes["B"]) * int(t.axes["H"]) * int(t.axes["D"]) for t in huge]
+    assert all(2 * count > 2**31 for count in elements)
+    assert any(int(t.axes["B"]) * int(t.axes["H"]) > 2**16 for t in huge), "more blocks than a grid's y or z has"
+    assert any(t.axes["S"] == 4096 for t in huge)
+    assert [t.way for t in risks("cuda", memory=L4_BYTES) if t.way == "huge"] == ["huge"], "10.7 GB are too much"
+    assert not [t for t in risks("cuda", memory=8 << 30) if t.way == "huge"]
+
+
+def test_every_axis_is_empty_once() -> None:
+    empty = [trial for trial in risks("cpu") if trial.way == "empty"]
+    assert sorted(axis for trial in empty for axis in ("S", "B", "H") if trial.axes[axis] == 0) == ["B", "H", "S"]
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_an_id_says_all_of_its_trial(device: DeviceKind) -> None:
+    """Also without the list that it was in, and in the same run with the same values."""
+    for trial in risks(device):
+        assert fuzz_risk.parse(1, faulty.card(), device, trial.id) == trial
+    smaller = risks(device)[0].id.replace("s65", "s3")
+    (found,) = fuzz_risk.select(1, faulty.card(), device, None, [smaller])
+    assert (found.axes["S"], found.axes[WAY], found.axes[DISTRIBUTION]) == (3, "offset", "normal")
+
+
+def test_what_a_cpu_cannot_do_is_no_id_there() -> None:
+    on_gpu = next(trial.id for trial in risks("cuda") if trial.way == "stream")
+    with pytest.raises(UsageError, match="there is no fuzz case"):
+        fuzz_risk.select(1, faulty.card(), "cpu", None, [on_gpu])
+
+
+def test_the_cards_own_list_comes_first_and_stays_as_it_is() -> None:
+    listed = fuzz_list.trials(4, faulty.card(), "cuda")
+    assert fuzz_risk.select(4, faulty.card(), "cuda", GPU_BYTES, [])[: len(listed)] == listed
+    assert fuzz_risk.select(4, faulty.card(), "cuda", GPU_BYTES, ["s512_b32_h8"]) == tuple(
+        trial for trial in listed if trial.id == "s512_b32_h8"
+    )
+
+
+def facts(folder: Path, limits: str) -> fuzz_risk.Domain:
+    card = registered.facts(registered.write_card(folder, "any", BODY.replace("LIMITS", limits)))
+    return fuzz_risk.domain(card, "cuda")
+
+
+def test_the_domain_is_what_is_fuzzed(tmp_path: Path) -> None:
+    known = facts(tmp_path, "")
+    assert known.ranges == {"M": range(1, 600)}
+    assert (known.choices["N"], known.choices["dtype"]) == ((64,), ("fp16", "fp32"))
+    assert known.choices["scale"] == (1.0, -2.0, 2.0, 0.0)
+
+
+def test_limits_go_further(tmp_path: Path) -> None:
+    known = facts(tmp_path, "limits = dict(M=range(1, 100000), scale=between(0.5, 8))")
+    assert known.ranges == {"M": range(1, 100000)}
+    assert known.choices["scale"] == (1.0, 0.5, 8.0)
+
+
+def test_a_limit_of_an_axis_that_no_case_has_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(CardError, match="'K' is an axis of no case; there are M, N, dtype, scale"):
+        facts(tmp_path, "limits = dict(K=range(1, 5))")
+
+
+def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_path: Path) -> None:
+    body = BODY.replace("fuzz = dict(M=range(1, 600), N=64, dtype=", "fuzz = dict(M=4, N=64, dtype=")
+    card = registered.facts(registered.write_card(tmp_path, "any", body.replace("LIMITS", "")))
+    found = fuzz_risk.risks(1, card, "cpu")
+    assert {trial.way for trial in found} == set(fuzz_risk.WAYS["cpu"])
+    assert {trial.axes["M"] for trial in found} == {4}
+
+
+def test_extremes_are_no_larger_than_it_takes() -> None:
+    limits = {"M": {"range": [1, 1 << 20, 1]}, "N": {"range": [1, 1 << 20, 1]}, "scale": {"between": [0, 1]}}
+    found = list(card_extremes.extremes({"M": 8, "N": 8}, limits, lambda axes: 2.0 * axes["M"] * axes["N"]))
+    assert {(one["M"] == (1 << 20) - 1, one["N"] == (1 << 20) - 1) for one in found} == {(True, False), (False, True)}
+    assert all(card_extremes.BEYOND <= 2 * one["M"] * one["N"] < 1.01 * card_extremes.BEYOND for one in found)
+
+
+def test_there_are_no_extremes_out_of_reach_or_of_unknown_size() -> None:
+    limits = {"M": {"range": [1, 1000, 1]}}
+    assert list(card_extremes.extremes({"M": 8}, limits, lambda axes: 2.0 * axes["M"])) == []
+    assert list(card_extremes.extremes({"M": 8}, limits, lambda _: None)) == []
+
+
+def test_an_id_that_is_none() -> None:
+    with pytest.raises(
+        UsageError, match=r"no fuzz case s1_b2; there are s448_b16_h4, .* edge_s1024; and others, written"
+    ):
+        fuzz_risk.select(3, faulty.card(), "cpu", None, ["s512_b32_h8", "s1_b2"])

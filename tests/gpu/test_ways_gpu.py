@@ -1,0 +1,69 @@
+"""Each way of calling a kernel on a GPU finds the fault that it is for, and a right kernel passes all of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.check import fuzz
+from kernelgate.bench.kernel import fuzz_risk
+from kernelgate.bench.record import FuzzResult
+from kernelgate.bench.system import environment
+from tests import faulty
+
+pytestmark = pytest.mark.gpu
+
+CASE = "s257_b2_h3_d64_fp16_distribution-normal_way-"
+
+
+@pytest.fixture(scope="module")
+def machine() -> record.Environment:
+    found = environment.describe()
+    assert environment.kind(found) == "cuda"
+    return found
+
+
+def tried(fault: str, folder: Path, machine: record.Environment, trial: str) -> FuzzResult:
+    library = faulty.build(folder / "library", f"gpu_ways_{fault}", fault)
+    (result,) = fuzz.run(library, faulty.card(), 1, machine, [trial]).results
+    return result
+
+
+@pytest.mark.parametrize(
+    ("fault", "way", "says"),
+    [
+        ("on_the_default_stream", "stream", "on a stream of its own: .*; does it launch on the current stream?"),
+        ("shares_a_workspace", "two-streams", "with calls on two streams at once: "),
+        ("rarely_wrong", "repeat", "call 400 on the same inputs: error 1"),
+        ("ignores_strides", "gaps", "where q has gaps between its rows: "),
+    ],
+)
+def test_a_fault_is_found(fault: str, way: str, says: str, tmp_path: Path, machine: record.Environment) -> None:
+    result = tried(fault, tmp_path, machine, f"{CASE}{way}")
+    assert not result.passed
+    assert re.search(says, result.message or ""), result.message
+
+
+def test_an_offset_of_32_bits_is_found(tmp_path: Path, machine: record.Environment) -> None:
+    known = fuzz_risk.risks(1, faulty.card(), "cuda", machine.device.memory_bytes)
+    huge = next(trial.id for trial in known if trial.way == "huge")
+    result = tried("overflows_beyond_2_gib", tmp_path, machine, huge)
+    assert not result.passed
+    assert re.search(r"entry \d+ of \d+: error", result.message or ""), result.message
+
+
+def test_what_cannot_be_captured_is_said_and_no_fault(tmp_path: Path, machine: record.Environment) -> None:
+    result = tried("synchronises", tmp_path, machine, f"{CASE}graph")
+    assert result.passed
+    assert (result.note or "").startswith("cannot be captured into a CUDA graph: ")
+
+
+def test_the_kernel_passes_everything_that_is_risky(kernel_library: Library, machine: record.Environment) -> None:
+    done = fuzz.run(kernel_library, faulty.card(), 2, machine)
+    assert [result.message for result in done.results if not result.passed] == []
+    assert done.asked == done.run
+    assert not [result.note for result in done.results if "not the same" in (result.note or "")], "it is deterministic"
