@@ -288,4 +288,4 @@ def overflows_beyond_2_gib(q: Any, k: Any, v: Any, out: Any, scale: float, causa
     for start in range(0, len(made), 4096):
         part = slice(start, min(start + 4096, len(made)))
         taken = torch.arange(part.start, part.stop, device=q.device) % heads
-        made[part] = right(*(tensor[taken] for tensor in flat), scale, causal)
+        made[part] = right(*(tensor[taken][None] for tensor in flat), scale, causal)[0]
