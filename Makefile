@@ -12,7 +12,7 @@ PARSER := tests/workflows/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-gpu fuzz lint types format benchmark benchmark-verdict clean
+.PHONY: help env env-judge lock pr test test-all test-gpu fuzz lint types format benchmark benchmark-verdict benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -85,6 +85,10 @@ benchmark: env ## how long builds and commands take
 
 benchmark-verdict: env ## the judge and its rivals on known truth; rewrites their table and plot in docs
 	$(VENV)/bin/python -m benchmarks.verdict
+
+benchmark-fuzz: env ## which planted bugs are caught, and by what; rewrites the tables in docs [DEVICE=cuda]
+	$(VENV)/bin/python -m benchmarks.fuzzing --device $(or $(DEVICE),cpu) -o out/fuzzing-$(or $(DEVICE),cpu).json
+	$(VENV)/bin/python -m benchmarks.fuzzing table out/fuzzing-*.json
 
 clean: ## remove the environment and everything that was made
 	rm -rf $(VENV) out build tests/workflows/node_modules

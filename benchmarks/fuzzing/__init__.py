@@ -1,0 +1,1 @@
+"""Planted bugs: which of them `kernelgate fuzz`, timed checks and compute-sanitizer catch, and in which time."""

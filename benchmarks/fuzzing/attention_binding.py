@@ -1,0 +1,152 @@
+"""Planted bugs of the attention's binding, which both devices run, and of what launches on a GPU."""
+
+from __future__ import annotations
+
+from benchmarks.fuzzing.bug import Bug, CodePath, Edit, Kind
+
+BINDING, DISPATCH, FACTS = (f"csrc/attention/{name}" for name in ("binding.cpp", "dispatch.cpp", "dispatch.h"))
+LAUNCH = "target->forward(arguments, device, static_cast<cudaStream_t>(stream));"
+SHARED_SCRATCH = """\
+static void* scratch = nullptr;
+  static size_t held = 0;
+  const size_t bytes = static_cast<size_t>(arguments.heads) * arguments.seq * kHeadDim * 2;
+  if (held < bytes) {
+    FA_S512_CHECK(cudaFree(scratch));
+    FA_S512_CHECK(cudaMalloc(&scratch, bytes));
+    held = bytes;
+  }
+  Arguments shared = arguments;
+  shared.out = scratch;
+  target->forward(shared, device, static_cast<cudaStream_t>(stream));
+  FA_S512_CHECK(cudaMemcpyAsync(arguments.out, scratch, bytes, cudaMemcpyDeviceToDevice,
+                                static_cast<cudaStream_t>(stream)));"""
+
+
+def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "") -> Bug:
+    return Bug(name, "attention", path, kind, what, edits, equivalent)
+
+
+BUGS = (
+    _bug(
+        "scale-sign-lost",
+        "binding",
+        "formula",
+        "the sign of a negative scale is lost",
+        Edit(BINDING, "static_cast<float>(scale), causal", "static_cast<float>(std::abs(scale)), causal"),
+    ),
+    _bug(
+        "scale-ignored",
+        "binding",
+        "formula",
+        "the scale is 1/8, whatever is asked for",
+        Edit(BINDING, "static_cast<float>(scale), causal", "0.125f, causal"),
+    ),
+    _bug(
+        "causal-ignored-where-aligned",
+        "binding",
+        "mask",
+        "causal is ignored where S is a multiple of 128",
+        Edit(BINDING, "static_cast<float>(scale), causal,", "static_cast<float>(scale), causal && q.size(2) % 128,"),
+    ),
+    _bug(
+        "batch-forgotten",
+        "binding",
+        "offset",
+        "only the first batch element is computed",
+        Edit(BINDING, "q.size(0) * q.size(1),", "q.size(1),"),
+    ),
+    _bug(
+        "one-key-nothing-done",
+        "binding",
+        "tail",
+        "at S = 1 nothing is computed",
+        Edit(BINDING, "if (q.numel() == 0) {", "if (q.numel() == 0 || q.size(2) == 1) {"),
+    ),
+    _bug(
+        "every-400th-call",
+        "binding",
+        "rare",
+        "every 400th call computes nothing",
+        Edit(BINDING, "if (q.numel() == 0) {", "static int calls = 0;\n  if (q.numel() == 0 || ++calls % 400 == 0) {"),
+    ),
+    _bug(
+        "heads-1024-lost",
+        "binding",
+        "size",
+        "only the first 1,024 heads times batches are computed",
+        Edit(
+            BINDING,
+            "q.size(0) * q.size(1),",
+            "q.size(0) * q.size(1) > 1024 ? 1024 : q.size(0) * q.size(1),",
+        ),
+    ),
+    _bug(
+        "strided-value-taken",
+        "binding",
+        "layout",
+        "a v that is not contiguous is not refused, but read as if it were",
+        Edit(BINDING, '  check_memory("v", v);\n', ""),
+    ),
+    _bug(
+        "strided-output-taken",
+        "binding",
+        "layout",
+        "an out that is not contiguous is not refused, but written as if it were",
+        Edit(BINDING, '  check_memory("out", out);\n', ""),
+    ),
+    _bug(
+        "scale-clamped",
+        "binding",
+        "special value",
+        "a scale above 1 counts as 1",
+        Edit(BINDING, "static_cast<float>(scale), causal", "static_cast<float>(scale > 1.0 ? 1.0 : scale), causal"),
+    ),
+    _bug(
+        "default-stream",
+        "cuda",
+        "stream",
+        "the kernel is queued on the default stream instead of the current one",
+        Edit(BINDING, "device, current_stream(device));", "device, nullptr);"),
+    ),
+    _bug(
+        "static-workspace",
+        "cuda",
+        "stream",
+        "the output goes through memory that all streams share",
+        Edit(DISPATCH, LAUNCH, SHARED_SCRATCH),
+    ),
+    _bug(
+        "query-zeroed-after-use",
+        "cuda",
+        "input",
+        "the first element of q is set to zero once it was used",
+        Edit(
+            DISPATCH,
+            LAUNCH,
+            f"{LAUNCH}\n  FA_S512_CHECK(cudaMemsetAsync(const_cast<void*>(arguments.q), 0, 2, "
+            "static_cast<cudaStream_t>(stream)));",
+        ),
+    ),
+    _bug(
+        "empty-launched",
+        "cuda",
+        "size",
+        "an empty tensor is not done at once, and its grid of no blocks is an error",
+        Edit(BINDING, "if (q.numel() == 0) {", "if (false) {"),
+    ),
+    _bug(
+        "misaligned-taken",
+        "cuda",
+        "layout",
+        "data that is not aligned to 16 bytes is not refused",
+        Edit(BINDING, "tensor.is_cuda() && misalignment != 0", "false && misalignment != 0"),
+    ),
+    _bug(
+        "other-tile-chosen",
+        "cuda",
+        "size",
+        "heads of 65 to 128 queries are computed with 256 queries a block",
+        Edit(FACTS, "const bool small = seq <= 128 ||", "const bool small = seq <= 64 ||"),
+        equivalent="how many queries a block has changes no row's result",
+    ),
+)

@@ -1,0 +1,376 @@
+"""Planted bugs of the attention's two GPU paths."""
+
+from __future__ import annotations
+
+from benchmarks.fuzzing.bug import Bug, CodePath, Edit, Kind
+
+NUMERIC = "csrc/attention/numeric.cuh"
+WGMMA, MMA_SYNC = (f"csrc/attention/{path}/kernel.cuh" for path in ("wgmma", "mma_sync"))
+
+
+def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "") -> Bug:
+    return Bug(name, "attention", path, kind, what, edits, equivalent)
+
+
+HOPPER = (
+    # ------------------------------------------------------------------------------------------------- masks and tails
+    _bug(
+        "padding-63-unmasked",
+        "wgmma",
+        "mask",
+        "where S mod 64 is 63 and not causal, the key past the end has a weight",
+        Edit(WGMMA, "if (Causal || visible % 32 != 0) {", "if (Causal || (visible % 32 != 0 && seq % 64 != 63)) {"),
+    ),
+    _bug(
+        "padding-16-unmasked",
+        "wgmma",
+        "mask",
+        "where S mod 32 is 16 and not causal, 16 keys past the end have a weight",
+        Edit(WGMMA, "if (Causal || visible % 32 != 0) {", "if (Causal || visible % 16 != 0) {"),
+    ),
+    _bug(
+        "key-33-lost",
+        "wgmma",
+        "tail",
+        "the last key is left out where a tile has 33 of them",
+        Edit(WGMMA, "if (visible <= 32) {", "if (visible <= 33) {"),
+    ),
+    _bug(
+        "causal-one-too-many",
+        "wgmma",
+        "mask",
+        "each query sees the key after its own",
+        Edit(WGMMA, "min(row + half * 8, seq - 1)", "min(row + half * 8 + 1, seq - 1)"),
+    ),
+    _bug(
+        "causal-border",
+        "wgmma",
+        "mask",
+        "the first query of each tile but the first sees one key too many",
+        Edit(
+            WGMMA,
+            "min(row + half * 8, seq - 1)",
+            "min(row + half * 8 + (half == 0 && row > 0 && row % 64 == 0), seq - 1)",
+        ),
+    ),
+    _bug(
+        "store-past-end",
+        "wgmma",
+        "offset",
+        "rows past the end of a head are stored, too",
+        Edit(WGMMA, "lane == 0 && first_row + warp * kWarpM < seq)", "lane == 0)"),
+        equivalent="TMA never writes what lies past the tensor's seq",
+    ),
+    # -------------------------------------------------------------------------------------------------- offsets, sizes
+    _bug(
+        "seq-cut-1024",
+        "wgmma",
+        "size",
+        "keys past the first 1,024 are left out",
+        Edit(
+            WGMMA,
+            "Causal ? min(problem.seq, work.first_query + Tile::kBlockM) : problem.seq;",
+            "min(1024, Causal ? min(problem.seq, work.first_query + Tile::kBlockM) : problem.seq);",
+        ),
+    ),
+    _bug(
+        "heads-folded-1024",
+        "wgmma",
+        "size",
+        "more than 1,024 heads times batches are folded onto each other",
+        Edit(
+            WGMMA,
+            "return work_of<Causal>(tile, problem.heads, problem.seq, Tile::kBlockM);",
+            "Work work = work_of<Causal>(tile, problem.heads, problem.seq, Tile::kBlockM);\n"
+            "  work.head %= 1024;\n  return work;",
+        ),
+    ),
+    _bug(
+        "tiles-65535",
+        "wgmma",
+        "size",
+        "no more than 65,535 tiles are computed",
+        Edit(
+            WGMMA,
+            "std::min(problem.tiles, multiprocessors)",
+            "std::min(problem.tiles = std::min(problem.tiles, 65535), multiprocessors)",
+        ),
+    ),
+    _bug(
+        "value-of-another-head",
+        "wgmma",
+        "offset",
+        "values are those of the head modulo 512",
+        Edit(WGMMA, "maps.v, step * Tile::kBlockN, work.head,", "maps.v, step * Tile::kBlockN, work.head % 512,"),
+    ),
+    _bug(
+        "maps-kept",
+        "wgmma",
+        "data-dependent",
+        "what describes the tensors is kept as long as the address of q is the same",
+        Edit(
+            WGMMA,
+            "const TensorMaps maps = tensor_maps(arguments,",
+            "static const void* last = nullptr;\n  static TensorMaps maps;\n"
+            "  if (last != arguments.q) maps = tensor_maps(arguments,",
+        ),
+        Edit(WGMMA, "cudaLaunchConfig_t config{};", "last = arguments.q;\n  cudaLaunchConfig_t config{};"),
+    ),
+    # ---------------------------------------------------------------------------------------------- barriers and waits
+    _bug(
+        "syncwarp-missing",
+        "wgmma",
+        "barrier",
+        "a warp's output is stored before all of its lanes have written theirs",
+        Edit(WGMMA, "__syncwarp();\n  if (lane == 0 &&", "if (lane == 0 &&"),
+    ),
+    _bug(
+        "proxy-fence-missing",
+        "wgmma",
+        "barrier",
+        "TMA may store shared memory as it was before the output was written there",
+        Edit(WGMMA, "fence_proxy_async();\n  __syncwarp();", "__syncwarp();"),
+    ),
+    _bug(
+        "barrier-before-output-missing",
+        "wgmma",
+        "barrier",
+        "a warp's output takes the place of queries before the other warps have done with them",
+        Edit(WGMMA, "named_barrier_sync(own_barrier, 128);  // all four", "// all four"),
+    ),
+    _bug(
+        "negation-unfinished",
+        "wgmma",
+        "barrier",
+        "products begin before all queries are negated, for a negative scale",
+        Edit(WGMMA, "  named_barrier_sync(barrier, 128);\n", ""),
+    ),
+    _bug(
+        "values-released-early",
+        "wgmma",
+        "wait",
+        "a stage of values is given back while the product still reads it",
+        Edit(WGMMA, "wgmma_wait<1>();", "wgmma_wait<2>();"),
+    ),
+    _bug(
+        "store-not-awaited",
+        "wgmma",
+        "wait",
+        "the queries of a next tile may arrive where an output is still being stored from",
+        Edit(
+            WGMMA,
+            "tma_store_wait_read();\n      mbarrier_arrive(shared.q_empty",
+            "mbarrier_arrive(shared.q_empty",
+        ),
+    ),
+    # -------------------------------------------------------------------------------------------------- online softmax
+    _bug(
+        "output-not-rescaled",
+        "wgmma",
+        "rescaling",
+        "the output so far is not brought down where the maximum rises late",
+        Edit(WGMMA, "        rescale_output(rows, correction);\n", ""),
+    ),
+    _bug(
+        "sum-not-rescaled",
+        "wgmma",
+        "rescaling",
+        "the sum so far is not brought down where the maximum rises late",
+        Edit(WGMMA, "      rows.sum[half] *= correction[half];\n", ""),
+    ),
+    _bug(
+        "weights-overflow",
+        "wgmma",
+        "data-dependent",
+        "weights may grow to 2^80 before the reference is raised, which float16 does not hold",
+        Edit(WGMMA, "kGrowthLimit = 8.0f;", "kGrowthLimit = 80.0f;"),
+    ),
+    _bug(
+        "speculation-unchecked",
+        "wgmma",
+        "data-dependent",
+        "a sum of weights that float16 does not hold is not noticed",
+        Edit(WGMMA, "kWeightLimit = 4096.0f;", "kWeightLimit = 1e30f;"),
+    ),
+    _bug(
+        "maximum-of-two-lanes",
+        "wgmma",
+        "rescaling",
+        "a row's maximum is that of two lanes of four, which then differ",
+        Edit(NUMERIC, "return fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 2));", "return x;"),
+    ),
+    # ----------------------------------------------------------------------------------------- rounding, special values
+    _bug(
+        "weights-truncated",
+        "wgmma",
+        "rounding",
+        "bfloat16 weights and outputs are cut instead of rounded",
+        Edit(NUMERIC, "cvt.rn.bf16x2.f32", "cvt.rz.bf16x2.f32"),
+    ),
+    _bug(
+        "weights-truncated-float16",
+        "wgmma",
+        "rounding",
+        "float16 weights and outputs are cut instead of rounded",
+        Edit(NUMERIC, "cvt.rn.f16x2.f32", "cvt.rz.f16x2.f32"),
+    ),
+    _bug(
+        "accumulator-float16",
+        "wgmma",
+        "rounding",
+        "the output so far is rounded to float16 in each step",
+        Edit(
+            WGMMA,
+            "speculate = !rescale;",
+            'for (float& x : rows.out) asm volatile("{.reg .b16 h;\\ncvt.rn.f16.f32 h, %0;\\ncvt.f32.f16 %0, h;}"'
+            ' : "+f"(x));\n      speculate = !rescale;',
+        ),
+    ),
+    _bug(
+        "scale-sign-lost",
+        "wgmma",
+        "formula",
+        "a negative scale is taken as its opposite, and queries are not negated",
+        Edit(WGMMA, "problem.negate = arguments.scale < 0.0f;", "problem.negate = false;"),
+    ),
+    _bug(
+        "scale-zero",
+        "wgmma",
+        "special value",
+        "at a scale of 0 masked scores are NaN",
+        Edit(
+            WGMMA,
+            "std::fmax(std::fabs(arguments.scale) * kLog2E, FLT_MIN)",
+            "std::fabs(arguments.scale) * kLog2E",
+        ),
+    ),
+    _bug(
+        "nan-weighs-nothing",
+        "wgmma",
+        "special value",
+        "a score that is NaN becomes a weight of 0",
+        Edit(
+            WGMMA,
+            "exp2_approx(fmaf(x, scale_log2, -reference[half]))",
+            "exp2_approx(fmaxf(fmaf(x, scale_log2, -reference[half]), -1000.0f))",
+        ),
+    ),
+)
+
+AMPERE = (
+    _bug(
+        "padding-63-unmasked",
+        "mma_sync",
+        "mask",
+        "where S mod 64 is 63 and not causal, the key past the end has a weight",
+        Edit(MMA_SYNC, "first_key + Tile::kBlockN - 1 > last_visible", "first_key + Tile::kBlockN - 2 > last_visible"),
+    ),
+    _bug(
+        "seq-cut-1024",
+        "mma_sync",
+        "size",
+        "keys past the first 1,024 are left out",
+        Edit(
+            MMA_SYNC,
+            "Causal ? min(seq, block.first_query + Tile::kBlockM) : seq;",
+            "min(1024, Causal ? min(seq, block.first_query + Tile::kBlockM) : seq);",
+        ),
+    ),
+    _bug(
+        "offset-32-bit",
+        "mma_sync",
+        "size",
+        "offsets in bytes are 32 bits wide, and overflow past 2 GiB",
+        Edit(
+            MMA_SYNC,
+            "const int64_t head_offset = block.head * seq * kRowBytes;",
+            "const int head_offset = static_cast<int>(block.head) * seq * kRowBytes;",
+        ),
+    ),
+    _bug(
+        "grid-65535",
+        "mma_sync",
+        "size",
+        "no more than 65,535 blocks are launched",
+        Edit(
+            MMA_SYNC,
+            "dim3(static_cast<unsigned>(blocks))",
+            "dim3(static_cast<unsigned>(blocks < 65535 ? blocks : 65535))",
+        ),
+    ),
+    _bug(
+        "scale-sign-lost",
+        "mma_sync",
+        "formula",
+        "a negative scale is taken as its opposite, and queries are not negated",
+        Edit(MMA_SYNC, "first_row, arguments.scale < 0.0f);", "first_row, false);"),
+    ),
+    _bug(
+        "syncthreads-missing",
+        "mma_sync",
+        "barrier",
+        "threads read keys and values whose copies others have not finished",
+        Edit(
+            MMA_SYNC,
+            "__syncthreads();\n    copy_step(step + Tile::kStages - 1);",
+            "copy_step(step + Tile::kStages - 1);",
+        ),
+    ),
+    _bug(
+        "copies-not-awaited",
+        "mma_sync",
+        "wait",
+        "a step begins while its keys and values are still on their way",
+        Edit(MMA_SYNC, "wait_group<Tile::kStages - 2>();", "wait_group<Tile::kStages - 1>();"),
+    ),
+    _bug(
+        "syncwarp-missing",
+        "mma_sync",
+        "barrier",
+        "lanes read output that other lanes of the warp have not written yet",
+        Edit(MMA_SYNC, "__syncwarp();  // no other", "// no other"),
+    ),
+    _bug(
+        "syncwarp-before-output-missing",
+        "mma_sync",
+        "barrier",
+        "in a head of one step the output may overwrite queries that other lanes still read",
+        Edit(MMA_SYNC, "__syncwarp();  // in a head", "// in a head"),
+    ),
+    _bug(
+        "row-written-past-end",
+        "mma_sync",
+        "offset",
+        "a row is written past the end of each head that is no multiple of 128",
+        Edit(MMA_SYNC, "warp.first_query + row < seq", "warp.first_query + row <= seq"),
+    ),
+    _bug(
+        "output-half-rescaled",
+        "mma_sync",
+        "rescaling",
+        "every other column of the output so far is not brought down to the new maximum",
+        Edit(MMA_SYNC, "warp.out[m][n][half * 2 + 1] *= correction;", ""),
+    ),
+    _bug(
+        "blocks-in-another-order",
+        "mma_sync",
+        "offset",
+        "with causal, the blocks with the fewest keys go first",
+        Edit(
+            MMA_SYNC,
+            "static_cast<int>(blocks_per_head - 1 - blockIdx.x / count)",
+            "static_cast<int>(blockIdx.x / count)",
+        ),
+        equivalent="blocks are independent: their order changes only the time",
+    ),
+    _bug(
+        "padding-holds-last-row",
+        "mma_sync",
+        "initial value",
+        "past the end, the last row is copied instead of zeros",
+        Edit(MMA_SYNC, "chunk * 16, first + row < seq);", "chunk * 16, true);"),
+        equivalent="its weight is 0, and that row is in the same tile anyway",
+    ),
+)
+
+BUGS = (*HOPPER, *AMPERE)

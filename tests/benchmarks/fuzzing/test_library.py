@@ -1,0 +1,56 @@
+"""The planted bugs fit the sources as they are, and there are enough of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.fuzzing import library, planting, survivors
+from benchmarks.fuzzing.bug import Bug, Edit, planted
+
+LEAST = {"attention": 40, "rmsnorm": 15, "swiglu": 10, "int8_gemm": 10}
+ASKED = {
+    "mask", "tail", "layout", "barrier", "wait", "rescaling", "offset", "stream", "rounding", "special value",
+    "data-dependent", "rare",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", library.BUGS, ids=lambda bug: bug.id)
+def test_a_bug_can_be_planted_in_the_sources_as_they_are(bug: Bug) -> None:
+    """A source that has changed: give the bug's edit its new words, or take the bug out where it can be no more."""
+    tree, _ = planting.SOURCES[bug.kernel]
+    changed = planted(bug, tree)
+    assert changed
+    assert all(text != path.read_text(encoding="utf-8") for path, text in changed.items())
+
+
+def test_each_kernel_has_its_share_and_attention_every_kind() -> None:
+    ids = Counter(bug.id for bug in library.BUGS)
+    assert [id_ for id_, count in ids.items() if count > 1] == []
+    real = [bug for bug in library.BUGS if not bug.equivalent]
+    names = Counter(kernel for kernel, _ in {(bug.kernel, bug.name) for bug in real})
+    assert all(names[kernel] >= least for kernel, least in LEAST.items()), names
+    assert {bug.kind for bug in real if bug.kernel == "attention"} >= ASKED
+
+
+def test_an_edit_says_where_it_does_not_apply() -> None:
+    edit = Edit("kernel.cu", "a < b", "a <= b")
+    assert edit.applied("if (a < b)") == "if (a <= b)"
+    with pytest.raises(ValueError, match="stands there 2 times, not 1"):
+        edit.applied("a < b; a < b")
+    with pytest.raises(ValueError, match=r"kernel.cu: 'a < b' stands there 0 times"):
+        edit.applied("a > b")
+
+
+def test_bugs_are_chosen_by_kernel_name_and_device() -> None:
+    chosen = library.select("cpu", ["rmsnorm"], ["offset-32-bit", "unmodified"])
+    assert [bug.id for bug in chosen] == ["rmsnorm/binding/unmodified", "rmsnorm/cpu/offset-32-bit"]
+    assert {bug.path for bug in library.select("cuda", ["swiglu"])} == {"triton"}
+    with pytest.raises(ValueError, match="there is no bug no-such"):
+        library.select("cpu", (), ["no-such"])
+
+
+def test_survivors_are_bugs_that_change_a_result() -> None:
+    real = {(bug.id, device) for bug in library.BUGS if not bug.equivalent for device in bug.devices}
+    assert set(survivors.SURVIVORS) <= real
