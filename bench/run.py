@@ -21,7 +21,7 @@ from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.system import environment, git
-from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.children import Children, opened
 from kernelgate.bench.timing import paired, summary
 from kernelgate.bench.timing.paired import CardPlan
 
@@ -103,12 +103,14 @@ def fuzz(
         made = record.RunRecord()
         done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
     else:
-        machine = environment.describe()
+        with opened() as children:
+            children.prepare({fuzzing.WORKER: 1})  # it loads torch while another process has the device
+            machine = environment.describe()
+            done = fuzz_all(about, asked, machine, children)
         head = about[0].sides.head
         made = record.RunRecord(
             run=subject.describe(None, head), environments=(machine,), cards=tuple(one.recorded for one in about)
         )
-        done = fuzz_all(about, asked, machine)
     if output:
         record.write(made.model_copy(update={"checks": done}), output)
     return done
