@@ -101,14 +101,14 @@ def _watched(
             detector=detector, caught=caught, seconds=round(time.monotonic() - begun, 1), message=message
         )
 
-    limits = TimeLimits(silence_s=1.0, total_s=PATIENCE_S)
+    limits = TimeLimits(silence_s=min(1.0, limit_s), total_s=PATIENCE_S)
     with supervise.running((*KERNELGATE, *words), cwd=one.tree, env=one.environment) as running:
         try:
             code = running.follow(limits, heard, lambda _: heard())
         except _FoundError:
             return look(True, lines[-1])
         except TimeoutError:
-            return look(None, f"not done after {limit_s:.0f} s")
+            return look(None, f"not done after {limit_s:g} s")
     if code == 0:
         return look(False)
     return look(None, f"exited with {code}: {next((line for line in reversed(lines) if line.strip()), 'no output')}")
