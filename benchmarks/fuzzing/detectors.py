@@ -61,7 +61,7 @@ def timed(one: Planted, seed: int, limit_s: float) -> DetectorResult:
     if look.caught is None or not run.exists():
         return look
     wrong = list(outputs.wrong_outputs(record.read(run)).values())
-    return look.model_copy(update={"caught": bool(wrong), "message": wrong[0].text if wrong else ""})
+    return look.model_copy(update={"caught": bool(wrong), "message": wrong[0].message if wrong else ""})
 
 
 DETECTORS: dict[DetectorName, Callable[[Planted, int, float], DetectorResult]] = {
