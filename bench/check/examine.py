@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from kernelgate.bench.check.guarded import Guarded, Place, bits, guarded
+from kernelgate.bench.check.guarded import Guarded, MemoryLayout, bits, guarded
 from kernelgate.bench.errors import first_line
 from kernelgate.bench.kernel import calls, compare, operands, own_words
 from kernelgate.bench.kernel.calls import Bound
@@ -21,7 +21,7 @@ from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.draw import Draw
 from kernelgate.bench.kernel.operands import Inputs, Shapes, Tensors
 
-Places = Callable[[str, torch.Tensor], Place | None]
+Layouts = Callable[[str, torch.Tensor], MemoryLayout | None]
 """Where a tensor, an input or an output, is to lie; None leaves it as it is."""
 
 
@@ -39,7 +39,7 @@ class KernelCallError(Exception):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class ReadyCall:
     """A call that is ready: its inputs and outputs lie between guards."""
 
     subject: Subject
@@ -94,7 +94,7 @@ class KernelCall:
     """What the kernel wrote to that was not its output."""
 
 
-def prepared(subject: Subject, draw: Draw, which: int = 0, places: Places | None = None) -> Prepared:
+def prepared(subject: Subject, draw: Draw, which: int = 0, places: Layouts | None = None) -> ReadyCall:
     """A call on inputs that are drawn now. `which`: of the two patterns for outputs."""
     judge, bound, case = subject.judge, subject.bound, draw.case
     originals = operands.inputs(judge, case, draw)
@@ -103,7 +103,7 @@ def prepared(subject: Subject, draw: Draw, which: int = 0, places: Places | None
 
     def guarded_copy(tensor: torch.Tensor) -> torch.Tensor:
         name = names[len(guards)]
-        place = (places(name, tensor) if places else None) or Place(tensor.stride())
+        place = (places(name, tensor) if places else None) or MemoryLayout(tensor.stride())
         copy = guarded(tensor.shape, tensor.dtype, subject.device, 0, place)
         operands.fill(copy.tensor, tensor)
         guards.append((name, copy, tensor))
@@ -119,10 +119,10 @@ def prepared(subject: Subject, draw: Draw, which: int = 0, places: Places | None
         if name not in judge.in_place
     }
     call = bound.prepared(case, given, {name: buffer.tensor for name, buffer in outputs.items()})
-    return Prepared(subject, draw, originals, given, tuple(guards), outputs, shapes, call)
+    return ReadyCall(subject, draw, originals, given, tuple(guards), outputs, shapes, call)
 
 
-def called(ready: Prepared) -> Tensors:
+def called(ready: ReadyCall) -> Tensors:
     """The outputs of one call. Raises KernelCallError, also for an error that a GPU tells of later."""
     try:
         returned = ready.call()
@@ -133,7 +133,7 @@ def called(ready: Prepared) -> Tensors:
     return ready.made(returned)
 
 
-def run(ready: Prepared) -> KernelCall:
+def run(ready: ReadyCall) -> KernelCall:
     """One call, looked at from every side."""
     judge = ready.subject.judge
     made, right = called(ready), ready.right()
@@ -148,7 +148,7 @@ def run(ready: Prepared) -> KernelCall:
     )
 
 
-def trespass(ready: Prepared, outputs: dict[str, Guarded]) -> str | None:
+def trespass(ready: ReadyCall, outputs: dict[str, Guarded]) -> str | None:
     """What was written that is no output: "its input x"."""
     for name, buffer in outputs.items():
         if buffer.guards_changed():

@@ -27,7 +27,7 @@ PATTERNS: dict[torch.dtype, tuple[int, int]] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryLayout:
     """How a tensor lies in memory."""
 
     strides: tuple[int, ...] | None = None
@@ -60,9 +60,11 @@ class Guarded:
         self.buffer.fill_(self.pattern)
 
 
-def guarded(shape: Sequence[int], dtype: torch.dtype, device: str, which: int, place: Place | None = None) -> Guarded:
+def guarded(
+    shape: Sequence[int], dtype: torch.dtype, device: str, which: int, place: MemoryLayout | None = None
+) -> Guarded:
     """A tensor filled with one of the two patterns, between guards that hold it, too."""
-    place = place or Place()
+    place = place or MemoryLayout()
     pattern = PATTERNS[dtype][which]
     width = compare.bits_dtype(dtype)
     guard = GUARD_BYTES // width.itemsize

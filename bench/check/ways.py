@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import torch
 
 from kernelgate.bench.check import examine
-from kernelgate.bench.check.examine import KernelCallError, Prepared, Subject
-from kernelgate.bench.check.guarded import Place, bits, guarded
+from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
+from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded
 from kernelgate.bench.errors import first_line
 from kernelgate.bench.kernel import compare, operands, own_words
 from kernelgate.bench.kernel.card import CaseAxes
@@ -80,26 +80,26 @@ def drawn(subject: Subject, trial: Trial, seed: int = 0) -> Draw:
 # Layouts --------------------------------------------------------------------------------------------------------------
 
 
-def _offset(_: torch.Tensor) -> Place | None:
-    return Place(offset=1)
+def _offset(_: torch.Tensor) -> MemoryLayout | None:
+    return MemoryLayout(offset=1)
 
 
-def _gaps(tensor: torch.Tensor) -> Place | None:
+def _gaps(tensor: torch.Tensor) -> MemoryLayout | None:
     if tensor.ndim == 0:
         return None
     rows = [*tensor.shape[:-1], tensor.shape[-1] + GAP]
     strides = torch.empty(rows, device="meta").stride()
-    return Place((2,)) if tensor.ndim == 1 else Place(strides)
+    return MemoryLayout((2,)) if tensor.ndim == 1 else MemoryLayout(strides)
 
 
-def _transposed(tensor: torch.Tensor) -> Place | None:
+def _transposed(tensor: torch.Tensor) -> MemoryLayout | None:
     if tensor.ndim < 2:
         return None
     swapped = torch.empty([*tensor.shape[:-2], tensor.shape[-1], tensor.shape[-2]], device="meta").stride()
-    return Place((*swapped[:-2], swapped[-1], swapped[-2]))
+    return MemoryLayout((*swapped[:-2], swapped[-1], swapped[-2]))
 
 
-LAYOUTS: Mapping[str, tuple[Callable[[torch.Tensor], Place | None], str]] = {
+LAYOUTS: Mapping[str, tuple[Callable[[torch.Tensor], MemoryLayout | None], str]] = {
     "offset": (_offset, "lies one element off an aligned address"),
     "gaps": (_gaps, "has gaps between its rows"),
     "transposed": (_transposed, "has its last two axes exchanged in memory"),
@@ -114,7 +114,7 @@ def layout(subject: Subject, trial: Trial) -> Examined:
     comparisons: list[Comparison] = []
     for name in _tensors(subject, draw):
 
-        def only_this(other: str, tensor: torch.Tensor, name: str = name) -> Place | None:
+        def only_this(other: str, tensor: torch.Tensor, name: str = name) -> MemoryLayout | None:
             return place(tensor) if other == name and tensor.is_contiguous() else None
 
         ready = examine.prepared(subject, draw, places=only_this)
@@ -148,7 +148,7 @@ def empty(subject: Subject, trial: Trial) -> Examined:
     return Examined(examine.wrong(compared, shape) or _trespass(ready), (compared,))
 
 
-def _trespass(ready: Prepared) -> str | None:
+def _trespass(ready: ReadyCall) -> str | None:
     found = examine.trespass(ready, ready.outputs)
     return found and f"the kernel wrote to {found}"
 
@@ -288,7 +288,7 @@ def huge(subject: Subject, trial: Trial) -> Examined:
         raise UntriedError("huge outputs are compared in parts, and the card names no independent axes")
     outs = {name: guarded(shape, dtype, subject.device, 0) for name, (shape, dtype) in shapes.items()}
     call = subject.bound.prepared(case, given, {name: one.tensor for name, one in outs.items()})
-    ready = Prepared(subject, draw, given, given, (), outs, shapes, call)
+    ready = ReadyCall(subject, draw, given, given, (), outs, shapes, call)
     made = examine.called(ready)
     entries = torch.tensor(sorted(_entries(parts, made)), device=subject.device)
     part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, entries))
