@@ -169,28 +169,36 @@ HOPPER = (
         "wgmma",
         "rescaling",
         "the output so far is not brought down where the maximum rises late",
-        Edit(WGMMA, "        rescale_output(rows, correction);\n", ""),
+        Edit(WGMMA, "      rescale_output(rows, correction);\n", ""),
     ),
     _bug(
         "sum-not-rescaled",
         "wgmma",
         "rescaling",
         "the sum so far is not brought down where the maximum rises late",
-        Edit(WGMMA, "      rows.sum[half] *= correction[half];\n", ""),
+        Edit(WGMMA, "    rows.sum[half] *= correction[half];\n", ""),
     ),
     _bug(
         "weights-overflow",
         "wgmma",
         "data-dependent",
-        "weights may grow to 2^80 before the reference is raised, which float16 does not hold",
-        Edit(WGMMA, "kGrowthLimit = 8.0f;", "kGrowthLimit = 80.0f;"),
+        "weights may grow to 2^80 before the maximum is raised, which float16 does not hold",
+        Edit(
+            WGMMA,
+            "const float maximum = fmaxf(rows.maximum[half], maxima[half]);",
+            "const float maximum = maxima[half] > rows.maximum[half] + 80.0f ? maxima[half] : rows.maximum[half];",
+        ),
     ),
     _bug(
-        "speculation-unchecked",
+        "maximum-forgotten",
         "wgmma",
         "data-dependent",
-        "a sum of weights that float16 does not hold is not noticed",
-        Edit(WGMMA, "kWeightLimit = 4096.0f;", "kWeightLimit = 1e30f;"),
+        "each step's maximum is its own: where it is far below that of the steps before, their sum overflows",
+        Edit(
+            WGMMA,
+            "const float maximum = fmaxf(rows.maximum[half], maxima[half]);",
+            "const float maximum = maxima[half];",
+        ),
     ),
     _bug(
         "maximum-of-two-lanes",
@@ -221,9 +229,10 @@ HOPPER = (
         "the output so far is rounded to float16 in each step",
         Edit(
             WGMMA,
-            "speculate = !rescale;",
-            'for (float& x : rows.out) asm volatile("{.reg .b16 h;\\ncvt.rn.f16.f32 h, %0;\\ncvt.f32.f16 %0, h;}"'
-            ' : "+f"(x));\n      speculate = !rescale;',
+            "      rescale_output(rows, correction);\n",
+            "      rescale_output(rows, correction);\n"
+            '      for (float& x : rows.out) asm volatile("{.reg .b16 h;\\ncvt.rn.f16.f32 h, %0;\\ncvt.f32.f16 %0, h;}"'
+            ' : "+f"(x));\n',
         ),
     ),
     _bug(
@@ -251,8 +260,8 @@ HOPPER = (
         "a score that is NaN becomes a weight of 0",
         Edit(
             WGMMA,
-            "exp2_approx(fmaf(x, scale_log2, -reference[half]))",
-            "exp2_approx(fmaxf(fmaf(x, scale_log2, -reference[half]), -1000.0f))",
+            "exp2_approx(fmaf(x, scale_log2, -rows.maximum[half]))",
+            "exp2_approx(fmaxf(fmaf(x, scale_log2, -rows.maximum[half]), -1000.0f))",
         ),
     ),
 )
@@ -368,7 +377,11 @@ AMPERE = (
         "mma_sync",
         "initial value",
         "past the end, the last row is copied instead of zeros",
-        Edit(MMA_SYNC, "chunk * 16, first + row < seq);", "chunk * 16, true);"),
+        Edit(
+            MMA_SYNC,
+            "source + i * kRowBytes, first + row + i < seq);",
+            "head + min(first + row + i, seq - 1) * kRowBytes + chunk * 16, true);",
+        ),
         equivalent="its weight is 0, and that row is in the same tile anyway",
     ),
 )

@@ -16,7 +16,7 @@ from kernelgate.bench.build import toolchain
 from kernelgate.bench.build.recipe import STABLE_ABI
 from kernelgate.bench.build.toolchain import Cuda
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 TARGET = ("-arch=sm_90a", "-DKERNELGATE_SM90A")
 UNITS = {path: f"csrc/attention/{path}/{path}_sm90a.cu" for path in ("wgmma", "mma_sync")}

@@ -12,7 +12,7 @@ from benchmarks.fuzzing.bug import Bug
 from benchmarks.fuzzing.detectors import DetectorResult
 from benchmarks.fuzzing.measure import Asked, measure
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 ON_CPU = library.select("cpu")
 
