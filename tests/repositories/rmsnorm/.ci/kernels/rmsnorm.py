@@ -8,6 +8,7 @@ class RMSNorm(Kernel):
     cases = [dict(M=m, N=n, dtype="fp16") for m in (4096, 512) for n in (4096, 1024, 8192)]
     cpu_cases = [dict(M=512, N=4096, dtype="fp32"), dict(M=512, N=4096, dtype="bf16")]
     fuzz = dict(M=range(1, 600), N=range(1, 8400), dtype=("fp16", "bf16", "fp32"))
+    limits = dict(M=range(1, 2**17), N=range(1, 2**16))
     independent = dict(x=0, out=0)
 
     def inputs(self, case, draw):
