@@ -17,11 +17,11 @@ BUGS = (
         "every-400th-call",
         "binding",
         "rare",
-        "every 400th call computes one row fewer",
+        "every 400th call leaves out the last column of both matrices",
         Edit(
             BINDING,
             "b.const_data_ptr<int8_t>(), m, n, k};",
-            "b.const_data_ptr<int8_t>(), m - (++calls % 400 == 0), n, k};",
+            "b.const_data_ptr<int8_t>(), m, n, k - (++calls % 400 == 0)};",
         ),
         Edit(BINDING, "  const int64_t m = a.size(0);", "  static int calls = 0;\n  const int64_t m = a.size(0);"),
     ),
