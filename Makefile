@@ -12,7 +12,7 @@ PARSER := tests/workflows/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-gpu fuzz lint types format benchmark benchmark-verdict benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format benchmark benchmark-verdict benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -51,9 +51,12 @@ $(PARSER): tests/workflows/package-lock.json | $(READY)
 	@touch $(PARSER)
 
 test: env $(PARSER) ## run what a change needs: no GPU, 5 minutes on two cores
-	$(PYTEST) -m 'not gpu and not slow'
+	$(PYTEST) -m 'not gpu and not slow and not nightly'
 
 test-all: env $(PARSER) ## run every test that needs no GPU, as CI does
+	$(PYTEST) -m 'not gpu and not nightly'
+
+test-nightly: env $(PARSER) ## run those too that take minutes each, as nightly.yml does
 	$(PYTEST) -m 'not gpu'
 
 test-gpu: env ## run the tests that need a GPU

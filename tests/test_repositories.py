@@ -65,6 +65,7 @@ def test_the_card_of_each_extension_is_right(name: str, tmp_path: Path) -> None:
     assert (done.returncode, "right: operators fit call(); call() and oracle() agree" in done.stdout) == (0, True), done
 
 
+@pytest.mark.slow
 def test_a_triton_kernel_is_compiled_for_three_targets_and_said_not_to_have_been_run(tmp_path: Path) -> None:
     """On a machine without a GPU; the facts are the compiler's, for each target."""
     folder = repository("swiglu", tmp_path / "swiglu")
@@ -109,6 +110,7 @@ def test_a_wrong_kernel_is_found_and_blocks(name: str, source: str, old: str, ne
     assert re.search(r"kernelgate fuzz --seed \d+ --case \S*fuzz_\d\d", comment(folder))
 
 
+@pytest.mark.slow
 def test_what_touches_no_kernel_is_said_to_be_the_same_and_not_measured(tmp_path: Path) -> None:
     folder = repository("attention128", tmp_path / "repository")
     (folder / "README.md").write_text("other words\n", encoding="utf-8")
@@ -155,6 +157,7 @@ def test_the_documented_cards_are_those_of_the_repositories() -> None:
         assert f"```python\n{card.strip()}\n```" in page
 
 
+@pytest.mark.slow
 def test_the_documented_extension_works_as_it_stands(tmp_path: Path) -> None:
     """The files of docs/cards.md, copied by a reader into an empty repository."""
     page = (ROOT / "docs" / "cards.md").read_text(encoding="utf-8")

@@ -72,6 +72,7 @@ def test_a_pull_request_is_measured_and_the_comment_posted(project: Project) -> 
     assert (project.server.comments, project.server.checks, opened[0].labels) == before, "the second time changed it"
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_compile_is_the_authors_to_fix(project: Project) -> None:
     run = project.measure(project.pull(break_kernel))
     assert run.jobs["build / build"].conclusion == "failure"

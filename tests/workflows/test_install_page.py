@@ -122,7 +122,7 @@ def walk(folder: Path, repository: str, page: str = PAGE) -> CommandDone:
     return CommandDone(repository, Path((work / "ended").read_text("utf-8").strip()), work / "kernelgate", requests)
 
 
-@pytest.fixture(scope="module", params=[OWN, FORK])
+@pytest.fixture(scope="module", params=[OWN, pytest.param(FORK, marks=pytest.mark.slow)])
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CommandDone:
     return walk(tmp_path_factory.mktemp("install"), request.param)
 

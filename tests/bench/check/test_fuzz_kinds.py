@@ -277,6 +277,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.slow
 def test_a_right_kernel_passes(run: Run, kind: Kind) -> None:
     done = run(kind, kind.kernel, ids=())
     assert {one.message for one in done.results} == {None}

@@ -57,12 +57,18 @@ def tried(library: Library, trial: str) -> FuzzResult:
             "s65_b1_h2_d64_fp32_scale-0.25_distribution-normal_way-plain",
             "times what is allowed",
         ),
-        (
+        pytest.param(
             "cuts_off_after_1024",
             "s1025_b1_h1_d64_fp32_scale0.125_distribution-normal_way-plain",
             "times what is allowed",
+            marks=pytest.mark.slow,
         ),
-        ("folds_heads", "s2_b1025_h1_d64_fp32_scale0.125_distribution-normal_way-plain", "times what is allowed"),
+        pytest.param(
+            "folds_heads",
+            "s2_b1025_h1_d64_fp32_scale0.125_distribution-normal_way-plain",
+            "times what is allowed",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_fault_is_found(built: Build, fault: str, trial: str, says: str) -> None:

@@ -123,6 +123,7 @@ def evidence(name: str, changes: Array) -> Evidence:
         *(pytest.param(other, marks=pytest.mark.slow) for other in (until_a_direction, only_the_largest, everything)),
     ],
 )
+@pytest.mark.slow
 def test_choosing_what_is_timed_again_raises_no_more_false_alarms(again: Again) -> None:
     """Of records of identical code, at most a share of alpha has a direction in any case."""
     rng = np.random.default_rng(20260801)
