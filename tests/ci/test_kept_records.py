@@ -85,6 +85,13 @@ def test_a_kernel_that_runs_into_the_power_limit_is_judged_like_any(rules: Polic
     )
 
 
+def test_a_slower_kernel_blocks_in_every_case_also_without_a_history(rules: Policy) -> None:
+    verdict = judge(paired_record("exact_maxima"), rules)
+    assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
+    assert {case.verdict for case in verdict.cases} == {Outcome.REGRESSED}
+    assert target(verdict).change_pct == pytest.approx(12.1, abs=0.1)
+
+
 @pytest.mark.parametrize(("name", "slower"), [("slower_5pct", True), ("identical", False)])
 def test_the_h200_baseline_sees_what_is_large(name: str, slower: bool, rules: Policy) -> None:
     baseline = record.read(ROOT / "tests" / "data" / "baseline_h200_run1.json")
