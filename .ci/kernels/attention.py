@@ -35,7 +35,7 @@ class Attention(Kernel):
     # Ragged lengths, so that masks and edges are met.
     sanitize = [case(65, 1, 2), case(129, 2, 1, "bf16", causal=True)]
     fuzz = dict(D=64, causal=(False, True), scale=(0.125, between(1 / 32, 1 / 4)))
-    limits = dict(S=range(1, 4097), B=range(1, 1025), H=range(1, 1025), scale=between(-1 / 4, 1 / 4))
+    limits = dict(S=range(1, 4097), B=range(1, 1025), H=range(1, 1025), scale=between(-2, 2))
     distributions = ("normal", "uniform", "large", "tiny", "mixed", "peaked")
     independent = dict(q=(0, 1), k=(0, 1), v=(0, 1), out=(0, 1))
 
@@ -60,8 +60,10 @@ class Attention(Kernel):
             # Values of one sign, so that outputs are not near zero.
             return dict(q=draw(*shape), k=draw(*shape), v=draw.round(draw.uniform(0, 1, *shape)))
         if draw.distribution == "large":
-            # Scores beyond 88, where exp without the maximum taken off overflows, and values in the hundreds.
-            q, k, v = (draw.round(size * draw.normal(*shape)) for size in (8, 4, LARGE))
+            # Scores beyond 88, where exp without the maximum taken off overflows, whatever the scale, and values in the
+            # hundreds.
+            usual = min(1, 0.125 / max(abs(self.scale(case)), 0.125))
+            q, k, v = (draw.round(size * draw.normal(*shape)) for size in (8 * usual, 4, LARGE))
             return dict(q=q, k=k, v=v)
         if draw.distribution == "mixed":
             lows_highs = dict(q=(-6, 2), k=(-6, 2), v=(-8, 0))

@@ -32,13 +32,15 @@ WAYS: Mapping[DeviceKind, tuple[str, ...]] = {
 EMPTY, HUGE = "empty", "huge"
 SPECIAL = "special"
 """A distribution that every card gets here."""
-COVERED: Mapping[DeviceKind, int] = {"cuda": 160, "cpu": 16}
+COVERED: Mapping[DeviceKind, int] = {"cuda": 190, "cpu": 16}
 """Trials that meet edges with everything else."""
 MOST: Mapping[DeviceKind, tuple[int, int]] = {"cuda": (2**24, 2**36), "cpu": (2**18, 2**28)}
 """The product of a trial's sizes, and that product times the largest size, are at most this, where one edge alone does
 not exceed it: a stand-in for its memory, and for its operations where they grow with the square of a size."""
 EDGES = 16
-"""Values of a range that are tried."""
+"""Values beside powers of two, and ends, of a range that are tried."""
+ALIGNED = (72, 80, 96)
+"""And sizes that 8, 16 or 32 divide and nothing larger: where a tile is filled by halves or quarters."""
 SMALL = 65
 """A size that no tile divides, for trials that are about something else."""
 HUGE_SHARE = 0.4
@@ -187,12 +189,12 @@ Pair = tuple[tuple[str, AxisValue], tuple[str, AxisValue]]
 
 
 def edges(whole: range) -> Sequence[int]:
-    """The ends of a range, and the neighbours of the largest powers of two in it: at most EDGES values.
+    """The ends of a range, the neighbours of the largest powers of two in it, and ALIGNED.
 
     The powers themselves, which tiles divide, are what a card's own list has.
     """
     beside = [value for value in special(whole) if value.bit_count() > 1]
-    return sorted({whole[0], whole[-1], *beside[2 - EDGES :]})
+    return sorted({whole[0], whole[-1], *beside[2 - EDGES :], *(size for size in ALIGNED if size in whole)})
 
 
 def _covering(known: Domain, device: DeviceKind, rng: random.Random) -> list[Axes]:

@@ -54,7 +54,7 @@ def tried(library: Library, trial: str) -> FuzzResult:
         ("writes_before_output", f"s9_{CASE}offset", "the kernel wrote to memory outside the output out"),
         (
             "loses_the_sign_of_the_scale",
-            "s65_b1_h2_d64_fp32_scale-0.25_distribution-normal_way-plain",
+            "s65_b1_h2_d64_fp32_scale-0.5_distribution-normal_way-plain",
             "times what is allowed",
         ),
         pytest.param(
