@@ -280,6 +280,12 @@ BUGS = (
         Edit(BLOCK, "sizeof(w.row_sum));", "sizeof(w.row_sum) / 2);"),
     ),
     _bug(
+        "maximum-half-initialised",
+        "initial value",
+        "the maxima of queries 32 to 63 begin with whatever was there",
+        Edit(BLOCK, "std::fill(w.row_max, w.row_max + kBlockQ,", "std::fill(w.row_max, w.row_max + kBlockQ / 2,"),
+    ),
+    _bug(
         "query-zeroed-after-use",
         "input",
         "the first element of each tile of queries is set to zero once it was used",
