@@ -154,10 +154,10 @@ class _Reader:
         tensors = self._given_and_made(case)
         return None if tensors is None else sum(tensor.bytes for tensor in tensors)
 
-    def _largest(self, axes: Mapping[str, Any]) -> float | None:
-        """The bytes of a case's largest tensor."""
-        tensors = self._given_and_made(CaseAxes(case_axes.complete(axes, self.order, self.boolean)))
-        return max((tensor.bytes for tensor in tensors or ()), default=None)
+    def _largest(self, axes: Mapping[str, Any]) -> tuple[float, float]:
+        """The bytes of a case's largest tensor, and its elements; 0 where they are not known."""
+        tensors = self._given_and_made(CaseAxes(case_axes.complete(axes, self.order, self.boolean))) or ()
+        return max(((one.bytes, float(one.numel())) for one in tensors), default=(0.0, 0.0))
 
     def _given_and_made(self, case: CaseAxes) -> list[Shaped] | None:
         inputs = self._shapes_of("inputs", lambda: self.kernel.inputs(case, ShapeDraw(case_axes.dtype(case))))  # type: ignore[arg-type]

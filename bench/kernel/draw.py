@@ -94,6 +94,7 @@ class Draw:
                 self.integers(0, 7, *shape)
             ].to(wanted)
         if self.distribution == "large":
-            return torch.where(self.uniform(0, 1, *shape) < 0.5, low, high).to(wanted)
+            # By rows, so that sums of products grow as large as they can.
+            return torch.where(self.uniform(0, 1, *shape[:-1], 1) < 0.5, low, high).expand(shape).to(wanted)
         size = {"tiny": 0.5, "mixed": 16.0}.get(self.distribution, 40.0)
         return (size * self.normal(*shape)).round().clamp(max(low, -128), min(high, 127)).to(wanted)

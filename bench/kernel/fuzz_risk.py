@@ -20,7 +20,7 @@ from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import fuzz_list
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import DeviceKind
-from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, PLAIN, WAY, Trial, special
 
 LAYOUTS = ("offset", "gaps", "transposed")
@@ -34,7 +34,7 @@ SPECIAL = "special"
 """A distribution that every card gets here."""
 COVERED: Mapping[DeviceKind, int] = {"cuda": 190, "cpu": 16}
 """Trials that meet edges with everything else."""
-MOST: Mapping[DeviceKind, tuple[int, int]] = {"cuda": (2**24, 2**36), "cpu": (2**18, 2**28)}
+MOST: Mapping[DeviceKind, tuple[int, int]] = {"cuda": (2**24, 2**36), "cpu": (2**19, 2**28)}
 """The product of a trial's sizes, and that product times the largest size, are at most this, where one edge alone does
 not exceed it: a stand-in for its memory, and for its operations where they grow with the square of a size."""
 EDGES = 16
@@ -45,6 +45,8 @@ SMALL = 65
 """A size that no tile divides, for trials that are about something else."""
 HUGE_SHARE = 0.4
 """A huge trial's inputs and outputs take at most this share of the device's memory: drawing and checking need more."""
+HUGE_FLOPS = 5e13
+"""And its operations are at most so many: a second or less on a fast kernel."""
 
 Axes = dict[str, AxisValue]
 
@@ -69,7 +71,7 @@ def risks(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | No
     made = [small | {WAY: way} for way in WAYS[device]]
     if device == "cuda":
         made += [{**card.target.axes, WAY: way} for way in ("repeat", "two-streams")]
-        made += [{**case.axes, WAY: HUGE} for case in card.extremes if _fits(case.bytes, memory_bytes)]
+        made += [{**case.axes, WAY: HUGE} for case in card.extremes if _fits(case, memory_bytes)]
     made += [small | {axis: 0, WAY: EMPTY} for axis in known.ranges]
     plain = [{DISTRIBUTION: card.distributions[0], **axes} for axes in made]
     rows = _covering(known, device, rng) if known.ranges else []
@@ -179,8 +181,10 @@ def _small_size(whole: range) -> int:
     return whole[-1] if whole[-1] < SMALL else whole[0]
 
 
-def _fits(size: float | None, memory_bytes: int | None) -> bool:
-    return size is not None and memory_bytes is not None and size <= HUGE_SHARE * memory_bytes
+def _fits(case: CaseFacts, memory_bytes: int | None) -> bool:
+    if case.bytes is None or memory_bytes is None:
+        return False
+    return case.bytes <= HUGE_SHARE * memory_bytes and (case.flops or 0.0) <= HUGE_FLOPS
 
 
 # Covering pairs -------------------------------------------------------------------------------------------------------
@@ -198,7 +202,7 @@ def edges(whole: range) -> Sequence[int]:
 
 
 def _covering(known: Domain, device: DeviceKind, rng: random.Random) -> list[Axes]:
-    """Rows in which each edge of a range meets each value of every other kind of axis, the most telling first."""
+    """Rows in which each edge of a range meets each value of every other kind of axis, the ends of ranges first."""
     values: dict[str, Sequence[AxisValue]] = {axis: edges(whole) for axis, whole in known.ranges.items()}
     values |= known.choices
     left = {
@@ -209,12 +213,12 @@ def _covering(known: Domain, device: DeviceKind, rng: random.Random) -> list[Axe
         for second in values[other]
     }
     rows: list[Axes] = []
-    while left and len(rows) < COVERED[device]:
-        start = rng.choice(sorted(left, key=repr))
-        row = _row(dict(start), values, known, (left, device, rng))
+    ends: list[Axes] = [{axis: whole[-1]} for axis, whole in known.ranges.items()]
+    while (ends or left) and len(rows) < COVERED[device]:
+        start = ends.pop() if ends else dict(rng.choice(sorted(left, key=repr)))
+        row = _row(start, values, known, (left, device, rng))
         rows.append(row)
         left -= set(_pairs(row, values))
-        left.discard(start)
     return rows
 
 

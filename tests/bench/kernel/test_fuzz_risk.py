@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,7 @@ def test_offsets_beyond_two_gib_are_tried_where_the_memory_is_there() -> None:
     assert all(2 * count > 2**31 for count in elements)
     assert any(int(t.axes["B"]) * int(t.axes["H"]) > 2**16 for t in huge), "more blocks than a grid's y or z has"
     assert any(t.axes["S"] == 4096 for t in huge)
+    assert len(huge) == 4, "beyond 2 GiB, and beyond as many elements"
     assert [t.way for t in risks("cuda", memory=L4_BYTES) if t.way == "huge"] == ["huge"], "10.7 GB are too much"
     assert not [t for t in risks("cuda", memory=8 << 30) if t.way == "huge"]
 
@@ -137,15 +139,26 @@ def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_p
 
 def test_extremes_are_no_larger_than_it_takes() -> None:
     limits = {"M": {"range": [1, 1 << 20, 1]}, "N": {"range": [1, 1 << 20, 1]}, "scale": {"between": [0, 1]}}
-    found = list(card_extremes.extremes({"M": 8, "N": 8}, limits, lambda axes: 2.0 * axes["M"] * axes["N"]))
+    found = list(card_extremes.extremes({"M": 8, "N": 8}, limits, lambda axes: (2.0 * axes["M"] * axes["N"], 0)))
     assert {(one["M"] == (1 << 20) - 1, one["N"] == (1 << 20) - 1) for one in found} == {(True, False), (False, True)}
     assert all(card_extremes.BEYOND <= 2 * one["M"] * one["N"] < 1.01 * card_extremes.BEYOND for one in found)
 
 
+def test_elements_overflow_later_than_bytes() -> None:
+    limits = {"M": {"range": [1, 1 << 17, 1]}, "N": {"range": [1, 1 << 17, 1]}}
+
+    def largest(axes: Mapping[str, int]) -> tuple[float, float]:
+        return 2.0 * axes["M"] * axes["N"], float(axes["M"] * axes["N"])
+
+    found = [one["M"] * one["N"] for one in card_extremes.extremes({"M": 8, "N": 8}, limits, largest)]
+    assert sum(count < card_extremes.BEYOND for count in found) == 2, "of bytes"
+    assert sum(count >= card_extremes.BEYOND for count in found) == 2, "of elements"
+
+
 def test_there_are_no_extremes_out_of_reach_or_of_unknown_size() -> None:
     limits = {"M": {"range": [1, 1000, 1]}}
-    assert list(card_extremes.extremes({"M": 8}, limits, lambda axes: 2.0 * axes["M"])) == []
-    assert list(card_extremes.extremes({"M": 8}, limits, lambda _: None)) == []
+    assert list(card_extremes.extremes({"M": 8}, limits, lambda axes: (2.0 * axes["M"], 0))) == []
+    assert list(card_extremes.extremes({"M": 8}, limits, lambda _: (0, 0))) == []
 
 
 def test_an_id_that_is_none() -> None:
