@@ -56,6 +56,7 @@ class TrialOutcome(Message):
     error_ratio: record.NonNegative | None
     note: str | None = None
     """What is not wrong and worth knowing, such as that the kernel refused its inputs by name."""
+    repeatable: bool | None = None
     untried: str | None = None
     """Why the card cannot make such a case: then nothing was tried."""
     last: bool = False
@@ -168,6 +169,7 @@ def _result(seed: int, card: CardFacts, trial: Trial, outcome: TrialOutcome) -> 
         error_ratio=outcome.error_ratio,
         message=outcome.fault,
         note=outcome.note,
+        repeatable=outcome.repeatable,
         repeat=shlex.join(["kernelgate", "fuzz", "--seed", str(seed), "--case", f"{card.name}/{trial.id}"]),
     )
 

@@ -26,6 +26,7 @@ def examine(subject: Subject, trial: Trial) -> TrialOutcome:
         max_abs_error=compare.largest([one.max_abs_error for one in done.comparisons]),
         error_ratio=compare.largest([one.error_ratio for one in done.comparisons]),
         note=done.note,
+        repeatable=done.repeatable,
     )
 
 

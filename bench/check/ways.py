@@ -58,6 +58,8 @@ class Examined:
     comparisons: tuple[Comparison, ...] = ()
     note: str | None = None
     """What is not wrong and worth knowing."""
+    repeatable: bool | None = None
+    """Whether all calls on the same inputs gave the same bits; None where there was one."""
 
 
 def examined(subject: Subject, trial: Trial) -> Examined:
@@ -185,7 +187,7 @@ def repeat(subject: Subject, trial: Trial) -> Examined:
     fault = examine.wrong(compared, made[compared.output].shape)
     said = f"call {done} on the same inputs: {fault}" if fault and done > 1 else fault
     note = f"not the same to the bit in {other} of {done} calls on the same inputs" if other else None
-    return Examined(said, (compared,), note)
+    return Examined(said, (compared,), note, repeatable=not other)
 
 
 # Streams and graphs ---------------------------------------------------------------------------------------------------

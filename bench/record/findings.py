@@ -36,6 +36,8 @@ class FuzzResult(Model):
     """Why it failed, and where."""
     note: str | None = None
     """What is not wrong: that the kernel refused its inputs by name, or gave other bits at another call."""
+    repeatable: bool | None = None
+    """Whether all calls on the same inputs gave the same bits; null where there was one."""
     repeat: str | None = None
     """The one command that runs this configuration again."""
 

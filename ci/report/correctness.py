@@ -102,7 +102,7 @@ def line(fuzz: Check | None) -> Line:
     total = formatting.counted(len(fuzz.results), "fuzz case")
     if fuzz.status == "failed":
         return (Mark.WRONG, f" wrong: {len(fuzz.results) - passed} of {total} fail")
-    return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz))
+    return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz), _unrepeatable(fuzz))
 
 
 def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
@@ -159,6 +159,12 @@ def _largest(fuzz: Check) -> str:
         return ", errors not measured"
     worst = max(measured, key=lambda result: (result.error_ratio or 0.0, result.max_abs_error or 0.0))
     return f", largest error {formatting.significant(worst.max_abs_error or 0.0, 2)}{_of_limit(worst.error_ratio)}"
+
+
+def _unrepeatable(fuzz: Check) -> str:
+    """Said where calls on the same inputs gave different bits, which no test of equality survives."""
+    differs = any(result.repeatable is False for result in fuzz.results)
+    return "; calls on the same inputs differ in their last bits" if differs else ""
 
 
 def _of_limit(ratio: float | None) -> str:

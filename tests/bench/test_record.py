@@ -209,6 +209,7 @@ WHOLE: dict[str, Any] = {
                     "error_ratio": 200.0,
                     "message": "error 0.4",
                     "note": "refused by name: q",
+                    "repeatable": True,
                     "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
                 }
             ],
