@@ -102,6 +102,11 @@ def line(fuzz: Check | None) -> Line:
     total = formatting.counted(len(fuzz.results), "fuzz case")
     if fuzz.status == "failed":
         return (Mark.WRONG, f" wrong: {len(fuzz.results) - passed} of {total} fail")
+    if (fuzz.asked or 0) > len(fuzz.results):
+        return (
+            Mark.UNKNOWN,
+            f" correctness: only {len(fuzz.results)} of {formatting.counted(fuzz.asked, 'fuzz case')} ran",
+        )
     return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz), _unrepeatable(fuzz))
 
 

@@ -282,6 +282,8 @@ def fuzzing(**facts: Any) -> Check:
          "✅ correct: 1 of 1 fuzz case, errors not measured"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0.001),)),
          "✅ correct: 1 of 1 fuzz case, largest error 0.0010"),
+        (fuzzing(status="passed", asked=38, run=1, results=(FuzzResult(id="a", seed=1, passed=True),)),
+         "❔ correctness: only 1 of 38 fuzz cases ran"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=False),)),
          "✅ correct: 1 of 1 fuzz case, errors not measured; calls on the same inputs differ in their last bits"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=True),)),
