@@ -212,7 +212,7 @@ def test_no_record_makes_us_stumble(tmp_path: Path, data: bytes) -> None:
     survives(tmp_path, data)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(data=mutated())
 @settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_record_of_many_makes_us_stumble(tmp_path: Path, data: bytes) -> None:

@@ -72,7 +72,7 @@ def test_a_job_that_may_write_installs_by_hashes_alone() -> None:
     assert recipe("$(JUDGING)")[0] == "$(PYTHON) -m venv $(VENV)"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_package_with_other_content_is_not_installed(tmp_path: Path) -> None:
     """Somebody publishes the version that is pinned, with code of their own."""
     version = locked()["click"]

@@ -79,7 +79,7 @@ def test_a_broken_ccache(tree: Path, compiler: Callable[[str], Path]) -> None:
         compiled(tree)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("variable", "value", "says"),
     [

@@ -41,7 +41,7 @@ def closed(*descriptors: int) -> Callable[[], None]:
     return close
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("which", [(2,), (0, 2), (0, 1, 2)], ids=["stderr", "stdin and stderr", "all"])
 def test_closed_descriptors_change_no_exit_code(which: tuple[int, ...]) -> None:
     code, out, _ = ended("decide", "0.8", "1.0", before=closed(*which))
@@ -57,7 +57,7 @@ LOCALES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("locale", LOCALES)
 def test_a_report_goes_out_as_utf8_whatever_the_locale(locale: str) -> None:
     code, out, said = ended("report", str(RECORD), **LOCALES[locale])
@@ -86,7 +86,7 @@ def test_a_narrow_terminal_takes_nothing_away(
     assert "Next: " in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("megabytes", [80, 150, 250])
 def test_little_memory_is_said_before_a_library_ends_the_process(megabytes: int) -> None:
     limit = megabytes << 20
@@ -97,7 +97,7 @@ def test_little_memory_is_said_before_a_library_ends_the_process(megabytes: int)
     assert said.decode() == "kernelgate: this process may not use 256 MiB of memory: allow it 1 GiB (ulimit -v)\n"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_gigabyte_is_enough() -> None:
     code, out, said = ended(
         "compare", str(RECORD), before=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
@@ -106,7 +106,7 @@ def test_a_gigabyte_is_enough() -> None:
     assert b"inconclusive" in out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("descriptors", [6, 16])
 def test_few_descriptors_are_enough_or_named(descriptors: int) -> None:
     code, _, said = ended(

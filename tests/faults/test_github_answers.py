@@ -142,7 +142,7 @@ def test_junk_once_only_takes_longer(desk: Desk, tmp_path: Path, method: str, pa
     assert len(desk.slept) == 6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("junk", JUNK)
 @each_request
 def test_junk_for_ever_is_one_sentence(desk: Desk, tmp_path: Path, method: str, path: str, ask: Ask, junk: str) -> None:

@@ -23,7 +23,7 @@ from tests import miniature, registered
 from tests.bench.machine import CPU
 from tests.processes import alive
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 HEADERS = """\
 #include <torch/csrc/stable/library.h>

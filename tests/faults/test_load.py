@@ -17,7 +17,7 @@ def test_a_report_takes_few_calls() -> None:
     assert len(done.reports) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_hundred_reports_at_once_on_bad_days() -> None:
     done = load(pulls=200, bad_days=200)
     assert done.wrong == ()

@@ -17,7 +17,7 @@ import pytest
 from tests import miniature
 from tests.processes import alive
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL]
 KERNELGATE = Path(sys.executable).with_name("kernelgate")
