@@ -94,7 +94,8 @@ class Draw:
                 self.integers(0, 7, *shape)
             ].to(wanted)
         if self.distribution == "large":
-            # By rows, so that sums of products grow as large as they can.
-            return torch.where(self.uniform(0, 1, *shape[:-1], 1) < 0.5, low, high).expand(shape).to(wanted)
+            # One end for each row, so that sums of products grow as large as they can.
+            rows = (*shape[:-1], 1) if len(shape) > 1 else shape
+            return torch.where(self.uniform(0, 1, *rows) < 0.5, low, high).expand(shape).to(wanted)
         size = {"tiny": 0.5, "mixed": 16.0}.get(self.distribution, 40.0)
         return (size * self.normal(*shape)).round().clamp(max(low, -128), min(high, 127)).to(wanted)

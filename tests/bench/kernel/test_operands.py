@@ -227,6 +227,9 @@ def test_rows_of_mixed_values_differ_in_size() -> None:
 def test_integers_reach_both_ends_where_they_are_large() -> None:
     draw = Draw(CaseAxes({"dtype": "int8"}), "cpu", 1, "large")
     assert draw(1000).unique().tolist() == [-128, 127]
+    rows = draw(200, 9)
+    assert rows[:, 0].unique().tolist() == [-128, 127]
+    assert (rows == rows[:, :1]).all(), "so that sums grow as large as they can"
     assert Draw(CaseAxes({"dtype": "int8"}), "cpu", 1, "tiny")(1000).abs().max() <= 3
     assert set(draw.integers(3, 6, 100, dtype="int32").tolist()) == {3, 4, 5}
 
