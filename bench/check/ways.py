@@ -114,7 +114,9 @@ def layout(subject: Subject, trial: Trial) -> Examined:
     draw = drawn(subject, trial)
     refused: list[str] = []
     comparisons: list[Comparison] = []
-    for name in _tensors(subject, draw):
+    for name, shape in _tensors(subject, draw).items():
+        if place(torch.empty(shape, device="meta")) is None:
+            continue
 
         def only_this(other: str, tensor: torch.Tensor, name: str = name) -> MemoryLayout | None:
             return place(tensor) if other == name and tensor.is_contiguous() else None
@@ -131,6 +133,8 @@ def layout(subject: Subject, trial: Trial) -> Examined:
         found = examine.fault([done])
         if found:
             return Examined(f"where {name} {how}: {found}; support that, or refuse it by an error that names {name}")
+    if not comparisons and not refused:
+        raise UntriedError(f"no tensor can be laid out so: {trial.way}")
     return Examined(None, tuple(comparisons), f"refused by name: {', '.join(refused)}" if refused else None)
 
 
@@ -155,11 +159,12 @@ def _trespass(ready: ReadyCall) -> str | None:
     return found and f"the kernel wrote to {found}"
 
 
-def _tensors(subject: Subject, draw: Draw) -> list[str]:
-    """The names of the inputs that are tensors, and of the outputs that a call is handed."""
+def _tensors(subject: Subject, draw: Draw) -> dict[str, tuple[int, ...]]:
+    """The shapes of the inputs that are tensors, and of the outputs that a call is handed."""
     ready = examine.prepared(subject, draw)
-    handed = [] if subject.bound.returns(tuple(ready.shapes)) else list(ready.outputs)
-    return [*(name for name, _, _ in ready.inputs), *handed]
+    handed = () if subject.bound.returns(tuple(ready.shapes)) else ready.outputs
+    inputs = {name: tuple(original.shape) for name, _, original in ready.inputs}
+    return inputs | {name: ready.shapes[name][0] for name in handed}
 
 
 def _names(message: str, words: list[str]) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import fuzz
+from kernelgate.bench.check import fuzz, ways
 from kernelgate.bench.record import FuzzResult
 from kernelgate.bench.system import lock
 from tests import faulty
@@ -32,6 +32,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+    # Enough calls however busy the machine is, and no more.
+    monkeypatch.setattr(ways, "REPEAT_S", 60.0)
+    monkeypatch.setattr(ways, "REPEATS", 450)
 
 
 def tried(library: Library, trial: str) -> FuzzResult:
