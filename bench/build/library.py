@@ -37,7 +37,7 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    card: Annotated[str, Field(pattern=r"^[^/\x00]+$")]
+    card: Annotated[str, Field(pattern=r"^[\w.-][\w. -]*$")]
     """The name of the card that it is of, and of a file."""
     kind: Literal["extension", "package"] = "extension"
     namespace: str
