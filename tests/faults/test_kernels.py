@@ -104,7 +104,7 @@ FAILS = {
     "NaN": ("work(); to[5] = NAN;", "NaN"),
     "nothing is written": ("", "were not written|was not written|never written"),
     "one in eight is wrong": ("work(); for (int64_t i = 0; i < n; i += 8) to[i] += 1;", "wrong|times what is allowed"),
-    "the second call writes nothing": ("if (calls % 2) work();", "written"),
+    "the second call writes nothing": ("if (calls % 2) work();", "written|times what is allowed|NaN or Inf"),
     "an input is changed": ("work(); from[0] += 1;", "its input x"),
     "before the output": ("work(); to[-1] = 0;", "memory outside the output"),
     "a process is left, and a crash": (

@@ -9,10 +9,8 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.kernel import cards
-from kernelgate.ci.document import render
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.verdict import Outcome, judge
-from kernelgate.ci.report.build import judged_report
 from tests.workflows.documents import ROOT
 from tests.workflows.language import Language
 from tests.workflows.project import Project, hosted, touch_kernel
@@ -61,7 +59,7 @@ def record_of(project: Project, run: WorkflowRun) -> record.RunRecord:
 
 @pytest.mark.slow
 def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
-    """No time is asserted, nor which verdict it is: machines are noisy. What it leads to is."""
+    """No time is asserted, nor which verdict it is: machines are noisy. What a CPU measured never passes for an L4."""
     project.repository.change_main(time_what_a_cpu_can)
     pull, payload, merge = project.pull(touch_kernel)
     run = project.measure((pull, payload, merge))
@@ -88,13 +86,19 @@ def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
     report = project.report(run)
     assert report.conclusion == "success", report.log
     [comment] = project.server.bodies(1)
-    assert "38 of 38 fuzz cases" in comment
+    ran = len(found.fuzz.results) if found.fuzz else 0
+    assert ran > 38, "the card's own list, and what is risky besides"
+    assert f"{ran} of {ran} fuzz cases" in comment
     for name in ("S=512 B=1 H=8 fp32", "S=512 B=1 H=8 fp32 causal", "S=512 B=1 H=4 bf16"):
         assert f"| {name} |" in comment.replace("**", ""), "one that regressed stands out"
     rules = policy.load(ROOT / ".ci/kernelgate.toml")
-    assert comment.splitlines()[0] == render.comment(judged_report(found, rules)).splitlines()[0]
+    labels, conclusion = SHOWN[judge(found, rules).verdict]
     [check] = project.server.checks.values()
-    assert (pull.labels, check["conclusion"]) == SHOWN[judge(found, rules).verdict]
+    if conclusion == "failure":
+        assert (pull.labels, check["conclusion"]) == (labels, conclusion)
+    else:
+        assert "it is not known on which compute capability it was measured" in comment.splitlines()[0]
+        assert (pull.labels, check["conclusion"]) == ([], "neutral")
 
 
 @pytest.mark.slow
