@@ -34,8 +34,8 @@ def _without_result(fault: str, device: str) -> TrialOutcome:
     return TrialOutcome(fault=fault, max_abs_error=None, error_ratio=None, last=_beyond_use(device))
 
 
-def _untried(why: str) -> TrialOutcome:
-    return TrialOutcome(fault=None, max_abs_error=None, error_ratio=None, untried=why)
+def _untried(why: str, device: str) -> TrialOutcome:
+    return TrialOutcome(fault=None, max_abs_error=None, error_ratio=None, untried=why, last=_beyond_use(device))
 
 
 def _beyond_use(device: str) -> bool:
@@ -70,12 +70,13 @@ def _run_trials(request: FuzzRequest, parent: Parent) -> None:
         except KernelCallError as error:
             outcome = _without_result(str(error), request.device)
         except ways.UntriedError as error:
-            outcome = _untried(str(error))
+            outcome = _untried(str(error), request.device)
         except Exception as error:
             mistake = str(loading.mistake_of(request.card, "", error))
             # What a card lists itself, it must be able to make.
             own = WAY not in trial.axes
-            outcome = _without_result(f"not checked: {mistake}", request.device) if own else _untried(mistake)
+            why, made = (f"not checked: {mistake}", _without_result) if own else (mistake, _untried)
+            outcome = made(why, request.device)
         parent.send(outcome)
         if outcome.last:
             return

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -28,7 +28,7 @@ from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.draw import Draw
 from kernelgate.bench.kernel.fuzz_list import Trial
-from kernelgate.bench.kernel.operands import Parts, Tensors
+from kernelgate.bench.kernel.operands import Tensors
 
 REPEATS = 1600
 """Calls of the way "repeat": what is wrong in one call of 400 is missed in one run of 55."""
@@ -114,7 +114,7 @@ def layout(subject: Subject, trial: Trial) -> Examined:
     draw = drawn(subject, trial)
     refused: list[str] = []
     comparisons: list[Comparison] = []
-    for name, shape in _tensors(subject, draw).items():
+    for name, shape in _tensors(examine.prepared(subject, draw)).items():
         if place(torch.empty(shape, device="meta")) is None:
             continue
 
@@ -145,7 +145,7 @@ def empty(subject: Subject, trial: Trial) -> Examined:
     try:
         made = examine.called(ready)
     except KernelCallError as error:
-        words = [*_tensors(subject, draw), *draw.case]
+        words = [*_tensors(ready), *draw.case]
         if not _names(str(error), words):
             raise KernelCallError(f"{error}, which names none of {', '.join(words)}") from None
         return Examined(note=str(error))
@@ -159,10 +159,9 @@ def _trespass(ready: ReadyCall) -> str | None:
     return found and f"the kernel wrote to {found}"
 
 
-def _tensors(subject: Subject, draw: Draw) -> dict[str, tuple[int, ...]]:
+def _tensors(ready: ReadyCall) -> dict[str, tuple[int, ...]]:
     """The shapes of the inputs that are tensors, and of the outputs that a call is handed."""
-    ready = examine.prepared(subject, draw)
-    handed = () if subject.bound.returns(tuple(ready.shapes)) else ready.outputs
+    handed = () if ready.subject.bound.returns(tuple(ready.shapes)) else ready.outputs
     inputs = {name: tuple(original.shape) for name, _, original in ready.inputs}
     return inputs | {name: ready.shapes[name][0] for name in handed}
 
@@ -297,7 +296,7 @@ def huge(subject: Subject, trial: Trial) -> Examined:
     call = subject.bound.prepared(case, given, {name: one.tensor for name, one in outs.items()})
     ready = ReadyCall(subject, draw, given, given, (), outs, shapes, call)
     made = examine.called(ready)
-    entries = torch.tensor(sorted(_entries(parts, made)), device=subject.device)
+    entries = torch.tensor(_entries(parts.count, made), device=subject.device)
     part = operands.changed_by_name(given, lambda name, tensor: parts.take(name, tensor, entries))
     right = compare.expected(judge, case, part, tuple(shapes))
     compared = ready.compared({name: parts.take(name, tensor, entries) for name, tensor in made.items()}, right)
@@ -308,16 +307,17 @@ def huge(subject: Subject, trial: Trial) -> Examined:
     return Examined(wrong or _trespass(ready), (compared,))
 
 
-def _entries(parts: Parts, made: Tensors) -> Iterator[int]:
-    """The first and the last, those at the boundaries of each output, and some at random."""
-    yield from {0, 1, parts.count // 2, parts.count - 2, parts.count - 1}
+def _entries(count: int, made: Tensors) -> list[int]:
+    """Of so many entries the first and the last, those at the boundaries of each output, and some at random."""
+    found = {0, 1, count // 2, count - 2, count - 1}
     for tensor in made.values():
-        elements = max(1, tensor.numel() // parts.count)
+        elements = max(1, tensor.numel() // count)
         for boundary in BOUNDARIES:
             for per_entry in (elements, elements * tensor.element_size()):
-                yield from (at for step in (-1, 0, 1) if 0 <= (at := boundary // per_entry + step) < parts.count)
+                found |= {boundary // per_entry + step for step in (-1, 0, 1)}
     generator = torch.Generator().manual_seed(0)
-    yield from torch.randint(parts.count, (LOOKED_AT,), generator=generator).tolist()
+    found |= set(torch.randint(count, (LOOKED_AT,), generator=generator).tolist())
+    return sorted(at for at in found if 0 <= at < count)
 
 
 WAYS: Mapping[str, Callable[[Subject, Trial], Examined]] = {

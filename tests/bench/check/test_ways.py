@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, ways
@@ -103,3 +104,11 @@ def test_other_bits_at_another_call_are_said_and_no_fault(built: Build) -> None:
     result = tried(built("never_twice_the_same"), f"s9_{CASE}repeat")
     assert (result.passed, result.repeatable) == (True, False)
     assert re.fullmatch(r"not the same to the bit in \d+ of \d+ calls on the same inputs", result.note or "")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 100])
+def test_of_few_entries_none_beyond_the_last_is_looked_at(count: int) -> None:
+    """On a GPU an index past the end would end the process's context."""
+    found = ways._entries(count, {"out": torch.empty(count, 5)})
+    assert found == sorted(set(found))
+    assert {0, count - 1} <= set(found) <= set(range(count))
