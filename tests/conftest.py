@@ -33,8 +33,9 @@ settings.load_profile("kernelgate")
 # On a runner of GitHub's, processes are isolated from what they would tell a test; a test that is about it asks for it.
 os.environ.pop("GITHUB_ACTIONS", None)
 
-# A shell that starts the tests in the background has SIGINT ignored, and children would inherit that.
+# A shell that starts the tests in the background has SIGINT ignored, nohup SIGHUP, and children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 ONE_PROCESS = frozenset(
