@@ -43,6 +43,8 @@ ALIGNED = (72, 80, 96)
 """And sizes that 8, 16 or 32 divide and nothing larger: where a tile is filled by halves or quarters."""
 SMALL = 65
 """A size that no tile divides, for trials that are about something else."""
+EVEN = 64
+"""A size that tiles and wide loads divide: only there may a kernel choose the path that misaligned data breaks."""
 HUGE_SHARE = 0.4
 """A huge trial's inputs and outputs take at most this share of the device's memory: drawing and checking need more."""
 HUGE_FLOPS = 5e13
@@ -67,8 +69,11 @@ def risks(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | No
         return ()
     rng = random.Random(f"{seed}/risks")  # noqa: S311 - not for secrets
     known = domain(card, device)
-    small = _small(card, known, device)
+    small = _small(card, known, device, SMALL)
     made = [small | {WAY: way} for way in WAYS[device]]
+    made += [_small(card, known, device, EVEN) | {WAY: way} for way in LAYOUTS]
+    if known.ranges:
+        made.append(small | {axis: whole[0] for axis, whole in known.ranges.items()} | {WAY: PLAIN})
     if device == "cuda":
         made += [{**card.target.axes, WAY: way} for way in ("repeat", "two-streams")]
         made += [{**case.axes, WAY: HUGE} for case in card.extremes if _fits(case, memory_bytes)]
@@ -107,7 +112,7 @@ def trial(seed: int, card: CardFacts, axes: Mapping[str, AxisValue]) -> Trial:
 def parse(seed: int, card: CardFacts, device: DeviceKind, text: str) -> Trial | None:
     """The trial with an id that is written like those of `risks`; None where it is not."""
     known = domain(card, device)
-    for example in (_small(card, known, device), *(case.axes for case in card.cases.values())):
+    for example in (_small(card, known, device, SMALL), *(case.axes for case in card.cases.values())):
         whole = trial(seed, card, {**example, DISTRIBUTION: "normal", WAY: PLAIN}).axes
         axes = case_axes.parse(text, whole)
         if axes is not None and axes[WAY] in (PLAIN, EMPTY, HUGE, *WAYS[device]):
@@ -162,12 +167,12 @@ def _hull(one: range | None, other: range) -> range:
     return range(min(one[0], other[0]), max(one[-1], other[-1]) + 1, step)
 
 
-def _small(card: CardFacts, known: Domain, device: DeviceKind) -> Axes:
-    """A case that is quickly run, and that no tile divides; of a card without ranges its smallest."""
+def _small(card: CardFacts, known: Domain, device: DeviceKind, size: int) -> Axes:
+    """A case that is quickly run, of this size where ranges have it; of a card without ranges its smallest."""
     if not known.ranges:
         suite = card.suites["cpu" if device == "cpu" else "pr"]
         return dict(min(suite, key=lambda case: case.bytes or 0.0).axes)
-    sizes: Axes = {axis: _small_size(whole) for axis, whole in known.ranges.items()}
+    sizes: Axes = {axis: _small_size(whole, size) for axis, whole in known.ranges.items()}
     first = {axis: values[0] for axis, values in known.choices.items() if axis != DISTRIBUTION}
     for axis in reversed(list(known.ranges)):
         if not _is_light(first | sizes, "cpu"):
@@ -175,10 +180,10 @@ def _small(card: CardFacts, known: Domain, device: DeviceKind) -> Axes:
     return first | sizes
 
 
-def _small_size(whole: range) -> int:
-    if SMALL in whole:
-        return SMALL
-    return whole[-1] if whole[-1] < SMALL else whole[0]
+def _small_size(whole: range, size: int) -> int:
+    if size in whole:
+        return size
+    return whole[-1] if whole[-1] < size else whole[0]
 
 
 def _fits(case: CaseFacts, memory_bytes: int | None) -> bool:

@@ -8,8 +8,8 @@ NUMERIC = "csrc/attention/numeric.cuh"
 WGMMA, MMA_SYNC = (f"csrc/attention/{path}/kernel.cuh" for path in ("wgmma", "mma_sync"))
 
 
-def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "") -> Bug:
-    return Bug(name, "attention", path, kind, what, edits, equivalent)
+def _bug(name: str, path: CodePath, kind: Kind, what: str, *edits: Edit, equivalent: str = "", latent: str = "") -> Bug:
+    return Bug(name, "attention", path, kind, what, edits, equivalent, latent)
 
 
 HOPPER = (
@@ -123,6 +123,7 @@ HOPPER = (
         "barrier",
         "a warp's output is stored before all of its lanes have written theirs",
         Edit(WGMMA, "__syncwarp();\n  if (lane == 0 &&", "if (lane == 0 &&"),
+        equivalent="CUDA 13.0 compiles it to the same instructions but for NOPs: stmatrix leaves the lanes together",
     ),
     _bug(
         "proxy-fence-missing",
@@ -137,6 +138,7 @@ HOPPER = (
         "barrier",
         "a warp's output takes the place of queries before the other warps have done with them",
         Edit(WGMMA, "named_barrier_sync(own_barrier, 128);  // all four", "// all four"),
+        latent="each warp writes the 16 rows of Q that its own part of the product reads, and has awaited that",
     ),
     _bug(
         "negation-unfinished",
@@ -144,13 +146,16 @@ HOPPER = (
         "barrier",
         "products begin before all queries are negated, for a negative scale",
         Edit(WGMMA, "  named_barrier_sync(barrier, 128);\n", ""),
+        latent="each product begins with WARPGROUP.ARRIVE, at which the four warps meet",
     ),
     _bug(
         "values-released-early",
         "wgmma",
         "wait",
         "a stage of values is given back while the product still reads it",
-        Edit(WGMMA, "wgmma_wait<1>();", "wgmma_wait<2>();"),
+        Edit(WGMMA, "wgmma_wait<1>();\n", "wgmma_wait<1>();\n      arrive(shared.empty(last_stage));\n"),
+        Edit(WGMMA, "last ones\n      arrive(shared.empty(last_stage));\n", "last ones\n"),
+        latent="the product has ended long before the copy that was asked for arrives",
     ),
     _bug(
         "store-not-awaited",
@@ -162,6 +167,7 @@ HOPPER = (
             "tma_store_wait_read();\n      mbarrier_arrive(shared.q_empty",
             "mbarrier_arrive(shared.q_empty",
         ),
+        latent="the store has read its rows long before the next tile's queries, asked for after it, arrive",
     ),
     # -------------------------------------------------------------------------------------------------- online softmax
     _bug(
@@ -345,6 +351,7 @@ AMPERE = (
         "barrier",
         "in a head of one step the output may overwrite queries that other lanes still read",
         Edit(MMA_SYNC, "__syncwarp();  // in a head", "// in a head"),
+        latent="the lanes of a warp come out of ldmatrix and mma together, and nothing parts them before the output",
     ),
     _bug(
         "row-written-past-end",

@@ -60,6 +60,12 @@ class Bug:
     edits: tuple[Edit, ...]
     equivalent: str = ""
     """Why no result differs; empty where some does."""
+    latent: str = ""
+    """Wrong by the rules of the machine, and no result was ever seen to differ (latent.py): why."""
+
+    @property
+    def changes_results(self) -> bool:
+        return not (self.equivalent or self.latent)
 
     @property
     def id(self) -> str:

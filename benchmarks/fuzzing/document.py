@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from benchmarks.fuzzing import library, survivors
+from benchmarks.fuzzing import library, results, survivors
 from benchmarks.fuzzing.bug import Bug
 from benchmarks.fuzzing.detectors import DETECTORS
-from benchmarks.fuzzing.results import BugResult, BugResults
+from benchmarks.fuzzing.results import BugResult, BugResults, LatentResult
 
 BEGIN, END = "<!-- benchmark-fuzz: begin -->", "<!-- benchmark-fuzz: end -->"
 SHORT = {"cpu": "CPU", "cuda": "GPU"}
@@ -30,7 +30,8 @@ def insert(document: str, text: str) -> str:
 def tables(measured: Sequence[BugResults]) -> str:
     """Shares by kernel, survivors, equivalent changes, and every bug; of results whose bug is still in the library."""
     found = list(rows(measured))
-    bugs = [row for row in found if not row.bug.equivalent]
+    bugs = [row for row in found if row.bug.changes_results]
+    unseen = [row for row in found if row.bug.latent]
     equivalent = [row for row in found if row.bug.equivalent and row.bug.edits]
     parts = (
         "Measured on: " + "; ".join(dict.fromkeys(one.machine for one in measured)) + ".",
@@ -41,6 +42,8 @@ def tables(measured: Sequence[BugResults]) -> str:
         _table(["kernel", "on", "outcome", "s"], [_unmodified(row) for row in found if not row.bug.edits]),
         "**Changes of which no result differs**, and what was said of them:",
         _table(["change", "on", "why no result differs", "outcome"], [_equivalent(row) for row in equivalent]),
+        "**Latent bugs**: wrong by the machine's rules, while no call was seen of which a bit differs, under any load:",
+        _table(["bug", "what it does", "why no result differs", "calls that differ", "outcome"], _latent(unseen)),
         "**All bugs:**",
         _table(["bug", "on", "kind", "what it does", "caught by", "s"], [_bug(row) for row in bugs]),
     )
@@ -92,6 +95,18 @@ def _unmodified(row: Row) -> list[str]:
 
 def _equivalent(row: Row) -> list[str]:
     return [f"`{row.bug.id}`: {row.bug.what}", SHORT[row.result.device], row.bug.equivalent, outcome(row.result)]
+
+
+def _latent(found: Sequence[Row]) -> list[list[str]]:
+    seen = results.read_latent()
+    return [
+        [f"`{row.bug.id}`", row.bug.what, row.bug.latent, _differing(seen.get(row.bug.id)), outcome(row.result)]
+        for row in found
+    ]
+
+
+def _differing(seen: LatentResult | None) -> str:
+    return f"{seen.differing} of {seen.calls:,}" if seen else "not measured"
 
 
 def _bug(row: Row) -> list[str]:

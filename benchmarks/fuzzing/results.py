@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.fuzzing.bug import Device
 from benchmarks.fuzzing.detectors import DetectorName, DetectorResult
+
+LATENT = Path(__file__).parent.parent / "results" / "fuzzing_latent.json"
 
 
 class BugResult(BaseModel):
@@ -54,6 +57,35 @@ class BugResults(BaseModel):
         """With one result more; it takes the place of an earlier one of the same bug."""
         others = [one for one in self.results if (one.bug, one.device) != (result.bug, result.device)]
         return self.model_copy(update={"results": (*others, result)})
+
+
+class LatentResult(BaseModel):
+    """What the calls of a latent bug showed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bug: str
+    calls: int
+    differing: int
+    """Calls of which a bit differed."""
+    where: tuple[str, ...] = ()
+    """The cases and loads of these."""
+
+
+class LatentResults(BaseModel):
+    """Of all of them, on one machine."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    machine: str
+    results: tuple[LatentResult, ...]
+
+
+def read_latent(path: Path = LATENT) -> Mapping[str, LatentResult]:
+    """By bug; empty where nothing was measured yet."""
+    if not path.exists():
+        return {}
+    return {one.bug: one for one in LatentResults.model_validate_json(path.read_bytes()).results}
 
 
 def read(path: Path) -> BugResults:

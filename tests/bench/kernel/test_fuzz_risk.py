@@ -34,10 +34,21 @@ def risks(device: DeviceKind, seed: int = 1, memory: int = GPU_BYTES) -> tuple[T
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_every_way_is_tried_once_on_a_small_case_that_no_tile_divides(device: DeviceKind) -> None:
-    found = {trial.way: trial for trial in risks(device) if trial.way in fuzz_risk.WAYS[device]}
+def test_every_way_is_tried_on_a_small_case_that_no_tile_divides(device: DeviceKind) -> None:
+    found = {trial.way: trial for trial in reversed(risks(device)) if trial.way in fuzz_risk.WAYS[device]}
     assert set(found) == set(fuzz_risk.WAYS[device])
-    assert risks(device)[0].axes["S"] == 65
+    assert {trial.axes["S"] for trial in found.values()} == {65}
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_layouts_are_also_tried_where_tiles_and_wide_loads_divide_every_size(device: DeviceKind) -> None:
+    """A kernel that takes wide loads only there reads misaligned data only there."""
+    assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_risk.LAYOUTS)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_one_trial_has_the_smallest_of_every_axis(device: DeviceKind) -> None:
+    assert [t for t in risks(device) if (t.axes["S"], t.axes["B"], t.axes["H"], t.way) == (1, 1, 1, "plain")]
 
 
 def test_the_longest_sequences_meet_every_mask_and_every_dtype() -> None:

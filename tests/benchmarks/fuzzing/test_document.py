@@ -13,7 +13,7 @@ from benchmarks.fuzzing import document, results, survivors
 from benchmarks.fuzzing.bug import Bug
 from benchmarks.fuzzing.detectors import DetectorName, DetectorResult
 from benchmarks.fuzzing.measure import Asked
-from benchmarks.fuzzing.results import BugResult, BugResults
+from benchmarks.fuzzing.results import BugResult, BugResults, LatentResult
 
 
 def result(bug: str, *looks: tuple[DetectorName, bool | None]) -> BugResult:
@@ -26,10 +26,11 @@ MEASURED = BugResults(
     results=(
         result("attention/wgmma/unmodified", ("fuzz", False), ("memcheck", False)),
         result("attention/wgmma/causal-border", ("fuzz", True)),
-        result("attention/wgmma/syncwarp-missing", ("fuzz", False), ("racecheck", True)),
+        result("attention/mma_sync/syncwarp-missing", ("fuzz", False), ("racecheck", True)),
         result("attention/wgmma/scale-zero", ("fuzz", False)),
         result("attention/wgmma/tiles-65535", ("fuzz", None)),
         result("attention/wgmma/store-past-end", ("fuzz", False)),
+        result("attention/wgmma/store-not-awaited", ("fuzz", False), ("racecheck", False)),
         result("attention/wgmma/taken-from-the-library-since", ("fuzz", False)),
     ),
 )
@@ -54,6 +55,14 @@ def test_equivalent_changes_and_kernels_as_they_are_stand_apart() -> None:
     text = document.tables([MEASURED])
     assert "| attention, wgmma | GPU | passes fuzz, memcheck | 4.0 |" in text
     assert "TMA never writes what lies past the tensor's seq | passes fuzz |" in text
+
+
+def test_latent_bugs_stand_apart_with_what_their_calls_showed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = LatentResult(bug="attention/wgmma/store-not-awaited", calls=76000, differing=1)
+    monkeypatch.setattr(results, "read_latent", lambda: {seen.bug: seen})
+    text = document.tables([MEASURED])
+    assert "arrive | 1 of 76,000 | passes fuzz, racecheck |" in text
+    assert "store-not-awaited" not in text[: text.index("**Latent bugs**")] + text[text.index("**All bugs:**") :]
 
 
 def test_a_later_file_takes_the_place_of_an_earlier_one() -> None:
