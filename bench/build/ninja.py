@@ -14,7 +14,7 @@ from kernelgate.bench.build import toolchain
 from kernelgate.bench.build.compiler_errors import MAX_LINE, STATUS, ErrorSearch, FirstError
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.recipe import Recipe, target_of
-from kernelgate.bench.errors import CannotCompileError, CompileError
+from kernelgate.bench.errors import CannotCompileError, CompileError, UsageError
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
@@ -99,7 +99,7 @@ def _ninja(
     """The exit code of ninja in `tree`."""
     try:
         return supervise.run(
-            [recipe.toolchain.ninja],
+            [recipe.toolchain.ninja, *_jobs()],
             cwd=tree,
             env=_environment(),
             limits=limits,
@@ -135,6 +135,19 @@ def _write_sources(recipe: Recipe, tree: Path) -> None:
         (tree / path).write_bytes(contents)
         os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
     (tree / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
+
+
+def _jobs() -> tuple[str, ...]:
+    """$MAX_JOBS compilers at a time, as torch's own builds have it; without it, what ninja takes the machine to bear.
+
+    Raises UsageError where it is no number of jobs.
+    """
+    asked = os.environ.get("MAX_JOBS", "")
+    if not asked:
+        return ()
+    if not asked.isdecimal() or int(asked) == 0:
+        raise UsageError(f"MAX_JOBS={asked!r} is not how many compilers may run at a time: set a number from 1 on")
+    return ("-j", asked)
 
 
 def _environment() -> dict[str, str]:

@@ -17,7 +17,7 @@ from kernelgate.bench.build.archs import Target, sm, target
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.build.toolchain import Toolchain, anywhere, linked
-from kernelgate.bench.errors import BuildError
+from kernelgate.bench.errors import BuildError, UsageError
 
 HOST_UNITS = (".cpp", ".cc", ".cxx")
 HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inl", ".inc")
@@ -59,8 +59,17 @@ LINK_FLAGS = (
 )
 CUDA_LINK_FLAGS = ("-l:libcudart_static.a", "-lrt", "-ldl")
 CLASSIC_LINK_FLAGS = ("-ltorch_python",)
-# Variables that change what compilers do without standing on their command line.
-COMPILER_VARIABLES = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+CUDA_FLAGS = "CUDAFLAGS"
+"""The variable with further words for nvcc, as CMake and make know it."""
+# Variables that change what compilers do: the others do so without standing on their command line.
+COMPILER_VARIABLES = (
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    CUDA_FLAGS,
+)
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ class Recipe:
         parts = {
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in self.sources.files.items()},
             "card": self.sources.card,
-            "commands": _ninja_file(self.sources, self.targets, anywhere(self.toolchain), self.fixed_namespace or ""),
+            "commands": self._commands(anywhere(self.toolchain), self.fixed_namespace or ""),
             "environment": self.environment,
             "compilers": [self.toolchain.gxx_version, cuda and cuda.version],
             "torch": self.toolchain.torch.version,
@@ -151,7 +160,14 @@ class Recipe:
         Paths in it are relative, so that messages name files as the repository does, ccache knows them anywhere, and
         the library is the same wherever it is made.
         """
-        return _ninja_file(self.sources, self.targets, linked(self.toolchain), self.namespace)
+        return self._commands(linked(self.toolchain), self.namespace)
+
+    def _commands(self, toolchain: Toolchain, namespace: str) -> str:
+        """With $CUDAFLAGS after the card's own flags, so that they win. Raises UsageError where they are no words."""
+        spec = self.sources.spec
+        given = _cuda_flags(dict(self.environment).get(CUDA_FLAGS, ""))
+        known = replace(self.sources, spec=spec.model_copy(update={"nvcc_flags": (*spec.nvcc_flags, *given)}))
+        return _ninja_file(known, self.targets, toolchain, namespace)
 
     def without_contents(self) -> Recipe:
         """The same compilers, targets and environment for empty sources, without the card's flags."""
@@ -302,6 +318,13 @@ def _check_abi(name: str, sources: Sources) -> None:
                     f'name the torch that will load the library: Extension(…, torch="2.11") (docs/cards.md, '
                     '"torch/extension.h")'
                 )
+
+
+def _cuda_flags(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
 
 
 def _units(sources: Sources, targets: Iterable[Target]) -> tuple[str, ...]:

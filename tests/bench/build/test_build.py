@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelgate.bench.build import build, library, recipe
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import BuildError, CompileError, KernelgateError
-from kernelgate.bench.system import sessions
+from kernelgate.bench.errors import BuildError, CompileError, KernelgateError, UsageError
+from kernelgate.bench.system import sessions, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import ANSWER, BINDING, CARD, CPU_FILES, SPEC, compiled, write
 from tests.processes import alive
@@ -72,6 +74,30 @@ def test_a_chosen_namespace_makes_another_library_that_cannot_be_beside_its_like
     assert installed.manifest.namespace == loaded(installed).the_namespace().decode() == "answer"
     assert installed.manifest.key != ours.manifest.key
     assert (ours.manifest.shared_namespace, installed.manifest.shared_namespace) == (False, True)
+
+
+@pytest.mark.parametrize(("asked", "jobs"), [("1", ["-j", "1"]), ("3", ["-j", "3"]), ("", [])])
+def test_max_jobs_compilers_run_at_a_time(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, asked: str, jobs: list[str]
+) -> None:
+    monkeypatch.setenv("MAX_JOBS", asked)
+    seen: list[list[str]] = []
+    run = supervise.run
+
+    def watched(command: Sequence[str | Path], **how: Any) -> int:
+        seen.append([str(word) for word in command])
+        return run(command, **how)
+
+    monkeypatch.setattr(supervise, "run", watched)
+    compiled(tree)
+    assert seen[0][1:] == jobs
+
+
+@pytest.mark.parametrize("asked", ["0", "-2", "many", "1.5"])
+def test_max_jobs_must_be_a_number_of_jobs(tree: Path, monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    monkeypatch.setenv("MAX_JOBS", asked)
+    with pytest.raises(UsageError, match=re.escape(f"MAX_JOBS={asked!r}") + ".* set a number from 1 on"):
+        compiled(tree)
 
 
 def test_flags_reach_the_compiler(tree: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from kernelgate.bench.build.recipe import Recipe, Sources, read_sources, target_of
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
+from kernelgate.bench.errors import UsageError
 from tests.miniature import write
 
 SPEC = ExtensionSpec(sources=("csrc",))
@@ -128,6 +129,19 @@ def test_without_a_target_there_is_no_plain_unit() -> None:
     assert "KERNELGATE_CUDA" not in recipe.ninja_file
 
 
+def test_cudaflags_come_after_the_cards_own_and_go_to_nvcc_alone() -> None:
+    given = replace(with_spec(BOTH, nvcc_flags=("-DOWN",)), environment=(("CUDAFLAGS", "--use_fast_math '-DA=b c'"),))
+    (nvcc,) = [line for line in given.ninja_file.splitlines() if "/nvcc" in line or "nvcc -ccbin" in line]
+    assert nvcc.index("-DOWN") < nvcc.index("--use_fast_math") < nvcc.index("'-DA=b c'")
+    assert given.ninja_file.count("--use_fast_math") == 1
+    assert "--use_fast_math" in given.without_contents().ninja_file, "a machine's own flags are not the sources' fault"
+
+
+def test_cudaflags_that_are_no_words_are_a_mistake_of_whoever_set_them() -> None:
+    with pytest.raises(UsageError, match='CUDAFLAGS="-DA=\'b" cannot be read as words of a command line'):
+        _ = replace(BOTH, environment=(("CUDAFLAGS", "-DA='b"),)).key
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # The key
 # ----------------------------------------------------------------------------------------------------------------------
@@ -151,6 +165,7 @@ DIFFERENT = {
     "nvcc": replace(BOTH, toolchain=replace(toolchain(), cuda=Cuda(Path("n"), Path("i"), Path("l"), "nvcc 14"))),
     "torch": replace(BOTH, toolchain=other_torch("2.14.0")),
     "environment": replace(BOTH, environment=(("CPATH", "/x"),)),
+    "CUDAFLAGS": replace(BOTH, environment=(("CUDAFLAGS", "-DFAST -Xptxas -v"),)),
 }
 EQUAL = {
     "a machine with other folders": replace(BOTH, toolchain=toolchain("/home/someone/.venv")),
