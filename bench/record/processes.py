@@ -107,6 +107,8 @@ class Timing(Model):
     errors: dict[Side, OutputErrors] = {}
     autotuned: dict[Side, str] = {}
     """What an autotuner chose."""
+    memory_bytes: dict[Side, Count] = {}
+    """The most memory that one call holds beside its inputs: outputs, and what it takes from torch's allocator."""
     telemetry: Telemetry | None = None
 
     @model_validator(mode="after")

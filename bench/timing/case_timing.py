@@ -287,6 +287,7 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         calls=checked.calls,
         errors=checked.errors,
         autotuned={side: choice for one in done for side, choice in one.autotuned.items()},
+        memory_bytes={side: most for one in done for side, most in one.memory_bytes.items()},
         clock_step_us=case.clock_step_us,
     )
     return CaseResult(timing, tuple(notes), case.busy_us / 1e6, checked.seconds, contradiction(case))

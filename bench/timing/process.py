@@ -303,6 +303,17 @@ def merged(timings: Sequence[record.Timing]) -> record.Timing:
     if len(timings) == 1:
         return timings[0]
     ordered = sorted(timings, key=lambda timing: "head" in timing.samples_us)
-    maps = ("samples_us", "positions", "previous", "started_us", "sm_mhz", "graph_us", "calls", "errors", "autotuned")
+    maps = (
+        "samples_us",
+        "positions",
+        "previous",
+        "started_us",
+        "sm_mhz",
+        "graph_us",
+        "calls",
+        "errors",
+        "autotuned",
+        "memory_bytes",
+    )
     joined = {name: {k: v for timing in ordered for k, v in getattr(timing, name).items()} for name in maps}
     return ordered[-1].model_copy(update=joined)

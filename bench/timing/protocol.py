@@ -271,6 +271,7 @@ class BatchDone(Message):
 class CaseDone(Message):
     kind: Literal["done"] = "done"
     autotuned: dict[record.Side, str]
+    memory_bytes: dict[record.Side, int] = Field(default_factory=dict)
     notes: tuple[record.Note, ...] = ()
 
 

@@ -28,6 +28,7 @@ from kernelgate.bench.system import telemetry
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker_process import Parent
 from kernelgate.bench.timing import arena as memory
+from kernelgate.bench.timing import call_memory
 from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing import timer as timers
 from kernelgate.bench.timing.arena import Arena, SharingError
@@ -103,7 +104,7 @@ class Worker:
         self._read = read
         self._case: OpenedCase | None = None
         self._verifier = Verifier()
-        self._called: set[str] = set()
+        self._called: set[record.Side] = set()
         """The sides that were called on this case."""
 
     def answer(self, step: WorkerStep) -> None:
@@ -148,15 +149,26 @@ class Worker:
             cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
             notes.append(record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"))
         choices = {side: choice for side, bound in self._loaded.bound.items() if (choice := autotune.chosen(bound.ops))}
+        on_gpu = self._loaded.request.device == "cuda"
+        memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self._called)} if on_gpu else {}
         case.given.clear()
         case.outs.clear()
         case.probes.clear()
         memory.close(case.arena, owner=False)
         self._case = None
         gc.collect()
-        if self._loaded.request.device == "cuda":
+        if on_gpu:
             torch.cuda.empty_cache()
-        return CaseDone(autotuned=choices, notes=tuple(notes))
+        return CaseDone(autotuned=choices, memory_bytes=memory_bytes, notes=tuple(notes))
+
+    def _memory_bytes(self, case: OpenedCase, side: record.Side) -> int:
+        """Of one more call, after all that are timed and compared."""
+        outs = tuple(case.asked.prepared.outputs)
+        call = self._call(case, side, 0, 0, 0)
+        allocates = side == "reference" or self._loaded.bound[side].returns(outs)
+        found = call_memory.peak_bytes(call, () if allocates else case.outs[0].values())
+        case.returned.clear()
+        return found
 
     # ------------------------------------------------------------------------------------------------------------------
     # A batch

@@ -154,6 +154,7 @@ WHOLE: dict[str, Any] = {
                     "calls": {"head": {"made": 40, "compared": 3, "failed": 1, "repeated": 2}},
                     "errors": {"head": {"maximum": 0.4, "mean": 1e-4, "bias_ulp": -0.5}},
                     "autotuned": {"head": "BLOCK_M=128"},
+                    "memory_bytes": {"head": 16777216, "reference": 33554432},
                     "telemetry": {
                         "sm_mhz": 1500.0,
                         "max_sm_mhz": 2040.0,

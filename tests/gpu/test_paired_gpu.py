@@ -57,6 +57,9 @@ def test_a_process_has_samples_graphs_outputs_and_telemetry(
     assert set(timing.calls) == {"base", "head"}
     assert all(map(looked_at, timing.calls.values()))
     assert all(errors.maximum is not None for errors in timing.errors.values())
+    written = 16 * 8 * 512 * 64 * 2
+    assert timing.memory_bytes["head"] == written, "the kernel takes nothing beside the output that it is handed"
+    assert timing.memory_bytes["base"] > written, "this one computes with torch, and copies its result"
     assert timing.telemetry is not None
     assert timing.telemetry.sm_mhz
     assert timing.telemetry.temperature_c
