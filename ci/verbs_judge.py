@@ -26,13 +26,22 @@ def analyze(report: Path, against: Path | None, as_json: bool) -> None:
 @click.command()
 @click.argument("speedup", type=float)
 @click.argument("milliseconds", type=float)
-def decide(speedup: float, milliseconds: float) -> None:
-    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call."""
-    from kernelgate.ci.explain.next_step import decide as choose
+@click.option("--kernel-ms", type=float, help="Of the call's kernels alone, such as the record's graph_us / 1000.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def decide(speedup: float, milliseconds: float, kernel_ms: float | None, policy_file: Path | None) -> int:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call.
 
-    decision = choose(speedup, milliseconds)
+    Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
+    """
+    from kernelgate.ci.explain import next_step
+    from kernelgate.ci.judge import policy
+
+    rules = policy.load(policy_file)
+    bands = next_step.Bands(stop_below=rules.gates.reference_min, **rules.guidance.model_dump())
+    decision = next_step.decide(speedup, milliseconds, bands, kernel_ms)
     click.echo(decision.sentence)
     click.echo(f"Next: {decision.command}")
+    return int(decision.stops)
 
 
 @click.command()

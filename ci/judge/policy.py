@@ -37,6 +37,8 @@ Percent = Annotated[float, between(1e-3, 1e3)]
 PercentOrNone = Annotated[float, between(0.0, 1e3)]
 Speedup = Annotated[float, between(1e-3, 99.9)]
 """Percent that a time can shrink by."""
+Times = Annotated[float, between(1e-6, 1e6)]
+"""How many times as fast, or as much."""
 Improbable = Annotated[float, between(1e-12, 0.5)]
 """The probability of an error."""
 Chance = Annotated[float, between(1e-300, 0.999)]
@@ -75,6 +77,8 @@ class Gates(PolicySection):
     margin_pct: Percent = 1.0
     mean_regression_pct: Percent = 1.0
     mean_improvement_pct: Speedup = 3.0
+    reference_min: Times = 0.5
+    below_reference_min: Literal["fail", "warn", "ignore"] = "warn"
 
     @model_validator(mode="after")
     def _nothing_blocks_that_is_the_same(self) -> Self:
@@ -205,6 +209,22 @@ class Static(PolicySection):
     occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
 
 
+class Guidance(PolicySection):
+    """What to do next, by how many times as fast as the reference a kernel is; below `gates.reference_min`: stop."""
+
+    profile_below: Times = 1.0
+    tune_below: Times = 1.5
+    next_bottleneck_from: Times = 2.0
+    launch_bound_us: Annotated[float, between(0.1, 1e6)] = 10.0
+    launch_share: PartialShare = 0.33
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        _ordered(self, "profile_below", "tune_below")
+        _ordered(self, "tune_below", "next_bottleneck_from")
+        return self
+
+
 class Profiling(PolicySection):
     """How `kernelgate profile` measures."""
 
@@ -266,6 +286,7 @@ class Policy(PolicySection):
     limits: ValidityLimits = ValidityLimits()
     timing: TimingRules = TimingRules()
     static: Static = Static()
+    guidance: Guidance = Guidance()
     profiling: Profiling = Profiling()
     template: Template = Template()
     measure: Measure = Measure()
@@ -275,6 +296,9 @@ class Policy(PolicySection):
         least, gate = self.certainty.resolution_pct, min(self.gates.regression_pct, self.gates.improvement_pct)
         if least > gate:
             raise ValueError(f"certainty.resolution_pct ({least:g}) must not be above a gate ({gate:g})")
+        stop, profile = self.gates.reference_min, self.guidance.profile_below
+        if stop > profile:
+            raise ValueError(f"gates.reference_min ({stop:g}) must not be above guidance.profile_below ({profile:g})")
         return self
 
 

@@ -1,38 +1,81 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kernelgate.ci import cli
-from kernelgate.ci.explain.next_step import decide
+from kernelgate.ci.explain import launch
+from kernelgate.ci.explain.launch import LaunchShare
+from kernelgate.ci.explain.next_step import Bands, Priority, decide
+
+BANDS = Bands(0.5, 1.0, 1.5, 2.0, launch_bound_us=10.0, launch_share=0.33)
 
 
 @pytest.mark.parametrize(
     ("speedup", "milliseconds", "priority"),
     [
-        (0.49, 1.0, "critical"),
-        (0.5, 1.0, "high"),
-        (0.99, 1.0, "high"),
-        (1.0, 1.0, "medium"),
-        (1.49, 1.0, "medium"),
-        (1.5, 1.0, "success"),
-        (3.0, 0.0099, "launch overhead"),
-        (0.1, 0.0099, "launch overhead"),
-        (0.1, 0.01, "critical"),
+        (0.49, 1.0, Priority.CRITICAL),
+        (0.5, 1.0, Priority.HIGH),
+        (0.99, 1.0, Priority.HIGH),
+        (1.0, 1.0, Priority.MEDIUM),
+        (1.49, 1.0, Priority.MEDIUM),
+        (1.5, 1.0, Priority.SUCCESS),
+        (1.99, 1.0, Priority.SUCCESS),
+        (2.0, 1.0, Priority.NEXT_BOTTLENECK),
+        (3.0, 0.0099, Priority.LAUNCH),
+        (0.1, 0.0099, Priority.LAUNCH),
+        (0.1, 0.01, Priority.CRITICAL),
     ],
 )
-def test_priorities(speedup: float, milliseconds: float, priority: str) -> None:
-    assert decide(speedup, milliseconds).priority == priority
+def test_priorities(speedup: float, milliseconds: float, priority: Priority) -> None:
+    assert decide(speedup, milliseconds, BANDS).priority is priority
 
 
-def test_ends_with_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["decide", "0.3", "0.321"]) == 0
+def test_ends_with_the_next_command_and_stops_below_half_of_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["decide", "0.3", "0.321"]) == 1
     assert capsys.readouterr().out == (
         "Critical: 0.3× the reference. Stop, and profile before changing anything.\n"
         "Next: kernelgate profile --base main\n"
     )
+    assert cli.run(["decide", "0.8", "0.321"]) == 0
 
 
-@pytest.mark.parametrize("words", [("0", "1"), ("nan", "1"), ("1", "inf"), ("one", "1"), ("1",)])
+def test_the_bands_are_the_policys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[gates]\nreference_min = 0.9\n[guidance]\nprofile_below = 0.95\n", encoding="utf-8")
+    assert cli.run(["decide", "0.8", "0.321", "--policy", str(rules)]) == 1
+    assert cli.run(["decide", "0.97", "0.321", "--policy", str(rules)]) == 0
+    assert "Medium: 0.97×" in capsys.readouterr().out
+
+
+def test_a_launch_of_10_us_before_a_kernel_of_5_leaves_a_third_to_the_kernel() -> None:
+    """And twice the speed to four calls in one launch, three times to very many."""
+    share = LaunchShare(call_us=15.0, kernel_us=5.0)
+    assert share.kernel_gain_pct == pytest.approx(100 / 3)
+    assert share.fused_speedup(4) == pytest.approx(2.0)
+    assert share.fused_speedup(10**6) == pytest.approx(3.0, abs=1e-3)
+    assert launch.sentence(share) == (
+        "the launch takes 10 of 15 µs: a faster kernel wins at most 33%, two calls fused into one are 1.5× as fast, "
+        "four 2×"
+    )
+    assert decide(1.2, 0.015, BANDS, kernel_ms=0.005).priority is Priority.LAUNCH
+
+
+def test_a_measured_kernel_decides_instead_of_the_rule_of_thumb() -> None:
+    assert decide(1.2, 0.008, BANDS, kernel_ms=0.0079).priority is Priority.MEDIUM
+    assert decide(0.3, 0.321, BANDS, kernel_ms=0.318).priority is Priority.CRITICAL
+
+
+def test_a_graph_that_is_slower_than_the_call_leaves_no_launch() -> None:
+    assert LaunchShare(call_us=10.0, kernel_us=10.4).launch_us == 0
+    assert LaunchShare(call_us=10.0, kernel_us=10.4).kernel_gain_pct == 100
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("0", "1"), ("nan", "1"), ("1", "inf"), ("one", "1"), ("1",), ("1", "1", "--kernel-ms", "2")],
+)
 def test_other_words_are_usage_errors(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["decide", *words]) == 64
     assert "Traceback" not in capsys.readouterr().err

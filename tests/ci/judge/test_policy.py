@@ -14,7 +14,7 @@ from kernelgate.bench.errors import UsageError
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
-NOT_STATISTICS = {"timing", "static", "profiling", "template", "measure"}
+NOT_STATISTICS = {"timing", "static", "guidance", "profiling", "template", "measure"}
 """Sections that the page on statistics leaves to others."""
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
 
@@ -105,6 +105,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "gates.margin_pct": (0.001, 1000.0),
     "gates.mean_regression_pct": (0.001, 1000.0),
     "gates.mean_improvement_pct": (0.001, 99.9),
+    "gates.reference_min": (1e-06, 1000000.0),
     "certainty.alpha": (1e-12, 0.5),
     "certainty.baseline_alpha": (1e-12, 0.5),
     "certainty.equivalence_alpha": (1e-12, 0.5),
@@ -165,6 +166,11 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.beyond_reference": (1.001, 1000000.0),
     "limits.shortest_us": (1e-06, 1000000000000.0),
     "limits.longest_us": (1e-06, 1000000000000.0),
+    "guidance.profile_below": (1e-06, 1000000.0),
+    "guidance.tune_below": (1e-06, 1000000.0),
+    "guidance.next_bottleneck_from": (1e-06, 1000000.0),
+    "guidance.launch_bound_us": (0.1, 1000000.0),
+    "guidance.launch_share": (0.001, 0.999),
     "profiling.timeout_s": (1.0, 86400.0),
     "template.claim_tolerance_pct": (0.0, 100.0),
 }
@@ -224,6 +230,9 @@ def test_every_number_that_decides_has_a_range_here() -> None:
         ),
         ("[limits]\nshortest_us = 2\nlongest_us = 1", "limits: shortest_us (2) must not be above longest_us (1)"),
         ("[certainty]\nresolution_pct = 5", "certainty.resolution_pct (5) must not be above a gate (3)"),
+        ("[guidance]\ntune_below = 0.9", "guidance: profile_below (1) must not be above tune_below (0.9)"),
+        ("[guidance]\ntune_below = 3", "guidance: tune_below (3) must not be above next_bottleneck_from (2)"),
+        ("[gates]\nreference_min = 2", "gates.reference_min (2) must not be above guidance.profile_below (1)"),
     ],
     ids=[
         "equivalent and regressed",
@@ -238,6 +247,9 @@ def test_every_number_that_decides_has_a_range_here() -> None:
         "history that never directs",
         "shortest above longest",
         "resolution above a gate",
+        "profile above tune",
+        "tune above the next bottleneck",
+        "stop above profile",
     ],
 )
 def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
@@ -338,5 +350,6 @@ def test_the_page_on_statistics_gives_the_same_numbers() -> None:
         f"{section}.{key}": ", ".join(value) if isinstance(value, tuple) else f"{value:.12g}"
         for section, values in Policy().model_dump(exclude=NOT_STATISTICS).items()
         for key, value in values.items()
+        if not isinstance(value, str)
     }
     assert given == decided
