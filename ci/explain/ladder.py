@@ -1,0 +1,91 @@
+"""What a ladder of sizes tells: the same kernel from its smallest size to its largest, beside the reference.
+
+Slow already at the smallest, where there is hardly any work: the launch, or something that every call does. Fast there
+and slow further up: what grows with the size, bandwidth or occupancy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeGuard
+
+LEAST_RUNGS = 3
+"""Fewer show no tendency."""
+
+
+class Finding(StrEnum):
+    SLOW_FROM_THE_START = "slow from the start"
+    SLOW_FURTHER_UP = "slow further up"
+    FAST_THROUGHOUT = "fast throughout"
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One size: medians in microseconds."""
+
+    size: int
+    head_us: float
+    reference_us: float
+
+    @property
+    def speedup(self) -> float:
+        return self.reference_us / self.head_us
+
+
+@dataclass(frozen=True)
+class Ladder:
+    axis: str
+    rungs: tuple[Rung, ...]
+    """From the smallest size to the largest."""
+
+
+@dataclass(frozen=True)
+class LadderDiagnosis:
+    finding: Finding
+    sentence: str
+
+
+def ladder(cases: Sequence[tuple[Mapping[str, object], float, float]]) -> Ladder | None:
+    """The longest series of cases (axes, the head's and the reference's time) that differ in one whole number alone.
+
+    None where there are fewer than LEAST_RUNGS.
+    """
+    found: list[Ladder] = []
+    for axis in dict.fromkeys(name for axes, *_ in cases for name, value in axes.items() if _is_size(value)):
+        groups: dict[frozenset[tuple[str, object]], dict[int, Rung]] = {}
+        for axes, head_us, reference_us in cases:
+            size = axes.get(axis)
+            if _is_size(size):
+                rest = frozenset((name, value) for name, value in axes.items() if name != axis)
+                groups.setdefault(rest, {})[size] = Rung(size, head_us, reference_us)
+        found += [Ladder(axis, tuple(rungs[size] for size in sorted(rungs))) for rungs in groups.values()]
+    longest = max(found, key=lambda one: len(one.rungs), default=None)
+    return longest if longest is not None and len(longest.rungs) >= LEAST_RUNGS else None
+
+
+def diagnose(found: Ladder, profile_below: float) -> LadderDiagnosis:
+    """`profile_below`: times as fast as the reference, below which a size counts as slow."""
+    first = found.rungs[0]
+    slow = [rung for rung in found.rungs[1:] if rung.speedup < profile_below]
+    at_first = f"at {found.axis}={first.size} {first.speedup:.2g}× as fast as the reference"
+    if first.speedup < profile_below:
+        rest = f"and slow at {len(slow)} of {len(found.rungs) - 1} larger sizes" if slow else "and fast further up"
+        what = "look at the launch and at what every call does, before tiles and bandwidth"
+        return LadderDiagnosis(
+            Finding.SLOW_FROM_THE_START, f"slow where there is hardly any work: {at_first}, {rest}; {what}"
+        )
+    if slow:
+        worst = min(slow, key=lambda rung: rung.speedup)
+        said = f"fast at the smallest size, {at_first}, and slow further up, {worst.speedup:.2g}× at {worst.size}"
+        return LadderDiagnosis(
+            Finding.SLOW_FURTHER_UP, f"{said}; look at what grows with the size: bandwidth, occupancy"
+        )
+    least = min(found.rungs, key=lambda rung: rung.speedup)
+    said = f"fast at all {len(found.rungs)} sizes, at least {least.speedup:.2g}× at {found.axis}={least.size}"
+    return LadderDiagnosis(Finding.FAST_THROUGHOUT, said)
+
+
+def _is_size(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kernelgate.ci.explain.ladder import Finding, diagnose, ladder
+
+AXES = {"B": 32, "H": 8, "dtype": "fp16", "causal": False}
+
+
+def cases(*speedups: float, start: int = 32) -> list[tuple[dict[str, object], float, float]]:
+    return [({**AXES, "S": start << at}, 10.0, 10.0 * speedup) for at, speedup in enumerate(speedups)]
+
+
+@pytest.mark.parametrize(
+    ("speedups", "finding", "said"),
+    [
+        (
+            (0.5, 0.8, 0.9),
+            Finding.SLOW_FROM_THE_START,
+            "at S=32 0.5× as fast as the reference, and slow at 2 of 2 larger",
+        ),
+        ((0.5, 1.2, 1.5), Finding.SLOW_FROM_THE_START, "and fast further up; look at the launch"),
+        ((1.2, 1.0, 0.7), Finding.SLOW_FURTHER_UP, "0.7× at 128; look at what grows with the size"),
+        ((1.2, 1.0, 1.7), Finding.FAST_THROUGHOUT, "fast at all 3 sizes, at least 1× at S=64"),
+    ],
+)
+def test_where_a_kernel_is_slow(speedups: Sequence[float], finding: Finding, said: str) -> None:
+    found = ladder(cases(*speedups))
+    assert found is not None
+    diagnosis = diagnose(found, 1.0)
+    assert diagnosis.finding is finding
+    assert said in diagnosis.sentence
+
+
+def test_the_longest_series_is_the_ladder_in_whatever_order_it_was_timed() -> None:
+    others: list[tuple[dict[str, object], float, float]] = [
+        ({**AXES, "S": 512, "B": batch}, 10.0, 10.0) for batch in (16, 48)
+    ]
+    found = ladder([*others, *reversed(cases(1, 1, 1, 1, 1))])
+    assert found is not None
+    assert (found.axis, [rung.size for rung in found.rungs]) == ("S", [32, 64, 128, 256, 512])
+
+
+def test_two_sizes_and_a_switch_are_no_ladder() -> None:
+    assert ladder(cases(1, 1)) is None
+    assert ladder([({"causal": False}, 1.0, 1.0), ({"causal": True}, 1.0, 1.0)]) is None
+    assert ladder([]) is None
