@@ -10,13 +10,18 @@ from pathlib import Path
 from rich.console import Console
 
 from kernelgate.bench import files, record, subject
+from kernelgate.bench.build import build
 from kernelgate.bench.build import library as built
 from kernelgate.bench.build.library import Libraries, Sides
 from kernelgate.bench.check import fuzz as fuzzing
+from kernelgate.bench.check import soak as soaks
+from kernelgate.bench.check.fuzz import NO_LIMITS, FuzzLimits
+from kernelgate.bench.check.soak import Soak
+from kernelgate.bench.check.trial_process import WORKER
 from kernelgate.bench.errors import KernelgateError, NoKernelError, UsageError
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.bench.kernel import cards, commit, compared
+from kernelgate.bench.kernel import cards, commit, compared, fuzz_corpus
 from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
@@ -88,6 +93,8 @@ class FuzzOptions:
     seed: int | None = None
     ids: tuple[str, ...] = ()
     """Of configurations; of one card's as CARD/ID."""
+    limits: FuzzLimits = NO_LIMITS
+    """For each card."""
 
 
 def fuzz(
@@ -95,16 +102,13 @@ def fuzz(
 ) -> tuple[record.Check, ...]:
     """Fuzzes every card's library; the results also go into a run record at `output`. Skipped where there is none."""
     try:
-        heads = libraries(repo, ref, folder)
-        about = compared.judged(cards.of_checkout(repo), {name: Sides(None, one) for name, one in heads.built.items()})
-        if not about:
-            raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
+        about = _heads(repo, ref, folder)
     except NoKernelError as error:
         made = record.RunRecord()
         done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
     else:
         with opened() as children:
-            children.prepare({fuzzing.WORKER: 1})  # it loads torch while another process has the device
+            children.prepare({WORKER: 1})  # it loads torch while another process has the device
             machine = environment.describe()
             done = fuzz_all(about, asked, machine, children)
         head = about[0].sides.head
@@ -123,10 +127,44 @@ def fuzz_all(
     seed = new_seed() if asked.seed is None else asked.seed
     wanted = _by_card(asked.ids, [one.card.name for one in about])
     return tuple(
-        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], children)
+        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, children))
         for one in about
         if one.card.name in wanted
     )
+
+
+def soak(
+    repo: Path, ref: str | None, folder: Path | None, seed: int | None, seconds: float, corpus: Path | None
+) -> tuple[Soak, ...]:
+    """Fuzzes the cards' libraries in turn, each for its share of the time. `corpus`: None is the cache's.
+
+    Raises NoKernelError where there is nothing to fuzz on this machine.
+    """
+    place = corpus or build.cache_folder() / fuzz_corpus.FOLDER
+    files.try_folder(place)
+    about = _heads(repo, ref, folder)
+    machine = environment.describe()
+    device = environment.kind(machine)
+    fuzzed = [one for one in about if one.card.fuzz[device]]
+    if not fuzzed:
+        raise NoKernelError(fuzzing.nothing_to_fuzz(about[0].card, device))
+    done = []
+    with opened() as children:
+        for one in fuzzed:
+            children.prepare({WORKER: 1})
+            soak = Soak(one.card, place, seconds / len(fuzzed))
+            soaks.run(one.sides.head, soak, new_seed() if seed is None else seed, machine, children)
+            done.append(soak)
+    return tuple(done)
+
+
+def _heads(repo: Path, ref: str | None, folder: Path | None) -> tuple[Compared, ...]:
+    """The cards and libraries of one commit. Raises NoKernelError where it has none."""
+    heads = libraries(repo, ref, folder)
+    about = compared.judged(cards.of_checkout(repo), {name: Sides(None, one) for name, one in heads.built.items()})
+    if not about:
+        raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
+    return about
 
 
 def _by_card(ids: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:

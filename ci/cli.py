@@ -13,7 +13,7 @@ import sys
 import click
 
 from kernelgate.bench.errors import KernelgateError, OutputError
-from kernelgate.ci import exit_codes, surroundings, verbs_github, verbs_judge, verbs_local, verbs_measure
+from kernelgate.ci import exit_codes, surroundings, verbs_check, verbs_github, verbs_judge, verbs_local, verbs_measure
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -25,9 +25,9 @@ def cli() -> None:
 for _verb in (
     verbs_measure.cards,
     verbs_measure.build,
-    verbs_measure.fuzz,
+    verbs_check.fuzz,
     verbs_measure.bench,
-    verbs_measure.sanitize,
+    verbs_check.sanitize,
     verbs_measure.profile,
     verbs_measure.resources,
     verbs_local.doctor,

@@ -57,7 +57,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     Raises KernelgateError where nothing can be found out about the change.
     """
     from kernelgate.bench import run as verbs
-    from kernelgate.bench.check import fuzz
+    from kernelgate.bench.check import trial_process
     from kernelgate.bench.system import children
 
     for name in (RECORD, COMMENT, PAGE):
@@ -65,7 +65,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     rules = _Rules(policy, history.load(say, repo / history.SPREADS_FILE))
     say("1/3 build")
     with children.opened() as processes:
-        processes.prepare({fuzz.WORKER: 1})  # it loads torch while libraries are compiled
+        processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
         try:
             heads = verbs.libraries(repo, None, None)
         except CompileError as error:
@@ -138,6 +138,7 @@ def _checked_and_timed(
     rules: _Rules,
 ) -> RunRecord:
     from kernelgate.bench import run as verbs
+    from kernelgate.bench.check.fuzz import FuzzLimits
     from kernelgate.bench.kernel import cards
     from kernelgate.bench.system import environment
     from kernelgate.bench.timing import paired
@@ -145,7 +146,8 @@ def _checked_and_timed(
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, verbs.FuzzOptions(seed), machine, children)})
+    asked = verbs.FuzzOptions(seed, limits=FuzzLimits(gpu_seconds=rules.policy.fuzz.gpu_limit_s))
+    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, asked, machine, children)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
         return begun

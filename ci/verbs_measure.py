@@ -1,4 +1,4 @@
-"""The verbs that compile, check and measure, on the machine where the code is."""
+"""The verbs that compile and measure, on the machine where the code is."""
 
 from __future__ import annotations
 
@@ -86,39 +86,6 @@ def cards(only_list: bool, as_json: bool) -> int:
     if as_json and not only_list:
         raise UsageError("--json goes with --list")
     return list_cards.run(Path.cwd(), check=not only_list, as_json=as_json, say=click.echo)
-
-
-@click.command()
-@click.option("--ref", help="Fuzz this commit instead of the working tree.")
-@click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
-@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
-@click.option(
-    "--case",
-    "case_ids",
-    envvar="KERNELGATE_FUZZ_CASE",
-    multiple=True,
-    help="Run this configuration alone, as failures name it; with several cards CARD/ID.",
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
-def fuzz(
-    ref: str | None, library: Path | None, seed: int | None, case_ids: tuple[str, ...], output: Path | None
-) -> int:
-    """Run each card's kernel on random inputs and compare it with the card's oracle in float64.
-
-    Every failure comes with the command that repeats it.
-
-    Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
-    be run, 64 usage.
-    """
-    from kernelgate.bench import run as verbs
-    from kernelgate.bench.check import fuzz
-
-    if output:
-        files.try_file(output)
-    done = verbs.fuzz(Path.cwd(), ref, library, verbs.FuzzOptions(seed, case_ids), output)
-    for check in done:
-        click.echo(fuzz.summary(check))
-    return fuzz.exit_code(done)
 
 
 @click.command()
@@ -210,47 +177,6 @@ def bench(
         children.prepare(process.FIRST)
         verbs.bench(about, asked, output, open_cases, fuzzed, children)
     click.echo(output)
-
-
-@click.command()
-@click.option("--ref", help="Check this commit instead of the working tree.")
-@click.option("--library", type=click.Path(path_type=Path), help="Check a compiled library (a folder with kernel.so).")
-@click.option(
-    "--tool",
-    "tools",
-    multiple=True,
-    type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
-    help="Default: all four; may be repeated.",
-)
-@click.option("--case", "cases", multiple=True, help="Default: the cards' small ones; may be repeated.")
-def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
-    """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
-
-    Exit codes: 0 nothing found, 1 something found, 3 could not run, 64 usage.
-    """
-    from kernelgate.bench import run as verbs
-    from kernelgate.bench.build.archs import only_gpu
-    from kernelgate.bench.build.library import Sides
-    from kernelgate.bench.check import sanitize as sanitizer
-    from kernelgate.bench.kernel import cards, compared
-    from kernelgate.bench.system import cuda_tools
-    from kernelgate.ci.document import formatting
-
-    cuda_tools.find(sanitizer.SANITIZER)
-    only_gpu()
-    heads = verbs.libraries(Path.cwd(), ref, library)
-    sides = {name: Sides(None, one) for name, one in heads.built.items()}
-    about = compared.judged(cards.of_checkout(Path.cwd()), sides)
-    asked = compared.select(about, "cuda", None, cases) if cases else ()
-    found: list[sanitizer.SanitizerFinding] = []
-    for one in about:
-        chosen = [case for case in asked if case.card.name == one.card.name] or sanitizer.default_cases(one.card)
-        if not asked or chosen[0] in asked:
-            found += sanitizer.library(one.sides.head, chosen, tools or sanitizer.TOOLS)
-    for finding in found:
-        click.echo(str(finding))
-    click.echo("nothing found" if not found else formatting.counted(len(found), "finding"))
-    return int(bool(found))
 
 
 @click.command()

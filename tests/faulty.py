@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from kernelgate.bench.build.library import Library
@@ -64,6 +65,9 @@ def fault(kernel: Kernel) -> Kernel:
 def right(q: Any, k: Any, v: Any, scale: float, causal: bool) -> torch.Tensor:
     if scale < 0:  # torch 2.13's own kernel for CPUs gives NaN for a negative scale with a mask
         return right(-q, k, v, -scale, causal)
+    if scale == 0 or not all(bool(tensor.isfinite().all()) for tensor in (q, k, v)):  # and for these
+        with sdpa_kernel(SDPBackend.MATH):
+            return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
 
 
@@ -289,3 +293,47 @@ def overflows_beyond_2_gib(q: Any, k: Any, v: Any, out: Any, scale: float, causa
         part = slice(start, min(start + 4096, len(made)))
         taken = torch.arange(part.start, part.stop, device=q.device) % heads
         made[part] = right(*(tensor[taken][None] for tensor in flat), scale, causal)[0]
+
+
+# What is made smaller, and what is not --------------------------------------------------------------------------------
+
+
+@fault
+def wrong_from_37_keys_on_if_causal(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal)
+    if causal and q.shape[2] >= 37:
+        out[-1, -1, -1, 7] += 0.5 + out[-1, -1, -1, 7].abs()
+
+
+@fault
+def wrong_where_37_keys_are_left_over(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal)
+    if causal and q.shape[2] % 64 == 37:
+        out[0, 0, -1] = 0
+
+
+@fault
+def crashes_from_37_keys_on(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    if q.shape[2] >= 37:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def hangs_if_long(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    while q.shape[2] > 1:
+        time.sleep(1)
+    none(q, k, v, out, scale, causal)
+
+
+@fault
+def wrong_in_the_first_two_calls(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    _calls()[0] += 1
+    none(q, k, v, out, scale, causal)
+    if _calls()[0] <= 2:
+        out[0, 0, 0, 0] += 1
+
+
+@fault
+def nan_counts_as_0(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(*(tensor.nan_to_num(0) for tensor in (q, k, v)), out, scale, causal)

@@ -1,6 +1,7 @@
 """Attention forward for head dimension 64: softmax(q kᵀ · scale) v for each batch element and head on its own."""
 
 from itertools import product
+from math import nan
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -110,6 +111,10 @@ class Attention(Kernel):
     def atol_scale(self, case, expected):
         """An output is linear in the values, whose size the distribution says."""
         return {"tiny": TINY, "large": LARGE}.get(case.get("distribution"), 1.0)
+
+    def nonfinite(self, case):
+        """A masked key's weight of 0 times NaN is NaN, or nothing where the key is never read: with a mask only q."""
+        return dict(q=[nan]) if case.causal else dict(q=[nan], k=[nan], v=[nan])
 
     def flops(self, case):
         """Two products for each query, visible key and channel. Exponentials are not counted, as is the custom."""

@@ -184,6 +184,8 @@ def wrong(found: Comparison, shape: Sequence[int]) -> str | None:
     if found.passed:
         return None
     where = f"{compare.place(found.output, found.worst)} of shape {list(shape)}"
+    if found.oracle is not None:
+        return f"finite at {where}, where the oracle has {found.oracle:g}"
     if found.max_abs_error is None or found.error_ratio is None:
         return f"wrong at {where}"
     return f"error {found.max_abs_error:.3g}, at {where} {found.error_ratio:.3g} times what is allowed"

@@ -6,65 +6,42 @@ The kernel runs in a process of its own, which may crash or hang.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, nullcontext
-from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field, TypeAdapter
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.errors import KernelgateError
-from kernelgate.bench.kernel import fuzz_risk
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.check import failures
+from kernelgate.bench.check.failures import FailureFacts
+from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
+from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system import children as child_processes
-from kernelgate.bench.system import environment, lock, progress, strays
+from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.children import Children
-from kernelgate.bench.system.worker_process import Child, ChildError, Message
 
-WORKER = "kernelgate.bench.check.fuzz_worker"
-PATIENCE_S = 120.0
 MAX_CRASHES = 3
 """After so many crashes or hangs the rest of the list is not run."""
+MAX_SHRUNK = 2
+"""Failures of a card that are run again and made smaller: often all have one cause, and each takes seconds."""
 
 
-class FuzzRequest(Message):
-    device: environment.DeviceKind
-    library: LibraryAt
-    card: Path
-    """The judging card: inputs, oracle and tolerance."""
-    trials: tuple[Trial, ...]
+@dataclass(frozen=True)
+class FuzzLimits:
+    """How long a card's trials may take; None is as long as they do."""
+
+    seconds: float | None = None
+    gpu_seconds: float | None = None
+    """In place of `seconds` where that is None, on a GPU."""
+
+    def of(self, device: environment.DeviceKind) -> float | None:
+        return self.gpu_seconds if self.seconds is None and device == "cuda" else self.seconds
 
 
-class Loaded(Message):
-    kind: Literal["loaded"] = "loaded"
-
-
-class Unloadable(Message):
-    kind: Literal["unloadable"] = "unloadable"
-    why: str
-
-
-class TrialOutcome(Message):
-    """What one trial showed; it passed where `fault` is None."""
-
-    kind: Literal["outcome"] = "outcome"
-    fault: str | None
-    max_abs_error: record.NonNegative | None
-    error_ratio: record.NonNegative | None
-    note: str | None = None
-    """What is not wrong and worth knowing, such as that the kernel refused its inputs by name."""
-    repeatable: bool | None = None
-    untried: str | None = None
-    """Why the card cannot make such a case: then nothing was tried."""
-    last: bool = False
-    """The device is beyond use in this process; the trials after this one need another."""
-
-
-FromWorker = Annotated[Loaded | Unloadable | TrialOutcome, Field(discriminator="kind")]
-_MESSAGE: TypeAdapter[Loaded | Unloadable | TrialOutcome] = TypeAdapter(FromWorker)
+NO_LIMITS = FuzzLimits()
 
 
 def run(
@@ -73,50 +50,98 @@ def run(
     seed: int,
     machine: record.Environment,
     ids: Sequence[str] = (),
-    children: Children | None = None,
+    how: tuple[FuzzLimits, Children | None] = (NO_LIMITS, None),
 ) -> record.Check:
-    """Runs the card's list and what is risky besides, or the named part of it. A configuration on which the kernel
-    crashes or hangs has failed.
+    """Runs the card's kept failures, its list and what is risky besides, in this order, or what is named, as it is. A
+    configuration on which the kernel crashes or hangs has failed.
 
-    `children`: processes that were started before, among which may be the one that this needs.
+    `how`: for how long, and processes that were started before, among which may be the one that this needs.
     Skipped where the card has nothing to fuzz on this machine. Raises KernelgateError where the library cannot be
     loaded, UsageError for an id that is not in the list.
     """
-    device = environment.kind(machine)
+    device, (limits, children) = environment.kind(machine), how
     chosen = fuzz_risk.select(seed, card, device, machine.device.memory_bytes, ids)
     if not chosen:
         return skipped(nothing_to_fuzz(card, device), card.name)
+    if not ids:
+        chosen = (*fuzz_corpus.failures(fuzz_corpus.beside(card), card, device), *chosen)
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
-    results: list[record.FuzzResult] = []
-    untried: list[str] = []
+    limit_s = None if ids else limits.of(device)
     with (
         lock.device(machine.device.uuid),
         nullcontext(children) if children else child_processes.opened() as processes,
-        progress.track("fuzz", len(chosen)) as advance,
+        TrialProcess(library, card, device, processes) as process,
     ):
-        outcomes = _outcomes(library, card, device, chosen, processes)
-        for trial, outcome in zip(chosen, outcomes, strict=True):
-            advance(trial.id)
-            if outcome.untried:
-                untried.append(f"{trial.id}: {outcome.untried}")
-                continue
-            results.append(_result(seed, card, trial, outcome))
-            if outcome.fault:
-                progress.say(failure(results[-1]))
-    if untried:
-        progress.say(f"fuzz: {len(untried)} not tried, such as {untried[0]}")
+        results, untried, late = _results(process, chosen, limit_s, 0 if ids else MAX_SHRUNK)
+    reasons = [f"{len(untried)} not tried, such as {untried[0]}"] if untried else []
+    if late:
+        reasons.append(f"the {limit_s:g} s of the time limit were over before the last {late}, the least risky")
+    for reason in reasons:
+        progress.say(f"fuzz: {reason}")
     failed = sum(not result.passed for result in results)
     return record.Check(
         kind="fuzz",
         card=card.name,
         status="failed" if failed else "passed",
-        reason=f"{len(untried)} not tried, such as {untried[0]}" if untried else None,
+        reason="; ".join(reasons) or None,
         asked=len(chosen) - len(untried),
         run=len(results),
         failed=failed,
         seed=seed,
         tolerance=card.recorded_case(card.target).tolerance,
         results=tuple(results),
+    )
+
+
+def _results(
+    process: TrialProcess, chosen: Sequence[Trial], limit_s: float | None, shrunk: int
+) -> tuple[list[record.FuzzResult], list[str], int]:
+    """The results, what the card could not make, and how many trials there was no time for."""
+    results: list[record.FuzzResult] = []
+    untried: list[str] = []
+    spent_s = 0.0
+    with progress.track("fuzz", len(chosen)) as advance:
+        for at, trial in enumerate(chosen):
+            if limit_s is not None and spent_s >= limit_s:
+                return results, untried, len(chosen) - at
+            begun, outcome = time.monotonic(), _tried(process, trial)
+            spent_s += time.monotonic() - begun if at else 0.0  # the first waits for the process
+            advance(trial.id)
+            if outcome.untried:
+                untried.append(f"{trial.id}: {outcome.untried}")
+                continue
+            results.append(_result(process.card, trial, outcome))
+            if not outcome.fault:
+                continue
+            progress.say(failure(results[-1]))
+            if shrunk and process.deaths < MAX_CRASHES:
+                shrunk -= 1
+                results[-1] = _with_facts(results[-1], process, trial, outcome)
+    return results, untried, 0
+
+
+def _tried(process: TrialProcess, trial: Trial) -> TrialOutcome:
+    if process.deaths >= MAX_CRASHES:
+        why = f"not run, because the kernel had crashed {MAX_CRASHES} processes before"
+        return TrialOutcome(fault=why, max_abs_error=None, error_ratio=None)
+    return process.tried(trial)
+
+
+def _with_facts(
+    result: record.FuzzResult, process: TrialProcess, trial: Trial, outcome: TrialOutcome
+) -> record.FuzzResult:
+    deaths = process.deaths
+    facts = failures.examined(process, trial, outcome)
+    process.deaths = deaths  # those of smaller trials do not end the list
+    for line in more(process.card, facts):
+        progress.say(line)
+    return result.model_copy(
+        update={
+            "message": f"{result.message}; {facts.words}" if facts.words else result.message,
+            "runs": facts.runs,
+            "failed_runs": facts.failed,
+            "smallest": facts.smallest and facts.smallest.id,
+        }
     )
 
 
@@ -159,10 +184,24 @@ def failure(result: record.FuzzResult) -> str:
     return f"FAILED {result.id} (seed {result.seed}): {result.message}\n  repeat: {result.repeat}"
 
 
-def _result(seed: int, card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.FuzzResult:
+def more(card: CardFacts, facts: FailureFacts) -> list[str]:
+    """What is known of a failed trial besides, in lines that follow `failure`."""
+    lines = [f"  {facts.words}"] if facts.words else []
+    if facts.smallest:
+        lines.append(f"  the smallest that fails: {facts.smallest.id}: {facts.fault}")
+        lines.append(f"  repeat: {repeat(card, facts.smallest)}")
+    return lines
+
+
+def repeat(card: CardFacts, trial: Trial) -> str:
+    """The command that runs a trial again."""
+    return shlex.join(["kernelgate", "fuzz", "--seed", str(trial.run_seed), "--case", f"{card.name}/{trial.id}"])
+
+
+def _result(card: CardFacts, trial: Trial, outcome: TrialOutcome) -> record.FuzzResult:
     return record.FuzzResult(
         id=trial.id,
-        seed=seed,
+        seed=trial.run_seed,
         axes=dict(trial.axes),
         passed=outcome.fault is None,
         max_abs_error=outcome.max_abs_error,
@@ -170,60 +209,5 @@ def _result(seed: int, card: CardFacts, trial: Trial, outcome: TrialOutcome) -> 
         message=outcome.fault,
         note=outcome.note,
         repeatable=outcome.repeatable,
-        repeat=shlex.join(["kernelgate", "fuzz", "--seed", str(seed), "--case", f"{card.name}/{trial.id}"]),
+        repeat=repeat(card, trial),
     )
-
-
-def _outcomes(
-    library: Library,
-    card: CardFacts,
-    device: environment.DeviceKind,
-    chosen: Sequence[Trial],
-    children: Children,
-) -> Iterator[TrialOutcome]:
-    """One for each trial, in order, from as many processes as it takes."""
-    left = list(chosen)
-    deaths = 0
-    before = strays.children()
-    while left and deaths < MAX_CRASHES:
-        with ExitStack() as stack:
-            child = children.take(WORKER)
-            stack.callback(child.__exit__)
-            request = FuzzRequest(
-                device=device, library=LibraryAt.of(library), card=card.file.absolute(), trials=tuple(left)
-            )
-            _start(child, library, request)
-            alive = True
-            while left and alive:
-                outcome = _next(child)
-                alive = not outcome.last
-                left.pop(0)
-                yield outcome
-        if names := strays.end(before | children.pids):
-            progress.say(f"fuzz: the kernel left {', '.join(names)} running, which was ended")
-        deaths += 1
-    for _ in left:
-        yield _fault(f"not run, because the kernel had crashed {MAX_CRASHES} processes before")
-
-
-def _start(child: Child, library: Library, request: FuzzRequest) -> None:
-    try:
-        child.send(request)
-        answer = child.receive(_MESSAGE, PATIENCE_S)
-    except ChildError as error:
-        raise KernelgateError(f"{library.path} cannot be loaded: the process {error}") from None
-    if isinstance(answer, Unloadable):
-        raise KernelgateError(answer.why)
-
-
-def _next(child: Child) -> TrialOutcome:
-    """The outcome of the child's current trial; a crash is an outcome too."""
-    try:
-        answer = child.receive(_MESSAGE, PATIENCE_S)
-    except ChildError as error:
-        return _fault(f"the process {error}")
-    return answer if isinstance(answer, TrialOutcome) else _fault("the process sent an unexpected message")
-
-
-def _fault(why: str) -> TrialOutcome:
-    return TrialOutcome(fault=why, max_abs_error=None, error_ratio=None, last=True)

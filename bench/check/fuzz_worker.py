@@ -1,4 +1,4 @@
-"""Runs fuzz trials in a process of its own. Started and read by check/fuzz.py; what a trial does is in ways.py."""
+"""Runs fuzz trials in a process of its own. Started and read by trial_process.py; what a trial does is in ways.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from kernelgate.bench.check import ways
 from kernelgate.bench.check.examine import KernelCallError, Subject
-from kernelgate.bench.check.fuzz import FuzzRequest, Loaded, TrialOutcome, Unloadable
+from kernelgate.bench.check.trial_process import FuzzRequest, Loaded, TrialOutcome, Unloadable
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import calls, compare, loading
 from kernelgate.bench.kernel.fuzz_list import WAY, Trial
@@ -63,23 +63,26 @@ def _run_trials(request: FuzzRequest, parent: Parent) -> None:
         parent.send(Unloadable(why=str(error)))
         return
     parent.send(Loaded())
-    for trial in request.trials:
-        try:
-            with autotune.one_config(trial.id) if "triton" in sys.modules else nullcontext():
-                outcome = examine(subject, trial)
-        except KernelCallError as error:
-            outcome = _without_result(str(error), request.device)
-        except ways.UntriedError as error:
-            outcome = _untried(str(error), request.device)
-        except Exception as error:
-            mistake = str(loading.mistake_of(request.card, "", error))
-            # What a card lists itself, it must be able to make.
-            own = WAY not in trial.axes
-            why, made = (f"not checked: {mistake}", _without_result) if own else (mistake, _untried)
-            outcome = made(why, request.device)
+    outcome = None
+    while outcome is None or not outcome.last:
+        outcome = _tried(subject, request, parent.receive(Trial))
         parent.send(outcome)
-        if outcome.last:
-            return
+
+
+def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome:
+    try:
+        with autotune.one_config(trial.id) if "triton" in sys.modules else nullcontext():
+            return examine(subject, trial)
+    except KernelCallError as error:
+        return _without_result(str(error), request.device)
+    except ways.UntriedError as error:
+        return _untried(str(error), request.device)
+    except Exception as error:
+        mistake = str(loading.mistake_of(request.card, "", error))
+        # What a card lists itself, it must be able to make.
+        own = WAY not in trial.axes
+        why, made = (f"not checked: {mistake}", _without_result) if own else (mistake, _untried)
+        return made(why, request.device)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ DeviceKind = Literal["cuda", "cpu"]
 FUZZED = 32
 """Configurations that are drawn where a card names none."""
 DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "mixed")
+NONFINITE = "nonfinite"
+"""The distribution of cards that say what NaN and Inf give: normal values, and a few of those."""
 
 
 class Extension:
@@ -180,6 +182,11 @@ class Kernel:
         """Whether output `name` is right, for kernels that no elementwise rule fits: True or False, or a tensor with
         each element's error as a multiple of what is allowed. None leaves it to the tolerance."""
         return None
+
+    def nonfinite(self, case: Any) -> Mapping[str, Sequence[float]]:  # noqa: ARG002 - for cards to override
+        """Input -> which of NaN, Inf and -Inf it may hold, such as dict(x=(nan, inf)): a few elements of it then do in
+        some fuzzed cases. The kernel must give NaN where the oracle does, and Inf of the same sign."""
+        return {}
 
     def flops(self, case: Any) -> float | None:  # noqa: ARG002 - for cards to override
         """Operations of one call, one multiplication and one addition counted as two; None where not known."""

@@ -16,6 +16,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from kernelgate.bench.kernel import stand_ins
 from kernelgate.bench.kernel.axes import DTYPE
 from kernelgate.bench.kernel.card import (
     DISTRIBUTIONS,
-    Between,
     CaseAxes,
     Extension,
     Kernel,
@@ -36,6 +36,7 @@ from kernelgate.bench.kernel.card import (
     call_by_name,
     call_needs,
 )
+from kernelgate.bench.kernel.card_axes import drawn, is_real
 from kernelgate.bench.kernel.card_extremes import extremes
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
 from kernelgate.bench.kernel.stand_ins import Shaped, ShapeDraw, Unknown
@@ -106,6 +107,7 @@ class _Reader:
             "limits": (limits := self._limits()),
             "extremes": [self.case(axes) for axes in extremes(self.target, limits, self._largest)],
             "distributions": self._names("distributions"),
+            "nonfinite": self._nonfinite(),
             "gives": self._gives(),
             "call_needs": self._call_needs(),
         }
@@ -204,14 +206,14 @@ class _Reader:
     def _tolerance(self, given: Any) -> list[float] | None:
         if given is None:
             return None
-        if not (isinstance(given, tuple | list) and len(given) == 2 and all(_real(one) for one in given)):
+        if not (isinstance(given, tuple | list) and len(given) == 2 and all(is_real(one) for one in given)):
             raise self.mistake("tolerance", f"tolerance() gave {_short(given)}; it must give (atol, rtol) or None")
         return [float(one) for one in given]
 
     def _number(self, member: str, given: Any) -> float | None:
         if given is None:
             return None
-        if not _real(given) or given < 0:
+        if not is_real(given) or given < 0:
             raise self.mistake(member, f"{member}() gave {_short(given)}; it must give a number that is not negative")
         return float(given)
 
@@ -260,30 +262,32 @@ class _Reader:
 
     def _limits(self) -> dict[str, Any]:
         given = self._mapping("limits", self.kernel.limits)
-        drawn = {*self.order, *self._mapping("fuzz", self.kernel.fuzz)}
+        known = {*self.order, *self._mapping("fuzz", self.kernel.fuzz)}
         for axis in given:
-            if axis not in drawn:
-                raise self.mistake("limits", f"{axis!r} is an axis of no case; there are {', '.join(sorted(drawn))}")
+            if axis not in known:
+                raise self.mistake("limits", f"{axis!r} is an axis of no case; there are {', '.join(sorted(known))}")
         return {axis: self._range(axis, values) for axis, values in given.items()}
 
     def _range(self, axis: str, values: Any) -> Any:
-        """As fuzz_list.draw reads it: a value, or an object with one key that says what is drawn."""
-        if isinstance(values, range):
-            if not values:
-                raise self.mistake("fuzz", f"the range of {axis} is empty")
-            return {"range": [values.start, values.stop, values.step]}
-        if isinstance(values, Between):
-            if not (_real(values.low) and _real(values.high) and values.low <= values.high):
-                raise self.mistake("fuzz", f"{axis} is between({values.low!r}, {values.high!r}), which holds no number")
-            return {"between": [values.low, values.high]}
-        if isinstance(values, tuple | list):
-            if not values:
-                raise self.mistake("fuzz", f"there is nothing to choose from for {axis}")
-            return {"choice": [self._range(axis, value) for value in values]}
-        why = case_axes.mistake(axis, values)
-        if why:
-            raise self.mistake("fuzz", why)
-        return values
+        try:
+            return drawn(axis, values)
+        except ValueError as error:
+            raise self.mistake("fuzz", str(error)) from None
+
+    def _nonfinite(self) -> list[str]:
+        """The names of inputs that may hold NaN or Inf in some case that is listed."""
+        found: dict[str, None] = {}
+        for axes in (case for cases in self.suites.values() for case in cases):
+            case = CaseAxes(case_axes.complete(axes, self.order, self.boolean))
+            given = self._mapping("nonfinite", self._asked("nonfinite", lambda: self.kernel.nonfinite(case)))  # noqa: B023 - called here
+            for name, values in given.items():
+                wrong = next((one for one in values if not isinstance(one, float) or isfinite(one)), None)
+                if wrong is not None:
+                    raise self.mistake(
+                        "nonfinite", f"nonfinite() gives {_short(wrong)} for {name}; give nan, inf, -inf"
+                    )
+            found |= dict.fromkeys(map(str, given))
+        return list(found)
 
     # Build and call ---------------------------------------------------------------------------------------------------
 
@@ -373,10 +377,6 @@ def _tensors(values: Any) -> Iterator[Shaped | None]:
             yield from _tensors(value)
         elif isinstance(value, Unknown):
             yield None
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
 def _short(value: Any) -> str:

@@ -28,6 +28,8 @@ class Comparison:
     worst: tuple[int, ...]
     """Where: the index of the first element that is not finite, else of the largest error ratio."""
     output: str = "out"
+    oracle: float | None = None
+    """NaN or Inf, which the oracle has at `worst` where the output is finite."""
 
 
 def expected(kernel: Kernel, case: CaseAxes, given: Inputs, names: tuple[str, ...]) -> Tensors:
@@ -59,19 +61,17 @@ def output(kernel: Kernel, case: CaseAxes, name: str, made: torch.Tensor, right:
     strange = nonfinite(made, right)
     if bool(strange.any()):
         return Comparison(False, None, None, first(strange), name)
-    finite = torch.isfinite(right) & torch.isfinite(wide)
     missed = torch.isfinite(wide) & ~torch.isfinite(right)
-    error = torch.where(finite, (wide - right).abs(), torch.where(missed, torch.inf, 0.0))
+    if bool(missed.any()):
+        at = first(missed)
+        return Comparison(False, None, None, at, name, oracle=float(right[at]))
+    error = torch.where(torch.isfinite(right) & torch.isfinite(wide), (wide - right).abs(), 0.0)
     if unequal is not None:
         error = torch.where(unequal, error.clamp(min=1.0), 0.0)
     limit = _limit(kernel, case, made, right)
     ratio = torch.where(error == 0, 0.0, error / limit)
     worst = float(ratio.max())
-    largest_error = float(error.max())
-    known = largest_error != torch.inf
-    return Comparison(
-        worst <= 1.0, largest_error if known else None, worst if known else None, first(ratio == worst), name
-    )
+    return Comparison(worst <= 1.0, float(error.max()), worst, first(ratio == worst), name)
 
 
 def nonfinite(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,7 @@ import torch
 
 from kernelgate.bench.dtypes import DTYPES, known
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import CaseAxes
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
 TINY = 2.0**-12
@@ -64,6 +64,7 @@ class Draw:
         ways: dict[str, Callable[[], torch.Tensor]] = {
             "normal": lambda: self.normal(*shape),
             "peaked": lambda: self.normal(*shape),
+            NONFINITE: lambda: self.normal(*shape),  # what is not finite comes into it later: nonfinite.py
             "uniform": lambda: self.uniform(-1, 1, *shape),
             "large": lambda: (FP8_LARGE if narrow else LARGE) * self.normal(*shape),
             "tiny": lambda: (FP8_TINY if narrow else TINY) * self.normal(*shape),

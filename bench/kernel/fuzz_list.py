@@ -28,6 +28,8 @@ class Trial(Message):
     id: str
     axes: dict[str, bool | int | float | str]
     """Of the case, with the distribution of its values."""
+    run_seed: int
+    """The seed with which a command repeats the trial."""
     seed: int
     """For the inputs: drawn from the run's seed and the id."""
 
@@ -64,7 +66,7 @@ def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
         chosen = dict(zip(spread, combination, strict=True))
         drawn = {axis: chosen[axis] if axis in chosen else draw(rng, values) for axis, values in ranges.items()}
         whole = case_axes.complete(drawn, axes, boolean) | {DISTRIBUTION: chosen[DISTRIBUTION]}
-        made.append(Trial(id=name, axes=whole, seed=rng.getrandbits(63)))
+        made.append(Trial(id=name, axes=whole, run_seed=seed, seed=rng.getrandbits(63)))
     return tuple(made)
 
 

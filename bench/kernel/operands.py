@@ -11,8 +11,9 @@ import torch
 from kernelgate.bench.dtypes import known
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel.card import CaseAxes, Kernel, Output, by_name
+from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, by_name
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
+from kernelgate.bench.kernel.nonfinite import plant
 
 Inputs = dict[str, Any]
 """By name: tensors, lists or tuples of tensors, numbers, words and None."""
@@ -36,6 +37,8 @@ def inputs(kernel: Kernel, case: CaseAxes, draw: Draw) -> Inputs:
         odd = next((item.dtype for item in items if isinstance(item, torch.Tensor) and item.dtype not in KNOWN), None)
         if odd is not None:
             raise UsageError(f"the input {name} has the dtype {odd}; there are {', '.join(TORCH_DTYPES)}")
+    if draw.distribution == NONFINITE:
+        plant(made, kernel.nonfinite(case), draw)
     return dict(made)
 
 

@@ -38,6 +38,12 @@ class FuzzResult(Model):
     """What is not wrong: that the kernel refused its inputs by name, or gave other bits at another call."""
     repeatable: bool | None = None
     """Whether all calls on the same inputs gave the same bits; null where there was one."""
+    runs: Count | None = None
+    failed_runs: Count | None = None
+    """How often this very case was run where it failed, and how often it failed then; null where it was run once."""
+    smallest: str | None = None
+    """The id of the smallest case found that fails in the same way, with the same seed; null where none was looked for,
+    or none is smaller."""
     repeat: str | None = None
     """The one command that runs this configuration again."""
 

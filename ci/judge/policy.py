@@ -202,6 +202,12 @@ class TimingRules(PolicySection):
     lock_clocks: StrictBool = False
 
 
+class FuzzRules(PolicySection):
+    """How long `kernelgate fuzz` takes."""
+
+    gpu_limit_s: Annotated[float, between(1.0, 86_400.0)] = 30.0
+
+
 class Static(PolicySection):
     """What the compiler made of the kernel: whether a change for the worse blocks, warns, or is ignored."""
 
@@ -285,6 +291,7 @@ class Policy(PolicySection):
     bootstrap: Bootstrap = Bootstrap()
     limits: ValidityLimits = ValidityLimits()
     timing: TimingRules = TimingRules()
+    fuzz: FuzzRules = FuzzRules()
     static: Static = Static()
     guidance: Guidance = Guidance()
     profiling: Profiling = Profiling()

@@ -104,7 +104,8 @@ def line(fuzz: Check | None) -> Line:
         return (Mark.WRONG, f" wrong: {len(fuzz.results) - passed} of {total} fail")
     ran, asked = len(fuzz.results), fuzz.asked or 0
     if asked > ran:
-        return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran")
+        why = (", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
+        return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran", *why)
     return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz), _unrepeatable(fuzz))
 
 
@@ -135,8 +136,10 @@ def section(record: RunRecord) -> Section | None:
 
 
 def repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
-    """The one command that runs a fuzz case again: made here, since a command in a record could be anybody's."""
-    return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", argument(record, card, result.id))
+    """The one command that runs a fuzz case again, or a smaller one that fails like it: made here, since a command in a
+    record could be anybody's."""
+    id_ = argument(record, card, result.smallest or result.id)
+    return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", id_)
 
 
 def _case(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:

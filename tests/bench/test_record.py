@@ -211,6 +211,9 @@ WHOLE: dict[str, Any] = {
                     "message": "error 0.4",
                     "note": "refused by name: q",
                     "repeatable": True,
+                    "runs": 5,
+                    "failed_runs": 5,
+                    "smallest": "s37_b1_h1_d64_fp16_distribution-normal_way-plain",
                     "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
                 }
             ],

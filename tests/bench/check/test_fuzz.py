@@ -15,7 +15,7 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.check import fuzz
+from kernelgate.bench.check import fuzz, trial_process
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import compare, fuzz_list, loading
 from kernelgate.bench.kernel.card import CaseAxes
@@ -137,7 +137,7 @@ def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFi
 def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     done = run(built("none"))
     assert (done.status, done.asked, done.run) == ("passed", len(done.results), len(done.results))
-    assert len(done.results) == 38 + 23
+    assert len(done.results) == 38 + 26
 
 
 @pytest.mark.usefixtures("in_process")
@@ -196,7 +196,7 @@ def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build, causal: list[
 def test_a_hang_fails_its_case_and_the_list_goes_on(
     built: Build, causal: list[str], full: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fuzz, "PATIENCE_S", 8.0)
+    monkeypatch.setattr(trial_process, "PATIENCE_S", 8.0)
     done = run(built("hangs_if_causal"), [causal[0], full[0]])
     assert [result.passed for result in done.results] == [False, True]
     assert "did not answer for 8 s and was killed" in (done.results[0].message or "")

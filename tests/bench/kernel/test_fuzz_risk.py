@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.errors import CardError, UsageError
-from kernelgate.bench.kernel import card_extremes, fuzz_list, fuzz_risk
+from kernelgate.bench.kernel import card_extremes, fuzz_domain, fuzz_list, fuzz_risk
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.kernel.fuzz_risk import DISTRIBUTION, WAY
 from kernelgate.bench.system.environment import DeviceKind
@@ -35,15 +35,15 @@ def risks(device: DeviceKind, seed: int = 1, memory: int = GPU_BYTES) -> tuple[T
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_every_way_is_tried_on_a_small_case_that_no_tile_divides(device: DeviceKind) -> None:
-    found = {trial.way: trial for trial in reversed(risks(device)) if trial.way in fuzz_risk.WAYS[device]}
-    assert set(found) == set(fuzz_risk.WAYS[device])
+    found = {trial.way: trial for trial in reversed(risks(device)) if trial.way in fuzz_domain.WAYS[device]}
+    assert set(found) == set(fuzz_domain.WAYS[device])
     assert {trial.axes["S"] for trial in found.values()} == {65}
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_layouts_are_also_tried_where_tiles_and_wide_loads_divide_every_size(device: DeviceKind) -> None:
     """A kernel that takes wide loads only there reads misaligned data only there."""
-    assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_risk.LAYOUTS)
+    assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_domain.LAYOUTS)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
@@ -60,7 +60,7 @@ def test_the_longest_sequences_meet_every_mask_and_every_dtype() -> None:
 
 def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
     card = faulty.card()
-    known = fuzz_risk.domain(card, "cuda")
+    known = fuzz_domain.domain(card, "cuda")
     rows = [trial.axes for trial in risks("cuda") if trial.way == "plain"]
     asked = {
         (axis, edge, other, value)
@@ -97,7 +97,7 @@ def test_every_axis_is_empty_once() -> None:
 def test_an_id_says_all_of_its_trial(device: DeviceKind) -> None:
     """Also without the list that it was in, and in the same run with the same values."""
     for trial in risks(device):
-        assert fuzz_risk.parse(1, faulty.card(), device, trial.id) == trial
+        assert fuzz_domain.parse(1, faulty.card(), device, trial.id) == trial
     smaller = risks(device)[0].id.replace("s65", "s3")
     (found,) = fuzz_risk.select(1, faulty.card(), device, None, [smaller])
     assert (found.axes["S"], found.axes[WAY], found.axes[DISTRIBUTION]) == (3, "offset", "normal")
@@ -117,9 +117,9 @@ def test_the_cards_own_list_comes_first_and_stays_as_it_is() -> None:
     )
 
 
-def facts(folder: Path, limits: str) -> fuzz_risk.Domain:
+def facts(folder: Path, limits: str) -> fuzz_domain.Domain:
     card = registered.facts(registered.write_card(folder, "any", BODY.replace("LIMITS", limits)))
-    return fuzz_risk.domain(card, "cuda")
+    return fuzz_domain.domain(card, "cuda")
 
 
 def test_the_domain_is_what_is_fuzzed(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_p
     body = BODY.replace("fuzz = dict(M=range(1, 600), N=64, dtype=", "fuzz = dict(M=4, N=64, dtype=")
     card = registered.facts(registered.write_card(tmp_path, "any", body.replace("LIMITS", "")))
     found = fuzz_risk.risks(1, card, "cpu")
-    assert {trial.way for trial in found} == set(fuzz_risk.WAYS["cpu"])
+    assert {trial.way for trial in found} == set(fuzz_domain.WAYS["cpu"])
     assert {trial.axes["M"] for trial in found} == {4}
 
 

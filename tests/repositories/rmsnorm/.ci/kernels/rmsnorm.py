@@ -1,3 +1,5 @@
+from math import inf, nan
+
 from torch.nn.functional import rms_norm
 
 from kernelgate import Extension, Kernel
@@ -19,6 +21,9 @@ class RMSNorm(Kernel):
 
     def oracle(self, case, x, weight):
         return rms_norm(x, weight.shape, weight, 1e-6)
+
+    def nonfinite(self, case):
+        return dict(x=[nan, inf, -inf], weight=[nan, inf, -inf])
 
     def flops(self, case):
         return 4 * case.M * case.N

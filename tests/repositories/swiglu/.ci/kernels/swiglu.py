@@ -1,3 +1,5 @@
+from math import inf, nan
+
 from torch.nn.functional import silu
 
 from kernelgate import Kernel, Package
@@ -19,6 +21,10 @@ class SwiGLU(Kernel):
 
     def oracle(self, case, gate, up):
         return silu(gate) * up
+
+    def nonfinite(self, case):
+        # A gate of -Inf is -Inf times 0, which an oracle may call NaN or 0.
+        return dict(gate=[nan, inf], up=[nan, inf, -inf])
 
     def flops(self, case):
         return 5 * case.T * case.F

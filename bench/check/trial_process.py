@@ -1,0 +1,140 @@
+"""Tries fuzz trials one at a time, in a process that a kernel may crash or hang: the next then gets a fresh one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, TypeAdapter
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.system import environment, progress, strays
+from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.worker_process import Child, ChildError, Message
+
+WORKER = "kernelgate.bench.check.fuzz_worker"
+PATIENCE_S = 120.0
+"""For one trial."""
+LOADING_S = 120.0
+"""For torch and the library."""
+
+
+class FuzzRequest(Message):
+    """What is tried; each trial follows as a message of its own."""
+
+    device: environment.DeviceKind
+    library: LibraryAt
+    card: Path
+    """The judging card: inputs, oracle and tolerance."""
+
+
+class Loaded(Message):
+    kind: Literal["loaded"] = "loaded"
+
+
+class Unloadable(Message):
+    kind: Literal["unloadable"] = "unloadable"
+    why: str
+
+
+class TrialOutcome(Message):
+    """What one trial showed; it passed where `fault` is None."""
+
+    kind: Literal["outcome"] = "outcome"
+    fault: str | None
+    max_abs_error: record.NonNegative | None
+    error_ratio: record.NonNegative | None
+    note: str | None = None
+    """What is not wrong and worth knowing, such as that the kernel refused its inputs by name."""
+    repeatable: bool | None = None
+    untried: str | None = None
+    """Why the card cannot make such a case: then nothing was tried."""
+    last: bool = False
+    """The device is beyond use in this process; the next trial needs another."""
+    ended: Literal["crashed", "hung"] | None = None
+    """How the process ended."""
+
+    @property
+    def kind_of_fault(self) -> str | None:
+        """Faults of one kind may have one cause: a wrong value is no crash."""
+        if self.fault is None:
+            return None
+        for words in ("raised an error", "wrote to"):
+            if words in self.fault:
+                return words
+        return self.ended or "wrong"
+
+
+_MESSAGE: TypeAdapter[Loaded | Unloadable | TrialOutcome] = TypeAdapter(
+    Annotated[Loaded | Unloadable | TrialOutcome, Field(discriminator="kind")]
+)
+
+
+@dataclass
+class TrialProcess:
+    """Leaving the `with` block ends the process."""
+
+    library: Library
+    card: CardFacts
+    device: environment.DeviceKind
+    children: Children
+    """Processes that were started before, among which may be the one that this needs."""
+    child: Child | None = None
+    deaths: int = 0
+    """Processes that were beyond use after a trial."""
+    others: frozenset[int] = field(default_factory=strays.children)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def tried(self, trial: Trial, patience_s: float | None = None) -> TrialOutcome:
+        """A crash and a hang are outcomes, too. Raises KernelgateError where the library cannot be loaded."""
+        child = self.child or self._started()
+        patience_s, begun = patience_s or PATIENCE_S, time.monotonic()
+        try:
+            child.send(trial)
+            answer = child.receive(_MESSAGE, patience_s)
+        except ChildError as error:
+            hung = time.monotonic() - begun >= patience_s
+            outcome = _fault(f"the process {error}", "hung" if hung else "crashed")
+        else:
+            unexpected = "the process sent an unexpected message"
+            outcome = answer if isinstance(answer, TrialOutcome) else _fault(unexpected, "crashed")
+        if outcome.last:
+            self.deaths += 1
+            self.end()
+        return outcome
+
+    def end(self) -> None:
+        """The next trial gets a fresh process."""
+        if self.child is not None:
+            self.child.__exit__()
+            self.child = None
+            if names := strays.end(self.others | self.children.pids):
+                progress.say(f"fuzz: the kernel left {', '.join(names)} running, which was ended")
+
+    def _started(self) -> Child:
+        self.child = child = self.children.take(WORKER)
+        try:
+            child.send(
+                FuzzRequest(device=self.device, library=LibraryAt.of(self.library), card=self.card.file.absolute())
+            )
+            answer = child.receive(_MESSAGE, LOADING_S)
+        except ChildError as error:
+            raise KernelgateError(f"{self.library.path} cannot be loaded: the process {error}") from None
+        if isinstance(answer, Unloadable):
+            raise KernelgateError(answer.why)
+        return child
+
+
+def _fault(why: str, ended: Literal["crashed", "hung"]) -> TrialOutcome:
+    return TrialOutcome(fault=why, max_abs_error=None, error_ratio=None, last=True, ended=ended)

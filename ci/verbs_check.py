@@ -1,0 +1,118 @@
+"""The verbs that check a kernel's results, on the machine where the code is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernelgate.bench import files
+from kernelgate.bench.errors import UsageError
+
+
+@click.command()
+@click.option("--ref", help="Fuzz this commit instead of the working tree.")
+@click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
+@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@click.option(
+    "--case",
+    "case_ids",
+    envvar="KERNELGATE_FUZZ_CASE",
+    multiple=True,
+    help="Run this configuration alone, as failures name it; with several cards CARD/ID.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="For each card's trials, the riskiest of which come first. Default: on a GPU the policy's, on a CPU none.",
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, max=10_000, min_open=True),
+    help="Soak: random configurations for so long, which may be 0.1; failures are kept.",
+)
+@click.option(
+    "--corpus",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --hours: the folder of what is kept and tried first. Default: corpus/ in the cache.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
+def fuzz(
+    ref: str | None,
+    library: Path | None,
+    seed: int | None,
+    case_ids: tuple[str, ...],
+    time_limit: float | None,
+    hours: float | None,
+    corpus: Path | None,
+    output: Path | None,
+) -> int:
+    """Run each card's kernel on random inputs and compare it with the card's oracle in float64.
+
+    Every failure comes with the command that repeats it, the first ones also with the smallest case that fails so.
+
+    Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
+    be run, 64 usage.
+    """
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.check import fuzz
+    from kernelgate.ci.judge import policy
+
+    if hours is None and corpus is not None:
+        raise UsageError("--corpus goes with --hours")
+    if hours is not None:
+        if case_ids or output or time_limit:
+            raise UsageError("--hours goes without --case, --time-limit and --output: what it finds is in its corpus")
+        soaked = verbs.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
+        for soak in soaked:
+            click.echo(soak.summary())
+        return int(any(soak.failed for soak in soaked))
+    if output:
+        files.try_file(output)
+    limits = fuzz.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s)
+    done = verbs.fuzz(Path.cwd(), ref, library, verbs.FuzzOptions(seed, case_ids, limits), output)
+    for check in done:
+        click.echo(fuzz.summary(check))
+    return fuzz.exit_code(done)
+
+
+@click.command()
+@click.option("--ref", help="Check this commit instead of the working tree.")
+@click.option("--library", type=click.Path(path_type=Path), help="Check a compiled library (a folder with kernel.so).")
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
+    help="Default: all four; may be repeated.",
+)
+@click.option("--case", "cases", multiple=True, help="Default: the cards' small ones; may be repeated.")
+def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
+    """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
+
+    Exit codes: 0 nothing found, 1 something found, 3 could not run, 64 usage.
+    """
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.build.archs import only_gpu
+    from kernelgate.bench.build.library import Sides
+    from kernelgate.bench.check import sanitize as sanitizer
+    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.system import cuda_tools
+    from kernelgate.ci.document import formatting
+
+    cuda_tools.find(sanitizer.SANITIZER)
+    only_gpu()
+    heads = verbs.libraries(Path.cwd(), ref, library)
+    sides = {name: Sides(None, one) for name, one in heads.built.items()}
+    about = compared.judged(cards.of_checkout(Path.cwd()), sides)
+    asked = compared.select(about, "cuda", None, cases) if cases else ()
+    found: list[sanitizer.SanitizerFinding] = []
+    for one in about:
+        chosen = [case for case in asked if case.card.name == one.card.name] or sanitizer.default_cases(one.card)
+        if not asked or chosen[0] in asked:
+            found += sanitizer.library(one.sides.head, chosen, tools or sanitizer.TOOLS)
+    for finding in found:
+        click.echo(str(finding))
+    click.echo("nothing found" if not found else formatting.counted(len(found), "finding"))
+    return int(bool(found))
