@@ -33,7 +33,7 @@ from kernelgate.bench.kernel.fuzz_domain import (
 )
 from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, PLAIN, WAY, Trial, special
 
-COVERED: Mapping[DeviceKind, int] = {"cuda": 190, "cpu": 16}
+COVERED: Mapping[DeviceKind, int] = {"cuda": 220, "cpu": 16}
 """Trials that meet edges with everything else."""
 EDGES = 16
 """Values beside powers of two, and ends, of a range that are tried."""
