@@ -6,10 +6,10 @@ The kernel runs in a process of its own, which may crash or hang.
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from time import monotonic
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
@@ -104,8 +104,8 @@ def _results(
         for at, trial in enumerate(chosen):
             if limit_s is not None and spent_s >= limit_s:
                 return results, untried, len(chosen) - at
-            begun, outcome = time.monotonic(), _tried(process, trial)
-            spent_s += time.monotonic() - begun if at else 0.0  # the first waits for the process
+            begun, outcome = monotonic(), _tried(process, trial)
+            spent_s += monotonic() - begun if at else 0.0  # the first waits for the process
             advance(trial.id)
             if outcome.untried:
                 untried.append(f"{trial.id}: {outcome.untried}")

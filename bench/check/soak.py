@@ -7,8 +7,8 @@ to its limit: the first to fail where a kernel becomes less accurate.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from kernelgate.bench import record
@@ -80,8 +80,9 @@ def run(library: Library, soak: Soak, seed: int, machine: record.Environment, ch
     device = environment.kind(machine)
     drawn = fuzz_soak.drawn(seed, soak.card, device, machine.device.memory_bytes)
     with lock.device(machine.device.uuid), TrialProcess(library, soak.card, device, children) as process:
+        soak.begun = soak.said = time.monotonic()  # whoever had the device before took none of its time
         try:
-            for trial in _chained(_kept(soak, device), drawn):
+            for trial in chain(_kept(soak, device), drawn):
                 if soak.over:
                     break
                 _try(process, soak, trial)
@@ -90,20 +91,16 @@ def run(library: Library, soak: Soak, seed: int, machine: record.Environment, ch
             raise
 
 
-def _chained(*sources: Iterator[Trial]) -> Iterator[Trial]:
-    for source in sources:
-        yield from source
-
-
-def _kept(soak: Soak, device: environment.DeviceKind) -> Iterator[Trial]:
+def _kept(soak: Soak, device: environment.DeviceKind) -> list[Trial]:
     """Failures, the repository's own first, then what came nearest to its limit."""
-    for corpus in dict.fromkeys((fuzz_corpus.beside(soak.card), soak.corpus)):
-        yield from fuzz_corpus.failures(corpus, soak.card, device)
+    corpora = dict.fromkeys((fuzz_corpus.beside(soak.card), soak.corpus))
+    kept = [trial for corpus in corpora for trial in fuzz_corpus.failures(corpus, soak.card, device)]
     near = sorted(fuzz_corpus.read(soak.corpus, soak.card.name, "near"), key=lambda one: -(one[1].error_ratio or 0.0))
-    for path, kept in near:
-        for trial in fuzz_corpus.trials([kept], soak.card, device):
-            soak.nearest.setdefault(_group(trial), (path, kept.error_ratio or 0.0))
-            yield trial
+    for path, one in near:
+        for trial in fuzz_corpus.trials([one], soak.card, device):
+            soak.nearest.setdefault(_group(trial), (path, one.error_ratio or 0.0))
+            kept.append(trial)
+    return kept
 
 
 def _try(process: TrialProcess, soak: Soak, trial: Trial) -> None:

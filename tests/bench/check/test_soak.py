@@ -1,0 +1,212 @@
+"""A soak keeps what it finds, whatever ends it, and begins with what was kept."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.check import failures, fuzz, soak, trial_process
+from kernelgate.bench.check.soak import Soak
+from kernelgate.bench.check.trial_process import TrialProcess
+from kernelgate.bench.kernel import fuzz_corpus, fuzz_domain, fuzz_soak
+from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
+from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.system import children, lock
+from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.ci import cli
+from tests import faulty
+from tests.bench.machine import CPU
+
+ID = "s{}_b1_h2_d64_{}_causal_scale0.5_distribution-{}_way-plain"
+SMALLEST = "s37_b1_h1_d64_fp32_causal_scale1_distribution-normal_way-plain"
+
+Build = Callable[[str], Library]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    def build(fault: str) -> Library:
+        return faulty.build(tmp_path_factory.mktemp(fault) / "library", f"soak_{fault}", fault)
+
+    return build
+
+
+@pytest.fixture(autouse=True)
+def time_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(failures, "SHRINK_S", {None: 600.0, "crashed": 600.0, "hung": 600.0})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """These trials are drawn, then the time is over."""
+
+    def draw(*ids: str) -> None:
+        trials = [fuzz_domain.parse(seed, faulty.card(), "cpu", id_) for seed, id_ in enumerate(ids, 50)]
+
+        def few(*_: object) -> Iterator[Trial]:
+            yield from filter(None, trials)
+
+        monkeypatch.setattr(fuzz_soak, "drawn", few)
+
+    return draw
+
+
+def soaked(library: Library, corpus: Path) -> Soak:
+    one = Soak(faulty.card(), corpus, 3600.0)
+    with children.opened() as processes:
+        soak.run(library, one, 50, CPU, processes)
+    return one
+
+
+def files(corpus: Path, group: str) -> list[str]:
+    return sorted(
+        KeptTrial.model_validate_json(path.read_bytes()).id for path in (corpus / "attention" / group).glob("*.json")
+    )
+
+
+@pytest.mark.usefixtures("in_process")
+def test_failures_are_kept_made_small_and_tried_first_the_next_time(
+    built: Build, tmp_path: Path, drawn: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn(ID.format(12, "fp32", "normal"), ID.format(80, "fp16", "tiny"), ID.format(91, "bf16", "mixed"))
+    done = soaked(built("wrong_from_37_keys_on_if_causal"), tmp_path)
+    assert (done.tried, done.failed) == (3, 2)
+    assert files(tmp_path, "failed") == [SMALLEST, SMALLEST], "of two seeds"
+    assert list(done.kept.values()) == [f"kernelgate fuzz --seed 51 --case attention/{SMALLEST}"]
+    assert f"the smallest that fails: {SMALLEST}" in capsys.readouterr().err
+    assert re.search(r"3 tried in .*, 2 failed; kept in .*\n  repeat: kernelgate fuzz", done.summary())
+    drawn()
+    again = soaked(built("none"), tmp_path)
+    assert (again.tried, again.failed) == (3, 0), "two failures that are fixed, and what was near its limit"
+    assert files(tmp_path, "failed") == [SMALLEST, SMALLEST]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_of_each_kind_the_trial_nearest_to_its_limit_is_kept(
+    built: Build, tmp_path: Path, drawn: Callable[..., None]
+) -> None:
+    drawn(*(ID.format(s, dtype, "normal") for s, dtype in itertools.product((1, 40, 9), ("fp16", "bf16"))))
+    done = soaked(built("none"), tmp_path)
+    kept = [one for _, one in fuzz_corpus.read(tmp_path, "attention", "near")]
+    assert len(kept) == 2, "fp16 and bf16"
+    assert {one.error_ratio for one in kept} == {ratio for _, ratio in done.nearest.values()}
+
+
+@pytest.mark.usefixtures("in_process")
+def test_it_ends_after_enough_failures(
+    built: Build, tmp_path: Path, drawn: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(soak, "MAX_FAILURES", 2)
+    drawn(*[ID.format(s, "fp32", "normal") for s in (1, 2, 3, 4)])
+    done = soaked(built("skips_last_row"), tmp_path)
+    assert (done.failed, "ended after 2 failures" in done.summary()) == (2, True)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_an_interrupt_says_what_was_found(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(process: TrialProcess, trial: Trial, patience_s: float | None = None) -> object:
+        calls.append(trial)
+        if len(calls) > 3:
+            raise KeyboardInterrupt
+        return tried(process, trial, patience_s)
+
+    calls: list[Trial] = []
+    tried = TrialProcess.tried
+    monkeypatch.setattr(trial_process.TrialProcess, "tried", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        soaked(built("none"), tmp_path)
+    assert re.search(r"soak attention: 3 tried in \d:\d\d:\d\d, 0 failed; kept in ", capsys.readouterr().err)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_the_repositorys_own_failures_are_tried_before_the_list(
+    built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fuzz_corpus, "beside", lambda _: tmp_path)
+    monkeypatch.setattr(fuzz.fuzz_risk, "select", lambda *_: (fuzz_domain.parse(1, faulty.card(), "cpu", SMALLEST),))
+    fuzz_corpus.keep(tmp_path, "attention", "failed", KeptTrial(id=SMALLEST, seed=9, why="it failed"))
+    done = fuzz.run(built("none"), faulty.card(), 1, CPU)
+    assert [(one.id, one.seed) for one in done.results] == [(SMALLEST, 9), (SMALLEST, 1)]
+    assert done.results[0].repeat == f"kernelgate fuzz --seed 9 --case attention/{SMALLEST}"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_what_there_is_no_time_for_is_counted(
+    built: Build, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hours = itertools.count(0, 20.0)  # each look at the clock is 20 s after the last
+    monkeypatch.setattr(fuzz, "monotonic", lambda: next(hours))
+    done = fuzz.run(built("none"), faulty.card(), 1, CPU, how=(fuzz.FuzzLimits(30.0), None))
+    assert (done.status, done.run) == ("passed", 3), "the first waits for torch, and then two take 40 s"
+    assert (done.asked or 0) > 60
+    assert (
+        done.reason == f"the 30 s of the time limit were over before the last {(done.asked or 0) - 3}, the least risky"
+    )
+    assert done.reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("limits", "device", "seconds"),
+    [
+        (fuzz.FuzzLimits(None, 30.0), "cuda", 30.0),
+        (fuzz.FuzzLimits(None, 30.0), "cpu", None),
+        (fuzz.FuzzLimits(5.0, 30.0), "cuda", 5.0),
+        (fuzz.FuzzLimits(5.0, 30.0), "cpu", 5.0),
+    ],
+)
+def test_which_limit_holds(limits: fuzz.FuzzLimits, device: object, seconds: float | None) -> None:
+    assert limits.of(device) == seconds  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--corpus", "x"], "--corpus goes with --hours"),
+        (["--hours", "1", "--case", "edge_s1"], "--hours goes without --case"),
+        (["--hours", "0"], "0"),
+    ],
+)
+def test_bad_words(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["fuzz", *words]) == 64
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_whatever_ends_a_soak_its_corpus_is_whole(built: Build, tmp_path: Path, number: signal.Signals) -> None:
+    library, corpus = built("none"), tmp_path / "corpus"
+    words = ["fuzz", "--hours", "1", "--library", str(library.folder), "--corpus", str(corpus)]
+    running = subprocess.Popen(
+        [sys.executable, "-P", "-m", "kernelgate.ci.cli", *words],
+        env={**child_environment(), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while len(list(corpus.rglob("*.json"))) < 10:
+        assert running.poll() is None
+        time.sleep(0.05)
+    os.kill(running.pid, number)
+    said, _ = running.communicate()
+    assert running.returncode == (-9 if number == signal.SIGKILL else 128 + number)
+    assert "Traceback" not in said
+    if number != signal.SIGKILL:
+        assert re.search(r"soak attention: \d+ tried in .* 0 failed; kept in", said)
+    kept = [path for path in corpus.rglob("*") if path.is_file() and not path.name.startswith(".kernelgate-")]
+    assert len(kept) >= 10
+    for path in kept:
+        KeptTrial.model_validate_json(path.read_bytes())
