@@ -337,3 +337,28 @@ def wrong_in_the_first_two_calls(q: Any, k: Any, v: Any, out: Any, scale: float,
 @fault
 def nan_counts_as_0(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
     none(*(tensor.nan_to_num(0) for tensor in (q, k, v)), out, scale, causal)
+
+
+_CHOSEN: dict[tuple[int, ...], bool] = {}
+
+
+@fault
+def keeps_its_choice_by_shape(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """What the first call of a shape was asked for, all later ones of that shape get."""
+    none(q, k, v, out, scale, _CHOSEN.setdefault(tuple(q.shape), causal))
+
+
+@fault
+def wrong_where_inputs_are_one(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    none(q, k, v, out, scale, causal and k.data_ptr() != v.data_ptr())
+
+
+_WORKSPACE: dict[str, torch.Tensor] = {}
+
+
+@fault
+def static_workspace(q: Any, k: Any, v: Any, out: Any, scale: float, causal: bool) -> None:
+    """Right, unless another thread calls before the workspace is read."""
+    _WORKSPACE["made"] = right(q, k, v, scale, causal)
+    time.sleep(1e-4)
+    out.copy_(_WORKSPACE["made"])

@@ -94,22 +94,33 @@ class KernelCall:
     """What the kernel wrote to that was not its output."""
 
 
-def prepared(subject: Subject, draw: Draw, which: int = 0, places: Layouts | None = None) -> ReadyCall:
-    """A call on inputs that are drawn now. `which`: of the two patterns for outputs."""
+def prepared(
+    subject: Subject, draw: Draw, which: int = 0, places: Layouts | None = None, share: bool = False
+) -> ReadyCall:
+    """A call on inputs that are drawn now. `which`: of the two patterns for outputs. `share`: inputs of one shape and
+    dtype are one tensor."""
     judge, bound, case = subject.judge, subject.bound, draw.case
     originals = operands.inputs(judge, case, draw)
+    if share and not judge.in_place:
+        originals = _shared(originals)
     guards: list[tuple[str, Guarded, torch.Tensor]] = []
-    names = [name for name, _ in operands.tensors(originals)]
+    names = iter([name for name, _ in operands.tensors(originals)])
+    copies: dict[int, torch.Tensor] = {}
 
-    def guarded_copy(tensor: torch.Tensor) -> torch.Tensor:
-        name = names[len(guards)]
+    def copied(tensor: torch.Tensor) -> torch.Tensor:
+        name = next(names)
+        if id(tensor) not in copies:
+            copies[id(tensor)] = guarded_copy(name, tensor)
+        return copies[id(tensor)]
+
+    def guarded_copy(name: str, tensor: torch.Tensor) -> torch.Tensor:
         place = (places(name, tensor) if places else None) or MemoryLayout(tensor.stride())
         copy = guarded(tensor.shape, tensor.dtype, subject.device, 0, place)
         operands.fill(copy.tensor, tensor)
         guards.append((name, copy, tensor))
         return copy.tensor
 
-    given = operands.changed(originals, guarded_copy)
+    given = operands.changed(originals, copied)
     shapes = operands.output_shapes(judge, case, originals)
     outputs = {
         name: guarded(
@@ -120,6 +131,12 @@ def prepared(subject: Subject, draw: Draw, which: int = 0, places: Layouts | Non
     }
     call = bound.prepared(case, given, {name: buffer.tensor for name, buffer in outputs.items()})
     return ReadyCall(subject, draw, originals, given, tuple(guards), outputs, shapes, call)
+
+
+def _shared(given: Inputs) -> Inputs:
+    """The inputs, each tensor replaced by the first of its shape and dtype."""
+    first: dict[tuple[tuple[int, ...], torch.dtype], torch.Tensor] = {}
+    return operands.changed(given, lambda tensor: first.setdefault((tuple(tensor.shape), tensor.dtype), tensor))
 
 
 def called(ready: ReadyCall) -> Tensors:

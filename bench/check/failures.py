@@ -73,7 +73,7 @@ def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> T
     known: dict[str, bool] = {failing.id: True}
 
     def named(axes: Axes) -> Trial:
-        return trial(failing.run_seed, process.card, {WAY: failing.way, **axes})
+        return trial(failing.run_seed, process.card, process.device, {WAY: failing.way, **axes})
 
     def fails(axes: Axes) -> bool:
         one = named(axes)

@@ -8,6 +8,8 @@ stream                    on a stream whose inputs arrive late, while the defaul
 graph                     captured into a CUDA graph, replayed on other inputs
 two-streams               calls on two streams at once, with inputs of their own
 huge                      tensors beyond 2 GiB, of which parts are compared
+
+Those in company of other calls are in company.py.
 """
 
 from __future__ import annotations
@@ -15,18 +17,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import torch
 
-from kernelgate.bench.check import examine
+from kernelgate.bench.check import company, examine
 from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
 from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded
+from kernelgate.bench.check.tried import Examined, UntriedError, drawn
 from kernelgate.bench.errors import first_line
 from kernelgate.bench.kernel import compare, operands, own_words
-from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
-from kernelgate.bench.kernel.draw import Draw
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.kernel.operands import Tensors
 
@@ -46,22 +46,6 @@ LOOKED_AT = 24
 """Random entries that they look at besides."""
 
 
-class UntriedError(Exception):
-    """The card itself cannot make such a case: says why."""
-
-
-@dataclass(frozen=True)
-class Examined:
-    """What one trial showed."""
-
-    fault: str | None = None
-    comparisons: tuple[Comparison, ...] = ()
-    note: str | None = None
-    """What is not wrong and worth knowing."""
-    repeatable: bool | None = None
-    """Whether all calls on the same inputs gave the same bits; None where there was one."""
-
-
 def examined(subject: Subject, trial: Trial) -> Examined:
     """Tries one trial. Raises KernelCallError where the kernel does, UntriedError where the card cannot make it."""
     return WAYS.get(trial.way, plain)(subject, trial)
@@ -72,11 +56,6 @@ def plain(subject: Subject, trial: Trial) -> Examined:
     draw = drawn(subject, trial)
     runs = [examine.run(examine.prepared(subject, draw, which)) for which in (0, 1)]
     return Examined(examine.fault(runs), tuple(one.comparison for one in runs))
-
-
-def drawn(subject: Subject, trial: Trial, seed: int = 0) -> Draw:
-    """`seed`: one of several for a trial."""
-    return Draw(CaseAxes(trial.axes), subject.device, trial.seed + seed, trial.distribution)
 
 
 # Layouts --------------------------------------------------------------------------------------------------------------
@@ -328,4 +307,7 @@ WAYS: Mapping[str, Callable[[Subject, Trial], Examined]] = {
     "graph": graph,
     "two-streams": two_streams,
     "huge": huge,
+    "between-others": company.between_others,
+    "shared-inputs": company.shared_inputs,
+    "two-threads": company.two_threads,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
@@ -19,11 +19,13 @@ from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, PLAIN, WAY, Trial
 
 LAYOUTS = ("offset", "gaps", "transposed")
+BETWEEN_OTHERS = "between-others"
+COMPANY = (BETWEEN_OTHERS, "shared-inputs", "two-threads")
 WAYS: Mapping[DeviceKind, tuple[str, ...]] = {
-    "cuda": (*LAYOUTS, "repeat", "stream", "graph", "two-streams"),
-    "cpu": (*LAYOUTS, "repeat"),
+    "cuda": (*LAYOUTS, "repeat", *COMPANY, "stream", "graph", "two-streams"),
+    "cpu": (*LAYOUTS, "repeat", *COMPANY),
 }
-"""How a kernel is called besides once with whole tensors; bench/check/ways.py says what each does."""
+"""How a kernel is called besides once with whole tensors: bench/check/ways.py and company.py say what each does."""
 EMPTY, HUGE = "empty", "huge"
 SPECIAL = "special"
 """A distribution that every card gets while fuzzing."""
@@ -127,25 +129,45 @@ def _small_size(whole: range, size: int) -> int:
 # Ids ------------------------------------------------------------------------------------------------------------------
 
 
-def trial(seed: int, card: CardFacts, axes: Mapping[str, AxisValue]) -> Trial:
+def trial(seed: int, card: CardFacts, device: DeviceKind, axes: Mapping[str, AxisValue]) -> Trial:
     """The trial that has these axes, `distribution` and `way` among them."""
     values = {axis: value for axis, value in axes.items() if axis not in (DISTRIBUTION, WAY)}
     order = case_axes.order([card.target.axes, values])
     whole = case_axes.complete(values, order, case_axes.booleans([card.target.axes]))
     whole |= {DISTRIBUTION: axes[DISTRIBUTION], WAY: axes[WAY]}
     name = case_axes.case_id(whole)
-    return Trial(id=name, axes=whole, run_seed=seed, seed=random.Random(f"{seed}/{name}").getrandbits(63))  # noqa: S311
+    drawn = random.Random(f"{seed}/{name}").getrandbits(63)  # noqa: S311 - not for secrets
+    between = others(card, device, whole) if whole[WAY] == BETWEEN_OTHERS else ()
+    return Trial(id=name, axes=whole, run_seed=seed, seed=drawn, others=between)
+
+
+def others(card: CardFacts, device: DeviceKind, axes: Mapping[str, AxisValue]) -> tuple[Axes, ...]:
+    """Cases that differ from this one in one choice or one size; and with two sizes exchanged, so that as many elements
+    are another shape."""
+    known = domain(card, device)
+    changes: list[Axes] = [
+        {axis: value}
+        for axis, values in known.choices.items()
+        for value in values
+        if axis != DISTRIBUTION and axis in axes and value != axes[axis]
+    ]
+    sizes = {axis: int(axes[axis]) for axis in known.ranges if axis in axes}
+    changes += [{axis: size // 2} for axis, size in sizes.items() if size // 2 in known.ranges[axis]]
+    for one, other in combinations(sizes, 2):
+        if sizes[one] != sizes[other] and sizes[other] in known.ranges[one] and sizes[one] in known.ranges[other]:
+            changes.append({one: sizes[other], other: sizes[one]})
+    return tuple({**axes, **change} for change in changes)
 
 
 def parse(seed: int, card: CardFacts, device: DeviceKind, text: str) -> Trial | None:
     """The trial with an id that is written as `trial` does; None where it is not."""
     for example in _examples(card, device):
-        whole = trial(seed, card, {**example, DISTRIBUTION: "normal", WAY: PLAIN}).axes
+        whole = trial(seed, card, device, {**example, DISTRIBUTION: "normal", WAY: PLAIN}).axes
         axes = case_axes.parse(text, whole)
         if axes is None or axes[DISTRIBUTION] not in KNOWN_DISTRIBUTIONS:
             continue
         if axes[WAY] in (PLAIN, EMPTY, HUGE, *WAYS[device]):
-            return trial(seed, card, axes)
+            return trial(seed, card, device, axes)
     return None
 
 

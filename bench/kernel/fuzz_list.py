@@ -32,6 +32,8 @@ class Trial(Message):
     """The seed with which a command repeats the trial."""
     seed: int
     """For the inputs: drawn from the run's seed and the id."""
+    others: tuple[dict[str, bool | int | float | str], ...] = ()
+    """Cases that are called in between, where the way has it so."""
 
     @property
     def case_id(self) -> str:

@@ -65,7 +65,7 @@ def risks(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | No
         made += [least | dtype | {DISTRIBUTION: NONFINITE, WAY: PLAIN} for dtype in dtypes]
     plain = [{DISTRIBUTION: card.distributions[0], **axes} for axes in made]
     rows = _covering(known, device, rng) if known.ranges else []
-    listed = (trial(seed, card, axes) for axes in [*plain, *(row | {WAY: PLAIN} for row in rows)])
+    listed = (trial(seed, card, device, axes) for axes in [*plain, *(row | {WAY: PLAIN} for row in rows)])
     return tuple({one.id: one for one in listed}.values())
 
 

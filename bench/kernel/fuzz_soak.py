@@ -28,7 +28,7 @@ def drawn(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | No
     huge = [dict(case.axes) for case in card.extremes if device == "cuda" and fits(case, memory_bytes)]
     while True:
         rng = random.Random(f"{seed}/soak")  # noqa: S311 - not for secrets
-        yield trial(seed, card, _axes(rng, known, least, (device, huge)))
+        yield trial(seed, card, device, _axes(rng, known, least, (device, huge)))
         seed += 1
 
 

@@ -15,7 +15,7 @@ LEAST_RUNGS = 3
 """Fewer show no tendency."""
 
 
-class Finding(StrEnum):
+class LadderFinding(StrEnum):
     SLOW_FROM_THE_START = "slow from the start"
     SLOW_FURTHER_UP = "slow further up"
     FAST_THROUGHOUT = "fast throughout"
@@ -43,7 +43,7 @@ class Ladder:
 
 @dataclass(frozen=True)
 class LadderDiagnosis:
-    finding: Finding
+    finding: LadderFinding
     sentence: str
 
 
@@ -74,17 +74,17 @@ def diagnose(found: Ladder, profile_below: float) -> LadderDiagnosis:
         rest = f"and slow at {len(slow)} of {len(found.rungs) - 1} larger sizes" if slow else "and fast further up"
         what = "look at the launch and at what every call does, before tiles and bandwidth"
         return LadderDiagnosis(
-            Finding.SLOW_FROM_THE_START, f"slow where there is hardly any work: {at_first}, {rest}; {what}"
+            LadderFinding.SLOW_FROM_THE_START, f"slow where there is hardly any work: {at_first}, {rest}; {what}"
         )
     if slow:
         worst = min(slow, key=lambda rung: rung.speedup)
         said = f"fast at the smallest size, {at_first}, and slow further up, {worst.speedup:.2g}× at {worst.size}"
         return LadderDiagnosis(
-            Finding.SLOW_FURTHER_UP, f"{said}; look at what grows with the size: bandwidth, occupancy"
+            LadderFinding.SLOW_FURTHER_UP, f"{said}; look at what grows with the size: bandwidth, occupancy"
         )
     least = min(found.rungs, key=lambda rung: rung.speedup)
     said = f"fast at all {len(found.rungs)} sizes, at least {least.speedup:.2g}× at {found.axis}={least.size}"
-    return LadderDiagnosis(Finding.FAST_THROUGHOUT, said)
+    return LadderDiagnosis(LadderFinding.FAST_THROUGHOUT, said)
 
 
 def _is_size(value: object) -> TypeGuard[int]:

@@ -55,6 +55,17 @@ def tried(library: Library, trial: str) -> FuzzResult:
         ("refuses_without_a_name", f"s9_{CASE}gaps", "bad memory, which does not name q"),
         ("refuses_without_a_name", f"s0_{CASE}empty", "bad memory, which names none of q, k, v, out, S"),
         ("rarely_wrong", f"s9_{CASE}repeat", "call 400 on the same inputs: error 1"),
+        (
+            "keeps_its_choice_by_shape",
+            f"s9_{CASE}between-others",
+            "called with causal=True in between: .* keep something by less than all that it depends on",
+        ),
+        (
+            "wrong_where_inputs_are_one",
+            "s9_b2_h3_d64_fp32_causal_scale0.125_distribution-normal_way-shared-inputs",
+            "where inputs of one shape are one tensor: error",
+        ),
+        ("static_workspace", f"s9_{CASE}two-threads", "called from two threads at once: error"),
         ("writes_before_output", f"s9_{CASE}offset", "the kernel wrote to memory outside the output out"),
         (
             "loses_the_sign_of_the_scale",
@@ -82,7 +93,10 @@ def test_a_fault_is_found(built: Build, fault: str, trial: str, says: str) -> No
     assert result.repeat == f"kernelgate fuzz --seed 1 --case attention/{trial}"
 
 
-@pytest.mark.parametrize("way", ["offset", "gaps", "transposed", "repeat", "empty"])
+@pytest.mark.parametrize(
+    "way",
+    ["offset", "gaps", "transposed", "repeat", "empty", "between-others", "shared-inputs", "two-threads"],
+)
 def test_a_right_kernel_passes_every_way(built: Build, way: str) -> None:
     result = tried(built("none"), f"s{0 if way == 'empty' else 9}_{CASE}{way}")
     assert (result.passed, result.note, result.repeatable) == (True, None, True if way == "repeat" else None)

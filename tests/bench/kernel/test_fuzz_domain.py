@@ -37,7 +37,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> CardFacts:
 
 
 def repeated(card: CardFacts, device: DeviceKind, axes: fuzz_domain.Axes, seed: int) -> None:
-    trial = fuzz_domain.trial(seed, card, axes)
+    trial = fuzz_domain.trial(seed, card, device, axes)
     assert fuzz_domain.parse(seed, card, device, trial.id) == trial
 
 
@@ -91,3 +91,14 @@ def test_a_card_without_cases_for_a_device_has_no_soak(tmp_path: Path) -> None:
     body = MIXED.replace("cpu_cases = cases\n", "")
     card = registered.facts(registered.write_card(tmp_path, "any", body))
     assert list(fuzz_soak.drawn(1, card, "cpu")) == []
+
+
+def test_the_cases_called_in_between_differ_in_one_choice_or_size_or_exchange_two() -> None:
+    axes = {"S": 64, "B": 3, "H": 5, "D": 64, "dtype": "fp32", "causal": False, "scale": 0.125}
+    found = fuzz_domain.others(faulty.card(), "cpu", axes)
+    changes = [{axis: value for axis, value in one.items() if value != axes[axis]} for one in found]
+    for wanted in ({"causal": True}, {"dtype": "bf16"}, {"scale": -2.0}, {"S": 32}, {"B": 5, "H": 3}):
+        assert wanted in changes
+    assert all(
+        len(change) == 1 or sorted(change.values()) == sorted(axes[axis] for axis in change) for change in changes
+    )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kernelgate.ci.explain.ladder import Finding, diagnose, ladder
+from kernelgate.ci.explain.ladder import LadderFinding, diagnose, ladder
 
 AXES = {"B": 32, "H": 8, "dtype": "fp16", "causal": False}
 
@@ -18,15 +18,15 @@ def cases(*speedups: float, start: int = 32) -> list[tuple[dict[str, object], fl
     [
         (
             (0.5, 0.8, 0.9),
-            Finding.SLOW_FROM_THE_START,
+            LadderFinding.SLOW_FROM_THE_START,
             "at S=32 0.5× as fast as the reference, and slow at 2 of 2 larger",
         ),
-        ((0.5, 1.2, 1.5), Finding.SLOW_FROM_THE_START, "and fast further up; look at the launch"),
-        ((1.2, 1.0, 0.7), Finding.SLOW_FURTHER_UP, "0.7× at 128; look at what grows with the size"),
-        ((1.2, 1.0, 1.7), Finding.FAST_THROUGHOUT, "fast at all 3 sizes, at least 1× at S=64"),
+        ((0.5, 1.2, 1.5), LadderFinding.SLOW_FROM_THE_START, "and fast further up; look at the launch"),
+        ((1.2, 1.0, 0.7), LadderFinding.SLOW_FURTHER_UP, "0.7× at 128; look at what grows with the size"),
+        ((1.2, 1.0, 1.7), LadderFinding.FAST_THROUGHOUT, "fast at all 3 sizes, at least 1× at S=64"),
     ],
 )
-def test_where_a_kernel_is_slow(speedups: Sequence[float], finding: Finding, said: str) -> None:
+def test_where_a_kernel_is_slow(speedups: Sequence[float], finding: LadderFinding, said: str) -> None:
     found = ladder(cases(*speedups))
     assert found is not None
     diagnosis = diagnose(found, 1.0)
