@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from pydantic_core import ErrorDetails
 
 from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.record import CheckKind
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
@@ -75,6 +76,7 @@ class Gates(PolicySection):
     margin_pct: Percent = 1.0
     mean_regression_pct: Percent = 1.0
     mean_improvement_pct: Speedup = 3.0
+    sanitizer: Literal["fail", "warn", "ignore"] = "fail"
 
     @model_validator(mode="after")
     def _nothing_blocks_that_is_the_same(self) -> Self:
@@ -205,6 +207,16 @@ class Static(PolicySection):
     occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
 
 
+class SanitizerRules(PolicySection):
+    """What compute-sanitizer looks for in a pull request, and for how long."""
+
+    tools: Annotated[tuple[Literal["memcheck", "racecheck", "initcheck", "synccheck"], ...], Field(min_length=1)] = (
+        "memcheck",
+        "racecheck",
+    )
+    seconds: Annotated[float, between(1.0, 3600.0)] = 20.0
+
+
 class Profiling(PolicySection):
     """How `kernelgate profile` measures."""
 
@@ -266,9 +278,15 @@ class Policy(PolicySection):
     limits: ValidityLimits = ValidityLimits()
     timing: TimingRules = TimingRules()
     static: Static = Static()
+    sanitizer: SanitizerRules = SanitizerRules()
     profiling: Profiling = Profiling()
     template: Template = Template()
     measure: Measure = Measure()
+
+    @property
+    def checks(self) -> tuple[CheckKind, ...]:
+        """What a pull request's measurement on a GPU holds beside its times."""
+        return ("fuzz", "witness") if self.gates.sanitizer == "ignore" else ("fuzz", "sanitizer", "witness")
 
     @model_validator(mode="after")
     def _gates_are_seen(self) -> Self:

@@ -213,7 +213,20 @@ WHOLE: dict[str, Any] = {
                     "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
                 }
             ],
-            "findings": [{"text": "out of bounds", "kernel": "forward", "file": "csrc/kernel.cu", "line": 40}],
+            "findings": [
+                {
+                    "text": "out of bounds",
+                    "kernel": "forward",
+                    "file": "csrc/kernel.cu",
+                    "line": 40,
+                    "tool": "memcheck",
+                    "times": 3,
+                    "on_base": False,
+                }
+            ],
+            "tools": ["memcheck"],
+            "cases": ["s512"],
+            "unreached": ["backward"],
         }
     ],
     "profile": [
