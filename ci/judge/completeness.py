@@ -112,12 +112,12 @@ def _own_of_plan(record: RunRecord, expected: Expected) -> frozenset[str]:
 def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Line]:
     """The cards for which a check did not run to its end. A check that names no card is of the only one."""
     made = {check.card: check for check in record.checks if check.kind == kind}
-    done = {card for card, check in made.items() if _ran(check)}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
-    lacking = sorted(asked - done - set(exempt)) if "" not in done or len(asked) > 1 else []
+    made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked) == 1 else {}
+    lacking = sorted(card for card in asked - set(exempt) if card not in made or not _ran(made[card]))
     by_words: dict[str, list[str]] = {}
     for card in lacking:
-        by_words.setdefault(_why_not(made.get(card, made.get(""))), []).append(card)
+        by_words.setdefault(_why_not(made.get(card)), []).append(card)
     for words, names in by_words.items():
         of: Line = () if len(names) == len(asked) else (" for ", *_listed(names))
         did, _, why = words.partition(": ")

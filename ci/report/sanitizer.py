@@ -63,5 +63,7 @@ def _beyond(check: Check) -> Line:
     """What finding nothing does not cover."""
     named = [piece for name in check.unreached[:MAX_KERNELS] for piece in (", ", Code(name))][1:]
     more = len(check.unreached) - MAX_KERNELS
-    unreached: Line = ("; no case launches ", *named, f" and {more} more" if more > 0 else "") if named else ()
+    unreached: Line = (
+        ("; no case was seen to launch ", *named, f" and {more} more" if more > 0 else "") if named else ()
+    )
     return (*unreached, *(("; ", sentence(check.reason)) if check.reason else ()))

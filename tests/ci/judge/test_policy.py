@@ -14,8 +14,10 @@ from kernelgate.bench.errors import UsageError
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
-NOT_STATISTICS = {"timing", "static", "profiling", "template", "measure"}
-"""Sections that the page on statistics leaves to others."""
+NOT_STATISTICS = dict.fromkeys(("timing", "static", "sanitizer", "profiling", "template", "measure"), True) | {
+    "gates": {"sanitizer"}
+}
+"""What the page on statistics leaves to others."""
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
 
 
@@ -165,6 +167,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.beyond_reference": (1.001, 1000000.0),
     "limits.shortest_us": (1e-06, 1000000000000.0),
     "limits.longest_us": (1e-06, 1000000000000.0),
+    "sanitizer.seconds": (1.0, 3600.0),
     "profiling.timeout_s": (1.0, 86400.0),
     "template.claim_tolerance_pct": (0.0, 100.0),
 }
