@@ -32,13 +32,13 @@ class ReachRequest(Message):
     cases: tuple[dict[str, bool | int | float | str], ...]
 
 
-class Launched(Message):
+class LaunchedKernels(Message):
     """The kernels of one case, as the profiler names them; none where the case could not be made, or was refused."""
 
     kernels: tuple[str, ...] = ()
 
 
-_LAUNCHED = TypeAdapter(Launched)
+_LAUNCHED = TypeAdapter(LaunchedKernels)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from kernelgate.bench.check.reach import Launched, ReachRequest
+from kernelgate.bench.check.reach import LaunchedKernels, ReachRequest
 from kernelgate.bench.kernel import calls, loading, watched_call
 from kernelgate.bench.kernel.package import cache as package_cache
 from kernelgate.bench.system.worker_process import Parent
@@ -32,9 +32,9 @@ def main() -> None:
         bound = calls.bind(request.library.read(), judge, "head")
         for axes in request.cases:
             try:
-                launched = Launched(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))
+                launched = LaunchedKernels(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))
             except Exception:  # of the card's code, or of the kernel, which may refuse the case
-                launched = Launched()
+                launched = LaunchedKernels()
                 torch.cuda.synchronize()  # where the kernel has ended the context, that ends this process
             parent.send(launched)
 

@@ -13,7 +13,7 @@ import pytest
 from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.check import reach
-from kernelgate.bench.check.reach import Launched, Reach
+from kernelgate.bench.check.reach import LaunchedKernels, Reach
 from kernelgate.bench.kernel import fuzz_list
 from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system.worker_process import ChildError
@@ -48,10 +48,10 @@ class FakeChild:
     def send(self, request: reach.ReachRequest) -> None:
         self.asked = [dict(case) for case in request.cases]
 
-    def receive(self, _: object, __: float) -> Launched:
+    def receive(self, _: object, __: float) -> LaunchedKernels:
         if not self.answers:
             raise ChildError("was killed by SIGSEGV")
-        return Launched(kernels=tuple(RAW.get(name, name) for name in self.answers.pop(0)))
+        return LaunchedKernels(kernels=tuple(RAW.get(name, name) for name in self.answers.pop(0)))
 
 
 def chosen(
