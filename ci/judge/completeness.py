@@ -113,7 +113,7 @@ def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: C
     """The cards for which a check did not run to its end. A check that names no card is of the only one."""
     made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
-    made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked) == 1 else {}
+    made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked - {""}) <= 1 else {}
     lacking = sorted(card for card in asked - set(exempt) if card not in made or not _ran(made[card]))
     by_words: dict[str, list[str]] = {}
     for card in lacking:
