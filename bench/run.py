@@ -1,10 +1,10 @@
-"""The verbs `fuzz` and `bench`, from the words of a call to a record."""
+"""The verbs `fuzz`, `sanitize` and `bench`, from the words of a call to a record."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -12,10 +12,13 @@ from rich.console import Console
 from kernelgate.bench import files, record, subject
 from kernelgate.bench.build import build
 from kernelgate.bench.build import library as built
+from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Libraries, Sides
 from kernelgate.bench.check import fuzz as fuzzing
+from kernelgate.bench.check import sanitize as sanitizing
 from kernelgate.bench.check import soak as soaks
 from kernelgate.bench.check.fuzz import NO_LIMITS, FuzzLimits
+from kernelgate.bench.check.sanitize import SanitizerOptions
 from kernelgate.bench.check.soak import Soak
 from kernelgate.bench.check.trial_process import WORKER
 from kernelgate.bench.errors import KernelgateError, NoKernelError, UsageError
@@ -25,7 +28,7 @@ from kernelgate.bench.kernel import cards, commit, compared, fuzz_corpus
 from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.bench.system import environment, git
+from kernelgate.bench.system import environment, git, lock
 from kernelgate.bench.system.children import Children, opened
 from kernelgate.bench.timing import paired, summary
 from kernelgate.bench.timing.paired import CardPlan
@@ -165,6 +168,33 @@ def _heads(repo: Path, ref: str | None, folder: Path | None) -> tuple[Compared, 
     if not about:
         raise NoKernelError(f"{repo} has no card in {cards.FOLDER}/")
     return about
+
+
+def sanitize(about: Sequence[Compared], asked: SanitizerOptions, ids: Sequence[str] = ()) -> tuple[record.Check, ...]:
+    """The sanitizer check of each card's head, but of those whose base is the same library. `ids`: of cases.
+
+    What keeps a check from being made is its reason, and no error.
+    """
+    chosen = compared.select(about, "cuda", None, ids) if ids else ()
+    touched = [one for one in about if not one.same]
+    done: list[record.Check] = []
+    for one in touched:
+        cases = tuple(each.case for each in chosen if each.card.name == one.card.name)
+        if ids and not cases:
+            continue
+        try:
+            gpu = only_gpu()
+            with lock.device(environment.describe().device.uuid):
+                done.append(sanitizing.check(one.card, one.sides, gpu, replace(asked, cases=cases)))
+        except KernelgateError as error:
+            done.append(sanitizing.skipped(str(error), one.card.name))
+    return tuple(done)
+
+
+def with_checks(old: Sequence[record.Check], new: Sequence[record.Check]) -> tuple[record.Check, ...]:
+    """The checks of a record, in which the new ones take the place of those of their kind and card."""
+    made = {(check.kind, check.card) for check in new}
+    return (*(check for check in old if (check.kind, check.card) not in made), *new)
 
 
 def _by_card(ids: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:

@@ -33,4 +33,4 @@ def expected(rules: Policy) -> dict[str, Expected]:
 
     known = cards.read(Path(cards.FOLDER))
     least = rules.processes.minimum
-    return {gpu.label: cards.planned(known, least, gpu.label, gpu.target) for gpu in rules.measure.gpus}
+    return {gpu.label: cards.planned(known, least, gpu.label, gpu.target, rules.checks) for gpu in rules.measure.gpus}

@@ -78,7 +78,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     stored = stored_baseline(repo / ".ci", measured)
     against = judge(measured, policy, stored[1], str(out / RECORD), against=stored[0]) if stored else None
     part = of_record("", measured, verdict, against)
-    return _written(part, gate.evidence("", measured, verdict, policy.static), policy, out)
+    return _written(part, gate.evidence("", measured, verdict, policy), policy, out)
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
@@ -160,14 +160,29 @@ def _checked_and_timed(
         return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
     say("3/3 bench")
     fuzzed = begun.fuzz is not None and begun.fuzz.status != "skipped"
-    checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if fuzzed else ("witness",)
+    on_gpu = environment.kind(machine) == "cuda"
+    possible = {"witness", *(("fuzz",) if fuzzed else ()), *(("sanitizer",) if on_gpu else ())}
+    checks = tuple(kind for kind in rules.policy.checks if kind in possible)
     # What the head's own card asks for is no plan that it could be held to.
     sources = {one.card.name: one.source for one in touched}
     planned = [one for one in chosen if sources[one.card.name] != "head"]
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
     plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **rules.policy.timing.model_dump())
-    return paired.run(plan, begun, path, lambda grown: undecided(grown, rules.policy, rules.history), children=children)
+    timed = paired.run(
+        plan, begun, path, lambda grown: undecided(grown, rules.policy, rules.history), children=children
+    )
+    return sanitized(timed, touched, rules.policy) if "sanitizer" in checks else timed
+
+
+def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> RunRecord:
+    """The record with what compute-sanitizer finds in as much time as a pull request has."""
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.check.sanitize import SanitizerOptions
+
+    rules = policy.sanitizer
+    done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
+    return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
 
 
 def written(out: Path) -> list[str]:

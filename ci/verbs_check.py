@@ -80,6 +80,8 @@ def fuzz(
 @click.command()
 @click.option("--ref", help="Check this commit instead of the working tree.")
 @click.option("--library", type=click.Path(path_type=Path), help="Check a compiled library (a folder with kernel.so).")
+@click.option("--base", help="Where something is found, look whether this commit has it, too.")
+@click.option("--base-library", type=click.Path(path_type=Path), help="The same of a compiled library.")
 @click.option(
     "--tool",
     "tools",
@@ -87,32 +89,49 @@ def fuzz(
     type=click.Choice(["memcheck", "racecheck", "initcheck", "synccheck"]),
     help="Default: all four; may be repeated.",
 )
-@click.option("--case", "cases", multiple=True, help="Default: the cards' small ones; may be repeated.")
-def sanitize(ref: str | None, library: Path | None, tools: tuple[str, ...], cases: tuple[str, ...]) -> int:
+@click.option("--case", "cases", multiple=True, help="Default: the smallest that launch every kernel; may be repeated.")
+@click.option("--quick", is_flag=True, help="As in a pull request: the policy's tools, within the policy's seconds.")
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put the checks into this run record.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `checks`, one for each card.")
+def sanitize(
+    ref: str | None,
+    library: Path | None,
+    base: str | None,
+    base_library: Path | None,
+    tools: tuple[str, ...],
+    cases: tuple[str, ...],
+    quick: bool,
+    run: Path | None,
+    as_json: bool,
+) -> int:
     """Look for out-of-bounds accesses, races, uninitialised reads and misused barriers. Needs a GPU.
 
-    Exit codes: 0 nothing found, 1 something found, 3 could not run, 64 usage.
+    With a base, cards whose libraries are the same are left out.
+
+    Exit codes: 0 nothing found, 1 something found, 3 not everything could be run (why), 64 usage.
     """
+    import json
+
     from kernelgate.bench import run as verbs
-    from kernelgate.bench.build.archs import only_gpu
     from kernelgate.bench.build.library import Sides
     from kernelgate.bench.check import sanitize as sanitizer
     from kernelgate.bench.kernel import cards, compared
-    from kernelgate.bench.system import cuda_tools
-    from kernelgate.ci.document import formatting
+    from kernelgate.ci.judge import policy
 
-    cuda_tools.find(sanitizer.SANITIZER)
-    only_gpu()
+    rules = policy.load().sanitizer
+    verbs.try_record(run)
     heads = verbs.libraries(Path.cwd(), ref, library)
+    alone = base is None and base_library is None
     sides = {name: Sides(None, one) for name, one in heads.built.items()}
-    about = compared.judged(cards.of_checkout(Path.cwd()), sides)
-    asked = compared.select(about, "cuda", None, cases) if cases else ()
-    found: list[sanitizer.SanitizerFinding] = []
-    for one in about:
-        chosen = [case for case in asked if case.card.name == one.card.name] or sanitizer.default_cases(one.card)
-        if not asked or chosen[0] in asked:
-            found += sanitizer.library(one.sides.head, chosen, tools or sanitizer.TOOLS)
-    for finding in found:
-        click.echo(str(finding))
-    click.echo("nothing found" if not found else formatting.counted(len(found), "finding"))
-    return int(bool(found))
+    sides = sides if alone else verbs.against(heads, verbs.bases(Path.cwd(), base, base_library))
+    options = sanitizer.SanitizerOptions(
+        tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
+    )
+    done = verbs.sanitize(compared.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
+    if run is not None:
+        verbs.put_into(run, sides, lambda old: {"checks": verbs.with_checks(old.checks, done)})
+    if as_json:
+        click.echo(json.dumps({"checks": [check.model_dump(mode="json", exclude_none=True) for check in done]}))
+    for line in () if as_json else (line for check in done for line in sanitizer.to_text(check)):
+        click.echo(line)
+    return sanitizer.exit_code(done)

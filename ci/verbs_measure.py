@@ -163,7 +163,7 @@ def bench(
     target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     least = rules.processes.minimum
-    plan_hash = cards.planned(judging, least, gpu, target).hash if gpu else None
+    plan_hash = cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
     how = {**rules.timing.model_dump(), "resume": resume}
     asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **how)
     asked.check(judging)

@@ -25,6 +25,7 @@ from kernelgate.bench.build.recipe import (
     COMPILER_VARIABLES,
     Recipe,
     Sources,
+    files_by_target,
     literal_namespace,
     namespace_of,
 )
@@ -224,6 +225,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
             sha256=digest,
             kernels=code.kernels,
             facts_missing=code.missing,
+            sources=files_by_target(recipe),
         )
         put_in_place(manifest, tree, entry, (LIBRARY,))
     finally:

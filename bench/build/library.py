@@ -65,6 +65,8 @@ class Manifest(BaseModel):
     before this field is refused, so that its library is built again."""
     facts_missing: str | None = None
     """Why `kernels` is empty."""
+    sources: dict[str, tuple[str, ...]] = {}
+    """The repository's files that each target's code was compiled from; empty for a package."""
 
 
 @dataclass(frozen=True)

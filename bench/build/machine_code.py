@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -200,6 +200,13 @@ def demangled(names: list[str]) -> dict[str, str]:
     if len(readable) != len(names):
         return {name: name for name in names}
     return {name: _without_parameters(text) for name, text in zip(names, readable, strict=True)}
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """As `KernelFacts` has them, of names that are mangled, or demangled with all that they have."""
+    listed = list(dict.fromkeys(names))
+    readable = demangled([name for name in listed if name.startswith("_Z")])
+    return {name: _short(readable.get(name) or _without_parameters(name)) for name in listed}
 
 
 def _without_parameters(name: str) -> str:

@@ -209,6 +209,25 @@ def read_sources(tree: Path, name: str, card: str, spec: ExtensionSpec) -> Sourc
     return sources
 
 
+def files_by_target(recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """What each target's code is compiled from: its translation units, and the repository's headers that they include.
+
+    By the target's name, such as "sm_90a".
+    """
+    sources, folders = recipe.sources, _include_folders(recipe.sources.spec)
+    found: dict[str, tuple[str, ...]] = {}
+    for key in recipe.targets:
+        waiting = [*sources.target_units.get(key, ()), *sources.plain_units]
+        reached = set(waiting)
+        while waiting:
+            includer = waiting.pop()
+            names = set(_included_names(includer, sources.files[includer], folders)) & sources.files.keys()
+            waiting += names - reached
+            reached |= names
+        found[sm(key)] = tuple(sorted(reached))
+    return found
+
+
 def literal_namespace(sources: Sources) -> str | None:
     """The name of their own under which the sources register operators, on some path at least."""
     literal = sorted(_registered(sources) - set(NAMESPACES))

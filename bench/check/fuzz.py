@@ -18,7 +18,7 @@ from kernelgate.bench.check.failures import FailureFacts
 from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_list import WAY, Trial
 from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.children import Children
@@ -75,16 +75,17 @@ def run(
         results, untried, late = _results(process, chosen, limit_s, 0 if ids else MAX_SHRUNK)
     reasons = [f"{len(untried)} not tried, such as {untried[0]}"] if untried else []
     if late:
-        reasons.append(f"the {limit_s:g} s of the time limit were over before the last {late}, the least risky")
+        reasons.append(f"the {limit_s:g} s of the time limit were over before the last {len(late)}, the least risky")
     for reason in reasons:
         progress.say(f"fuzz: {reason}")
     failed = sum(not result.passed for result in results)
     return record.Check(
         kind="fuzz",
         card=card.name,
-        status="failed" if failed else "passed",
+        status="failed" if failed else "passed" if results else "skipped",
         reason="; ".join(reasons) or None,
-        asked=len(chosen) - len(untried),
+        # What is risky besides the card's own list is tried for as long as there is time.
+        asked=len(results) + sum(WAY not in trial.axes for trial in late),
         run=len(results),
         failed=failed,
         seed=seed,
@@ -95,15 +96,15 @@ def run(
 
 def _results(
     process: TrialProcess, chosen: Sequence[Trial], limit_s: float | None, shrunk: int
-) -> tuple[list[record.FuzzResult], list[str], int]:
-    """The results, what the card could not make, and how many trials there was no time for."""
+) -> tuple[list[record.FuzzResult], list[str], Sequence[Trial]]:
+    """The results, what the card could not make, and the trials that there was no time for."""
     results: list[record.FuzzResult] = []
     untried: list[str] = []
     spent_s = 0.0
     with progress.track("fuzz", len(chosen)) as advance:
         for at, trial in enumerate(chosen):
             if limit_s is not None and spent_s >= limit_s:
-                return results, untried, len(chosen) - at
+                return results, untried, chosen[at:]
             begun, outcome = monotonic(), _tried(process, trial)
             spent_s += monotonic() - begun if at else 0.0  # the first waits for the process
             advance(trial.id)
@@ -117,7 +118,7 @@ def _results(
             if shrunk and process.deaths < MAX_CRASHES:
                 shrunk -= 1
                 results[-1] = _with_facts(results[-1], process, trial, outcome)
-    return results, untried, 0
+    return results, untried, ()
 
 
 def _tried(process: TrialProcess, trial: Trial) -> TrialOutcome:

@@ -1,18 +1,27 @@
-"""compute-sanitizer over small cases: out-of-bounds and uninitialised accesses, races, misused barriers."""
+"""compute-sanitizer over small cases: out-of-bounds and uninitialised accesses, races, misused barriers.
+
+Each tool runs all cases in one process, since starting one under it takes seconds.
+"""
 
 from __future__ import annotations
 
 import re
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
 
-from kernelgate.bench.build.library import Library
+from kernelgate.bench import record
+from kernelgate.bench.build import machine_code
+from kernelgate.bench.build.archs import Capability
+from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.check import reach
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import watched_call
-from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
-from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.kernel.watched_call import DONE, WatchedCall, Watching
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import Running, TimeLimits
 from kernelgate.bench.system.worker_process import ROOT, child_environment
@@ -22,6 +31,10 @@ TIMEOUT_S = 300.0
 FOUND = 7
 """The exit code that compute-sanitizer is told to give where it finds something."""
 SANITIZER = "compute-sanitizer"
+EACH_ALLOCATED = (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"),)
+"""Each tensor is memory of its own: in torch's pools nobody could see an access past its end."""
+MAX_FINDINGS, MAX_LINES, MAX_TEXT = 50, 20_000, 500
+"""Findings in a record, lines that are kept of a tool, and characters of one text."""
 
 # "=========     at kernel(float *, int)+0xc0 in file.cu:7", also "… access at kernel(float *)+0xa0 in race.cu:6".
 _AT = re.compile(r"at (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>\S+?):(?P<line>\d+))?$")
@@ -36,7 +49,9 @@ class SanitizerFinding:
     tool: str
     what: str
     kernel: str
+    """With its parameters, as the tool has it."""
     file: str | None
+    """Its name; once it is known to be the commit's, its path from the repository's root."""
     line: int | None
     """None where the library was compiled without -lineinfo."""
     times: int = 1
@@ -47,29 +62,177 @@ class SanitizerFinding:
         return f"{self.tool}: {self.what}, in {self.kernel}{where}{often}"
 
 
-def library(built: Library, cases: Sequence[ChosenCase], tools: Sequence[str] = TOOLS) -> tuple[SanitizerFinding, ...]:
-    """What the tools find in a compiled kernel, on cases of its card."""
-    found: list[SanitizerFinding] = []
+@dataclass(frozen=True)
+class ToolRun:
+    """What one tool did."""
+
+    findings: tuple[SanitizerFinding, ...]
+    done: int
+    """The cases that it came to the end of."""
+    problem: str | None = None
+    """Why it did not run all of them."""
+
+
+@dataclass(frozen=True)
+class SanitizerOptions:
+    """What a call asks for."""
+
+    tools: tuple[str, ...] = TOOLS
+    seconds: float | None = None
+    """For one card, finding its cases included; None sets a limit to each tool alone."""
+    cases: tuple[CaseFacts, ...] = ()
+    """Of the card; without any, those that reach every kernel."""
+
+
+def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOptions) -> record.Check:
+    """What the tools find in the head of a card; the base is looked at where they find something.
+
+    Skipped, with the reason, where there is no case or no tool ran one. Raises NoDeviceError without compute-sanitizer.
+    """
     sanitizer = cuda_tools.find(SANITIZER)
-    pairs = [(tool, chosen) for tool in tools for chosen in cases]
-    watching = [
-        Watching(_words(sanitizer, tool), WatchedCall.of(built, chosen.card, chosen.case)) for tool, chosen in pairs
-    ]
+    begun = time.monotonic()
+    patience = TIMEOUT_S if asked.seconds is None else asked.seconds / 2
+    reached = reach.Reach(asked.cases) if asked.cases else reach.choose(sides.head, card, gpu, patience)
+    if not reached.cases:
+        return skipped(f"the card {card.name} has no cases for a GPU", card.name)
+    spent = time.monotonic() - begun
+    runs = watch(sanitizer, sides.head, card, reached.cases, replace(asked, seconds=_left(asked.seconds, spent)))
+    found = [one for run in runs for one in run.findings]
+    on_base: list[bool | None] = [None] * len(found)
+    problems = [run.problem for run in runs if run.problem]
+    if found and sides.base is not None:
+        again = tuple(dict.fromkeys(one.tool for one in found))
+        before = watch(sanitizer, sides.base, card, reached.cases, replace(asked, tools=again))
+        on_base = known_to(found, [one for run in before for one in run.findings])
+        if gone := [run.problem for run in before if run.problem]:
+            problems.append(f"of the base: {gone[0]}")
+            on_base = [known or None for known in on_base]
+    if reached.unknown:
+        problems.append(f"which kernels these cases launch is not known: {reached.unknown}")
+    ran = sum(run.done for run in runs)
+    return record.Check(
+        kind="sanitizer",
+        card=card.name,
+        status="failed" if found else "passed" if ran else "skipped",
+        reason="; ".join(problems)[:MAX_TEXT] or None,
+        asked=len(asked.tools) * len(reached.cases),
+        run=ran,
+        failed=len(found),
+        findings=tuple(
+            _recorded(one, sides.head, known) for one, known in list(zip(found, on_base, strict=True))[:MAX_FINDINGS]
+        ),
+        tools=asked.tools,
+        cases=tuple(case.id for case in reached.cases),
+        unreached=tuple(name[:MAX_TEXT] for name in reached.unreached[:MAX_FINDINGS]),
+    )
+
+
+def exit_code(done: Sequence[record.Check]) -> int:
+    """0 nothing found, 1 something found, 3 not everything that was asked for was run."""
+    if any(check.status == "failed" for check in done):
+        return 1
+    whole = all(check.status == "passed" and (check.run or 0) >= (check.asked or 0) for check in done)
+    return 0 if whole else KernelgateError.exit_code
+
+
+def to_text(done: record.Check) -> Iterator[str]:
+    """For a terminal: each finding, then the end in one sentence."""
+    for one in done.findings:
+        where = f" at {one.file}:{one.line}" if one.file else ""
+        known = "; the base has it, too" if one.on_base else ""
+        often = f" ({one.times} times)" if one.times > 1 else ""
+        yield f"{one.tool}: {one.text}, in {one.kernel}{where}{often}{known}"
+    about = f"sanitize {done.card}"
+    if done.status == "skipped":
+        yield f"{about}: skipped: {done.reason}"
+        return
+    found = f"{done.failed} found" if done.failed else "nothing found"
+    part = "" if done.run == done.asked else f"; only {done.run} of {done.asked} runs came to their end"
+    yield f"{about}: {found} by {', '.join(done.tools)} in {', '.join(done.cases)}{part}"
+    if done.reason:
+        yield f"{about}: {done.reason}"
+    if done.unreached:
+        yield f"{about}: not reached by any case: {', '.join(done.unreached)}"
+
+
+def skipped(reason: str, card: str) -> record.Check:
+    return record.Check(kind="sanitizer", card=card, status="skipped", reason=reason)
+
+
+def watch(
+    sanitizer: Path, library: Library, card: CardFacts, cases: Sequence[CaseFacts], asked: SanitizerOptions
+) -> tuple[ToolRun, ...]:
+    """What each tool finds in a compiled kernel. A tool that takes longer than its share of the time left is ended."""
+    call = WatchedCall.of(library, card, *cases, warm_up=0)
+    watching = [Watching(_words(sanitizer, tool), call, variables=EACH_ALLOCATED) for tool in asked.tools]
+    begun = time.monotonic()
+    runs: list[ToolRun] = []
     with (
         _started_by(sanitizer),
         watched_call.warm(watching) as processes,
-        progress.track("sanitize", len(pairs)) as advance,
+        progress.track("sanitize", len(watching)) as advance,
     ):
-        for at, (tool, chosen) in enumerate(pairs):
-            found += _found(tool, processes.go(at))
-            advance(f"{tool}, {chosen.case.id}")
-    return merged(found)
+        for at, tool in enumerate(asked.tools):
+            left = _left(asked.seconds, time.monotonic() - begun)
+            limit = TIMEOUT_S if left is None else left / (len(asked.tools) - at)
+            runs.append(_followed(tool, processes.go(at), [case.id for case in cases], limit))
+            advance(f"{tool}, {card.name}")
+    return tuple(runs)
 
 
-def default_cases(card: CardFacts) -> tuple[ChosenCase, ...]:
-    """Those that the card names for it; else its smallest, since the tools slow a kernel down a hundredfold."""
-    smallest = sorted(card.suites["pr"], key=lambda case: case.bytes or 0.0)[:1]
-    return tuple(ChosenCase(card, case) for case in card.sanitize or smallest)
+def known_to(found: Sequence[SanitizerFinding], before: Sequence[SanitizerFinding]) -> list[bool | None]:
+    """Whether each finding is the base's, too: at the same line, or else at another one of the same kernel.
+
+    No more of them are the base's than it has: lines move, but a second race in a kernel is new.
+    """
+    places = Counter((one.tool, one.what, one.kernel, one.file, one.line) for one in before)
+    known = [False] * len(found)
+    for number, one in enumerate(found):
+        place = (one.tool, one.what, one.kernel, one.file, one.line)
+        if places[place]:
+            places[place] -= 1
+            known[number] = True
+    rest = Counter[tuple[str, str, str]]()
+    for (tool, what, kernel, _, _), count in places.items():
+        rest[tool, what, kernel] += count
+    for number, one in enumerate(found):
+        if not known[number] and rest[one.tool, one.what, one.kernel]:
+            rest[one.tool, one.what, one.kernel] -= 1
+            known[number] = True
+    return list(known)
+
+
+def _left(seconds: float | None, spent: float) -> float | None:
+    return None if seconds is None else max(0.1, seconds - spent)
+
+
+def _recorded(one: SanitizerFinding, library: Library, on_base: bool | None) -> record.CheckFinding:
+    kernel = machine_code.short_names([one.kernel])[one.kernel]
+    path = source_of(one, library)
+    elsewhere = f" ({one.file}:{one.line}, which is not a file of this commit)" if one.file and path is None else ""
+    return record.CheckFinding(
+        text=f"{one.what}{elsewhere}"[:MAX_TEXT],
+        kernel=kernel[:MAX_TEXT],
+        file=path,
+        line=one.line if path else None,
+        tool=one.tool,
+        times=one.times,
+        on_base=on_base,
+    )
+
+
+def source_of(one: SanitizerFinding, library: Library) -> str | None:
+    """The commit's file that a finding names, from the repository's root; None where it is no file of it, or where
+    several have the name."""
+    if one.file is None:
+        return None
+    sources = library.manifest.sources
+    kernel = machine_code.short_names([one.kernel])[one.kernel]
+    compiled = {each.target for each in library.manifest.kernels if each.name == kernel} & sources.keys()
+    files = {path for target in compiled or sources for path in sources[target]}
+    named = PurePosixPath(one.file)
+    fitting = [path for path in files if named.name == PurePosixPath(path).name]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[SanitizerFinding, ...]:
@@ -92,22 +255,60 @@ def _started_by(sanitizer: Path) -> Iterator[None]:
 
 
 def _found(tool: str, running: Running) -> tuple[SanitizerFinding, ...]:
-    lines: list[str] = []
+    run = _followed(tool, running, (), TIMEOUT_S)
+    if run.problem and not run.findings:
+        raise KernelgateError(run.problem)
+    return run.findings
+
+
+def _followed(tool: str, running: Running, cases: Sequence[str], limit_s: float) -> ToolRun:
+    """What a tool says until it ends. `cases`: the ids of those that the process says it is done with."""
+    output = _Output()
+    ended = ""
     try:
         code = running.follow(
-            TimeLimits(silence_s=60.0, total_s=TIMEOUT_S),
-            lines.append,
+            TimeLimits(silence_s=60.0, total_s=limit_s),
+            output.hear,
             lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),
         )
     except TimeoutError:
-        raise KernelgateError(f"{tool} was stopped after {TIMEOUT_S:.0f} s without finishing") from None
-    found = parse(tool, lines)
-    if not found and code != 0:
-        last = next(
-            (line.removeprefix(_MARK).strip() for line in reversed(lines) if line.strip(_MARK + " ")), "nothing"
-        )
-        raise KernelgateError(f"{tool} could not run: it exited with {code}; last line: {last}")
-    return found
+        code, ended = FOUND, f"was stopped after {limit_s:.0f} s"
+    found = parse(tool, output.lines)
+    if not ended and (code not in (0, FOUND) or output.done < len(cases)):
+        ended = f"exited with {code}"
+    elif not ended and code == FOUND and not found:
+        ended = "found something that it did not describe"
+    if not ended:
+        return ToolRun(found, len(cases))
+    done = max(0, min(output.done, len(cases) - 1))  # a tool that did not end well may have more to say
+    where = f" in the case {cases[done]}" if cases else ""
+    return ToolRun(found, done, f"{tool} {ended}{where}; last line: {output.last[:MAX_TEXT]}")
+
+
+@dataclass
+class _Output:
+    """What of a tool's output is kept, and of the output of the process below it."""
+
+    lines: list[str] = field(default_factory=list)
+    """The tool's."""
+    done: int = 0
+    """The cases that the process is done with."""
+    words: str = ""
+    """The last line of the process."""
+
+    def hear(self, line: str) -> None:
+        if line == DONE:
+            self.done += 1
+        elif not line.startswith(_MARK):
+            self.words = line.strip() or self.words
+        elif len(self.lines) < MAX_LINES:
+            self.lines.append(line)
+
+    @property
+    def last(self) -> str:
+        """What says most of why it ended."""
+        said = (line.removeprefix(_MARK).strip() for line in reversed(self.lines))
+        return self.words or next(filter(None, said), "nothing")
 
 
 def parse(tool: str, lines: Iterable[str]) -> tuple[SanitizerFinding, ...]:

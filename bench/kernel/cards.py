@@ -31,6 +31,7 @@ FOLDER = ".ci/kernels"
 """Where a repository has its cards."""
 PATIENCE_S = 30.0
 """Variables that a card has no business with."""
+PLANNED_CHECKS: tuple[record.CheckKind, ...] = ("fuzz", "witness")
 DEFAULT_SUITES: Mapping[DeviceKind, str] = {"cuda": "pr", "cpu": "cpu"}
 
 
@@ -250,10 +251,16 @@ def paths(known: Cards) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in found if path))
 
 
-def planned(known: Cards, processes: int, label: str | None = None, target: str | None = None) -> record.Expected:
+def planned(
+    known: Cards,
+    processes: int,
+    label: str | None = None,
+    target: str | None = None,
+    checks: tuple[record.CheckKind, ...] = PLANNED_CHECKS,
+) -> record.Expected:
     """What a pull request's whole measurement holds on the GPU `label`, from the default branch's cards."""
     chosen = select(known, "cuda") if known.cards else ()
-    whole = expected(chosen, processes, label, target)
+    whole = expected(chosen, processes, label, target, checks)
     listed = tuple(card.model_copy(update={"source": "default branch"}) for card in whole.cards)
     whole = whole.model_copy(update={"cards": listed})
     return whole.model_copy(update={"hash": record.expected_hash(whole)})
@@ -264,7 +271,7 @@ def expected(
     processes: int,
     label: str | None = None,
     target: str | None = None,
-    checks: tuple[record.CheckKind, ...] = ("fuzz", "witness"),
+    checks: tuple[record.CheckKind, ...] = PLANNED_CHECKS,
 ) -> record.Expected:
     """What a whole measurement of these cases holds: each in so many processes, and the results of the checks.
 

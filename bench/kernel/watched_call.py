@@ -1,48 +1,57 @@
-"""What the profiler and compute-sanitizer watch: one library, one case, warm-up calls and one more.
+"""What the profiler and compute-sanitizer watch: one library, and for each case warm-up calls and one more.
 
 python -m kernelgate.bench.kernel.watched_call FIFO. It loads torch, which takes seconds, and waits for a WatchedCall, a
-line of JSON. The last call alone stands between cudaProfilerStart and cudaProfilerStop.
+line of JSON. A case's last call alone stands between cudaProfilerStart and cudaProfilerStop; a line `DONE` follows it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.errors import why
+from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import isolation, supervise, temporary
 from kernelgate.bench.system.supervise import Running
 from kernelgate.bench.system.worker_process import ROOT, child_environment
+
+if TYPE_CHECKING:  # they load torch, which waits
+    from kernelgate.bench.kernel.calls import Bound
+    from kernelgate.bench.kernel.card import Kernel
 
 WARM_UP = 2
 """Calls before the one that is profiled: the first loads the module, the second finds it in the caches."""
 AHEAD = 2
 """So many processes load torch and wait while another one is watched."""
 MODULE = "kernelgate.bench.kernel.watched_call"
+DONE = "kernelgate: the case is done"
 
 
 class WatchedCall(BaseModel):
-    """Which kernel on which case."""
+    """Which kernel on which cases, one after the other."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     library: LibraryAt
     card: Path
     """The judging card."""
-    axes: dict[str, bool | int | float | str]
+    cases: tuple[dict[str, bool | int | float | str], ...]
+    """The axes of each."""
+    warm_up: int = WARM_UP
 
     @classmethod
-    def of(cls, library: Library, card: CardFacts, case: CaseFacts) -> WatchedCall:
-        return cls(library=LibraryAt.of(library), card=card.file.absolute(), axes=case.axes)
+    def of(cls, library: Library, card: CardFacts, *cases: CaseFacts, warm_up: int = WARM_UP) -> WatchedCall:
+        axes = tuple(case.axes for case in cases)
+        return cls(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes, warm_up=warm_up)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -59,6 +68,8 @@ class Watching:
     call: WatchedCall
     writes: tuple[Path, ...] = ()
     """The folders that the tool writes to."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Of the environment."""
 
 
 @dataclass
@@ -82,7 +93,7 @@ class WarmProcesses:
             watching = self.watching[at]
             words = (*watching.tool, sys.executable, "-P", "-m", MODULE, str(fifo))
             apart = isolation.here().around(words, (self.folder, *watching.writes))
-            started = supervise.running(apart, cwd=ROOT, env=child_environment())
+            started = supervise.running(apart, cwd=ROOT, env={**child_environment(), **dict(watching.variables)})
             self.waiting.append((self.stack.enter_context(started), gate))
 
     def go(self, at: int) -> Running:
@@ -107,14 +118,23 @@ def warm(watching: Sequence[Watching]) -> Iterator[WarmProcesses]:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def prepared(request: WatchedCall, device: str) -> Callable[[], Any]:
-    """The call, with its inputs and outputs on the device."""
-    from kernelgate.bench.kernel import calls, loading, operands
+def prepared(request: WatchedCall, device: str) -> Iterator[Callable[[], Any]]:
+    """The call of each case, with its inputs and outputs on the device."""
+    from kernelgate.bench.kernel import calls, loading
+
+    judge = loading.load(request.card)
+    bound = calls.bind(request.library.read(), judge, "head")
+    for axes in request.cases:
+        yield prepared_case(judge, bound, axes, device)
+
+
+def prepared_case(judge: Kernel, bound: Bound, axes: Mapping[str, AxisValue], device: str) -> Callable[[], Any]:
+    """One case's call of a library that is loaded. Raises what the card's own code raises."""
+    from kernelgate.bench.kernel import operands
     from kernelgate.bench.kernel.card import CaseAxes
     from kernelgate.bench.kernel.draw import Draw
 
-    judge, case = loading.load(request.card), CaseAxes(request.axes)
-    bound = calls.bind(request.library.read(), judge, "head")
+    case = CaseAxes(axes)
     given = operands.inputs(judge, case, Draw(case, device, 0))
     shapes = operands.output_shapes(judge, case, given)
     return bound.prepared(case, given, operands.empty_outputs(judge, shapes, device))
@@ -126,14 +146,15 @@ def run(request: WatchedCall) -> None:
     from kernelgate.bench.kernel.package import cache as package_cache
 
     with package_cache.shared([request.library.folder]):
-        call = prepared(request, "cuda")
-        for _ in range(WARM_UP):
+        for call in prepared(request, "cuda"):
+            for _ in range(request.warm_up):
+                call()
+            torch.cuda.synchronize()
+            torch.cuda.cudart().cudaProfilerStart()  # type: ignore[no-untyped-call]
             call()
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStart()  # type: ignore[no-untyped-call]
-        call()
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStop()  # type: ignore[no-untyped-call]
+            torch.cuda.synchronize()
+            torch.cuda.cudart().cudaProfilerStop()  # type: ignore[no-untyped-call]
+            print(DONE, flush=True)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from kernelgate.bench.record.base import (
     Microseconds,
     Model,
     NonNegative,
+    Positive,
     Side,
     Whole,
 )
@@ -36,7 +37,7 @@ class FuzzResult(Model):
     """Why it failed, and where."""
     note: str | None = None
     """What is not wrong: that the kernel refused its inputs by name, or gave other bits at another call."""
-    repeatable: bool | None = None
+    repeatable: Flag | None = None
     """Whether all calls on the same inputs gave the same bits; null where there was one."""
     runs: Count | None = None
     failed_runs: Count | None = None
@@ -60,7 +61,13 @@ class CheckFinding(Model):
     text: str
     kernel: str | None = None
     file: str | None = None
+    """Of the commit, from the repository's root; of any other file, its name stands in the text."""
     line: Count | None = None
+    tool: str | None = None
+    """Of compute-sanitizer's tools."""
+    times: Positive = 1
+    on_base: Flag | None = None
+    """Whether the base has it, too; null where that is not known."""
 
 
 class Check(Model):
@@ -81,14 +88,25 @@ class Check(Model):
     results: tuple[FuzzResult, ...] = ()
     """Of fuzzing."""
     findings: tuple[CheckFinding, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Of compute-sanitizer's, those that were asked for: each runs every case, which `asked` and `run` count."""
+    cases: tuple[str, ...] = ()
+    """What compute-sanitizer's tools ran."""
+    unreached: tuple[str, ...] = ()
+    """Kernels of the library that none of these cases launches."""
 
     @model_validator(mode="after")
-    def _passes_without_a_failure(self) -> Self:
-        failed = max(self.failed or 0, sum(not result.passed for result in self.results))
+    def _agrees_with_what_it_holds(self) -> Self:
+        wrong = sum(not result.passed for result in self.results)
+        failed = max(self.failed or 0, wrong, len(self.findings) if self.kind == "sanitizer" else 0)
         if failed and self.status != "failed":
             raise ValueError(f"it says {self.status}, and {failed} of its results failed")
         if self.results and self.run is not None and self.run != len(self.results):
             raise ValueError(f"it says that {self.run} ran, and has {len(self.results)} results")
+        if self.results and self.status != ("failed" if wrong else "passed"):
+            raise ValueError(f"it says {self.status}, and {wrong} of its {len(self.results)} results failed")
+        if self.results and self.failed is not None and self.failed != wrong:
+            raise ValueError(f"it says that {self.failed} failed, and {wrong} of its results did")
         return self
 
 

@@ -60,7 +60,9 @@ class RunRecord(Model):
         if len(checks) < 2:
             return checks[0] if checks else None
         worst = min(checks, key=lambda check: ("failed", "skipped", "passed").index(check.status))
-        return worst.model_copy(update={"results": tuple(result for check in checks for result in check.results)})
+        results = tuple(result for check in checks for result in check.results)
+        asked = sum(len(check.results) if check.asked is None else check.asked for check in checks)
+        return worst.model_copy(update={"results": results, "asked": asked, "run": len(results)})
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from kernelgate.ci.document import render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.post_check_run import Annotation, Level
+from kernelgate.ci.judge import sanitizer
 from kernelgate.ci.judge.case import Outcome, worst_first
 from kernelgate.ci.judge.gate import BlockCode, Fault
+from kernelgate.ci.report import sanitizer as words
 from kernelgate.ci.report.gpu import GpuReport
 
 MAX_ANNOTATIONS = 100
+MAX_FINDINGS = 20
+"""Of compute-sanitizer, on one GPU."""
+MAX_LINE = 10**7
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_SOURCE = re.compile(r"[\w.+ -][\w./+ -]{0,250}", re.ASCII)
 _COMPILER = re.compile(r"(?P<path>[\w./-]+\.(?:cuh?|cpp|h|hpp|py))[:(](?P<line>\d{1,7})")
 
 
@@ -22,11 +29,12 @@ def line_notes(
 ) -> tuple[Annotation, ...]:
     """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
 
-    One for each run of changed lines where something regressed, is wrong or is faster; a compiler's error stands at its
-    own line. Where nothing changed there is nothing to remark.
+    One for each run of changed lines where something regressed, is wrong or is faster; a compiler's error and what
+    compute-sanitizer found stand at their own lines. Where nothing changed there is nothing else to remark.
     """
     changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
     found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed])]
+    found += dict.fromkeys(note for one in posting.gpus for note in _of_sanitizer(one, posting, tuple(kernel_paths)))
     remark = _remark(posting)
     if remark is not None:
         level, message = remark
@@ -102,3 +110,17 @@ def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:
         return []
     line = int(found["line"])
     return [Annotation(path, line, line, "failure", "Does not compile", one.failure.message)]
+
+
+def _of_sanitizer(one: GpuReport, posting: Posting, kernel_paths: tuple[str, ...]) -> Iterator[Annotation]:
+    """What compute-sanitizer found, where it names a line of a kernel's source: a record may name any file."""
+    blocks = any(
+        blocker.code is BlockCode.SANITIZER and blocker.gpu == one.label for blocker in posting.decision.blockers
+    )
+    checks = sanitizer.checks(one.record) if one.record is not None else ()
+    for found in [found for check in checks for found in sanitizer.findings(check)][:MAX_FINDINGS]:
+        path, line = found.file or "", found.line or 0
+        inside = _SOURCE.fullmatch(path) and ".." not in path.split("/") and path.startswith(kernel_paths)
+        if inside and 0 < line < MAX_LINE:
+            level: Level = "failure" if blocks and not found.on_base else "warning"
+            yield Annotation(path, line, line, level, "compute-sanitizer", render.plain_line(words.finding(found)))

@@ -19,7 +19,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
-from kernelgate.ci.judge import cards, validity, witness
+from kernelgate.ci.judge import cards, sanitizer, validity, witness
 from kernelgate.ci.judge.policy import Policy
 
 SIDES = ("base", "head")
@@ -110,25 +110,35 @@ def _own_of_plan(record: RunRecord, expected: Expected) -> frozenset[str]:
 
 
 def _unchecked(record: RunRecord, expected: Expected, kind: CheckKind, exempt: Collection[str]) -> Iterator[Line]:
-    """The cards for which a check did not run to its end. A check that names no card is of all of them."""
-    done = {check.card for check in record.checks if check.kind == kind and _ran(check)}
+    """The cards for which a check did not run to its end. A check that names no card is of the only one."""
+    made = {check.card: check for check in record.checks if check.kind == kind}
     asked = {card.name for card in expected.cards} | {case.card for case in expected.cases}
-    lacking = sorted(asked - done - set(exempt)) if "" not in done else []
-    partly = {check.card: check for check in record.checks if check.kind == kind and check.results and not _ran(check)}
-    for name in [card for card in lacking if card in partly]:
-        lacking.remove(name)
-        check = partly[name]
-        yield (f"the {kind} check of ", Code(name), f" ran {len(check.results)} of {counted(check.asked or 0, 'case')}")
-    if lacking and len(lacking) == len(asked):
-        yield (f"the {kind} check did not run",)
-    elif lacking:
-        yield (f"the {kind} check did not run for ", *_listed(lacking))
+    made |= dict.fromkeys(asked, made[""]) if "" in made and len(asked - {""}) <= 1 else {}
+    lacking = sorted(card for card in asked - set(exempt) if card not in made or not _ran(made[card]))
+    by_words: dict[str, list[str]] = {}
+    for card in lacking:
+        by_words.setdefault(_why_not(made.get(card)), []).append(card)
+    for words, names in by_words.items():
+        of: Line = () if len(names) == len(asked) else (" for ", *_listed(names))
+        did, _, why = words.partition(": ")
+        yield (f"the {kind} check {did}", *of, *((": ", why) if why else ()))
 
 
 def _ran(check: Check) -> bool:
+    if check.kind == "sanitizer":
+        return sanitizer.is_whole(check)
     if check.status != "passed":
         return check.status == "failed"
-    return max(check.run or 0, len(check.results)) >= max(check.asked or 0, 1)
+    return len(check.results) >= max(check.asked or 0, 1)
+
+
+def _why_not(check: Check | None) -> str:
+    """What is to be said of a check that did not come to its end, as "did not run: the tool is missing"."""
+    if check is None:
+        return "did not run"
+    ran = len(check.results) or (check.run or 0 if check.kind == "sanitizer" else 0)
+    did = f"ran only {ran} of {check.asked}" if ran and check.asked else "did not run"
+    return f"{did}: {sentence(check.reason)}" if check.reason else did
 
 
 def _unverified(record: RunRecord, exempt: Collection[str]) -> Iterator[Line]:

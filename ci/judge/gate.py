@@ -2,8 +2,9 @@
 
 Plain data in, a `Decision` out. The rules, in order:
 
-1. What is certain and bad blocks: a head that does not compile, a wrong output, a regression, a static finding that the
-   policy fails, a contradicted claim or an incomplete description where the policy says so. The check fails.
+1. What is certain and bad blocks: a head that does not compile, a wrong output, a finding of compute-sanitizer that the
+   base does not have, a regression, a static finding that the policy fails, a contradicted claim or an incomplete
+   description where the policy says so. The check fails.
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
@@ -22,11 +23,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import cards, completeness, outputs, static
+from kernelgate.ci.judge import cards, completeness, outputs, sanitizer, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
-from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
 
 Conclusion = Literal["success", "failure", "neutral", "action_required"]
@@ -57,6 +58,7 @@ class BlockCode(StrEnum):
 
     WRONG_OUTPUT = "wrong_output"
     DOES_NOT_COMPILE = "does_not_compile"
+    SANITIZER = "sanitizer"
     SLOWER = "slower"
     NEW_SPILLS = "new_spills"
     OCCUPANCY_LOSS = "occupancy_loss"
@@ -84,6 +86,8 @@ class GpuEvidence:
     """Of the cards that decide."""
     wrong: bool = False
     static: tuple[StaticFinding, ...] = ()
+    sanitizer: tuple[CheckFinding, ...] = ()
+    """What compute-sanitizer found that blocks."""
     contradicted: tuple[str, ...] = ()
     """Claims that this GPU's measurement contradicts."""
     fault: Fault | None = None
@@ -118,15 +122,16 @@ UNTRUSTED = Decision("action_required")
 """The records prove nothing, and a kernel is touched: somebody has to have it measured by trusted workflows."""
 
 
-def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, policy: Static) -> GpuEvidence:
+def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, policy: Policy) -> GpuEvidence:
     """What a record alone says of its GPU. One of something else than was planned proves nothing."""
     held = completeness.against_plan(record, label)
     if held.contrary:
         return GpuEvidence(label, fault=Fault.OURS)
     proven = cards.without(record, cards.of_head(record))
-    found = static.judge(proven.builds, policy)
+    faults = sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else ()
+    found = static.judge(proven.builds, policy.static)
     decides = _of_proven(record, verdict)
-    return GpuEvidence(label, decides, outputs.is_wrong(proven), found, missing=held.missing)
+    return GpuEvidence(label, decides, outputs.is_wrong(proven), found, faults, missing=held.missing)
 
 
 def _of_proven(record: RunRecord, verdict: RecordVerdict | None) -> RecordVerdict | None:
@@ -173,9 +178,12 @@ def _blockers(gpus: Sequence[GpuEvidence], description: Sequence[str], claims_bl
 def _of_gpu(gpu: GpuEvidence) -> Iterator[Blocker]:
     if gpu.fault is Fault.BUILD:
         yield Blocker(BlockCode.DOES_NOT_COMPILE, gpu.label)
-    if gpu.wrong or gpu.fault is Fault.OUTPUT:
+    wrong = gpu.wrong or gpu.fault is Fault.OUTPUT
+    if wrong:
         yield Blocker(BlockCode.WRONG_OUTPUT, gpu.label)
-    elif gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED:
+    for kernel in dict.fromkeys(finding.kernel or "" for finding in gpu.sanitizer):
+        yield Blocker(BlockCode.SANITIZER, gpu.label, kernel)
+    if not wrong and gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED:
         cases = worst_first(gpu.verdict.cases)
         yield Blocker(BlockCode.SLOWER, gpu.label, cases[0].id if cases and cases[0].status is Status.REGRESSED else "")
     for finding in gpu.static:
@@ -198,7 +206,7 @@ def _passes(gpu: GpuEvidence) -> bool:
 def _label(gpus: Sequence[GpuEvidence], passes: bool) -> Label | None:
     """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
     outcomes = {gpu.verdict.verdict for gpu in gpus if gpu.verdict and gpu.judged}
-    if any(gpu.wrong or gpu.fault is Fault.OUTPUT for gpu in gpus):
+    if any(gpu.wrong or gpu.sanitizer or gpu.fault is Fault.OUTPUT for gpu in gpus):
         return None
     if Outcome.REGRESSED in outcomes:
         return Label.REGRESSED

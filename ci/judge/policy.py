@@ -6,10 +6,26 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.record import CheckKind
+from kernelgate.ci.judge.bounds import (
+    Chance,
+    DegreesOfFreedom,
+    Improbable,
+    PartialShare,
+    Percent,
+    PercentOrNone,
+    Positive,
+    Probable,
+    ProcessCount,
+    Share,
+    Speedup,
+    Times,
+    between,
+)
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
@@ -18,38 +34,6 @@ MOST_FAULTS = 3
 """That one message names."""
 MOST_SHOWN = 60
 """Characters of a value that does not fit."""
-
-
-def between(low: float, high: float) -> BeforeValidator:
-    """A number in this range, both ends in it; whole where both ends are. No text, no truth value and no NaN is one."""
-    whole = isinstance(low, int) and isinstance(high, int)
-    said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
-
-    def check(value: object) -> object:
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not low <= value <= high:
-            raise ValueError(said)
-        return value
-
-    return BeforeValidator(check)
-
-
-Percent = Annotated[float, between(1e-3, 1e3)]
-PercentOrNone = Annotated[float, between(0.0, 1e3)]
-Speedup = Annotated[float, between(1e-3, 99.9)]
-"""Percent that a time can shrink by."""
-Times = Annotated[float, between(1e-6, 1e6)]
-"""How many times as fast, or as much."""
-Improbable = Annotated[float, between(1e-12, 0.5)]
-"""The probability of an error."""
-Chance = Annotated[float, between(1e-300, 0.999)]
-"""Below it, chance does not explain something: as good as never at its lowest."""
-Probable = Annotated[float, between(0.5, 0.9999)]
-Share = Annotated[float, between(0.0, 1.0)]
-PartialShare = Annotated[float, between(1e-3, 0.999)]
-"""Neither none nor all."""
-Positive = Annotated[int, between(1, 1000)]
-DegreesOfFreedom = Annotated[float, between(1e-3, 1e6)]
-ProcessCount = Annotated[int, between(2, 100)]
 
 
 class PolicyError(KernelgateError):
@@ -79,6 +63,7 @@ class Gates(PolicySection):
     mean_improvement_pct: Speedup = 3.0
     reference_min: Times = 0.5
     below_reference_min: Literal["fail", "warn", "ignore"] = "warn"
+    sanitizer: Literal["fail", "warn", "ignore"] = "fail"
 
     @model_validator(mode="after")
     def _nothing_blocks_that_is_the_same(self) -> Self:
@@ -231,6 +216,16 @@ class Guidance(PolicySection):
         return self
 
 
+class SanitizerRules(PolicySection):
+    """What compute-sanitizer looks for in a pull request, and for how long."""
+
+    tools: Annotated[tuple[Literal["memcheck", "racecheck", "initcheck", "synccheck"], ...], Field(min_length=1)] = (
+        "memcheck",
+        "racecheck",
+    )
+    seconds: Annotated[float, between(1.0, 3600.0)] = 20.0
+
+
 class Profiling(PolicySection):
     """How `kernelgate profile` measures."""
 
@@ -294,9 +289,15 @@ class Policy(PolicySection):
     fuzz: FuzzRules = FuzzRules()
     static: Static = Static()
     guidance: Guidance = Guidance()
+    sanitizer: SanitizerRules = SanitizerRules()
     profiling: Profiling = Profiling()
     template: Template = Template()
     measure: Measure = Measure()
+
+    @property
+    def checks(self) -> tuple[CheckKind, ...]:
+        """What a pull request's measurement on a GPU holds beside its times."""
+        return ("fuzz", "witness") if self.gates.sanitizer == "ignore" else ("fuzz", "sanitizer", "witness")
 
     @model_validator(mode="after")
     def _gates_are_seen(self) -> Self:

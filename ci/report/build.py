@@ -16,7 +16,7 @@ from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sections, tables, why
+from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sanitizer, sections, tables, why
 from kernelgate.ci.report.case_plot import plot
 from kernelgate.ci.report.gpu import GpuReport, judged, of_record
 from kernelgate.ci.report.headline import of_gpu
@@ -85,7 +85,7 @@ def report(
     subject."""
     policy = Policy(gates=gates, static=static or Static())
     label = record.run.gpu or ""
-    decision = gate.decide([gate.evidence(label, record, verdict, policy.static)])
+    decision = gate.decide([gate.evidence(label, record, verdict, policy)])
     part = of_record(label, record, verdict, baseline)
     return build([part], decision, policy, merge=verdict.against == "base")
 
@@ -125,11 +125,11 @@ def _checks(gpu: GpuReport, policy: Policy) -> tuple[Line, ...]:
     if gpu.record is None:
         return ()
     if gpu.is_wrong:
-        return correctness.beside_wrong(gpu.record)
+        return (*correctness.beside_wrong(gpu.record), *sanitizer.lines(gpu.record, policy.gates))
     if gpu.verdict is None:
         return ()
     baseline = (_baseline(gpu.record, gpu.baseline, policy.gates),) if gpu.baseline else ()
-    return (*correctness.lines(gpu.record), *baseline)
+    return (*correctness.lines(gpu.record), *sanitizer.lines(gpu.record, policy.gates), *baseline)
 
 
 def _why(gpu: GpuReport, label: str) -> tuple[Line, ...]:

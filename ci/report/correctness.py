@@ -77,10 +77,11 @@ def lines(record: RunRecord) -> tuple[Line, ...]:
     listed = dict.fromkeys([*checks, *(case.case.card for case in cards.compared(record))])
     if not named or "" in checks or not listed:
         return tuple(map(line, checks.values())) or (line(None),)
-    return tuple(_of_card(named[card], line(checks.get(card))) for card in listed)
+    return tuple(of_card(named[card], line(checks.get(card))) for card in listed)
 
 
-def _of_card(title: str, said: Line) -> Line:
+def of_card(title: str, said: Line) -> Line:
+    """The line with its card named, behind the mark, where there are several."""
     return (said[0], f" {title}:", *said[1:]) if title else said
 
 
@@ -100,13 +101,15 @@ def line(fuzz: Check | None) -> Line:
         )
     passed = sum(result.passed for result in fuzz.results)
     total = formatting.counted(len(fuzz.results), "fuzz case")
+    untried: Line = ("; ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
     if fuzz.status == "failed":
         return (Mark.WRONG, f" wrong: {len(fuzz.results) - passed} of {total} fail")
     ran, asked = len(fuzz.results), fuzz.asked or 0
+    if not ran:
+        return (Mark.UNKNOWN, " correctness: no fuzz case ran", *untried)
     if asked > ran:
-        why = (", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
-        return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran", *why)
-    return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz), _unrepeatable(fuzz))
+        return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran")
+    return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz), _unrepeatable(fuzz), *untried)
 
 
 def beside_wrong(record: RunRecord) -> tuple[Line, ...]:

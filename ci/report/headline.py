@@ -88,6 +88,8 @@ def cause(blocker: Blocker, named: bool) -> Line:
             return ("a wrong result", *where)
         case BlockCode.DOES_NOT_COMPILE:
             return ("a compiler error", *where)
+        case BlockCode.SANITIZER:
+            return ("what compute-sanitizer found in ", subject if blocker.subject else "the kernel", *where)
         case BlockCode.SLOWER:
             return ("a regression", *where)
         case BlockCode.NEW_SPILLS:

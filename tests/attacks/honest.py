@@ -44,7 +44,9 @@ CASES = tuple(
     Case(card="norm", id=f"m{rows}", axes={"M": rows, "dtype": "fp16"}, work=Work(flops=6e9, bytes=20e6))
     for rows in (512, 1024)
 )
-PLAN = Expected(label="l4", target="8.9", cards=(CARD,), cases=CASES, checks=("fuzz", "witness"), processes=2)
+PLAN = Expected(
+    label="l4", target="8.9", cards=(CARD,), cases=CASES, checks=("fuzz", "sanitizer", "witness"), processes=2
+)
 L4 = Environment(device=Device(name="NVIDIA L4", compute_capability="8.9"))
 BODY = "## Intent and hypothesis\nFewer registers.\n"
 ROUNDS = 40
@@ -70,7 +72,10 @@ def measured(change: float = 0.0, worse: float | None = None) -> RunRecord:
             Build(card="norm", side=side, sha=sha, key=side, library_sha256=side * 8, targets=("sm_89",))
             for side, sha in (("base", BASE), ("head", HEAD))
         ),
-        checks=(Check(kind="fuzz", card="norm", status="passed", asked=4, run=4, failed=0, results=fuzzed),),
+        checks=(
+            Check(kind="fuzz", card="norm", status="passed", asked=4, run=4, failed=0, results=fuzzed),
+            Check(kind="sanitizer", card="norm", status="passed", asked=2, run=2, tools=("memcheck", "racecheck")),
+        ),
     )
 
 

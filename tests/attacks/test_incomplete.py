@@ -280,12 +280,23 @@ def unknown_gpu(content: dict[str, Any]) -> None:
     content["environments"][0]["device"]["name"] = "NVIDIA L5"
 
 
+def sanitizer(**facts: Any) -> Change:
+    return lambda content: content["checks"][1].update(facts)
+
+
+def shortened(content: dict[str, Any]) -> None:
+    """Three results of the four that were asked for."""
+    fuzzed = content["checks"][0]
+    fuzzed.update(run=3, results=fuzzed["results"][:3])
+
+
 NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
     "fuzz omitted": ("the fuzz check did not run", (without("checks"),)),
     "fuzz skipped": ("the fuzz check did not run", (fuzz(status="skipped", results=[], run=None, failed=None),)),
     "fuzz empty": ("the fuzz check did not run", (fuzz(results=[], run=0),)),
     "fuzz of nobody knows how many": ("the fuzz check did not run", (fuzz(results=[], run=None, asked=None),)),
-    "fuzz cut short": ("the fuzz check did not run", (fuzz(results=[], run=3),)),
+    "fuzz cut short": ("the fuzz check ran only 3 of 4", (shortened,)),
+    "fuzz without its results": ("the fuzz check did not run", (fuzz(results=[], run=4),)),
     "fuzz of another card": ("the fuzz check did not run", (fuzz(card="other"),)),
     "fuzz passed with a failed result": (
         "it says passed, and 1 of its results failed",
@@ -327,6 +338,24 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
         "were timed in 1 of 2 processes",
         (lambda content: content.update(processes=content["processes"][:1]),),
     ),
+    "sanitizer omitted": ("the sanitizer check did not run", (lambda content: content["checks"].pop(),)),
+    "sanitizer skipped": (
+        "the sanitizer check did not run: no GPU",
+        (sanitizer(status="skipped", run=None, reason="No GPU."),),
+    ),
+    "sanitizer cut short": ("the sanitizer check ran only 1 of 2: it hung", (sanitizer(run=1, reason="It hung."),)),
+    "sanitizer of nobody knows how much": ("the sanitizer check did not run", (sanitizer(run=None, asked=None),)),
+    "sanitizer of another card": ("the sanitizer check did not run", (sanitizer(card="other"),)),
+    "sanitizer passed with a finding": (
+        "it says passed, and 1 of its results failed",
+        (sanitizer(findings=[{"text": "a race"}]),),
+    ),
+    "sanitizer that the base has, too, cut short": (
+        "the sanitizer check ran only 1 of 2",
+        (sanitizer(status="failed", run=1, failed=1, findings=[{"text": "a race", "on_base": True}]),),
+    ),
+    "fuzz failed without a failure": ("it says failed, and 0 of its 4 results failed", (fuzz(status="failed"),)),
+    "fuzz skipped with results": ("it says skipped, and 0 of its 4 results failed", (fuzz(status="skipped"),)),
     "no witness": (
         "were not timed by the witness",
         (lambda content: content.update(processes=[one for one in content["processes"] if one["role"] == "paired"]),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,20 @@ WHOLE: dict[str, Any] = {
                     "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
                 }
             ],
-            "findings": [{"text": "out of bounds", "kernel": "forward", "file": "csrc/kernel.cu", "line": 40}],
+            "findings": [
+                {
+                    "text": "out of bounds",
+                    "kernel": "forward",
+                    "file": "csrc/kernel.cu",
+                    "line": 40,
+                    "tool": "memcheck",
+                    "times": 3,
+                    "on_base": False,
+                }
+            ],
+            "tools": ["memcheck"],
+            "cases": ["s512"],
+            "unreached": ["backward"],
         }
     ],
     "profile": [
@@ -462,6 +476,87 @@ def test_a_plan_has_the_same_hash_wherever_it_is_measured() -> None:
 def test_a_broken_record_is_refused_by_name(text: str, named: str) -> None:
     with pytest.raises(RecordError, match=named):
         record.from_json(text)
+
+
+def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Every number and truth value, and where it stands. An axis and a metric may also be text."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, bool | int | float):
+        yield path, value
+
+
+def put(path: tuple[str | int, ...], value: object) -> str:
+    """WHOLE with another value there."""
+    content = deepcopy(WHOLE)
+    place: Any = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return json.dumps(content)
+
+
+def test_no_text_and_no_truth_value_is_a_number_nor_the_other_way_round() -> None:
+    accepted = []
+    for path, value in leaves(WHOLE):
+        others: list[object] = [1, 0.0, "true", "yes"] if isinstance(value, bool) else [True, False, str(value)]
+        for other in others:
+            if path[-2] == "axes" or (path[-2] == "metrics" and isinstance(other, str)):
+                continue
+            with suppress(RecordError):
+                record.from_json(put(path, other))
+                accepted.append((path, other))
+    assert not accepted
+
+
+PASSED, FAILED = ({"id": "a", "seed": 1, "passed": passed} for passed in (True, False))
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ({"status": "passed", "results": [PASSED, FAILED]}, "it says passed, and 1 of its results failed"),
+        ({"status": "passed", "failed": 1}, "it says passed, and 1 of its results failed"),
+        ({"status": "skipped", "results": [FAILED]}, "it says skipped, and 1 of its results failed"),
+        ({"status": "skipped", "results": [PASSED]}, "it says skipped, and 0 of its 1 results failed"),
+        ({"status": "failed", "results": [PASSED]}, "it says failed, and 0 of its 1 results failed"),
+        (
+            {"status": "failed", "failed": 2, "results": [PASSED, FAILED]},
+            "it says that 2 failed, and 1 of its results did",
+        ),
+        ({"status": "passed", "run": 3, "results": [PASSED]}, "it says that 3 ran, and has 1 results"),
+        ({"kind": "sanitizer", "status": "passed", "findings": [{"text": "a race"}]}, "it says passed, and 1 of its"),
+        ({"kind": "sanitizer", "status": "skipped", "findings": [{"text": "a race"}]}, "it says skipped, and 1 of its"),
+    ],
+)
+def test_a_check_agrees_with_what_it_holds(check: dict[str, Any], said: str) -> None:
+    with pytest.raises(RecordError, match=said):
+        record.from_json(changed(checks=[{"kind": "fuzz", **check}]))
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"status": "failed"},
+        {"status": "failed", "failed": 1, "results": [PASSED, FAILED]},
+        {"status": "passed", "run": 1, "failed": 0, "asked": 38, "results": [PASSED]},
+        {"status": "skipped", "reason": "no kernel"},
+        {"kind": "sanitizer", "status": "failed", "failed": 60, "findings": [{"text": "a race"}]},
+    ],
+)
+def test_a_check_that_agrees_is_read(check: dict[str, Any]) -> None:
+    assert record.from_json(changed(checks=[{"kind": "fuzz", **check}])).checks
+
+
+def test_the_fuzz_results_of_several_cards_are_asked_for_together() -> None:
+    """Of two cards, one of which was cut short, not all has passed."""
+    whole = {"kind": "fuzz", "card": "a", "status": "passed", "asked": 1, "run": 1, "results": [PASSED]}
+    short = {"kind": "fuzz", "card": "b", "status": "passed", "asked": 9, "run": 1, "results": [PASSED]}
+    for checks in ([whole, short], [short, whole]):
+        found = record.from_json(changed(checks=checks)).fuzz
+        assert found is not None
+        assert (found.asked, found.run, len(found.results)) == (10, 2, 2)
 
 
 def test_of_many_faults_three_are_named() -> None:

@@ -25,7 +25,7 @@ sys.modules |= {name: MagicMock() for name in ("torch", "torch.nn", "torch.nn.at
 from kernelgate.bench import doctor, record
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.check import fuzz
+from kernelgate.bench.check import fuzz, sanitize
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import cards, fuzz_risk, watched_call
@@ -60,6 +60,7 @@ def main() -> None:
     cards.select = targets
     fuzz.run = fuzzed
     paired.run = timed
+    sanitize.check = sanitized
     cuda_tools.find = lambda *_: Path("ncu")
     nsight.profile = profiled
     watched_call.warm = waiting
@@ -149,6 +150,14 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
         calls={side: record.Calls(compared=3, failed=0) for side in part.libraries},
         errors={side: record.OutputErrors(maximum=5e-4) for side in part.libraries},
         telemetry=record.Telemetry(sm_mhz=1710.0, memory_mhz=6251.0, temperature_c=60.0, power_w=70.0),
+    )
+
+
+def sanitized(card: CardFacts, _: Sides, __: archs.Capability, asked: sanitize.SanitizerOptions) -> record.Check:
+    """No tool finds anything."""
+    runs, case = len(asked.tools), card.target.id
+    return record.Check(
+        kind="sanitizer", card=card.name, status="passed", asked=runs, run=runs, tools=asked.tools, cases=(case,)
     )
 
 

@@ -104,7 +104,7 @@ def test_a_kernel_is_fuzzed_timed_and_judged(project: Project) -> None:
 @pytest.mark.slow
 def test_what_nsight_compute_counted_reaches_the_comment(project: Project) -> None:
     """Of a card that is made up, the profiles are real ones."""
-    project.platform.stood_in = {"doctor", "fuzz", "bench", "profile"}
+    project.platform.stood_in = {"doctor", "fuzz", "bench", "sanitize", "profile"}
     run = project.measure(project.pull(touch_kernel))
     case = cards.read(ROOT / cards.FOLDER)["attention"].target.id
     assert {(one.case, one.side, one.report) for one in record_of(project, run).profile} == {

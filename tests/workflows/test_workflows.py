@@ -221,7 +221,34 @@ def test_only_measure_runs_on_a_gpu_and_it_never_compiles() -> None:
         runners = {str(job.get("runs-on")) for job in workflow.jobs.values() if "uses" not in job}
         assert (runners <= hosted) == (name != "measure"), name
     verbs = [step["run"].split()[1] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
-    assert verbs == ["admit", "doctor", "fuzz", "bench", "bench", "compare", "resources", "profile"]
+    assert verbs == [
+        "admit",
+        "doctor",
+        "fuzz",
+        "bench",
+        "bench",
+        "compare",
+        "resources",
+        "sanitize",
+        "sanitize",
+        "profile",
+    ]
+
+
+def test_a_pull_request_is_sanitized_after_it_is_timed_and_each_night_by_every_tool() -> None:
+    """Only the night's findings fail the job: a pull request's stand in the record, which is judged elsewhere."""
+    found = {
+        step["name"]: step for _, step in steps(WORKFLOWS["measure"]) if "kernelgate sanitize" in step.get("run", "")
+    }
+    names = [step["name"] for _, step in steps(WORKFLOWS["measure"])]
+    quick, whole = found["sanitize"], found["sanitize the baseline"]
+    assert names.index("bench") < names.index("sanitize") < names.index("hand over the record")
+    assert "--quick" in quick["run"]
+    assert "--record out/run.json" in quick["run"]
+    assert (quick["continue-on-error"], "continue-on-error" in whole) == (True, False)
+    assert "--quick" not in whole["run"]
+    assert "--tool" not in whole["run"]
+    assert "schedule" in WORKFLOWS["refresh-baseline"].triggers, "which measures with the task baseline"
 
 
 def test_a_base_that_cannot_be_built_fails_nobody() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.library import Library, Manifest
-from kernelgate.bench.check import sanitize
-from kernelgate.bench.check.sanitize import SanitizerFinding
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Sides
+from kernelgate.bench.check import reach, sanitize
+from kernelgate.bench.check.sanitize import SanitizerFinding, SanitizerOptions
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.kernel.watched_call import DONE
+from kernelgate.bench.record import KernelFacts
 from tests import faulty
 
 LOGS = Path(__file__).parents[2] / "data" / "sanitize"
@@ -72,7 +76,7 @@ def test_findings_of_a_program(tmp_path: Path) -> None:
 
 def test_a_tool_that_cannot_look_says_why(tmp_path: Path) -> None:
     script = fake(tmp_path, "echo '========= Error: Device not supported.'; echo '=========  '; exit 1")
-    with pytest.raises(KernelgateError, match="memcheck could not run: it exited with 1; last line: Error: Device"):
+    with pytest.raises(KernelgateError, match="memcheck exited with 1; last line: Error: Device not supported"):
         sanitize.program(script, "memcheck", ["true"])
 
 
@@ -82,34 +86,203 @@ def test_a_tool_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         sanitize.program(fake(tmp_path, "sleep 60"), "racecheck", ["true"])
 
 
-def test_a_missing_sanitizer_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitize.cuda_tools, "candidates", lambda *_: iter(()))
-    with pytest.raises(
-        NoDeviceError, match=r"compute-sanitizer, .* is neither on PATH .*; install it: apt-get install"
-    ):
-        sanitize.library(Library(Path("x"), Manifest.model_construct(), cached=True), [])
+# ----------------------------------------------------------------------------------------------------------------------
+# Of a card
+# ----------------------------------------------------------------------------------------------------------------------
+
+GPU = (8, 9)
+CASES = reach.of_card(faulty.card())
+ASKED = SanitizerOptions(("memcheck", "racecheck"), cases=CASES)
+SIDES = ("the_base", "the_head")
+SOURCES = {"sm_89": ("csrc/other.cu", "csrc/race.cu"), "sm_90a": ("csrc/hopper/race.cu",)}
 
 
-def test_a_card_says_which_cases_are_watched() -> None:
-    named = sanitize.default_cases(faulty.card())
-    assert [one.case.id for one in named] == ["s65_b1_h2_d64_fp16", "s129_b2_h1_d64_bf16_causal"]
-
-
-def test_without_any_it_is_the_smallest_that_is_timed_on_a_gpu() -> None:
-    card = faulty.card().model_copy(update={"sanitize": ()})
-    (smallest,) = sanitize.default_cases(card)
-    assert smallest.case.bytes == min(case.bytes or 0 for case in card.suites["pr"])
-    assert sanitize.default_cases(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()
-
-
-def test_every_tool_watches_every_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finds = f"if [ $2 = racecheck ]; then cat {LOGS / 'racecheck.log'}; fi"
-    asked = 'for word; do last="$word"; done; read -r asked < "$last"'
-    script = fake(tmp_path, f'{asked}; echo "$2 $asked" >> {tmp_path / "said"}; {finds}')
+def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, **by_tool: str) -> Path:
+    """A compute-sanitizer that waits for its turn and then does this; where nothing is said of a tool, it is clean."""
+    does = {"memcheck": all_done(), "racecheck": all_done()} | by_tool
+    cases = "".join(f"{name})\n{body}\n;;\n" for name, body in does.items())
+    body = (
+        'for word; do last="$word"; done; read -r asked < "$last"\n'
+        f'echo "$2 $PYTORCH_NO_CUDA_MEMORY_CACHING $asked" >> {folder / "said"}\ncase $2 in\n{cases}esac'
+    )
+    script = fake(folder, body)
     monkeypatch.setattr(sanitize.cuda_tools, "find", lambda _: script)
-    built = faulty.build(tmp_path / "library", "watched")
-    found = sanitize.library(built, sanitize.default_cases(faulty.card()), ("memcheck", "racecheck"))
-    assert [(one.tool, one.times) for one in found] == [("racecheck", 2)]
-    said = (tmp_path / "said").read_text().splitlines()
-    assert [line.split()[0] for line in said] == ["memcheck"] * 2 + ["racecheck"] * 2
-    assert [json.loads(line[line.index("{") :])["axes"]["S"] for line in said] == [65, 129] * 2
+    return script
+
+
+def all_done(then: str = "") -> str:
+    return f"echo '{DONE}'; echo '{DONE}'; {then}"
+
+
+def finds(name: str) -> str:
+    return all_done(f"cat {LOGS / name}.log; exit 7")
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Sides:
+    kernels = (KernelFacts(target="sm_89", name="read_the_neighbour"), KernelFacts(target="sm_90a", name="another"))
+    folder = tmp_path_factory.mktemp("sanitized")
+    made = (faulty.build(folder / name, f"sanitized_{name}", sources=SOURCES, kernels=kernels) for name in SIDES)
+    return Sides(*made)
+
+
+@pytest.fixture
+def alone(libraries: Sides) -> Sides:
+    return Sides(None, libraries.head)
+
+
+def checked(sides: Sides, asked: SanitizerOptions = ASKED) -> record.Check:
+    return sanitize.check(faulty.card(), sides, GPU, asked)
+
+
+def test_each_tool_runs_every_case_in_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    tool(tmp_path, monkeypatch)
+    done = checked(alone)
+    assert (done.status, done.asked, done.run, done.failed, done.reason) == ("passed", 4, 4, 0, None)
+    assert (done.tools, done.cases) == (ASKED.tools, tuple(case.id for case in CASES))
+    said = [line.split(" ", 2) for line in (tmp_path / "said").read_text().splitlines()]
+    assert [words[0] for words in said] == ["memcheck", "racecheck"]
+    assert {words[1] for words in said} == {"1"}, "in torch's pools nobody sees an access past a tensor's end"
+    assert [[case["S"] for case in json.loads(words[2])["cases"]] for words in said] == [[65, 129]] * 2
+    assert sanitize.exit_code([done]) == 0
+
+
+def test_what_is_found_has_its_kernel_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    tool(tmp_path, monkeypatch, racecheck=finds("racecheck"))
+    done = checked(alone)
+    (found,) = done.findings
+    assert (found.tool, found.kernel, found.file, found.line) == ("racecheck", "read_the_neighbour", "csrc/race.cu", 6)
+    assert (done.status, done.failed, done.run, found.on_base) == ("failed", 1, 4, None)
+    assert sanitize.exit_code([done]) == 1
+    assert next(sanitize.to_text(done)).endswith("in read_the_neighbour at csrc/race.cu:6")
+
+
+def finding(file: str | None, kernel: str = "read_the_neighbour(float *)", line: int = 6) -> SanitizerFinding:
+    return SanitizerFinding("racecheck", "Race", kernel, file, line)
+
+
+@pytest.mark.parametrize(
+    ("found", "path"),
+    [
+        (finding("race.cu"), "csrc/race.cu"),
+        (finding("/work/tree/csrc/race.cu"), "csrc/race.cu"),
+        (finding("race.cu", "void ns::another<float>(float *)"), None),
+        (finding("race.cu", "another(int)"), "csrc/hopper/race.cu"),
+        (finding("cuda_fp16.hpp"), None),
+        (finding(None), None),
+    ],
+)
+def test_the_file_is_the_one_that_the_kernels_target_was_compiled_from(
+    alone: Sides, found: SanitizerFinding, path: str | None
+) -> None:
+    """Of two of one name, it is that of the kernel; of a kernel that nobody knows, none."""
+    assert sanitize.source_of(found, alone.head) == path
+
+
+def test_a_header_of_somebody_else_is_named_and_has_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    tool(
+        tmp_path, monkeypatch, racecheck=f"sed s/race.cu/cuda_fp16.hpp/ {LOGS / 'racecheck.log'}; {all_done('exit 7')}"
+    )
+    (found,) = checked(alone).findings
+    assert (found.file, found.line) == (None, None)
+    assert "(cuda_fp16.hpp:6, which is not a file of this commit)" in found.text
+
+
+@pytest.mark.parametrize(
+    ("does", "run", "said"),
+    [
+        (f"echo '{DONE}'; echo RuntimeError: no; exit 1", 3, "exited with 1 in the case s129_b2_h1_d64_bf16_causal"),
+        ("kill -SEGV $$", 2, "racecheck exited with -11 in the case s65_b1_h2_d64_fp16; last line: nothing"),
+        (all_done("exit 1"), 3, "racecheck exited with 1 in the case"),
+        (all_done("echo '========= ERROR SUMMARY: 2 errors'; exit 7"), 3, "found something that it did not describe"),
+        ("exit 0", 2, "racecheck exited with 0 in the case"),
+    ],
+    ids=["refused", "crashed", "late", "undescribed", "silent"],
+)
+def test_what_did_not_come_to_its_end_is_no_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides, does: str, run: int, said: str
+) -> None:
+    tool(tmp_path, monkeypatch, racecheck=does)
+    done = checked(alone)
+    assert (done.status, done.asked, done.run) == ("passed", 4, run)
+    assert said in (done.reason or "")
+    assert sanitize.exit_code([done]) == 3
+
+
+def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    tool(tmp_path, monkeypatch, racecheck=f"echo '{DONE}'; echo stuck here; sleep 60")
+    done = checked(alone, replace(ASKED, tools=("racecheck",), seconds=1.0))
+    assert (done.status, done.asked, done.run) == ("passed", 2, 1)
+    assert done.reason == (
+        "racecheck was stopped after 1 s in the case s129_b2_h1_d64_bf16_causal; last line: stuck here"
+    )
+
+
+def test_where_nothing_ran_the_check_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides) -> None:
+    tool(tmp_path, monkeypatch, memcheck="exit 1", racecheck="exit 1")
+    done = checked(alone)
+    assert (done.status, done.run) == ("skipped", 0)
+    assert "memcheck exited with 1" in (done.reason or "")
+
+
+def test_the_base_is_looked_at_only_where_something_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: Sides
+) -> None:
+    tool(tmp_path, monkeypatch)
+    assert checked(libraries).status == "passed"
+    assert "/the_base" not in (tmp_path / "said").read_text()
+
+
+@pytest.mark.parametrize(
+    ("of_base", "known"),
+    [
+        (finds("racecheck"), True),
+        (all_done(), False),
+        ("exit 1", None),
+        (f"cat {LOGS / 'racecheck.log'}; exit 7", True),
+    ],
+)
+def test_whether_the_base_has_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libraries: Sides, of_base: str, known: bool | None
+) -> None:
+    """What could not be looked at is not known; what was found there is, however that ended."""
+    tool(tmp_path, monkeypatch, racecheck=f'case "$asked" in */the_base*) {of_base} ;; *) {finds("racecheck")} ;; esac')
+    done = checked(libraries)
+    assert [one.on_base for one in done.findings] == [known]
+    assert ("of the base: racecheck exited with" in (done.reason or "")) == (DONE not in of_base)
+
+
+def test_a_second_fault_of_a_kernel_is_not_the_bases() -> None:
+    before = [finding("race.cu", line=6)]
+    moved, other = finding("race.cu", line=9), finding("race.cu", line=20)
+    assert sanitize.known_to([moved], before) == [True]
+    assert sanitize.known_to([other, finding("race.cu", line=6)], before) == [False, True]
+    assert sanitize.known_to([finding("race.cu", "another(int)")], before) == [False]
+
+
+def test_a_record_holds_so_many_findings_and_counts_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    many = tmp_path / "many.log"
+    text = (LOGS / "racecheck.log").read_text()
+    many.write_text("".join(text.replace(":6", f":{line}") for line in range(1, 80)))
+    tool(tmp_path, monkeypatch, racecheck=all_done(f"cat {many}; exit 7"))
+    done = checked(alone)
+    assert (done.failed, len(done.findings)) == (79, sanitize.MAX_FINDINGS)
+
+
+def test_a_card_without_cases_for_a_gpu_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    tool(tmp_path, monkeypatch)
+    card = faulty.card().model_copy(update={"sanitize": (), "suites": {"pr": (), "cpu": ()}})
+    done = sanitize.check(card, alone, GPU, replace(ASKED, cases=()))
+    assert (done.status, done.reason) == ("skipped", "the card attention has no cases for a GPU")

@@ -115,7 +115,7 @@ def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(
     said = (options.out / f"{NAME}.head.ncu-rep.asked").read_text()
     request = watched_call.WatchedCall.model_validate_json(said)
     assert request.library.folder == (tmp_path / "head").resolve()
-    assert (request.card, request.axes) == (faulty.CARD, faulty.card().target.axes)
+    assert (request.card, request.cases) == (faulty.CARD, (faulty.card().target.axes,))
     assert "--set" not in words
 
 

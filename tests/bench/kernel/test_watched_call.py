@@ -42,18 +42,18 @@ def twice(x, out):
 def request(folder: Path, namespace: str, body: str) -> WatchedCall:
     card = registered.write_card(folder / "cards", "doubled", body)
     library = registered.build(folder / "library", namespace, KERNEL, "doubled")
-    return WatchedCall(library=LibraryAt.of(library), card=card, axes=registered.facts(card).target.axes)
+    return WatchedCall(library=LibraryAt.of(library), card=card, cases=(registered.facts(card).target.axes,))
 
 
 def test_each_call_runs_the_kernel_again(tmp_path: Path) -> None:
-    call = watched_call.prepared(request(tmp_path, "watched", CARD), "cpu")
+    (call,) = watched_call.prepared(request(tmp_path, "watched", CARD), "cpu")
     assert [call(), call()] == [1, 2]
 
 
 def test_a_kernel_in_place_gets_no_memory_for_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request(tmp_path, "watched_in_place", IN_PLACE)
     monkeypatch.setattr(torch, "empty", lambda *_, **__: pytest.fail("memory for outputs"))
-    assert watched_call.prepared(asked, "cpu")() == 1
+    assert [call() for call in watched_call.prepared(asked, "cpu")] == [1]
 
 
 # ----------------------------------------------------------------------------------------------------------------------

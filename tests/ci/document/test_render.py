@@ -22,6 +22,7 @@ from kernelgate.bench.record import (
     Build,
     Card,
     Check,
+    CheckFinding,
     Device,
     Environment,
     FuzzResult,
@@ -76,7 +77,7 @@ def hostile_record(text: str) -> RunRecord:
             Build(side="base", sha=text, seconds=1.0, targets=(text,), library_sha256=text),
             Build(side="head", kernels=(facts,)),
         ),
-        checks=(Check(kind="fuzz", status="skipped", reason=text, seed=12345678),),
+        checks=(Check(kind="fuzz", status="skipped", reason=text, seed=12345678), hostile_finding(text)),
         profile=(Profile(case=text, side="head", metrics={text: text}, report=text),),
         cards=(Card(name=text, label=text, reference=text),),
         notes=(
@@ -84,6 +85,13 @@ def hostile_record(text: str) -> RunRecord:
             *(Note(code=code, card=text, text=text) for code in ("head_alone", "card_changed", "no_card_on_base")),
         ),
     )
+
+
+def hostile_finding(text: str) -> Check:
+    finding = CheckFinding(text=text, kernel=text, file=text, line=1, tool=text)
+    known = finding.model_copy(update={"on_base": True})
+    facts = {"reason": text, "tools": (text,), "cases": (text,), "unreached": (text,)}
+    return Check(kind="sanitizer", status="failed", asked=2, run=1, findings=(finding, known), **facts)
 
 
 def hostile_reports(text: str) -> dict[str, Report]:

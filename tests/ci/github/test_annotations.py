@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.github.annotations import changed_lines, line_notes
+from kernelgate.ci.github.annotations import MAX_FINDINGS, changed_lines, line_notes
 from kernelgate.ci.github.assemble import Posting
+from kernelgate.ci.github.post_check_run import Annotation
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
 from kernelgate.ci.report.gpu import GpuReport
@@ -79,3 +80,59 @@ def test_a_wrong_result_by_the_heads_own_card_is_no_failure(blocked_by: BlockCod
     posting = Posting(Report(("News",), ()), decision, (GpuReport("l4", made.record, made.verdict),))
     found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
     assert [note.level for note in found] == [level]
+
+
+# ---- what compute-sanitizer found ------------------------------------------------------------------------------------
+
+RACE = CheckFinding(text="Race reported at a write", kernel="k", file="csrc/k.cu", line=12, tool="racecheck")
+
+
+def found_at(*findings: CheckFinding, blocks: bool = True, gpus: int = 1) -> list[Annotation]:
+    """The annotations of these findings, where the patch touches another file alone."""
+    checks = (Check(kind="sanitizer", status="failed", asked=1, run=1, findings=findings),)
+    parts = tuple(GpuReport(f"gpu{n}", RunRecord(checks=checks)) for n in range(gpus))
+    blockers = (Blocker(BlockCode.SANITIZER, "gpu0", "k"),) if blocks else ()
+    posting = Posting(Report(("News",), ()), Decision("failure" if blocks else "success", blockers=blockers), parts)
+    return list(line_notes(posting, [("csrc/other.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"]))
+
+
+def test_a_finding_stands_at_its_own_line() -> None:
+    assert found_at(RACE) == [
+        Annotation(
+            "csrc/k.cu",
+            12,
+            12,
+            "failure",
+            "compute-sanitizer",
+            "racecheck: race reported at a write in k at csrc/k.cu:12",
+        )
+    ]
+
+
+@pytest.mark.parametrize(("known", "blocks"), [(True, True), (False, False), (None, False)])
+def test_what_does_not_block_is_a_warning(known: bool | None, blocks: bool) -> None:
+    assert [one.level for one in found_at(RACE.model_copy(update={"on_base": known}), blocks=blocks)] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        (None, 12),
+        ("csrc/k.cu", None),
+        ("csrc/k.cu", 0),
+        ("csrc/k.cu", 10**12),
+        ("README.md", 1),
+        ("/etc/passwd", 1),
+        ("csrc/../.github/workflows/check.yml", 1),
+        ("../csrc/k.cu", 1),
+        ("csrc/k.cu\n::error::x", 1),
+        ("csrc/" + "x" * 300, 1),
+    ],
+)
+def test_a_finding_elsewhere_than_in_a_kernels_source_has_no_place(file: str | None, line: int | None) -> None:
+    assert found_at(RACE.model_copy(update={"file": file, "line": line})) == []
+
+
+def test_two_gpus_find_it_once_and_there_are_never_many() -> None:
+    assert len(found_at(RACE.model_copy(update={"on_base": True}), gpus=2)) == 1
+    assert len(found_at(*(RACE.model_copy(update={"line": n}) for n in range(1, 400)))) == MAX_FINDINGS

@@ -14,8 +14,10 @@ from kernelgate.bench.errors import UsageError
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
-NOT_STATISTICS = {"timing", "fuzz", "static", "guidance", "profiling", "template", "measure"}
-"""Sections that the page on statistics leaves to others."""
+NOT_STATISTICS = dict.fromkeys(
+    ("timing", "fuzz", "static", "sanitizer", "guidance", "profiling", "template", "measure"), True
+) | {"gates": {"sanitizer"}}
+"""What the page on statistics leaves to others."""
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
 
 
@@ -172,6 +174,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "guidance.launch_bound_us": (0.1, 1000000.0),
     "guidance.launch_share": (0.001, 0.999),
     "fuzz.gpu_limit_s": (1.0, 86400.0),
+    "sanitizer.seconds": (1.0, 3600.0),
     "profiling.timeout_s": (1.0, 86400.0),
     "template.claim_tolerance_pct": (0.0, 100.0),
 }

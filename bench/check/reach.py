@@ -1,0 +1,130 @@
+"""Which cases compute-sanitizer watches: the smallest that together launch every kernel of a library.
+
+Which kernels a case launches is asked of torch's profiler, in a process that calls each case once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from kernelgate.bench.build import archs, machine_code
+from kernelgate.bench.build.archs import Capability, sm, target
+from kernelgate.bench.build.library import Library, LibraryAt
+from kernelgate.bench.kernel import cards, fuzz_list
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.system import children as child_processes
+from kernelgate.bench.system.worker_process import ChildError, Message
+
+WORKER = "kernelgate.bench.check.reach_worker"
+PATIENCE_S = 60.0
+"""For one case, with loading torch."""
+
+
+class ReachRequest(Message):
+    library: LibraryAt
+    card: Path
+    """The judging card."""
+    cases: tuple[dict[str, bool | int | float | str], ...]
+
+
+class LaunchedKernels(Message):
+    """The kernels of one case, as the profiler names them; none where the case could not be made, or was refused."""
+
+    kernels: tuple[str, ...] = ()
+
+
+_LAUNCHED = TypeAdapter(LaunchedKernels)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The chosen cases, and what they leave out."""
+
+    cases: tuple[CaseFacts, ...]
+    unreached: tuple[str, ...] = ()
+    """Kernels that no case of the card was seen to launch."""
+    unknown: str | None = None
+    """Why it is not known, or not of every case, which kernels are launched."""
+
+
+def of_card(card: CardFacts) -> tuple[CaseFacts, ...]:
+    """Those that the card names for it; else its smallest, since the tools slow a kernel down a hundredfold."""
+    return card.sanitize or tuple(_by_size(card.suites["pr"])[:1])
+
+
+def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float) -> Reach:
+    """The card's own cases, and of its suites and its fuzz list the smallest that launch a kernel which no earlier one
+    launches; as far as that can be found out in the time."""
+    own = of_card(card)
+    wanted = _kernels(library, gpu)
+    if not wanted:
+        why = library.manifest.facts_missing or "nothing is known of the library's kernels"
+        return Reach(own, unknown=why)
+    candidates = (*own, *_others(card, own))
+    found, unknown = _launches(library, card, candidates, len(own), wanted, patience_s)
+    reached: set[str] = set()
+    chosen: list[CaseFacts] = []
+    for number, case in enumerate(candidates):
+        new = found[number] & wanted - reached if number < len(found) else set()
+        if number < len(own) or new:
+            chosen.append(case)
+            reached |= new
+    if not reached:
+        return Reach(tuple(chosen), unknown=unknown or "the profiler saw no launch of a kernel of the library")
+    return Reach(tuple(chosen), tuple(sorted(wanted - reached)), unknown)
+
+
+def _kernels(library: Library, gpu: Capability) -> frozenset[str]:
+    """The names of the kernels that run on this GPU; of a package, those of its functions."""
+    targets = [target(name.removeprefix("sm_")) for name in library.manifest.targets]
+    here = {sm(one) for one in archs.serving([gpu], targets)}
+    names = [kernel.name for kernel in library.manifest.kernels if kernel.target in here]
+    if library.manifest.kind == "package":
+        return frozenset(name.partition(" at ")[0].partition("[")[0] for name in names)
+    return frozenset(machine_code.short_names(names).values())
+
+
+def _others(card: CardFacts, own: Sequence[CaseFacts]) -> list[CaseFacts]:
+    """The card's timed and fuzzed cases besides, the smallest first."""
+    timed = {case.id: case for suite, cases in card.suites.items() if suite != "cpu" for case in cases}
+    trials = fuzz_list.trials(0, card, "cuda")
+    listed = [{axis: value for axis, value in one.axes.items() if axis != fuzz_list.DISTRIBUTION} for one in trials]
+    fuzzed = {case.id: case for case in (cards.with_cases(card, listed).asked if listed else ())}
+    known = {case.id for case in own}
+    return _by_size([case for id_, case in (fuzzed | timed).items() if id_ not in known])
+
+
+def _by_size(cases: Sequence[CaseFacts]) -> list[CaseFacts]:
+    return sorted(cases, key=lambda case: case.bytes or 0.0)
+
+
+def _launches(
+    library: Library,
+    card: CardFacts,
+    candidates: Sequence[CaseFacts],
+    least: int,
+    wanted: frozenset[str],
+    patience_s: float,
+) -> tuple[list[set[str]], str | None]:
+    """The kernels of each case, in order, until all that are wanted are among them; of the first `least` anyway. And
+    why some were not tried, where the time is over or the kernel takes the process down."""
+    found: list[set[str]] = []
+    axes = tuple(case.axes for case in candidates)
+    deadline = time.monotonic() + patience_s
+    try:
+        with child_processes.opened() as children:
+            child = children.take(WORKER)
+            child.send(ReachRequest(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes))
+            while len(found) < len(candidates) and (len(found) < least or not wanted <= set().union(*found)):
+                if found and time.monotonic() > deadline:
+                    return found, f"only {len(found)} of {len(candidates)} cases were tried in {patience_s:.0f} s"
+                launched = child.receive(_LAUNCHED, PATIENCE_S)
+                found.append(set(machine_code.short_names(launched.kernels).values()))
+    except ChildError as error:
+        return found, f"the process {error}"
+    return found, None

@@ -1,0 +1,136 @@
+"""Which cases are watched: what a case launches is made up here; asking torch's profiler takes a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.build.archs import Capability
+from kernelgate.bench.build.library import Library, Manifest
+from kernelgate.bench.check import reach
+from kernelgate.bench.check.reach import LaunchedKernels, Reach
+from kernelgate.bench.kernel import fuzz_list
+from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.system.worker_process import ChildError
+from tests import faulty
+
+CARD = faulty.card()
+OWN = [case.id for case in CARD.sanitize]
+L4: Capability = (8, 9)
+KERNELS = ("attention<0, false>", "attention<1, true>")
+RAW = {"attention<0, false>": "void ns::attention<(ns::Dtype)0, false>(ns::Arguments, float)"}
+
+
+def library(*names: str, target: str = "sm_89", kind: str = "extension", **fields: object) -> Library:
+    kernels = tuple(KernelFacts(target=target, name=name) for name in names)
+    made = {
+        "card": "attention",
+        "kind": kind,
+        "targets": ("sm_89", "sm_90a"),
+        "kernels": kernels,
+        "facts_missing": None,
+    }
+    return Library(Path("library"), Manifest.model_construct(**{**made, **fields}), cached=True)
+
+
+class FakeChild:
+    """Answers for one case after the other with what `launches` gives; then it is gone."""
+
+    def __init__(self, launches: Sequence[Sequence[str]]) -> None:
+        self.answers = list(launches)
+        self.asked: list[dict[str, Any]] = []
+
+    def send(self, request: reach.ReachRequest) -> None:
+        self.asked = [dict(case) for case in request.cases]
+
+    def receive(self, _: object, __: float) -> LaunchedKernels:
+        if not self.answers:
+            raise ChildError("was killed by SIGSEGV")
+        return LaunchedKernels(kernels=tuple(RAW.get(name, name) for name in self.answers.pop(0)))
+
+
+def chosen(
+    monkeypatch: pytest.MonkeyPatch, made: Library, launches: Sequence[Sequence[str]], patience_s: float = 60.0
+) -> tuple[Reach, FakeChild]:
+    child = FakeChild(launches)
+    opened = SimpleNamespace(take=lambda _: child)
+    monkeypatch.setattr(reach.child_processes, "opened", lambda: nullcontext(opened))
+    return reach.choose(made, CARD, L4, patience_s), child
+
+
+def test_the_cards_own_cases_are_enough_where_they_launch_every_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, child = chosen(monkeypatch, library(*KERNELS), [[KERNELS[0], "fill"], [KERNELS[1]]])
+    assert [case.id for case in found.cases] == OWN
+    assert (found.unreached, found.unknown) == ((), None)
+    assert child.answers == []
+
+
+def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, child = chosen(
+        monkeypatch, library(*KERNELS, "tail"), [[KERNELS[0]], [KERNELS[1]], [], [KERNELS[0]], ["tail"]]
+    )
+    assert len(found.cases) == 3
+    assert found.cases[2].axes == child.asked[4], "what launches nothing new is left out"
+    sizes = [case["S"] * case["B"] * case["H"] for case in child.asked[2:]]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 512 * 16 * 4, "fuzzed cases are smaller than timed ones"
+    assert len(child.asked) == len(OWN) + len(fuzz_list.trials(0, CARD, "cuda")) + len(
+        {case.id for name in ("pr", "full") for case in CARD.suites[name]}
+    )
+
+
+def test_a_kernel_that_no_case_launches_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = chosen(monkeypatch, library(*KERNELS, "never"), [[KERNELS[0]], [KERNELS[1]], *[["fill"]] * 200])
+    assert ([case.id for case in found.cases], found.unreached, found.unknown) == (OWN, ("never",), None)
+
+
+def test_kernels_of_other_targets_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = chosen(monkeypatch, library(*KERNELS, target="sm_90a"), [])
+    assert found.unknown == "nothing is known of the library's kernels"
+
+
+def test_variants_of_a_packages_function_are_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = library("swiglu", "swiglu at m1_n1_fp16", "swiglu[BLOCK=64]", kind="package")
+    found, _ = chosen(monkeypatch, made, [["swiglu"], []])
+    assert (found.unreached, found.unknown) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("launches", "unreached", "unknown"),
+    [
+        ([], (), "the process was killed by SIGSEGV"),
+        ([[KERNELS[0]]], (KERNELS[1],), "the process was killed by SIGSEGV"),
+        ([[]] * 200, (), "the profiler saw no launch of a kernel of the library"),
+    ],
+    ids=["at once", "at the second", "no profiler"],
+)
+def test_what_could_not_be_found_out_is_said_and_leaves_the_cards_own_cases(
+    monkeypatch: pytest.MonkeyPatch, launches: list[list[str]], unreached: tuple[str, ...], unknown: str
+) -> None:
+    found, _ = chosen(monkeypatch, library(*KERNELS), launches)
+    assert ([case.id for case in found.cases], found.unreached, found.unknown) == (OWN, unreached, unknown)
+
+
+def test_past_its_time_the_search_ends_and_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, child = chosen(monkeypatch, library(*KERNELS), [[KERNELS[0]]] * 9, patience_s=-1.0)
+    assert found.unknown == f"only 1 of {len(child.asked)} cases were tried in -1 s"
+    assert [case.id for case in found.cases] == OWN
+
+
+def test_without_facts_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = chosen(monkeypatch, library(facts_missing="cuobjdump is missing"), [])
+    assert ([case.id for case in found.cases], found.unknown) == (OWN, "cuobjdump is missing")
+
+
+def test_without_own_cases_it_begins_with_the_smallest_that_is_timed_on_a_gpu() -> None:
+    card = CARD.model_copy(update={"sanitize": ()})
+    (smallest,) = reach.of_card(card)
+    assert smallest.bytes == min(case.bytes or 0 for case in card.suites["pr"])
+    assert reach.of_card(card.model_copy(update={"suites": {"pr": (), "cpu": card.suites["cpu"]}})) == ()

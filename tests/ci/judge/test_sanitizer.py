@@ -1,0 +1,133 @@
+"""What compute-sanitizer found: what of it blocks, and what keeps a verdict open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.record import Card, Check, CheckFinding, Expected, RunRecord
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import completeness, gate, sanitizer
+from kernelgate.ci.judge.gate import BlockCode, Decision, Label
+from kernelgate.ci.judge.policy import Policy, parse
+from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.report_examples import EXAMPLES
+
+RACE = CheckFinding(text="Race reported at a write", kernel="k<1>", file="csrc/k.cu", line=12, tool="racecheck")
+KNOWN = RACE.model_copy(update={"on_base": True})
+POLICY = Policy()
+
+
+def check(*findings: CheckFinding, **facts: Any) -> Check:
+    status = "failed" if findings else "passed"
+    return Check(**{"kind": "sanitizer", "status": status, "asked": 2, "run": 2, "findings": findings, **facts})
+
+
+def checked(*checks: Check, example: str = "equivalent") -> RunRecord:
+    made = EXAMPLES[example]().record
+    return made.model_copy(update={"checks": (*made.checks, *checks)})
+
+
+def decided(made: RunRecord, policy: Policy = POLICY, example: str = "equivalent") -> Decision:
+    return gate.decide([gate.evidence("l4", made, EXAMPLES[example]().verdict, policy)])
+
+
+def policy(said: str) -> Policy:
+    return parse(f'[gates]\nsanitizer = "{said}"\n')
+
+
+def test_a_finding_of_the_head_blocks_and_names_its_kernel() -> None:
+    found = decided(checked(check(RACE)))
+    assert (found.conclusion, found.label) == ("failure", None), "what races has no speed worth a label"
+    assert [(one.code, one.gpu, one.subject) for one in found.blockers] == [(BlockCode.SANITIZER, "l4", "k<1>")]
+
+
+def test_a_kernel_with_several_findings_blocks_once() -> None:
+    other = RACE.model_copy(update={"line": 40, "on_base": False})
+    assert len(decided(checked(check(RACE, other))).blockers) == 1
+
+
+def test_it_comes_before_a_regression_and_after_a_wrong_output() -> None:
+    slow = decided(checked(check(RACE), example="slower"), example="slower")
+    assert [one.code for one in slow.blockers] == [BlockCode.SANITIZER, BlockCode.SLOWER]
+    wrong = decided(checked(check(RACE), example="wrong_result"), example="wrong_result")
+    assert [one.code for one in wrong.blockers] == [BlockCode.WRONG_OUTPUT, BlockCode.SANITIZER]
+
+
+@pytest.mark.parametrize(("findings", "said"), [((KNOWN,), "fail"), ((RACE,), "warn"), ((RACE,), "ignore")])
+def test_what_the_base_has_too_and_what_the_policy_lets_pass_blocks_nothing(
+    findings: tuple[CheckFinding, ...], said: str
+) -> None:
+    found = decided(checked(check(*findings)), policy(said))
+    assert (found.conclusion, found.label) == ("success", Label.UNCHANGED)
+
+
+def test_a_new_finding_beside_one_of_the_base_blocks() -> None:
+    assert decided(checked(check(KNOWN, RACE))).blocks
+
+
+@pytest.mark.parametrize("facts", [{"status": "failed"}, {"status": "failed", "failed": 3, "findings": (KNOWN, KNOWN)}])
+def test_what_the_record_does_not_list_is_not_taken_for_the_bases(facts: dict[str, Any]) -> None:
+    found = decided(checked(check(**facts)))
+    assert [one.code for one in found.blockers] == [BlockCode.SANITIZER]
+    (unlisted,) = sanitizer.new_findings(checked(check(**facts)))
+    assert unlisted.text == "1 finding that the record does not list"
+
+
+def test_what_is_found_by_the_heads_own_card_blocks_nothing() -> None:
+    made = CARD_EXAMPLES["improved_beside_unchanged"]()
+    own = tuple(
+        card.model_copy(update={"source": "head"}) if card.name == "swiglu" else card for card in made.record.cards
+    )
+    for name, blocks in (("swiglu", False), ("rmsnorm", True)):
+        checks = (*made.record.checks, check(RACE, card=name))
+        held = made.record.model_copy(update={"cards": own, "checks": checks})
+        assert gate.decide([gate.evidence("l4", held, made.verdict, POLICY)]).blocks == blocks
+
+
+CARDS = (Card(name="rmsnorm"), Card(name="swiglu"))
+
+
+@pytest.mark.parametrize(
+    ("checks", "said"),
+    [
+        ((), ["the sanitizer check did not run"]),
+        ((check(card="rmsnorm"),), ["the sanitizer check did not run for swiglu"]),
+        ((check(card="rmsnorm"), check(card="swiglu")), []),
+        ((check(),), ["the sanitizer check did not run"]),
+        (
+            (check(card="rmsnorm"), check(card="swiglu", run=1, reason="Racecheck hung.")),
+            ["the sanitizer check ran only 1 of 2 for swiglu: racecheck hung"],
+        ),
+        (
+            tuple(
+                check(card=name, status="skipped", run=None, asked=None, reason="No tool.")
+                for name in ("rmsnorm", "swiglu")
+            ),
+            ["the sanitizer check did not run: no tool"],
+        ),
+        (
+            (check(card="rmsnorm", status="skipped", run=None, reason="No tool."),),
+            ["the sanitizer check did not run for rmsnorm: no tool", "the sanitizer check did not run for swiglu"],
+        ),
+        (
+            (check(KNOWN, card="rmsnorm", run=1), check(card="swiglu")),
+            ["the sanitizer check ran only 1 of 2 for rmsnorm"],
+        ),
+        (
+            (check(card="rmsnorm", asked=None, run=None), check(card="swiglu")),
+            ["the sanitizer check did not run for rmsnorm"],
+        ),
+    ],
+)
+def test_a_check_that_did_not_come_to_its_end_is_open_for_its_card(checks: tuple[Check, ...], said: list[str]) -> None:
+    made = RunRecord(checks=checks, expected=Expected(cards=CARDS, checks=("sanitizer",)))
+    held = completeness.against_plan(made, "l4")
+    assert [render.plain_line(line) for line in held.missing] == said
+
+
+def test_the_default_branch_plans_it_unless_the_policy_ignores_it() -> None:
+    assert "sanitizer" in POLICY.checks
+    assert "sanitizer" in policy("warn").checks
+    assert "sanitizer" not in policy("ignore").checks
