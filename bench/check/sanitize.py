@@ -96,6 +96,7 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     if not reached.cases:
         return skipped(f"the card {card.name} has no cases for a GPU", card.name)
     spent = time.monotonic() - begun
+    progress.say(f"sanitize {card.name}: {', '.join(case.id for case in reached.cases)}, found in {spent:.1f} s")
     runs = watch(sanitizer, sides.head, card, reached.cases, replace(asked, seconds=_left(asked.seconds, spent)))
     found = [one for run in runs for one in run.findings]
     on_base: list[bool | None] = [None] * len(found)
