@@ -143,7 +143,7 @@ TEXT = Chapter(
             "ci/document/test_render.py::test_no_text_of_a_record_becomes_an_element_of_the_page",
         ),
         Tried(
-            "a finding of compute-sanitizer in a file of the workflows, of another folder, or outside of the repository",
+            "a finding of compute-sanitizer in a workflow's file, in another folder, or outside of the repository",
             "no annotation; the comment names it as text",
             "ci/github/test_annotations.py::test_a_finding_elsewhere_than_in_a_kernels_source_has_no_place",
         ),
