@@ -82,6 +82,7 @@ def two_threads(subject: Subject, trial: Trial) -> Examined:
 
 def _compared(ready: ReadyCall, right: Tensors) -> list[Comparison]:
     """The first of many calls, and each whose bits are others."""
+    ready.refill()  # an earlier call may have overwritten its inputs
     made = examine.called(ready)
     first = {name: bits(tensor).clone() for name, tensor in made.items()}
     found = [ready.compared(made, right)]

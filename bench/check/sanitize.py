@@ -33,6 +33,8 @@ FOUND = 7
 SANITIZER = "compute-sanitizer"
 EACH_ALLOCATED = (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"),)
 """Each tensor is memory of its own: in torch's pools nobody could see an access past its end."""
+SEARCH_SHARE = 0.25
+"""Of the time of a card, for looking which cases launch its kernels: where one is launched by none, all are tried."""
 MAX_FINDINGS, MAX_LINES, MAX_TEXT = 50, 20_000, 500
 """Findings in a record, lines that are kept of a tool, and characters of one text."""
 
@@ -91,11 +93,12 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     """
     sanitizer = cuda_tools.find(SANITIZER)
     begun = time.monotonic()
-    patience = TIMEOUT_S if asked.seconds is None else asked.seconds / 2
+    patience = TIMEOUT_S if asked.seconds is None else asked.seconds * SEARCH_SHARE
     reached = reach.Reach(asked.cases) if asked.cases else reach.choose(sides.head, card, gpu, patience)
     if not reached.cases:
         return skipped(f"the card {card.name} has no cases for a GPU", card.name)
     spent = time.monotonic() - begun
+    progress.say(f"sanitize {card.name}: {', '.join(case.id for case in reached.cases)}, found in {spent:.1f} s")
     runs = watch(sanitizer, sides.head, card, reached.cases, replace(asked, seconds=_left(asked.seconds, spent)))
     found = [one for run in runs for one in run.findings]
     on_base: list[bool | None] = [None] * len(found)

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelgate.ci.judge import policy
+from kernelgate.ci.judge import bounds, policy
 from kernelgate.ci.judge.policy import PolicySection
 from kernelgate.ci.judge.stats import Array, Pooled
 
@@ -31,13 +31,13 @@ REACH = 3.0
 class KnownSpread(PolicySection):
     """What a case's past comparisons show of its processes, percent."""
 
-    spread_pct: policy.PercentOrNone
+    spread_pct: bounds.PercentOrNone
     """Standard deviation of the processes' changes, the noise of their rounds in it."""
-    noise_pct: policy.PercentOrNone
+    noise_pct: bounds.PercentOrNone
     """How much of it their rounds explain."""
-    df: policy.DegreesOfFreedom
+    df: bounds.DegreesOfFreedom
     """Degrees of freedom that it rests on."""
-    comparisons: Annotated[int, policy.between(1, 10**9)]
+    comparisons: Annotated[int, bounds.between(1, 10**9)]
     last_seen: str | None = None
     """When the last of them was measured."""
 

@@ -143,6 +143,11 @@ TEXT = Chapter(
             "ci/document/test_render.py::test_no_text_of_a_record_becomes_an_element_of_the_page",
         ),
         Tried(
+            "a finding of compute-sanitizer in a workflow's file, in another folder, or outside of the repository",
+            "no annotation; the comment names it as text",
+            "ci/github/test_annotations.py::test_a_finding_elsewhere_than_in_a_kernels_source_has_no_place",
+        ),
+        Tried(
             "characters that are invisible, reorder or stack",
             "shown by their code points",
             "ci/document/test_render.py::test_nothing_hidden_reaches_a_comment_or_a_page",

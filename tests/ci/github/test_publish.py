@@ -220,7 +220,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default branch plans the cases of the example that the verbs are tried on."""
     cases = EXAMPLES["slower"]().record.cases
 
-    def expected(_: object, processes: int, label: str, target: str) -> record.Expected:
+    def expected(_: object, processes: int, label: str, target: str, __: object) -> record.Expected:
         return record.Expected(label=label, target=target, cases=cases, checks=("fuzz",), processes=processes)
 
     monkeypatch.setattr("kernelgate.bench.kernel.cards.expected", expected)
