@@ -134,9 +134,13 @@ def prepared(
 
 
 def _shared(given: Inputs) -> Inputs:
-    """The inputs, each tensor replaced by the first of its shape and dtype."""
-    first: dict[tuple[tuple[int, ...], torch.dtype], torch.Tensor] = {}
-    return operands.changed(given, lambda tensor: first.setdefault((tuple(tensor.shape), tensor.dtype), tensor))
+    """The inputs, each tensor replaced by the first of its shape, strides and dtype."""
+    first: dict[object, torch.Tensor] = {}
+
+    def shared(tensor: torch.Tensor) -> torch.Tensor:
+        return first.setdefault((tuple(tensor.shape), tensor.stride(), tensor.dtype), tensor)
+
+    return operands.changed(given, shared)
 
 
 def called(ready: ReadyCall) -> Tensors:
