@@ -18,7 +18,8 @@ from kernelgate.bench.kernel.card import DISTRIBUTIONS, NONFINITE, DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, PLAIN, WAY, Trial
 
-LAYOUTS = ("offset", "gaps", "transposed")
+OFFSET = "offset"
+LAYOUTS = (OFFSET, "gaps", "transposed")
 BETWEEN_OTHERS = "between-others"
 COMPANY = (BETWEEN_OTHERS, "shared-inputs", "two-threads")
 WAYS: Mapping[DeviceKind, tuple[str, ...]] = {

@@ -23,8 +23,10 @@ from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.package import PackageKernel
 from kernelgate.bench.build.spec import PackageSpec
 from kernelgate.bench.errors import CompileError, NoKernelError
-from kernelgate.bench.kernel import fuzz_list
+from kernelgate.bench.kernel import fuzz_list, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.fuzz_domain import OFFSET
+from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, WAY, Trial
 from kernelgate.bench.kernel.package.protocol import (
     CompileCase,
     CompiledPackage,
@@ -39,6 +41,9 @@ from kernelgate.bench.system.worker_process import child_environment
 SILENCE_S = 5.0
 FUZZ_SEED = 0
 """Of the fuzz list that kernels are compiled for: other seeds draw other sizes, of the same kinds mostly."""
+RISKY = 64
+"""Risky trials that kernels are compiled for at most: each takes up to a second and, where it is of a new kind, the
+compiling of a kernel. Huge ones are left out, which take the memory of a GPU, and layouts that only change strides."""
 
 
 @dataclass(frozen=True)
@@ -174,9 +179,25 @@ def probe(folder: Path, name: str) -> tuple[str, ...]:
 
 
 def cases(card: CardFacts) -> Iterator[CompileCase]:
-    """Every case that may be timed, the target first, and what is fuzzed."""
+    """Every case that may be timed, the target first, what is fuzzed, and of what is risky besides one of each kind."""
     timed = {case.id: case for name, suite in card.suites.items() if name != "cpu" for case in suite}
     for case in timed.values():
         yield CompileCase(id=case.id, axes=case.axes, timed=True)
-    for trial in fuzz_list.trials(FUZZ_SEED, card, "cuda"):
+    listed = fuzz_list.trials(FUZZ_SEED, card, "cuda")
+    for trial in listed:
         yield CompileCase(id=trial.id, axes=trial.axes, timed=False)
+    kinds = {_kind(trial) for trial in listed}
+    new = (one for one in fuzz_risk.risks(FUZZ_SEED, card, "cuda") if _kind(one) not in kinds)  # none that is huge
+    risky = {_kind(trial): trial for trial in new}
+    for trial in list(risky.values())[:RISKY]:
+        yield CompileCase(id=trial.id, axes=trial.axes, timed=False)
+
+
+def _kind(trial: Trial) -> tuple[object, ...]:
+    """What Triton may compile another kernel for: words and booleans, and of a number whether it is 1, whether it is a
+    multiple of 16, and its power of two, from which block sizes follow. Of the ways of calling one shifts addresses."""
+    axes = {axis: value for axis, value in trial.axes.items() if axis not in (DISTRIBUTION, WAY)}
+    numbers = {axis: value for axis, value in axes.items() if isinstance(value, int) and not isinstance(value, bool)}
+    kinds = {axis: (value == 1, value % 16 == 0, (value - 1).bit_length()) for axis, value in numbers.items()}
+    scalars = {axis: 0.0 for axis, value in axes.items() if isinstance(value, float)}
+    return (*sorted({**axes, **scalars, **kinds}.items()), trial.way == OFFSET)

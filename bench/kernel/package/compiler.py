@@ -16,8 +16,9 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +36,8 @@ from kernelgate.bench.kernel import loading, operands
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
+from kernelgate.bench.kernel.fuzz_domain import OFFSET
+from kernelgate.bench.kernel.fuzz_list import WAY
 from kernelgate.bench.kernel.package import autotune
 from kernelgate.bench.kernel.package import errors as triton_errors
 from kernelgate.bench.kernel.package import importer as package_import
@@ -91,6 +94,8 @@ class BlankDraw(Draw):
 
 def _untouched(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Zeros that the system makes when they are read, as torch.zeros does not."""
+    if 0 in shape:
+        return torch.empty(tuple(shape), dtype=dtype)
     return torch.from_numpy(numpy.zeros(prod(shape) * dtype.itemsize, numpy.uint8)).view(dtype).view(shape)
 
 
@@ -258,7 +263,21 @@ def call(kernel: Kernel, package: ModuleType, case: CaseAxes) -> None:
     given = operands.inputs(kernel, case, BlankDraw(case, "cpu", 0))
     shapes = operands.output_shapes(kernel, case, given)
     outs = operands.empty_outputs(kernel, shapes, "cpu")
-    Bound.of(kernel, package).prepared(case, given, outs)()
+    bound = Bound.of(kernel, package)
+    bound.prepared(case, given, outs)()
+    if case.get(WAY) != OFFSET:
+        return
+    for name in [name for name, _ in operands.tensors({**given, **outs})]:
+        inputs, outputs = (operands.changed_by_name(values, partial(_off, name)) for values in (given, outs))
+        with suppress(Exception):  # it may refuse that
+            bound.prepared(case, inputs, outputs)()
+
+
+def _off(which: str, name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor that is meant one element off an aligned address, for which Triton compiles another kernel."""
+    if name != which:
+        return tensor
+    return torch.zeros(tensor.numel() + 1, dtype=tensor.dtype)[1:].view(tensor.shape)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
