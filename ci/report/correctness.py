@@ -108,7 +108,8 @@ def line(fuzz: Check | None) -> Line:
     if not ran:
         return (Mark.UNKNOWN, " correctness: no fuzz case ran", *untried)
     if asked > ran:
-        return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran")
+        why: Line = (", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
+        return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran", *why)
     return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz), _unrepeatable(fuzz), *untried)
 
 

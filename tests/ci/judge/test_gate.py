@@ -436,6 +436,14 @@ def test_each_card_needs_its_own_checks() -> None:
     )
 
 
+def test_a_fuzz_check_that_had_no_time_for_all_says_how_much_it_ran() -> None:
+    short = fuzzed(NORM).model_copy(update={"asked": 231})
+    ran = len(short.results)
+    assert missing("improved_beside_unchanged", checks=(short, fuzzed(NORM).model_copy(update={"card": "swiglu"}))) == [
+        f"the fuzz check of {NORM.name} ran {ran} of 231 cases"
+    ]
+
+
 def test_a_new_card_is_no_part_of_the_plan_and_does_not_refuse_the_record() -> None:
     made = CARD_EXAMPLES["second_card"]().record
     asked = Expected(cards=(SWIGLU,), cases=made.cases[:1], checks=("fuzz",), processes=2)

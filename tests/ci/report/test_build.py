@@ -287,6 +287,10 @@ def fuzzing(**facts: Any) -> Check:
         (fuzzing(status="passed", asked=38, run=38), "❔ correctness: no fuzz case ran"),
         (fuzzing(status="passed", reason="Card b: 3 not tried.", results=(FuzzResult(id="a", seed=1, passed=True),)),
          "✅ correct: 1 of 1 fuzz case, errors not measured; card b: 3 not tried"),
+        (fuzzing(status="passed", asked=38, run=1, results=(FuzzResult(id="a", seed=1, passed=True),),
+                 reason="the 30 s of the time limit were over before the last 37, the least risky"),
+         "❔ correctness: only 1 of 38 fuzz cases ran, the 30 s of the time limit were over before the last 37, the "
+         "least risky"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=False),)),
          "✅ correct: 1 of 1 fuzz case, errors not measured; calls on the same inputs differ in their last bits"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=True),)),
@@ -372,3 +376,12 @@ def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
     assert "of the baseline" in plain(said.headline) or "Cannot tell" in plain(said.headline)
     assert "against the baseline l4.json" in plain(said.summary)
     assert len(said.checks) == 1
+
+
+def test_the_command_is_that_of_the_smallest_case_that_fails() -> None:
+    failed = FuzzResult(id="edge_s65", seed=7, passed=False, message="Error 0.4.", smallest="s37_way-plain")
+    text = comment(
+        report(record((), checks=(fuzzing(status="failed", results=(failed,)),)), judge(Outcome.INCONCLUSIVE), Gates())
+    )
+    assert "kernelgate fuzz --seed 7 --case s37_way-plain" in text
+    assert "--case edge_s65" not in text
