@@ -60,6 +60,7 @@ def risks(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | No
         made += [{**card.target.axes, WAY: way} for way in ("repeat", "two-streams")]
         made += [{**case.axes, WAY: HUGE} for case in card.extremes if fits(case, memory_bytes)]
     made += [least | {axis: 0, WAY: EMPTY} for axis in known.ranges]
+    made += [least | {axis: whole[0] for axis, whole in known.ranges.items()} | {WAY: PLAIN}]
     if card.nonfinite:
         dtypes = [{DTYPE: dtype} for dtype in known.choices.get(DTYPE, ())] or [{}]
         made += [least | dtype | {DISTRIBUTION: NONFINITE, WAY: PLAIN} for dtype in dtypes]

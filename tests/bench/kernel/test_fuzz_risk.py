@@ -73,6 +73,18 @@ def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
     assert asked <= met
 
 
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_the_smallest_case_of_all_is_tried(device: DeviceKind) -> None:
+    """Pairs of sizes are not met: a kernel that does nothing for one element alone would pass."""
+    assert any(t.way == "plain" and [t.axes[axis] for axis in "SBH"] == [1, 1, 1] for t in risks(device))
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_what_is_not_finite_is_tried_in_every_dtype(device: DeviceKind) -> None:
+    dtypes = {t.axes["dtype"] for t in risks(device) if t.distribution == "nonfinite"}
+    assert dtypes == set(fuzz_domain.domain(faulty.card(), device).choices["dtype"])
+
+
 def test_a_scale_is_negative_zero_and_at_its_ends() -> None:
     assert {trial.axes.get("scale") for trial in risks("cuda")} >= {-2.0, 0.0, 0.125, 2.0}
 
