@@ -137,11 +137,7 @@ def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFi
 def test_a_right_kernel_passes_what_is_risky_too(built: Build) -> None:
     done = run(built("none"))
     assert (done.status, done.asked, done.run) == ("passed", len(done.results), len(done.results))
-<<<<<<< HEAD
     assert len(done.results) == 38 + 33
-=======
-    assert len(done.results) == 38 + 27
->>>>>>> 329b48c (Try the smallest case of all, and NaN in every dtype)
 
 
 @pytest.mark.usefixtures("in_process")
