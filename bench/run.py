@@ -12,6 +12,7 @@ from rich.console import Console
 from kernelgate.bench import files, record, subject
 from kernelgate.bench.build import library as built
 from kernelgate.bench.build.library import Libraries, Sides
+from kernelgate.bench.check import accuracy
 from kernelgate.bench.check import fuzz as fuzzing
 from kernelgate.bench.errors import KernelgateError, NoKernelError, UsageError
 from kernelgate.bench.explain import tile
@@ -183,7 +184,7 @@ def bench(
     fuzzed: Path | None = None,
     children: Children | None = None,
 ) -> record.RunRecord:
-    """Times both sides into a run record at `output`, and shows its times and rates.
+    """Times both sides into a run record at `output`, shows its times and rates, and measures both sides' accuracy.
 
     `undecided`: given the record after a process, the cases to time again. `fuzzed`: a record of the same head whose
     fuzz results go into this one; it may be the file at `output`. `children`: processes that were started before.
@@ -218,7 +219,16 @@ def bench(
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, children)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
+    if parts := accuracy.comparable(about, chosen):
+        timed_record = with_accuracy(timed_record, accuracy.run(parts, plan.seed, machine, children))
+        record.write(timed_record, output)
     return timed_record
+
+
+def with_accuracy(made: record.RunRecord, measured: Sequence[record.Check]) -> record.RunRecord:
+    """The record with these checks, in place of any that a run before it left there."""
+    others = (check for check in made.checks if check.kind != "accuracy")
+    return made.model_copy(update={"checks": (*others, *measured)})
 
 
 def begun(about: Sequence[Compared], run: record.Run, machine: record.Environment) -> record.RunRecord:

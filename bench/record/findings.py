@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from kernelgate.bench.record.accuracy import OutputAccuracy
 from kernelgate.bench.record.base import (
     Axes,
     CheckKind,
@@ -17,6 +18,7 @@ from kernelgate.bench.record.base import (
     NonNegative,
     Side,
     Whole,
+    must_be_unique,
 )
 from kernelgate.bench.record.identity import CaseKey, Tolerance
 
@@ -74,6 +76,8 @@ class Check(Model):
     """The float16 tolerance; other dtypes' stand in docs/statistics.md and decide `error_ratio`."""
     results: tuple[FuzzResult, ...] = ()
     """Of fuzzing."""
+    accuracies: tuple[OutputAccuracy, ...] = ()
+    """Of the kind `accuracy`, which measures and never fails: whether the head is less accurate is for a judge."""
     findings: tuple[CheckFinding, ...] = ()
 
     @model_validator(mode="after")
@@ -83,6 +87,7 @@ class Check(Model):
             raise ValueError(f"it says {self.status}, and {failed} of its results failed")
         if self.results and self.run is not None and self.run != len(self.results):
             raise ValueError(f"it says that {self.run} ran, and has {len(self.results)} results")
+        must_be_unique((f"{one.case}/{one.output}/{one.distribution}" for one in self.accuracies), "accuracies")
         return self
 
 

@@ -47,7 +47,7 @@ WHOLE: dict[str, Any] = {
         "target": "8.9",
         "cards": [{"name": "attention"}],
         "cases": [{"card": "attention", "id": "s512"}],
-        "checks": ["fuzz", "sanitizer", "outputs", "witness"],
+        "checks": ["fuzz", "sanitizer", "outputs", "witness", "accuracy"],
         "processes": 5,
         "hash": "5f0c",
     },
@@ -190,6 +190,33 @@ WHOLE: dict[str, Any] = {
     ],
     "checks": [
         {
+            "kind": "accuracy",
+            "card": "attention",
+            "status": "passed",
+            "accuracies": [
+                {
+                    "case": "s512",
+                    "output": "out",
+                    "distribution": "normal",
+                    "base": {
+                        "mean": [0.25, 0.26],
+                        "maximum": [0.5, 0.5],
+                        "bias": [0.0, 0.01],
+                        "outward": [0.0, -0.01],
+                    },
+                    "head": {
+                        "mean": [0.5, 0.51],
+                        "maximum": [1.0, 1.0],
+                        "bias": [0.0, 0.01],
+                        "outward": [-0.25, -0.26],
+                    },
+                    "identical": 0,
+                    "elements": 4096,
+                    "not_finite": 3,
+                }
+            ],
+        },
+        {
             "kind": "fuzz",
             "card": "attention",
             "status": "failed",
@@ -214,7 +241,7 @@ WHOLE: dict[str, Any] = {
                 }
             ],
             "findings": [{"text": "out of bounds", "kernel": "forward", "file": "csrc/kernel.cu", "line": 40}],
-        }
+        },
     ],
     "profile": [
         {
