@@ -78,7 +78,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     stored = stored_baseline(repo / ".ci", measured)
     against = judge(measured, policy, stored[1], str(out / RECORD), against=stored[0]) if stored else None
     part = of_record("", measured, verdict, against)
-    return _written(part, gate.evidence("", measured, verdict, policy.static), policy, out)
+    return _written(part, gate.evidence("", measured, verdict, policy), policy, out)
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:

@@ -294,9 +294,7 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
         if untimed and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
-            return GpuResult(
-                gate.evidence(label, measured, None, policy.static), parts.of_record(label, measured, None)
-            )
+            return GpuResult(gate.evidence(label, measured, None, policy), parts.of_record(label, measured, None))
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, policy, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
@@ -307,7 +305,7 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
 
 def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> GpuResult:
     verdict = judge(measured, policy, name=label, history=asked.trusted.history)
-    evidence = gate.evidence(label, measured, verdict, policy.static)
+    evidence = gate.evidence(label, measured, verdict, policy)
     part = parts.of_record(label, measured, verdict, _against_baseline(label, measured, policy))
     if part.record is None:
         return GpuResult(evidence, part)

@@ -2,8 +2,9 @@
 
 Plain data in, a `Decision` out. The rules, in order:
 
-1. What is certain and bad blocks: a head that does not compile, a wrong output, a regression, a static finding that the
-   policy fails, a contradicted claim or an incomplete description where the policy says so. The check fails.
+1. What is certain and bad blocks: a head that does not compile, a wrong output, a regression, a static finding or a
+   loss of accuracy that the policy fails, a contradicted claim or an incomplete description where the policy says so.
+   The check fails.
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
@@ -24,9 +25,9 @@ from typing import Literal
 
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import cards, completeness, outputs, static
+from kernelgate.ci.judge import accuracy, cards, completeness, outputs, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
-from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
 
 Conclusion = Literal["success", "failure", "neutral", "action_required"]
@@ -58,6 +59,7 @@ class BlockCode(StrEnum):
     WRONG_OUTPUT = "wrong_output"
     DOES_NOT_COMPILE = "does_not_compile"
     SLOWER = "slower"
+    LESS_ACCURATE = "less_accurate"
     NEW_SPILLS = "new_spills"
     OCCUPANCY_LOSS = "occupancy_loss"
     CONTRADICTED_CLAIM = "contradicted_claim"
@@ -83,6 +85,8 @@ class GpuEvidence:
     verdict: RecordVerdict | None = None
     """Of the cards that decide."""
     wrong: bool = False
+    less_accurate: tuple[str, ...] = ()
+    """The cases whose outputs are, where the policy lets that block."""
     static: tuple[StaticFinding, ...] = ()
     contradicted: tuple[str, ...] = ()
     """Claims that this GPU's measurement contradicts."""
@@ -118,15 +122,21 @@ UNTRUSTED = Decision("action_required")
 """The records prove nothing, and a kernel is touched: somebody has to have it measured by trusted workflows."""
 
 
-def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, policy: Static) -> GpuEvidence:
+def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, policy: Policy) -> GpuEvidence:
     """What a record alone says of its GPU. One of something else than was planned proves nothing."""
     held = completeness.against_plan(record, label)
     if held.contrary:
         return GpuEvidence(label, fault=Fault.OURS)
     proven = cards.without(record, cards.of_head(record))
-    found = static.judge(proven.builds, policy)
-    decides = _of_proven(record, verdict)
-    return GpuEvidence(label, decides, outputs.is_wrong(proven), found, missing=held.missing)
+    blocks = policy.accuracy.action == "fail"
+    return GpuEvidence(
+        label=label,
+        verdict=_of_proven(record, verdict),
+        wrong=outputs.is_wrong(proven),
+        less_accurate=accuracy.less_accurate(proven, policy.accuracy) if blocks else (),
+        static=static.judge(proven.builds, policy.static),
+        missing=(*held.missing, *(accuracy.unmeasured(proven) if blocks else ())),
+    )
 
 
 def _of_proven(record: RunRecord, verdict: RecordVerdict | None) -> RecordVerdict | None:
@@ -178,6 +188,8 @@ def _of_gpu(gpu: GpuEvidence) -> Iterator[Blocker]:
     elif gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED:
         cases = worst_first(gpu.verdict.cases)
         yield Blocker(BlockCode.SLOWER, gpu.label, cases[0].id if cases and cases[0].status is Status.REGRESSED else "")
+    if gpu.less_accurate and not gpu.wrong:
+        yield Blocker(BlockCode.LESS_ACCURATE, gpu.label, gpu.less_accurate[0])
     for finding in gpu.static:
         if finding.severity == "fail":
             yield Blocker(BlockCode(finding.code), gpu.label, finding.kernel)

@@ -205,6 +205,18 @@ class Static(PolicySection):
     occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
 
 
+class AccuracyRules(PolicySection):
+    """When the head is less accurate than the base, though both are within the tolerance."""
+
+    action: Literal["fail", "warn"] = "warn"
+    level: Improbable = 0.001
+    margin_pct: Percent = 20.0
+    maximum_pct: Percent = 100.0
+    bias_ulp: Annotated[float, between(0.0, 1e3)] = 0.1
+    bias_share: Share = 0.1
+    floor_ulp: Annotated[float, between(1e-6, 1e3)] = 0.01
+
+
 class Profiling(PolicySection):
     """How `kernelgate profile` measures."""
 
@@ -266,6 +278,7 @@ class Policy(PolicySection):
     limits: ValidityLimits = ValidityLimits()
     timing: TimingRules = TimingRules()
     static: Static = Static()
+    accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()
     template: Template = Template()
     measure: Measure = Measure()

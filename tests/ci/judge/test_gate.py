@@ -27,7 +27,7 @@ from kernelgate.ci.document.model import Code
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
-from kernelgate.ci.judge.policy import Policy, Static
+from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.report.build import build
@@ -175,7 +175,7 @@ def parts(label: str, mix: Mix) -> tuple[GpuEvidence, GpuReport]:
     if fault is not None:
         return GpuEvidence(label, fault=fault), GpuReport(label, failure=Failure(fault, "It broke."))
     made = MADE[name]
-    held = gate.evidence(label, made.record, made.verdict, Static())
+    held = gate.evidence(label, made.record, made.verdict, Policy())
     return (
         replace(held, static=static, contradicted=contradicted, missing=missing),
         GpuReport(label, made.record, made.verdict),
@@ -224,7 +224,7 @@ def test_the_decision_holds_together_and_is_what_the_first_screen_says(
 
 def decided(name: str) -> Decision:
     made = CARD_EXAMPLES[name]()
-    return decide([gate.evidence("l4", made.record, made.verdict, Static())])
+    return decide([gate.evidence("l4", made.record, made.verdict, Policy())])
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def own(made: Example, *names: str, **parts: object) -> GpuEvidence:
     cards = tuple(
         card.model_copy(update={"source": "head"}) if card.name in names else card for card in made.record.cards
     )
-    return gate.evidence("l4", made.record.model_copy(update={"cards": cards, **parts}), made.verdict, Static())
+    return gate.evidence("l4", made.record.model_copy(update={"cards": cards, **parts}), made.verdict, Policy())
 
 
 SPILLING = KernelFacts(target="sm_89", name="_kernel", spill_bytes=64)
@@ -281,7 +281,7 @@ def test_a_regression_of_the_default_branchs_card_blocks_beside_a_new_one() -> N
     made = CARD_EXAMPLES["second_card"]()
     worse = replace(made.verdict.cases[0], status=Status.REGRESSED)
     verdict_ = replace(made.verdict, cases=(worse, made.verdict.cases[1]), verdict=Outcome.REGRESSED)
-    assert codes(decide([gate.evidence("l4", made.record, verdict_, Static())])) == ["slower"]
+    assert codes(decide([gate.evidence("l4", made.record, verdict_, Policy())])) == ["slower"]
 
 
 def test_a_note_alone_tells_that_there_was_no_card() -> None:
@@ -297,7 +297,7 @@ def test_a_note_alone_tells_that_there_was_no_card() -> None:
 def test_a_case_without_a_base_lets_no_check_pass() -> None:
     made = CARD_EXAMPLES["second_card"]()
     cards = tuple(card.model_copy(update={"source": "default branch"}) for card in made.record.cards)
-    found = gate.evidence("l4", made.record.model_copy(update={"cards": cards, "notes": ()}), made.verdict, Static())
+    found = gate.evidence("l4", made.record.model_copy(update={"cards": cards, "notes": ()}), made.verdict, Policy())
     assert decide([found]) == Decision("neutral")
 
 
@@ -372,7 +372,7 @@ def test_a_record_of_something_else_proves_nothing(changes: dict[str, object], s
     made = planned(MADE["slower"].record if "cases" not in changes else MEASURED, **changes)
     held = completeness.against_plan(made, "l4")
     assert [render.plain_line(line) for line in held.contrary] == [said]
-    assert gate.evidence("l4", made, SLOWER, Static()) == GpuEvidence("l4", fault=Fault.OURS)
+    assert gate.evidence("l4", made, SLOWER, Policy()) == GpuEvidence("l4", fault=Fault.OURS)
 
 
 REPLANNED = "the cards of the default branch changed between plan and report, so this must be measured again"
@@ -391,7 +391,7 @@ def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(
     held = completeness.against_plan(made, "l4")
     assert [render.plain_line(line) for line in held.missing] == ([REPLANNED] if again else [])
     assert (held.contrary == ()) == again
-    found = decide([gate.evidence("l4", made, SLOWER if again else SAME, Static())])
+    found = decide([gate.evidence("l4", made, SLOWER if again else SAME, Policy())])
     assert (found.conclusion, codes(found)) == (("failure", ["slower"]) if again else ("neutral", []))
 
 
@@ -452,7 +452,7 @@ def test_a_card_of_the_plan_that_the_head_judged_keeps_the_check_open() -> None:
     made = CARD_EXAMPLES["first_card"]()
     asked = Expected(cards=(NORM,), cases=(ASKED,), checks=("fuzz",), processes=2)
     record_ = made.record.model_copy(update={"expected": asked})
-    found = decide([gate.evidence("l4", record_, made.verdict, Static())])
+    found = decide([gate.evidence("l4", record_, made.verdict, Policy())])
     assert [render.plain_line(line) for line in found.open] == [
         "rmsnorm was judged by the card of this pull request, not by that of the plan"
     ]

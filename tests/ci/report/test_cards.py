@@ -122,8 +122,7 @@ def test_a_mixed_record_keeps_the_table_and_says_what_is_known() -> None:
 
 def test_two_gpus_name_a_head_without_a_base_in_its_column() -> None:
     examples = {"l4": CARD_EXAMPLES["base_does_not_compile"](), "h100": CARD_EXAMPLES["timed_against_itself"]()}
-    static = Policy().static
-    evidence = [gate.evidence(label, one.record, one.verdict, static) for label, one in examples.items()]
+    evidence = [gate.evidence(label, one.record, one.verdict, Policy()) for label, one in examples.items()]
     parts = [of_record(label, one.record, one.verdict) for label, one in examples.items()]
     made = build(parts, gate.decide(evidence), Policy())
     assert made.cases is not None
@@ -134,8 +133,7 @@ def test_two_gpus_name_a_head_without_a_base_in_its_column() -> None:
 
 def test_one_library_on_one_of_two_gpus_is_no_news() -> None:
     examples = {"l4": CARD_EXAMPLES["one_library"](), "h100": CARD_EXAMPLES["card_changed"]()}
-    static = Policy().static
-    evidence = [gate.evidence(label, one.record, one.verdict, static) for label, one in examples.items()]
+    evidence = [gate.evidence(label, one.record, one.verdict, Policy()) for label, one in examples.items()]
     made = build(
         [of_record(label, one.record, one.verdict) for label, one in examples.items()], gate.decide(evidence), Policy()
     )

@@ -33,7 +33,7 @@ def gpu(label: str, name: str) -> Part:
 
 
 def of(label: str, measured: RunRecord, verdict: RecordVerdict) -> Part:
-    return gate.evidence(label, measured, verdict, POLICY.static), of_record(label, measured, verdict)
+    return gate.evidence(label, measured, verdict, POLICY), of_record(label, measured, verdict)
 
 
 def lost(label: str) -> Part:
