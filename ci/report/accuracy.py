@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from kernelgate.bench.record import Check, RunRecord
-from kernelgate.ci.document import formatting
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Column, Line, Mark, Paragraph, Piece, Section, Table
 from kernelgate.ci.judge import accuracy
 from kernelgate.ci.judge.accuracy import AccuracyVerdict, Measure, SideAccuracy, Standing
@@ -18,6 +18,12 @@ MAX_ROWS = 24
 """Of the table; the record holds them all."""
 TIMED = "normal"
 """The distribution of what is timed, which needs no name."""
+COLUMNS = (
+    Column("case"),
+    Column("inputs"),
+    *(Column(title, numeric=True) for title in ("mean", "largest", "bias", "bias in size")),
+    Column("head is"),
+)
 
 
 def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
@@ -36,19 +42,37 @@ def sections(record: RunRecord, rules: AccuracyRules) -> tuple[Section, ...]:
     verdicts = [one for one in accuracy.judge(record, rules) if one.standing is not Standing.IDENTICAL]
     if not verdicts:
         return ()
-    sides = Column("mean", numeric=True), Column("largest", numeric=True)
-    biases = Column("bias", numeric=True), Column("bias in size", numeric=True)
-    columns = (Column("case"), Column("inputs"), *sides, *biases, Column("head is"))
     names = formatting.names(record.cases, record.cards)
     rows = tuple(_row(names.get(one.key, Code(one.key.id)), one) for one in verdicts[:MAX_ROWS])
     note: Line = (
-        "Errors against float64 in units in the last place (ulp), base → head, on the same inputs. Bias is the mean of "
-        "output − oracle, bias in size of |output| − |oracle|. ",
+        "Errors against float64 in units in the last place (ulp), base → head, on the same inputs. "
+        "Bias is the mean of ",
+        Code("output - oracle"),
+        ", bias in size of ",
+        Code("|output| - |oracle|"),
+        ". ",
         *_beside(record, verdicts),
         Code("docs/statistics.md"),
         " has the model.",
     )
-    return (Section("Accuracy", (Table(columns, rows), Paragraph(note)), worth=30),)
+    return (Section("Accuracy", (Table(COLUMNS, rows), Paragraph(note)), worth=30),)
+
+
+def to_text(record: RunRecord, rules: AccuracyRules) -> str:
+    """The same for a terminal: the lines, and the figures of every output."""
+    names = formatting.names(record.cases, record.cards)
+    rows = (_row(names.get(one.key, Code(one.key.id)), one) for one in accuracy.judge(record, rules))
+    titles_of_columns = (column.title for column in COLUMNS)
+    table = ["  ".join(titles_of_columns), *("  ".join(map(render.plain_line, row)) for row in rows)]
+    return "\n".join([*map(render.plain_line, lines(record, rules)), "", *table])
+
+
+def exit_code(record: RunRecord, rules: AccuracyRules) -> int:
+    """0 not less accurate, 1 less accurate, 2 nothing was measured."""
+    verdicts = accuracy.judge(record, rules)
+    if not verdicts:
+        return 2
+    return int(any(one.standing is Standing.LESS for one in verdicts))
 
 
 def _beside(record: RunRecord, verdicts: Sequence[AccuracyVerdict]) -> Line:
