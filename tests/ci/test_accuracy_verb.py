@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.check import accuracy
 from kernelgate.bench.system import environment, lock
 from kernelgate.ci import cli
 from tests import registered
@@ -43,6 +44,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(environment, "describe", lambda: CPU)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(accuracy, "BUDGET_S", 600.0)
     put_workers_in_threads(monkeypatch)
     registered.write_card(tmp_path / ".ci" / "kernels", "third", BODY)
 
