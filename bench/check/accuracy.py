@@ -71,7 +71,7 @@ class NotLoaded(Message):
     why: str
 
 
-class Measured(Message):
+class CaseMeasured(Message):
     """What came of one case."""
 
     kind: Literal["measured"] = "measured"
@@ -83,8 +83,8 @@ class Measured(Message):
     """The device is beyond use in this process; the cases after this one need another."""
 
 
-FromWorker = Annotated[BothLoaded | NotLoaded | Measured, Field(discriminator="kind")]
-_MESSAGE: TypeAdapter[BothLoaded | NotLoaded | Measured] = TypeAdapter(FromWorker)
+FromWorker = Annotated[BothLoaded | NotLoaded | CaseMeasured, Field(discriminator="kind")]
+_MESSAGE: TypeAdapter[BothLoaded | NotLoaded | CaseMeasured] = TypeAdapter(FromWorker)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _outcomes(
     chosen: Sequence[DrawnInputs],
     budget_s: float,
     children: Children,
-) -> Iterator[Measured]:
+) -> Iterator[CaseMeasured]:
     """One for each case, in order, from as many processes as it takes."""
     left = list(chosen)
     deaths = 0
@@ -201,10 +201,10 @@ def _outcomes(
         if names := strays.end(before | children.pids):
             progress.say(f"accuracy: a kernel left {', '.join(names)} running, which was ended")
         if why:
-            yield from (Measured(left_out=why) for _ in left)
+            yield from (CaseMeasured(left_out=why) for _ in left)
             return
         deaths += 1
-    yield from (Measured(left_out=f"the kernels had crashed {MAX_CRASHES} processes before") for _ in left)
+    yield from (CaseMeasured(left_out=f"the kernels had crashed {MAX_CRASHES} processes before") for _ in left)
 
 
 def _request(
@@ -226,11 +226,11 @@ def _start(child: Child, part: CardCases, request: AccuracyRequest) -> str | Non
     return answer.why if isinstance(answer, NotLoaded) else None
 
 
-def _next(child: Child) -> Measured:
+def _next(child: Child) -> CaseMeasured:
     try:
         answer = child.receive(_MESSAGE, PATIENCE_S)
     except ChildError as error:
-        return Measured(left_out=f"the process {error}", last=True)
-    if not isinstance(answer, Measured):
+        return CaseMeasured(left_out=f"the process {error}", last=True)
+    if not isinstance(answer, CaseMeasured):
         raise KernelgateError("the process that measures accuracy sent an unexpected message")
     return answer

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.check.accuracy import AccuracyRequest, BothLoaded, DrawnInputs, Measured, NotLoaded
+from kernelgate.bench.check.accuracy import AccuracyRequest, BothLoaded, CaseMeasured, DrawnInputs, NotLoaded
 from kernelgate.bench.check.guarded import bits
 from kernelgate.bench.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands, own_words, ulp
@@ -176,7 +176,7 @@ def _summed(asked: DrawnInputs, name: str, results: list[DrawResult]) -> OutputA
     )
 
 
-def outcomes(request: AccuracyRequest, pairing: Pairing) -> Iterator[Measured]:
+def outcomes(request: AccuracyRequest, pairing: Pairing) -> Iterator[CaseMeasured]:
     """One for each case, in order."""
     spent_s = 0.0
     for number, asked in enumerate(request.asked):
@@ -190,7 +190,7 @@ def outcomes(request: AccuracyRequest, pairing: Pairing) -> Iterator[Measured]:
         took_s = time.perf_counter() - begun
         spent_s += took_s
         last = left_out is not None and _beyond_use(request.device)
-        yield Measured(outputs=outputs, left_out=left_out, seconds=took_s, last=last)
+        yield CaseMeasured(outputs=outputs, left_out=left_out, seconds=took_s, last=last)
         if last:
             return
 

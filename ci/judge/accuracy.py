@@ -35,7 +35,7 @@ class Standing(StrEnum):
     """To the last bit, on all inputs."""
 
 
-class Measure(StrEnum):
+class ErrorMeasure(StrEnum):
     """What is worse, the most telling first."""
 
     MEAN = "mean error"
@@ -70,7 +70,7 @@ class AccuracyVerdict:
     standing: Standing
     base: SideAccuracy
     head: SideAccuracy
-    worse: tuple[Measure, ...] = ()
+    worse: tuple[ErrorMeasure, ...] = ()
     """What is certainly worse, by more than the margin."""
     draws: int = 0
     not_finite: int = 0
@@ -89,7 +89,7 @@ def checks(record: RunRecord) -> tuple[Check, ...]:
 def judge(record: RunRecord, rules: AccuracyRules) -> tuple[AccuracyVerdict, ...]:
     """Every output that was measured, the worst first."""
     listed = [(check.card, one) for check in checks(record) for one in check.accuracies if one.base.draws]
-    alpha = rules.level / max(1, len(listed) * len(Measure))
+    alpha = rules.level / max(1, len(listed) * len(ErrorMeasure))
     verdicts = [_verdict(card, one, alpha, rules) for card, one in listed]
     return tuple(sorted(verdicts, key=_severity))
 
@@ -117,13 +117,13 @@ def unmeasured(record: RunRecord) -> Iterator[Line]:
 def _severity(one: AccuracyVerdict) -> tuple[int, int, float]:
     """By standing, then by what is worse; of equals the largest ratio first."""
     order = list(Standing)
-    first = list(Measure).index(one.worse[0]) if one.worse else 0
+    first = list(ErrorMeasure).index(one.worse[0]) if one.worse else 0
     return order.index(one.standing), first, -one.ratio if one.standing is not Standing.MORE else one.ratio
 
 
 def _verdict(card: str, one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> AccuracyVerdict:
     standing = Standing.IDENTICAL
-    worse: tuple[Measure, ...] = ()
+    worse: tuple[ErrorMeasure, ...] = ()
     if one.identical < one.base.draws:
         worse = tuple(_worse(one, alpha, rules))
         standing = Standing.LESS if worse else _not_worse(one, alpha, rules)
@@ -140,19 +140,19 @@ def _verdict(card: str, one: OutputAccuracy, alpha: float, rules: AccuracyRules)
     )
 
 
-def _worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Iterator[Measure]:
+def _worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Iterator[ErrorMeasure]:
     base, head = one.base, one.head
     if _low(_ratios(base.mean, head.mean, rules), alpha) > math.log1p(rules.margin_pct / 100):
-        yield Measure.MEAN
+        yield ErrorMeasure.MEAN
     limit = max(rules.bias_ulp, rules.bias_share * float(np.mean(head.mean)))
     for measure, before, after in (
-        (Measure.OUTWARD, base.outward, head.outward),
-        (Measure.BIAS, base.bias, head.bias),
+        (ErrorMeasure.OUTWARD, base.outward, head.outward),
+        (ErrorMeasure.BIAS, base.bias, head.bias),
     ):
         if _low(_size(after) - _size(before), alpha) > limit:
             yield measure
     if _low(_ratios(base.maximum, head.maximum, rules), alpha) > math.log1p(rules.maximum_pct / 100):
-        yield Measure.MAXIMUM
+        yield ErrorMeasure.MAXIMUM
 
 
 def _not_worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Standing:

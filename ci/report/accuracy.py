@@ -9,7 +9,7 @@ from kernelgate.bench.record import Check, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Column, Line, Mark, Paragraph, Piece, Section, Table
 from kernelgate.ci.judge import accuracy
-from kernelgate.ci.judge.accuracy import AccuracyVerdict, Measure, SideAccuracy, Standing
+from kernelgate.ci.judge.accuracy import AccuracyVerdict, ErrorMeasure, SideAccuracy, Standing
 from kernelgate.ci.judge.outputs import fuzz_checks
 from kernelgate.ci.judge.policy import AccuracyRules
 from kernelgate.ci.report.correctness import titles
@@ -143,22 +143,22 @@ def _moved(one: AccuracyVerdict) -> float:
 
 def _change(one: AccuracyVerdict) -> str:
     """ "mean error 0.27 → 0.51 ulp (1.9×)", of what is worse where something is."""
-    measure = one.worse[0] if one.worse else Measure.MEAN
+    measure = one.worse[0] if one.worse else ErrorMeasure.MEAN
     before, after = _value(one.base, measure), _value(one.head, measure)
     words = f"{measure} {_ulp(before)} → {_ulp(after)} ulp"
-    if measure in (Measure.MEAN, Measure.MAXIMUM) and one.standing in (Standing.LESS, Standing.MORE):
+    if measure in (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM) and one.standing in (Standing.LESS, Standing.MORE):
         ratio = max(before, after) / min(before, after) if min(before, after) else math.inf
         times = "" if ratio == math.inf else f" ({formatting.significant(ratio, 2)}×)"
         return f"{words}{times}"
     return words
 
 
-def _value(side: SideAccuracy, measure: Measure) -> float:
+def _value(side: SideAccuracy, measure: ErrorMeasure) -> float:
     values = {
-        Measure.MEAN: side.mean,
-        Measure.MAXIMUM: side.maximum,
-        Measure.BIAS: side.bias,
-        Measure.OUTWARD: side.outward,
+        ErrorMeasure.MEAN: side.mean,
+        ErrorMeasure.MAXIMUM: side.maximum,
+        ErrorMeasure.BIAS: side.bias,
+        ErrorMeasure.OUTWARD: side.outward,
     }
     return values[measure]
 
@@ -178,7 +178,7 @@ def _row(name: Piece, one: AccuracyVerdict) -> tuple[Line, ...]:
     output: Line = () if one.output == "out" else (", ", Code(one.output))
     figures = tuple(
         (f"{_ulp(_value(one.base, measure))} → {_ulp(_value(one.head, measure))}",)
-        for measure in (Measure.MEAN, Measure.MAXIMUM, Measure.BIAS, Measure.OUTWARD)
+        for measure in (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM, ErrorMeasure.BIAS, ErrorMeasure.OUTWARD)
     )
     said = f"{one.standing}: {', '.join(one.worse)}" if one.worse else str(one.standing)
     return ((name, *output), (Code(one.distribution),), *figures, (said,))

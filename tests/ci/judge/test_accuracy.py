@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernelgate.bench.record import UlpErrors
 from kernelgate.ci.judge import accuracy
-from kernelgate.ci.judge.accuracy import Measure, Standing
+from kernelgate.ci.judge.accuracy import ErrorMeasure, Standing
 from kernelgate.ci.judge.policy import AccuracyRules
 from tests.accuracies import DRAWS, Floats, accuracy_record, of_errors, output, side
 
@@ -31,7 +31,7 @@ def standing(base: UlpErrors, head: UlpErrors, rules: AccuracyRules = RULES) -> 
     return judged(base, head, rules)[0]
 
 
-def judged(base: UlpErrors, head: UlpErrors, rules: AccuracyRules = RULES) -> tuple[Standing, tuple[Measure, ...]]:
+def judged(base: UlpErrors, head: UlpErrors, rules: AccuracyRules = RULES) -> tuple[Standing, tuple[ErrorMeasure, ...]]:
     (verdict,) = accuracy.judge(accuracy_record(output(base, head)), rules)
     return verdict.standing, verdict.worse
 
@@ -88,14 +88,14 @@ def computed(
 @pytest.mark.parametrize(
     ("head", "worse"),
     [
-        (truncated, [Measure.MEAN, Measure.OUTWARD]),
-        (twice, [Measure.MEAN]),
-        (half_sums, [Measure.MEAN, Measure.MAXIMUM]),
-        (upward, [Measure.MEAN, Measure.BIAS]),
-        (wild, [Measure.MAXIMUM]),
+        (truncated, [ErrorMeasure.MEAN, ErrorMeasure.OUTWARD]),
+        (twice, [ErrorMeasure.MEAN]),
+        (half_sums, [ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM]),
+        (upward, [ErrorMeasure.MEAN, ErrorMeasure.BIAS]),
+        (wild, [ErrorMeasure.MAXIMUM]),
     ],
 )
-def test_what_authors_do_to_accuracy_is_seen(head: Rounding, worse: list[Measure]) -> None:
+def test_what_authors_do_to_accuracy_is_seen(head: Rounding, worse: list[ErrorMeasure]) -> None:
     base, made = computed(np.random.default_rng(1), nearest, head)
     found, measures = judged(base, made)
     assert found is Standing.LESS
@@ -151,7 +151,7 @@ def test_a_ratio_at_the_margin_is_called_worse_no_oftener_than_the_level_says(sp
         found = standing(side(base.tolist()), side((base * np.exp(changes)).tolist()), LOOSE)
         worse += found is Standing.LESS
         alike += found is Standing.ALIKE
-    expected = records * LOOSE.level / len(Measure) / 2
+    expected = records * LOOSE.level / len(ErrorMeasure) / 2
     assert max(worse, alike) < expected + 4 * math.sqrt(expected)
 
 
