@@ -18,7 +18,6 @@ from pydantic import Field, TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
-from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
@@ -190,7 +189,7 @@ def _outcomes(
         try:
             why = _start(child, part, _request(part, device, left, budget_s))
             while left and not why:
-                outcome = _next(child)
+                outcome = _next(child, left[0])
                 budget_s = max(0.0, budget_s - outcome.seconds)
                 left.pop(0)
                 yield outcome
@@ -226,11 +225,18 @@ def _start(child: Child, part: CardCases, request: AccuracyRequest) -> str | Non
     return answer.why if isinstance(answer, NotLoaded) else None
 
 
-def _next(child: Child) -> CaseMeasured:
+def _next(child: Child, asked: DrawnInputs) -> CaseMeasured:
+    """What came of a case. The kernels share the process that answers, which may say anything."""
     try:
         answer = child.receive(_MESSAGE, PATIENCE_S)
     except ChildError as error:
         return CaseMeasured(left_out=f"the process {error}", last=True)
-    if not isinstance(answer, CaseMeasured):
-        raise KernelgateError("the process that measures accuracy sent an unexpected message")
+    if not isinstance(answer, CaseMeasured) or not _is_of(answer, asked):
+        return CaseMeasured(left_out="the process sent an unexpected message", last=True)
     return answer
+
+
+def _is_of(answer: CaseMeasured, asked: DrawnInputs) -> bool:
+    about = {(one.case, one.distribution) for one in answer.outputs}
+    names = [one.output for one in answer.outputs]
+    return about <= {(asked.case, asked.distribution)} and len(set(names)) == len(names)

@@ -15,6 +15,7 @@ import torch
 
 from kernelgate.bench.kernel import tolerance
 from kernelgate.bench.kernel.compare import NAMES
+from kernelgate.bench.record.base import LARGEST
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _errors(
 
 
 def _of_side(difference: torch.Tensor, right: torch.Tensor, unit: torch.Tensor) -> SideErrors:
-    error = difference / unit
-    outward = ((difference + right).abs() - right.abs()) / unit
+    error = (difference / unit).clamp(-LARGEST, LARGEST)
+    outward = (((difference + right).abs() - right.abs()) / unit).clamp(-LARGEST, LARGEST)
     size = error.abs()
     return SideErrors(*(float(one) for one in torch.stack((size.mean(), size.max(), error.mean(), outward.mean()))))

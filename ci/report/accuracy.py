@@ -120,9 +120,11 @@ def _where(record: RunRecord, worst: AccuracyVerdict, several: bool) -> Line:
     """ " in S=512 B=32, peaked inputs", as far as it needs to be said."""
     names = formatting.names(record.cases, record.cards)
     case: tuple[Piece, ...] = (" in ", names.get(worst.key, Code(worst.key.id))) if several else ()
-    if worst.distribution == TIMED:
-        return case
-    return (*case, ", " if case else " on ", Code(worst.distribution), " inputs")
+    output: Line = () if worst.output == "out" else (" in " if not case else ", ", "output ", Code(worst.output))
+    inputs: Line = (
+        () if worst.distribution == TIMED else (", " if case or output else " on ", Code(worst.distribution), " inputs")
+    )
+    return (*case, *output, *inputs)
 
 
 def _certain(verdicts: Sequence[AccuracyVerdict], worst: AccuracyVerdict) -> str:

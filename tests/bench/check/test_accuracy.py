@@ -16,6 +16,7 @@ from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
 from kernelgate.bench.system import lock
 from tests import faulty, registered
+from tests.accuracies import output, side
 from tests.bench.machine import CPU
 
 CASE = """
@@ -97,6 +98,65 @@ def test_the_same_bits_are_seen_to_be_the_same(bench: AccuracyBench) -> None:
     check = bench.measure(RIGHT, RIGHT + "  # otherwise written")
     assert [one.identical for one in check.accuracies] == [accuracy.DRAWS] * 3
     assert all(one.base == one.head for one in check.accuracies)
+
+
+IN_PLACE = CASE.replace("out, x):\n    ops.third(x, out)", "x):\n    ops.third(x, x)") + 'in_place = ("x",)\n'
+RETURNS = CASE.replace(
+    "out, x):\n    ops.third(x, out)", "x):\n    out = x.clone()\n    ops.third(x, out)\n    return out"
+)
+TWO = """
+cases = [dict(M=16, N=256, dtype="fp16")]
+cpu_cases = cases
+distributions = ("normal",)
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def outputs(self, case, x):
+    return dict(out=Output(case.M, case.N), index=Output(case.M, dtype="int64"))
+def call(self, ops, case, out, index, x):
+    ops.third(x, out)
+    index.copy_(x.argmax(-1))
+def oracle(self, case, x):
+    return x / 3, x.argmax(-1)
+"""
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(("body", "output"), [(IN_PLACE, "x"), (RETURNS, "out")], ids=["in place", "returned"])
+def test_outputs_are_found_where_the_card_says(bench: AccuracyBench, body: str, output: str) -> None:
+    check = bench.measure(RIGHT, TWICE, body)
+    assert check.status == "passed", check.reason
+    for one in check.accuracies:
+        assert one.output == output
+        assert max(one.base.maximum) < 0.501 < max(one.head.maximum)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
+    check = bench.measure(RIGHT, TWICE, TWO)
+    assert check.status == "passed", check.reason
+    out, index = check.accuracies
+    assert (out.output, index.output) == ("out", "index")
+    assert (out.identical, index.identical) == (0, accuracy.DRAWS)
+    assert max(index.head.maximum) == 0.0
+
+
+def test_a_process_that_speaks_of_something_else_is_not_believed() -> None:
+    asked = accuracy.DrawnInputs(case="one", axes={}, distribution="normal", seeds=(1,))
+    answers = [(), (output(side(), side()),), (output(side(), side(), case="two"),), (output(side(), side()),) * 2]
+    said = [accuracy._next(Speaking(one), asked) for one in answers]  # type: ignore[arg-type]
+    unexpected = "the process sent an unexpected message"
+    assert [one.left_out for one in said] == [None, None, unexpected, unexpected]
+    assert [one.last for one in said] == [False, False, True, True]
+
+
+class Speaking:
+    """A child that has one thing to say."""
+
+    def __init__(self, outputs: tuple[OutputAccuracy, ...]) -> None:
+        self.answer = accuracy.CaseMeasured(outputs=outputs)
+
+    def receive(self, *_: object) -> accuracy.CaseMeasured:
+        return self.answer
 
 
 @pytest.mark.usefixtures("in_process")

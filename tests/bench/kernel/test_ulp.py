@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from kernelgate.bench.kernel import ulp
+from kernelgate.bench.record.base import LARGEST
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float8_e4m3fn, torch.float8_e5m2)
 
@@ -76,6 +77,13 @@ def test_what_is_not_finite_on_either_side_is_left_out_of_both() -> None:
     assert found is not None
     assert (found.elements, found.base.maximum) == (1, 0.0)
     assert ulp.pair(base * math.nan, head, right) is None
+
+
+def test_garbage_has_an_error_that_a_record_can_hold() -> None:
+    right = torch.tensor([1e-45], dtype=torch.float64)
+    found = ulp.pair(torch.tensor([1e-45]), torch.tensor([-3e38]), right)
+    assert found is not None
+    assert (found.head.maximum, found.head.bias, found.head.outward) == (LARGEST, -LARGEST, LARGEST)
 
 
 def test_an_oracle_in_float64_measures_nothing_of_float64() -> None:
