@@ -15,7 +15,7 @@ import torch
 
 from kernelgate.bench.kernel import tolerance
 from kernelgate.bench.kernel.compare import NAMES
-from kernelgate.bench.record.base import LARGEST
+from kernelgate.bench.record import LARGEST
 
 
 @dataclass(frozen=True)

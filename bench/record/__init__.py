@@ -8,6 +8,7 @@ default. `v1.py` reads `kernelgate.run/1`.
 from kernelgate.bench.record.accuracy import MAX_DRAWS, OutputAccuracy, UlpErrors
 from kernelgate.bench.record.base import (
     COMPARED,
+    LARGEST,
     Axes,
     CheckKind,
     Count,
@@ -51,6 +52,7 @@ from kernelgate.bench.record.run_record import SCHEMA, RunRecord, TimedCase, Tim
 
 __all__ = [
     "COMPARED",
+    "LARGEST",
     "MAX_DRAWS",
     "SCHEMA",
     "Axes",

@@ -166,9 +166,9 @@ def _value(side: SideAccuracy, measure: ErrorMeasure) -> float:
 
 
 def _is_proven(record: RunRecord, card: str) -> bool:
-    """Whether the fuzz list ran, and passed."""
-    passed = {check.card for check in fuzz_checks(record) if check.status == "passed"}
-    return bool(passed & {card, ""})
+    """Whether the fuzz list ran to its end, and passed."""
+    whole = (check for check in fuzz_checks(record) if check.results and len(check.results) >= (check.asked or 0))
+    return any(check.status == "passed" and check.card in ("", card) for check in whole)
 
 
 def _rest(check: Check) -> str:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kernelgate.bench.kernel import ulp
-from kernelgate.bench.record.base import LARGEST
+from kernelgate.bench.record import LARGEST
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float8_e4m3fn, torch.float8_e5m2)
 

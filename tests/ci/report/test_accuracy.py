@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.record import Card, Case, Check, OutputAccuracy, Process, RunRecord, Timing
+from kernelgate.bench.record import Card, Case, Check, FuzzResult, OutputAccuracy, Process, RunRecord, Timing
 from kernelgate.ci.document import render
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.judge import gate
@@ -16,7 +16,8 @@ from tests.accuracies import check, output, side
 
 WARN = AccuracyRules()
 FAIL = AccuracyRules(action="fail")
-FUZZED = Check(kind="fuzz", card="norm", status="passed")
+PASSED = FuzzResult(id="n0", seed=1, passed=True)
+FUZZED = Check(kind="fuzz", card="norm", status="passed", results=(PASSED,))
 BASE = side(0.27, 0.5)
 WORSE = side(0.51, 0.99, outward=-0.51)
 
@@ -93,9 +94,19 @@ def test_one_line_says_what_came_of_it(found: tuple[OutputAccuracy, ...], says: 
     assert plain_line(line) == says
 
 
-def test_nothing_is_said_of_the_tolerance_where_nothing_was_fuzzed() -> None:
-    (line,) = accuracy.lines(record_of(check(*outputs(("m0", "normal", LESS)), card="norm")), WARN)
-    assert plain_line(line) == "⚠ less accurate: mean error 0.27 → 0.51 ulp (1.9×), certain"
+@pytest.mark.parametrize(
+    "fuzzed",
+    [
+        (),
+        (FUZZED.model_copy(update={"asked": 38}),),
+        (FUZZED.model_copy(update={"card": "other"}),),
+        (Check(kind="fuzz", card="norm", status="skipped"),),
+    ],
+    ids=["no check", "in part", "another card", "skipped"],
+)
+def test_nothing_is_said_of_the_tolerance_where_not_all_was_fuzzed(fuzzed: tuple[Check, ...]) -> None:
+    (line,) = accuracy.lines(record_of(*fuzzed, check(*outputs(("m0", "normal", LESS)), card="norm")), WARN)
+    assert plain_line(line).endswith(" less accurate: mean error 0.27 → 0.51 ulp (1.9×), certain")
 
 
 def test_what_was_not_measured_is_said_and_no_record_without_a_check_says_anything() -> None:
