@@ -14,6 +14,7 @@ from kernelgate.bench.build import build
 from kernelgate.bench.build import library as built
 from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Libraries, Sides
+from kernelgate.bench.check import accuracy
 from kernelgate.bench.check import fuzz as fuzzing
 from kernelgate.bench.check import sanitize as sanitizing
 from kernelgate.bench.check import soak as soaks
@@ -251,7 +252,7 @@ def bench(
     fuzzed: Path | None = None,
     children: Children | None = None,
 ) -> record.RunRecord:
-    """Times both sides into a run record at `output`, and shows its times and rates.
+    """Times both sides into a run record at `output`, shows its times and rates, and measures both sides' accuracy.
 
     `undecided`: given the record after a process, the cases to time again. `fuzzed`: a record of the same head whose
     fuzz results go into this one; it may be the file at `output`. `children`: processes that were started before.
@@ -286,7 +287,38 @@ def bench(
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, children)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
+    timed_record = with_accuracy(timed_record, about, chosen, plan.seed, children)
+    record.write(timed_record, output)
     return timed_record
+
+
+def with_accuracy(
+    made: record.RunRecord,
+    about: Sequence[Compared],
+    chosen: Sequence[ChosenCase],
+    seed: int,
+    children: Children | None = None,
+) -> record.RunRecord:
+    """The record with the accuracy of these cases, in place of any that it held."""
+    parts = accuracy.comparable(about, chosen)
+    measured = accuracy.run(parts, seed, made.environment, children) if parts else ()
+    others = (check for check in made.checks if check.kind != "accuracy")
+    return made.model_copy(update={"checks": (*others, *measured)})
+
+
+def accuracy_alone(about: Sequence[Compared], asked: TimingOptions) -> record.RunRecord:
+    """A record of accuracy and nothing else.
+
+    Raises UsageError where there is no case for this machine, and where no card has two libraries.
+    """
+    machine = environment.describe()
+    chosen = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
+    if not accuracy.comparable(about, chosen):
+        raise UsageError("no accuracy to compare: it takes a card with cases for this machine and two libraries")
+    base = next((one.sides.base for one in about if one.sides.base), None)
+    made = begun(about, subject.describe(base, about[0].sides.head), machine)
+    made = made.model_copy(update={"cases": tuple(one.recorded for one in chosen)})
+    return with_accuracy(made, about, chosen, new_seed() if asked.seed is None else asked.seed)
 
 
 def begun(about: Sequence[Compared], run: record.Run, machine: record.Environment) -> record.RunRecord:

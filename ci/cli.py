@@ -30,6 +30,7 @@ for _verb in (
     verbs_check.sanitize,
     verbs_measure.profile,
     verbs_measure.resources,
+    verbs_local.accuracy,
     verbs_local.doctor,
     verbs_local.pr,
     verbs_judge.analyze,

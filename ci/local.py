@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,7 @@ def _measure(
 def _measured(about: Sequence[Compared], children: Children, path: Path, rules: _Rules) -> RunRecord:
     from kernelgate.bench import run as verbs
     from kernelgate.bench import subject
+    from kernelgate.bench.check import accuracy
     from kernelgate.bench.explain import causes
     from kernelgate.bench.kernel import compared
     from kernelgate.bench.system import environment
@@ -123,7 +125,7 @@ def _measured(about: Sequence[Compared], children: Children, path: Path, rules: 
     profiled = list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     # What times and what profiles loads torch while the head is fuzzed.
-    children.prepare(process.FIRST if chosen else {})
+    children.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
     with causes.profiling(sides, profiled, path.parent / "profile", how.clock_control, how.timeout_s) as profiler:
         measured = _checked_and_timed(touched, chosen, begun, children, path, rules)
         return causes.add(measured, sides, profiler) if measured.processes else measured
@@ -169,6 +171,7 @@ def _checked_and_timed(
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
     plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **rules.policy.timing.model_dump())
+<<<<<<< HEAD
     timed = paired.run(
         plan, begun, path, lambda grown: undecided(grown, rules.policy, rules.history), children=children
     )
@@ -183,6 +186,11 @@ def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> 
     rules = policy.sanitizer
     done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
+=======
+    open_cases = partial(undecided, policy=rules.policy, history=rules.history)
+    timed = paired.run(plan, begun, path, open_cases, children=children)
+    return verbs.with_accuracy(timed, touched, chosen, seed, children)
+>>>>>>> w1
 
 
 def written(out: Path) -> list[str]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from kernelgate.ci.verbs_measure import both_sides
+
 
 @click.command()
 @click.option("--gpu", is_flag=True, help="A machine without a GPU is not fit; for GPU runners.")
@@ -19,6 +21,46 @@ def doctor(gpu: bool) -> int:
     checks = doctor.examine(gpu_wanted=gpu)
     click.echo(doctor.report(checks))
     return 0 if doctor.fit(checks) else 1
+
+
+@click.command()
+@both_sides
+@click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
+@click.option("--case", "case_ids", multiple=True, help="Written as `kernelgate cards` lists them; may be repeated.")
+@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@click.option("--json", "as_json", is_flag=True, help="The run record, with every figure.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def accuracy(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    suite: str | None,
+    case_ids: tuple[str, ...],
+    seed: int | None,
+    as_json: bool,
+    policy_file: Path | None,
+) -> int:
+    """Compare the errors of base and head against float64, in units in the last place, on the same inputs.
+
+    `kernelgate bench` does the same after timing. Takes at most 10 s of the device.
+
+    Exit codes: 0 not less accurate, 1 less accurate, 2 nothing could be measured, 3 could not run, 64 usage.
+    """
+    from kernelgate.bench import record
+    from kernelgate.bench import run as verbs
+    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.report import accuracy as words
+
+    rules = policy.load(policy_file).accuracy
+    judging = cards.of_checkout(Path.cwd())
+    asked = verbs.TimingOptions(suite, case_ids, seed=seed)
+    asked.check(judging)
+    about = compared.judged(judging, verbs.sides(Path.cwd(), base, base_library, head, head_library, False))
+    made = verbs.accuracy_alone(about, asked)
+    click.echo(record.to_json(made).rstrip() if as_json else words.to_text(made, rules))
+    return words.exit_code(made, rules)
 
 
 @click.command()

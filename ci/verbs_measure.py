@@ -15,9 +15,13 @@ from kernelgate.bench.errors import UsageError
 
 
 def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The options that name base and head, of which the base may be left out."""
+    return both_sides(click.option("--alone", is_flag=True, help="The head without a base.")(verb))
+
+
+def both_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
     """The options that name base and head."""
     for option in (
-        click.option("--alone", is_flag=True, help="The head without a base."),
         click.option("--head-library", type=click.Path(path_type=Path), help="This compiled library is the head."),
         click.option("--head", help="This commit is the head, instead of the working tree."),
         click.option("--base-library", type=click.Path(path_type=Path), help="This compiled library is the base."),
@@ -145,10 +149,12 @@ def bench(
 
     Only cases that are still undecided are timed again, as .ci/kernelgate.toml has it; error rates hold all the same.
     The record grows process by process: an interrupted run loses only the current process; --resume continues it.
+    Ends with the accuracy of both sides, for at most 10 s of the device.
     Prints the record's path; judge it with `kernelgate compare`.
     """
     from kernelgate.bench import record
     from kernelgate.bench import run as verbs
+    from kernelgate.bench.check import accuracy
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.system import progress
     from kernelgate.bench.system.children import opened
@@ -168,13 +174,14 @@ def bench(
     asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **how)
     asked.check(judging)
     open_cases = partial(early_stop.undecided, policy=rules, history=history.load(progress.say))
+    needed = process.FIRST if alone else {**process.FIRST, accuracy.WORKER: 1}
     with ExitStack() as stack:
         children = stack.enter_context(opened())
         if not head_library and not base_library:  # they load torch while libraries are compiled
-            children.prepare(process.FIRST)
+            children.prepare(needed)
         sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
         about = compared.judged(judging, sides, "default branch" if gpu else None)
-        children.prepare(process.FIRST)
+        children.prepare(needed)
         verbs.bench(about, asked, output, open_cases, fuzzed, children)
     click.echo(output)
 

@@ -107,6 +107,17 @@ class Sides:
         """Both, or the head alone, by side."""
         return {"head": self.head} if self.base is None else {"base": self.base, "head": self.head}
 
+    @property
+    def clash(self) -> str | None:
+        """Why both cannot share a process: what one registers would answer for the other, without a word."""
+        if self.base is None or self.base.same_as(self.head):
+            return None
+        old, new = self.base.manifest, self.head.manifest
+        if new.kind == "package":
+            both = sorted(set(old.operators) & set(new.operators))
+            return f"both register the operator {', '.join(both)}" if both else None
+        return f"both register their operators as torch.ops.{new.namespace}" if old.namespace == new.namespace else None
+
 
 @dataclass(frozen=True)
 class Libraries:

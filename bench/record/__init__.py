@@ -5,8 +5,10 @@ cannot know is null or left out. Only the fields that a judgement needs can make
 default. `v1.py` reads `kernelgate.run/1`.
 """
 
+from kernelgate.bench.record.accuracy import MAX_DRAWS, OutputAccuracy, UlpErrors
 from kernelgate.bench.record.base import (
     COMPARED,
+    LARGEST,
     Axes,
     CheckKind,
     Count,
@@ -50,6 +52,8 @@ from kernelgate.bench.record.run_record import SCHEMA, RunRecord, TimedCase, Tim
 
 __all__ = [
     "COMPARED",
+    "LARGEST",
+    "MAX_DRAWS",
     "SCHEMA",
     "Axes",
     "BaselineDay",
@@ -75,6 +79,7 @@ __all__ = [
     "Model",
     "NonNegative",
     "Note",
+    "OutputAccuracy",
     "OutputErrors",
     "Positive",
     "Process",
@@ -91,6 +96,7 @@ __all__ = [
     "TimedProcess",
     "Timing",
     "Tolerance",
+    "UlpErrors",
     "Work",
     "expected_hash",
     "from_json",

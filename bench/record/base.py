@@ -16,7 +16,7 @@ processes that take turns; `block`: one side after the other, or one alone; `wit
 without the other, timed by the clock of a third one that loads neither."""
 COMPARED: tuple[Role, ...] = ("paired", "alternating", "block")
 """The roles whose times are compared; the others answer questions of their own."""
-CheckKind = Literal["fuzz", "sanitizer", "outputs", "witness"]
+CheckKind = Literal["fuzz", "sanitizer", "outputs", "witness", "accuracy"]
 
 LARGEST = 1e21
 """No honest number is larger, whatever its unit, and its square can still be reckoned with."""

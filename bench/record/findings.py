@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from kernelgate.bench.record.accuracy import OutputAccuracy
 from kernelgate.bench.record.base import (
     Axes,
     CheckKind,
@@ -18,6 +19,7 @@ from kernelgate.bench.record.base import (
     Positive,
     Side,
     Whole,
+    must_be_unique,
 )
 from kernelgate.bench.record.identity import CaseKey, Tolerance
 
@@ -87,6 +89,8 @@ class Check(Model):
     """The float16 tolerance; other dtypes' stand in docs/statistics.md and decide `error_ratio`."""
     results: tuple[FuzzResult, ...] = ()
     """Of fuzzing."""
+    accuracies: tuple[OutputAccuracy, ...] = ()
+    """Of the kind `accuracy`, which measures and never fails: whether the head is less accurate is for a judge."""
     findings: tuple[CheckFinding, ...] = ()
     tools: tuple[str, ...] = ()
     """Of compute-sanitizer's, those that were asked for: each runs every case, which `asked` and `run` count."""
@@ -103,10 +107,14 @@ class Check(Model):
             raise ValueError(f"it says {self.status}, and {failed} of its results failed")
         if self.results and self.run is not None and self.run != len(self.results):
             raise ValueError(f"it says that {self.run} ran, and has {len(self.results)} results")
+<<<<<<< HEAD
         if self.results and self.status != ("failed" if wrong else "passed"):
             raise ValueError(f"it says {self.status}, and {wrong} of its {len(self.results)} results failed")
         if self.results and self.failed is not None and self.failed != wrong:
             raise ValueError(f"it says that {self.failed} failed, and {wrong} of its results did")
+=======
+        must_be_unique((f"{one.case}/{one.output}/{one.distribution}" for one in self.accuracies), "accuracies")
+>>>>>>> w1
         return self
 
 

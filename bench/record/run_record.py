@@ -46,6 +46,10 @@ class RunRecord(Model):
             strange = next((timing.case for timing in process.timings if timing.key not in known), None)
             if strange is not None:
                 raise ValueError(f"process {process.id} timed {strange!r}, which is not among the cases")
+        for check in self.checks:
+            strange = next((one.case for one in check.accuracies if CaseKey(check.card, one.case) not in known), None)
+            if strange is not None:
+                raise ValueError(f"the accuracy of {strange!r} was measured, which is not among the cases")
         return self
 
     @property

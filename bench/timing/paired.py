@@ -295,7 +295,7 @@ def _begun(plan: PairedPlan, skeleton: RunRecord) -> RunRecord:
         if base is not None and base.same_as(part.sides.head):
             text = f"base and head of {part.card.name} are the same library, which is timed against itself"
             begun = _noted(begun, _note("timed_against_itself", text))
-        reason = process.clash(part)
+        reason = part.sides.clash
         begun = _noted(begun, process.alternating_because(reason)) if reason else begun
     return begun
 
@@ -393,4 +393,4 @@ def _together(part: CardPlan, current: RunRecord) -> bool:
     timed = {
         timing.card for process in current.processes if process.role == "alternating" for timing in process.timings
     }
-    return process.clash(part) is None and part.card.name not in timed
+    return part.sides.clash is None and part.card.name not in timed

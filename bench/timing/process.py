@@ -135,19 +135,6 @@ def cache_bytes(device: DeviceKind, cache: int | None) -> int:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def clash(part: CardPlan) -> str | None:
-    """Why base and head cannot share a process: what one registers would answer for the other, without a word."""
-    base, head = part.sides.base, part.sides.head
-    if base is None or base.same_as(head):
-        return None
-    if head.manifest.kind == "package":
-        both = sorted(set(base.manifest.operators) & set(head.manifest.operators))
-        return f"both register the operator {', '.join(both)}" if both else None
-    if base.manifest.namespace != head.manifest.namespace:
-        return None
-    return f"both register their operators as torch.ops.{head.manifest.namespace}"
-
-
 def alternating_because(reason: str) -> record.Note:
     return record.Note(
         code="alternating",

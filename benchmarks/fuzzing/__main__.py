@@ -20,7 +20,10 @@ from kernelgate.bench.system import environment
 from kernelgate.bench.system.progress import say
 
 DOCUMENT = planting.ROOT / "docs" / "fuzzing.md"
-DEFAULT: dict[Device, tuple[DetectorName, ...]] = {"cpu": ("fuzz",), "cuda": ("fuzz", "memcheck", "racecheck")}
+DEFAULT: dict[Device, tuple[DetectorName, ...]] = {
+    "cpu": ("fuzz", "accuracy"),
+    "cuda": ("fuzz", "memcheck", "racecheck", "accuracy"),
+}
 
 
 @click.group(invoke_without_command=True)

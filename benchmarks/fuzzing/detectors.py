@@ -9,15 +9,18 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from benchmarks.fuzzing import planting
 from benchmarks.fuzzing.planting import KERNELGATE, Planted
 from kernelgate.bench import record
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.ci.judge import outputs
 
-DetectorName = Literal["fuzz", "timed", "memcheck", "racecheck"]
+DetectorName = Literal["fuzz", "timed", "memcheck", "racecheck", "accuracy"]
 WORKING = re.compile(r"\w+: \d+ steps?")
 """What a command says once it has the device: its time counts from there."""
+LESS_ACCURATE = "⚠ less accurate"
+"""How the command begins that says so."""
 PATIENCE_S = 3600.0
 """For the device, which other commands may hold."""
 
@@ -64,11 +67,21 @@ def timed(one: Planted, seed: int, limit_s: float) -> DetectorResult:
     return look.model_copy(update={"caught": bool(wrong), "message": wrong[0].message if wrong else ""})
 
 
+def accuracy(one: Planted, seed: int, limit_s: float) -> DetectorResult:
+    """`kernelgate accuracy` with the kernel as it is for a base: right within the tolerance, and worse than before."""
+    if not one.bug.edits:
+        return DetectorResult(detector="accuracy", caught=False, seconds=0.0, message="one library is as accurate")
+    base = planting.unmodified(one).library
+    words = ("accuracy", "--base-library", str(base), "--head-library", str(one.library), "--seed", str(seed))
+    return _watched("accuracy", one, words, limit_s, LESS_ACCURATE)
+
+
 DETECTORS: dict[DetectorName, Callable[[Planted, int, float], DetectorResult]] = {
     "fuzz": fuzz,
     "timed": timed,
     "memcheck": memcheck,
     "racecheck": racecheck,
+    "accuracy": accuracy,
 }
 """In the order in which they are run."""
 

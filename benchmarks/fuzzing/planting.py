@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fuzzing.bug import Bug, Device, KernelName, planted
+from benchmarks.fuzzing.bug import Bug, Device, KernelName, control, planted
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import child_environment
@@ -39,7 +40,12 @@ class Planted:
 
     bug: Bug
     device: Device
-    tree: Path
+    folder: Path
+    """Where all repositories of a run are."""
+
+    @property
+    def tree(self) -> Path:
+        return self.folder / self.device / self.bug.id
 
     @property
     def library(self) -> Path:
@@ -54,7 +60,8 @@ class Planted:
 def plant(bug: Bug, device: Device, folder: Path) -> Planted:
     """A copy of the kernel's repository with the bug in it; for a CPU without the CUDA sources."""
     source, parts = SOURCES[bug.kernel]
-    tree = folder / device / bug.id
+    one = Planted(bug, device, folder)
+    tree = one.tree
     shutil.rmtree(tree, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", *(("*.cu",) if device == "cpu" else ()))
     for part in parts:
@@ -65,7 +72,7 @@ def plant(bug: Bug, device: Device, folder: Path) -> Planted:
             shutil.copyfile(source / part, tree / part)
     for path, text in planted(bug, tree).items():
         path.write_text(text, encoding="utf-8")
-    return Planted(bug, device, tree)
+    return one
 
 
 def build(one: Planted, targets: str = "") -> None:
@@ -83,6 +90,20 @@ def build(one: Planted, targets: str = "") -> None:
     )
     if code != 0:
         raise UnbuildableError("\n".join(lines[-40:]) or f"kernelgate build exited with {code}")
+
+
+_BUILDING = threading.Lock()
+"""Several detectors may want the same kernel as it is."""
+
+
+def unmodified(one: Planted) -> Planted:
+    """The same kernel without the bug, built beside it unless it is there. Raises UnbuildableError."""
+    right = Planted(control(one.bug.kernel, one.bug.path), one.device, one.folder / "unmodified")
+    with _BUILDING:
+        if not right.library.exists():
+            right = plant(right.bug, right.device, right.folder)
+            build(right)
+    return right
 
 
 def cores() -> int:

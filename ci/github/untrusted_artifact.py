@@ -33,7 +33,7 @@ MAX_AXES = 64
 MAX_PROCESSES = 32
 """Of one case; `kernelgate bench` stops at 5."""
 MAX_ENTRIES = 4096
-"""Of each other list in a record: profiles, resources, builds, fuzz results, notes."""
+"""Of each other list in a record: profiles, resources, builds, fuzz results, accuracies, notes."""
 MAX_DIGITS = 20
 """Of a whole number; more than any counter has, and few enough that every later step can reckon with it."""
 MAX_SAMPLES = 1_000_000
@@ -128,6 +128,7 @@ def _must_be_short(found: RunRecord, name: str) -> None:
         *((f"processes of {visible(case.id, 80)!r}", case.processes, MAX_PROCESSES) for case in timed_cases(found)),
         ("processes", found.processes, MAX_ENTRIES),
         *(("fuzz results", check.results, MAX_ENTRIES) for check in found.checks),
+        ("accuracies", tuple(one for check in found.checks for one in check.accuracies), MAX_ENTRIES),
         ("checks", found.checks, MAX_ENTRIES),
         ("profiles", found.profile, MAX_ENTRIES),
         ("builds", found.builds, MAX_ENTRIES),

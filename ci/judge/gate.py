@@ -2,9 +2,15 @@
 
 Plain data in, a `Decision` out. The rules, in order:
 
+<<<<<<< HEAD
 1. What is certain and bad blocks: a head that does not compile, a wrong output, a finding of compute-sanitizer that the
    base does not have, a regression, a static finding that the policy fails, a contradicted claim or an incomplete
    description where the policy says so. The check fails.
+=======
+1. What is certain and bad blocks: a head that does not compile, a wrong output, a regression, a static finding or a
+   loss of accuracy that the policy fails, a contradicted claim or an incomplete description where the policy says so.
+   The check fails.
+>>>>>>> w1
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
@@ -25,7 +31,11 @@ from typing import Literal
 
 from kernelgate.bench.record import CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
+<<<<<<< HEAD
 from kernelgate.ci.judge import cards, completeness, outputs, sanitizer, static
+=======
+from kernelgate.ci.judge import accuracy, cards, completeness, outputs, static
+>>>>>>> w1
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
@@ -60,6 +70,7 @@ class BlockCode(StrEnum):
     DOES_NOT_COMPILE = "does_not_compile"
     SANITIZER = "sanitizer"
     SLOWER = "slower"
+    LESS_ACCURATE = "less_accurate"
     NEW_SPILLS = "new_spills"
     OCCUPANCY_LOSS = "occupancy_loss"
     CONTRADICTED_CLAIM = "contradicted_claim"
@@ -85,6 +96,8 @@ class GpuEvidence:
     verdict: RecordVerdict | None = None
     """Of the cards that decide."""
     wrong: bool = False
+    less_accurate: tuple[str, ...] = ()
+    """The cases whose outputs are, where the policy lets that block."""
     static: tuple[StaticFinding, ...] = ()
     sanitizer: tuple[CheckFinding, ...] = ()
     """What compute-sanitizer found that blocks."""
@@ -128,10 +141,22 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     if held.contrary:
         return GpuEvidence(label, fault=Fault.OURS)
     proven = cards.without(record, cards.of_head(record))
+<<<<<<< HEAD
     faults = sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else ()
     found = static.judge(proven.builds, policy.static)
     decides = _of_proven(record, verdict)
     return GpuEvidence(label, decides, outputs.is_wrong(proven), found, faults, missing=held.missing)
+=======
+    blocks = policy.accuracy.action == "fail"
+    return GpuEvidence(
+        label=label,
+        verdict=_of_proven(record, verdict),
+        wrong=outputs.is_wrong(proven),
+        less_accurate=accuracy.less_accurate(proven, policy.accuracy) if blocks else (),
+        static=static.judge(proven.builds, policy.static),
+        missing=(*held.missing, *(accuracy.unmeasured(proven) if blocks else ())),
+    )
+>>>>>>> w1
 
 
 def _of_proven(record: RunRecord, verdict: RecordVerdict | None) -> RecordVerdict | None:
@@ -186,6 +211,8 @@ def _of_gpu(gpu: GpuEvidence) -> Iterator[Blocker]:
     if not wrong and gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED:
         cases = worst_first(gpu.verdict.cases)
         yield Blocker(BlockCode.SLOWER, gpu.label, cases[0].id if cases and cases[0].status is Status.REGRESSED else "")
+    if gpu.less_accurate and not gpu.wrong:
+        yield Blocker(BlockCode.LESS_ACCURATE, gpu.label, gpu.less_accurate[0])
     for finding in gpu.static:
         if finding.severity == "fail":
             yield Blocker(BlockCode(finding.code), gpu.label, finding.kernel)

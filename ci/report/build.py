@@ -14,9 +14,13 @@ from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.history import NO_HISTORY, History
-from kernelgate.ci.judge.policy import Gates, Policy, Static
+from kernelgate.ci.judge.policy import AccuracyRules, Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
+<<<<<<< HEAD
 from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sanitizer, sections, tables, why
+=======
+from kernelgate.ci.report import accuracy, card_remarks, correctness, headline, profile_plot, sections, tables, why
+>>>>>>> w1
 from kernelgate.ci.report.case_plot import plot
 from kernelgate.ci.report.gpu import GpuReport, judged, of_record
 from kernelgate.ci.report.headline import of_gpu
@@ -70,8 +74,9 @@ def judged_report(
     stored = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
     if stored and processes and not any(map(_has_both, processes)):
-        return report(record, stored, policy.gates, static=policy.static)
-    return report(record, judge(record, policy, name=name, history=history), policy.gates, stored, policy.static)
+        return report(record, stored, policy.gates, None, policy.static, policy.accuracy)
+    verdict = judge(record, policy, name=name, history=history)
+    return report(record, verdict, policy.gates, stored, policy.static, policy.accuracy)
 
 
 def report(
@@ -80,10 +85,11 @@ def report(
     gates: Gates,
     baseline: RecordVerdict | None = None,
     static: Static | None = None,
+    accurate: AccuracyRules | None = None,
 ) -> Report:
     """The report on one judged record, from nothing else. A baseline blocks nothing, so against one merging is no
     subject."""
-    policy = Policy(gates=gates, static=static or Static())
+    policy = Policy(gates=gates, static=static or Static(), accuracy=accurate or AccuracyRules())
     label = record.run.gpu or ""
     decision = gate.decide([gate.evidence(label, record, verdict, policy)])
     part = of_record(label, record, verdict, baseline)
@@ -129,7 +135,11 @@ def _checks(gpu: GpuReport, policy: Policy) -> tuple[Line, ...]:
     if gpu.verdict is None:
         return ()
     baseline = (_baseline(gpu.record, gpu.baseline, policy.gates),) if gpu.baseline else ()
+<<<<<<< HEAD
     return (*correctness.lines(gpu.record), *sanitizer.lines(gpu.record, policy.gates), *baseline)
+=======
+    return (*correctness.lines(gpu.record), *accuracy.lines(gpu.record, policy.accuracy), *baseline)
+>>>>>>> w1
 
 
 def _why(gpu: GpuReport, label: str) -> tuple[Line, ...]:
@@ -143,7 +153,11 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
         log = gpu.failure.log if gpu.failure else ()
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
     if not gpu.is_wrong:
-        return sections.sections(gpu.record, gpu.cases, policy.static, gpu.verdict.means if gpu.verdict else ())
+        means = gpu.verdict.means if gpu.verdict else ()
+        return (
+            *sections.sections(gpu.record, gpu.cases, policy.static, means),
+            *accuracy.sections(gpu.record, policy.accuracy),
+        )
     parts = (
         correctness.section(gpu.record),
         sections.conditions(gpu.record, ()),

@@ -92,6 +92,8 @@ def cause(blocker: Blocker, named: bool) -> Line:
             return ("what compute-sanitizer found in ", subject if blocker.subject else "the kernel", *where)
         case BlockCode.SLOWER:
             return ("a regression", *where)
+        case BlockCode.LESS_ACCURATE:
+            return ("a loss of accuracy in ", subject, *where)
         case BlockCode.NEW_SPILLS:
             return ("new register spills in ", subject, *where)
         case BlockCode.OCCUPANCY_LOSS:

@@ -79,12 +79,18 @@ class ThreadParent:
 
 def put_workers_in_threads(patch: pytest.MonkeyPatch) -> None:
     """Until the patch is undone. A case is warmed up no longer than it must be."""
-    from kernelgate.bench.check import fuzz_worker
+    from kernelgate.bench.check import accuracy_worker, fuzz_worker
     from kernelgate.bench.kernel import card_check
     from kernelgate.bench.system import children
     from kernelgate.bench.timing import case_timing, process, verifier, worker
 
-    for leader, worked in ((children, worker), (children, verifier), (children, fuzz_worker), (card_check, card_check)):
+    for leader, worked in (
+        (children, worker),
+        (children, verifier),
+        (children, fuzz_worker),
+        (children, accuracy_worker),
+        (card_check, card_check),
+    ):
         patch.setattr(leader, "Child", ThreadChild)
         patch.setattr(worked, "Parent", ThreadParent)
     patch.setattr(process, "MAX_CPU_CACHE", min(process.MAX_CPU_CACHE, 1 << 18))  # a large pool takes long to draw

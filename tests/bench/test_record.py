@@ -48,7 +48,7 @@ WHOLE: dict[str, Any] = {
         "target": "8.9",
         "cards": [{"name": "attention"}],
         "cases": [{"card": "attention", "id": "s512"}],
-        "checks": ["fuzz", "sanitizer", "outputs", "witness"],
+        "checks": ["fuzz", "sanitizer", "outputs", "witness", "accuracy"],
         "processes": 5,
         "hash": "5f0c",
     },
@@ -192,6 +192,33 @@ WHOLE: dict[str, Any] = {
     ],
     "checks": [
         {
+            "kind": "accuracy",
+            "card": "attention",
+            "status": "passed",
+            "accuracies": [
+                {
+                    "case": "s512",
+                    "output": "out",
+                    "distribution": "normal",
+                    "base": {
+                        "mean": [0.25, 0.26],
+                        "maximum": [0.5, 0.5],
+                        "bias": [0.0, 0.01],
+                        "outward": [0.0, -0.01],
+                    },
+                    "head": {
+                        "mean": [0.5, 0.51],
+                        "maximum": [1.0, 1.0],
+                        "bias": [0.0, 0.01],
+                        "outward": [-0.25, -0.26],
+                    },
+                    "identical": 0,
+                    "elements": 4096,
+                    "not_finite": 3,
+                }
+            ],
+        },
+        {
             "kind": "fuzz",
             "card": "attention",
             "status": "failed",
@@ -218,6 +245,7 @@ WHOLE: dict[str, Any] = {
                     "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
                 }
             ],
+<<<<<<< HEAD
             "findings": [
                 {
                     "text": "out of bounds",
@@ -233,6 +261,10 @@ WHOLE: dict[str, Any] = {
             "cases": ["s512"],
             "unreached": ["backward"],
         }
+=======
+            "findings": [{"text": "out of bounds", "kernel": "forward", "file": "csrc/kernel.cu", "line": 40}],
+        },
+>>>>>>> w1
     ],
     "profile": [
         {

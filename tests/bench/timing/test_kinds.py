@@ -302,10 +302,9 @@ def test_what_cannot_share_a_process(
         Library(bench.folder, Manifest.model_construct(**{**common, "key": key, **fields}), cached=True)
         for key, fields in (("a", base), ("b", head))
     )
-    card = bench.card(INTO)
-    assert process.clash(CardPlan(card, Sides(one, other), ())) == says
-    assert process.clash(CardPlan(card, Sides(one, one), ())) is None, "one library is loaded once"
-    assert process.clash(CardPlan(card, Sides(None, other), ())) is None
+    assert Sides(one, other).clash == says
+    assert Sides(one, one).clash is None, "one library is loaded once"
+    assert Sides(None, other).clash is None
 
 
 # ----------------------------------------------------------------------------------------------------------------------

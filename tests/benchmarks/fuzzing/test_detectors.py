@@ -9,12 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzzing import detectors
+from benchmarks.fuzzing import detectors, planting
+from benchmarks.fuzzing.bug import Bug
 from benchmarks.fuzzing.detectors import DetectorResult
-from benchmarks.fuzzing.library import CONTROLS
+from benchmarks.fuzzing.library import BUGS, CONTROLS
 from benchmarks.fuzzing.planting import Planted
 
 Watch = Callable[[str], DetectorResult]
+
+
+def made(bug: Bug, folder: Path) -> Planted:
+    """Its repository, which is empty."""
+    one = Planted(bug, "cpu", folder)
+    one.tree.mkdir(parents=True)
+    return one
 
 
 @pytest.fixture
@@ -23,7 +31,7 @@ def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
 
     def run(script: str) -> DetectorResult:
         monkeypatch.setattr(detectors, "KERNELGATE", (sys.executable, "-u", "-c", f"import sys, time\n{script}"))
-        return detectors.fuzz(Planted(CONTROLS[0], "cpu", tmp_path), 1, limit_s=0.3)
+        return detectors.fuzz(made(CONTROLS[0], tmp_path), 1, limit_s=0.3)
 
     return run
 
@@ -49,3 +57,24 @@ def test_one_that_does_not_end_decides_nothing(watch: Watch) -> None:
     found = watch("time.sleep(0.4)\nprint('fuzz: 38 steps')\ntime.sleep(60)")
     assert (found.caught, found.message) == (None, "not done after 0.3 s")
     assert found.seconds >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("says", "caught"),
+    [("⚠ less accurate: mean error 0.27 → 0.51 ulp", True), ("✅ accuracy: as before (mean error 0.27)", False)],
+)
+def test_less_accuracy_than_the_kernel_as_it_is_has_is_found(
+    says: str, caught: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = next(one for one in BUGS if one.name == "rounded-twice" and "cpu" in one.devices)
+    one = made(bug, tmp_path)
+    right = Planted(planting.control(bug.kernel, bug.path), "cpu", tmp_path / "unmodified")
+    monkeypatch.setattr(planting, "unmodified", lambda _: right)
+    script = f"import sys; assert {str(right.library)!r} in sys.argv; print({says!r})"
+    monkeypatch.setattr(detectors, "KERNELGATE", (sys.executable, "-u", "-c", script))
+    found = detectors.accuracy(one, 1, limit_s=10.0)
+    assert found.caught is caught, found.message
+
+
+def test_the_kernel_as_it_is_is_as_accurate_as_itself(tmp_path: Path) -> None:
+    assert detectors.accuracy(Planted(CONTROLS[0], "cpu", tmp_path), 1, limit_s=1.0).caught is False

@@ -38,8 +38,10 @@ MEASURED = BugResults(
 
 def test_shares_count_what_changes_a_result_by_who_caught_it_first() -> None:
     text = document.tables([MEASURED])
-    assert "| kernel | on | bugs | fuzz | timed | memcheck | racecheck | undecided | survive | caught |" in text
-    assert "| attention | GPU | 4 | 1 | 0 | 0 | 1 | 1 | 1 | 50% |" in text
+    assert (
+        "| kernel | on | bugs | fuzz | timed | memcheck | racecheck | accuracy | undecided | survive | caught |" in text
+    )
+    assert "| attention | GPU | 4 | 1 | 0 | 0 | 1 | 0 | 1 | 1 | 50% |" in text
 
 
 def test_survivors_have_their_reason_and_the_undecided_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

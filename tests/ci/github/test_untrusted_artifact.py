@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import stat
 import struct
 import zipfile
@@ -310,6 +311,31 @@ def test_processes_and_fuzz_results_without_an_end_are_refused() -> None:
     content = json.loads(HONEST)
     content["checks"][0]["results"] = content["checks"][0]["results"][:1] * 4097
     with pytest.raises(RefusedError, match="it has 4097 fuzz results"):
+        checked_record(json.dumps(content).encode(), KNOWN)
+
+
+def accuracy_of(case: str, draws: int, distribution: str = "normal") -> dict[str, Any]:
+    errors = {name: [0.25] * draws for name in ("mean", "maximum", "bias", "outward")}
+    return {"case": case, "distribution": distribution, "base": errors, "head": errors, "elements": 1}
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "says"),
+    [
+        ([accuracy_of("s512_b32_h8_d64_fp16", 65)], "at most 64 items"),
+        ([accuracy_of("s512_b32_h8_d64_fp16", 2)] * 2, "accuracies must be unique"),
+        ([accuracy_of("elsewhere", 2)], "'elsewhere' was measured, which is not among the cases"),
+        ([accuracy_of("s512_b32_h8_d64_fp16", 2) | {"base": {"mean": [0.2]}}], "base.maximum: Field required"),
+        ([accuracy_of("s512_b32_h8_d64_fp16", 2) | {"identical": 3}], "3 of 2 draws cannot be identical"),
+        ([accuracy_of("s512_b32_h8_d64_fp16", 1, f"d{n}") for n in range(4097)], "it has 4097 accuracies"),
+    ],
+    ids=["draws", "twice", "no such case", "no maximum", "more than all", "without an end"],
+)
+def test_accuracies_that_do_not_fit_are_refused(accuracies: list[dict[str, Any]], says: str) -> None:
+    content = json.loads(HONEST)
+    card = content["cases"][0].get("card", "")
+    content["checks"].append({"kind": "accuracy", "card": card, "status": "passed", "accuracies": accuracies})
+    with pytest.raises(RefusedError, match=re.escape(says)):
         checked_record(json.dumps(content).encode(), KNOWN)
 
 

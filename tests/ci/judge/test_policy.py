@@ -168,6 +168,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.beyond_reference": (1.001, 1000000.0),
     "limits.shortest_us": (1e-06, 1000000000000.0),
     "limits.longest_us": (1e-06, 1000000000000.0),
+<<<<<<< HEAD
     "guidance.profile_below": (1e-06, 1000000.0),
     "guidance.tune_below": (1e-06, 1000000.0),
     "guidance.next_bottleneck_from": (1e-06, 1000000.0),
@@ -175,6 +176,14 @@ RANGES: dict[str, tuple[float, float]] = {
     "guidance.launch_share": (0.001, 0.999),
     "fuzz.gpu_limit_s": (1.0, 86400.0),
     "sanitizer.seconds": (1.0, 3600.0),
+=======
+    "accuracy.level": (1e-12, 0.5),
+    "accuracy.margin_pct": (0.001, 1000.0),
+    "accuracy.maximum_pct": (0.001, 1000.0),
+    "accuracy.bias_ulp": (0.0, 1000.0),
+    "accuracy.bias_share": (0.0, 1.0),
+    "accuracy.floor_ulp": (1e-06, 1000.0),
+>>>>>>> w1
     "profiling.timeout_s": (1.0, 86400.0),
     "template.claim_tolerance_pct": (0.0, 100.0),
 }
@@ -347,11 +356,17 @@ def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, mon
         policy.load()
 
 
+def shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return value if isinstance(value, str) else f"{value:.12g}"
+
+
 def test_the_page_on_statistics_gives_the_same_numbers() -> None:
     page = (FILE.parent.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
     given = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", page, flags=re.MULTILINE))
     decided = {
-        f"{section}.{key}": ", ".join(value) if isinstance(value, tuple) else f"{value:.12g}"
+        f"{section}.{key}": shown(value)
         for section, values in Policy().model_dump(exclude=NOT_STATISTICS).items()
         for key, value in values.items()
         if not isinstance(value, str)

@@ -1,0 +1,242 @@
+"""How accurate base and head are: both are called on the same inputs, in a process of its own that may crash or hang.
+
+Errors are in units in the last place (kernel/ulp.py) against the card's oracle in float64. Nothing is judged here. The
+head shares this process with the oracle, so it could change what is found here; whether it is right at all is checked
+where it cannot reach (timing/verifier.py).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import LibraryAt
+from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
+from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.record import Check, OutputAccuracy
+from kernelgate.bench.system import children as child_processes
+from kernelgate.bench.system import environment, lock, progress, strays
+from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.worker_process import Child, ChildError, Message
+
+WORKER = "kernelgate.bench.check.accuracy_worker"
+DRAWS = 8
+"""Of inputs, for each case: few enough to be cheap, enough for seven degrees of freedom."""
+BUDGET_S = 10.0
+"""Device time for all cards together; what is beyond it is left out."""
+PATIENCE_S = 60.0
+MAX_CRASHES = 2
+"""After so many crashes or hangs the rest is left out."""
+TIMED = "normal"
+"""The distribution of timed inputs."""
+
+
+class DrawnInputs(Message):
+    """One case with inputs of one distribution, drawn several times."""
+
+    case: str
+    axes: dict[str, bool | int | float | str]
+    distribution: str
+    seeds: tuple[int, ...]
+    """One for each draw."""
+
+    @property
+    def name(self) -> str:
+        return self.case if self.distribution == TIMED else f"{self.case}, {self.distribution} inputs"
+
+
+class AccuracyRequest(Message):
+    device: environment.DeviceKind
+    libraries: tuple[tuple[record.Side, LibraryAt], ...]
+    card: Path
+    """The judging card: inputs and oracle."""
+    asked: tuple[DrawnInputs, ...]
+    budget_s: float
+
+
+class BothLoaded(Message):
+    kind: Literal["loaded"] = "loaded"
+
+
+class NotLoaded(Message):
+    kind: Literal["not loaded"] = "not loaded"
+    why: str
+
+
+class CaseMeasured(Message):
+    """What came of one case."""
+
+    kind: Literal["measured"] = "measured"
+    outputs: tuple[OutputAccuracy, ...] = ()
+    left_out: str | None = None
+    """Why there is nothing of this case, or of one of its outputs."""
+    seconds: float = 0.0
+    last: bool = False
+    """The device is beyond use in this process; the cases after this one need another."""
+
+
+FromWorker = Annotated[BothLoaded | NotLoaded | CaseMeasured, Field(discriminator="kind")]
+_MESSAGE: TypeAdapter[BothLoaded | NotLoaded | CaseMeasured] = TypeAdapter(FromWorker)
+
+
+@dataclass(frozen=True)
+class CardCases:
+    """What to measure of one card."""
+
+    compared: Compared
+    cases: tuple[CaseFacts, ...]
+
+    @property
+    def name(self) -> str:
+        return self.compared.card.name
+
+
+def comparable(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardCases, ...]:
+    """The cards of which there is something to compare: one library on both sides has one accuracy."""
+    found = (CardCases(one, tuple(case.case for case in chosen if case.card.name == one.card.name)) for one in about)
+    return tuple(one for one in found if one.compared.sides.base is not None and not one.compared.same and one.cases)
+
+
+def run(
+    parts: Sequence[CardCases], seed: int, machine: record.Environment, children: Children | None = None
+) -> tuple[Check, ...]:
+    """The accuracy of each card's base and head. `children`: processes that were started before.
+
+    Never raises for what a kernel does: a check that could not be made says why.
+    """
+    checks: list[Check] = []
+    left_s = BUDGET_S
+    with (
+        lock.device(machine.device.uuid),
+        nullcontext(children) if children else child_processes.opened() as processes,
+    ):
+        for number, part in enumerate(parts):
+            share_s = left_s / (len(parts) - number)
+            done, took_s = _of_card(part, seed, environment.kind(machine), share_s, processes)
+            left_s = max(0.0, left_s - took_s)
+            checks.append(done)
+    return tuple(checks)
+
+
+def asked(part: CardCases, seed: int) -> tuple[DrawnInputs, ...]:
+    """Every timed case as it is timed, and the first one in the card's other distributions, too."""
+    timed = [_drawn(part.name, case, TIMED, seed) for case in part.cases]
+    others = [name for name in part.compared.card.distributions if name != TIMED]
+    return (*timed, *(_drawn(part.name, case, name, seed) for case in part.cases[:1] for name in others))
+
+
+def _drawn(card: str, case: CaseFacts, distribution: str, seed: int) -> DrawnInputs:
+    rng = random.Random(f"{seed}/accuracy/{card}/{case.id}/{distribution}")  # noqa: S311 - not for secrets
+    seeds = tuple(rng.getrandbits(63) for _ in range(DRAWS))
+    axes = case.axes if distribution == TIMED else {**case.axes, "distribution": distribution}
+    return DrawnInputs(case=case.id, axes=axes, distribution=distribution, seeds=seeds)
+
+
+def _of_card(
+    part: CardCases, seed: int, device: environment.DeviceKind, budget_s: float, children: Children
+) -> tuple[Check, float]:
+    name = part.name
+    if why := part.compared.sides.clash:
+        text = f"base and head cannot be loaded into one process: {why}"
+        return Check(kind="accuracy", card=name, status="skipped", reason=text), 0.0
+    chosen = asked(part, seed)
+    results: list[OutputAccuracy] = []
+    left_out: list[str] = []
+    took_s = 0.0
+    with progress.track(f"accuracy, {name}", len(chosen)) as advance:
+        for one, outcome in zip(chosen, _outcomes(part, device, chosen, budget_s, children), strict=True):
+            advance(one.name)
+            results += outcome.outputs
+            took_s += outcome.seconds
+            if outcome.left_out:
+                left_out.append(f"{one.name}: {outcome.left_out}")
+    reason = f"{len(left_out)} of {len(chosen)} left out, such as {left_out[0]}" if left_out else None
+    if reason:
+        progress.say(f"accuracy, {name}: {reason}")
+    done = Check(
+        kind="accuracy",
+        card=name,
+        status="passed" if results else "skipped",
+        reason=reason,
+        asked=len(chosen),
+        run=len(chosen) - len(left_out),
+        seed=seed,
+        accuracies=tuple(results),
+    )
+    return done, took_s
+
+
+def _outcomes(
+    part: CardCases,
+    device: environment.DeviceKind,
+    chosen: Sequence[DrawnInputs],
+    budget_s: float,
+    children: Children,
+) -> Iterator[CaseMeasured]:
+    """One for each case, in order, from as many processes as it takes."""
+    left = list(chosen)
+    deaths = 0
+    before = strays.children()
+    while left and deaths < MAX_CRASHES:
+        child = children.take(WORKER)
+        try:
+            why = _start(child, part, _request(part, device, left, budget_s))
+            while left and not why:
+                outcome = _next(child, left[0])
+                budget_s = max(0.0, budget_s - outcome.seconds)
+                left.pop(0)
+                yield outcome
+                if outcome.last:
+                    break
+        finally:
+            child.__exit__()
+        if names := strays.end(before | children.pids):
+            progress.say(f"accuracy: a kernel left {', '.join(names)} running, which was ended")
+        if why:
+            yield from (CaseMeasured(left_out=why) for _ in left)
+            return
+        deaths += 1
+    yield from (CaseMeasured(left_out=f"the kernels had crashed {MAX_CRASHES} processes before") for _ in left)
+
+
+def _request(
+    part: CardCases, device: environment.DeviceKind, left: Sequence[DrawnInputs], budget_s: float
+) -> AccuracyRequest:
+    libraries = tuple((side, LibraryAt.of(library)) for side, library in part.compared.sides.named.items())
+    card = part.compared.card.file.absolute()
+    return AccuracyRequest(device=device, libraries=libraries, card=card, asked=tuple(left), budget_s=budget_s)
+
+
+def _start(child: Child, part: CardCases, request: AccuracyRequest) -> str | None:
+    """Why nothing can be measured; None where it can."""
+    try:
+        child.send(request)
+        answer = child.receive(_MESSAGE, PATIENCE_S)
+    except ChildError as error:
+        folders = " and ".join(str(library.folder) for library in part.compared.sides.named.values())
+        return f"{folders} cannot be loaded: the process {error}"
+    return answer.why if isinstance(answer, NotLoaded) else None
+
+
+def _next(child: Child, asked: DrawnInputs) -> CaseMeasured:
+    """What came of a case. The kernels share the process that answers, which may say anything."""
+    try:
+        answer = child.receive(_MESSAGE, PATIENCE_S)
+    except ChildError as error:
+        return CaseMeasured(left_out=f"the process {error}", last=True)
+    if not isinstance(answer, CaseMeasured) or not _is_of(answer, asked):
+        return CaseMeasured(left_out="the process sent an unexpected message", last=True)
+    return answer
+
+
+def _is_of(answer: CaseMeasured, asked: DrawnInputs) -> bool:
+    about = {(one.case, one.distribution) for one in answer.outputs}
+    names = [one.output for one in answer.outputs]
+    return about <= {(asked.case, asked.distribution)} and len(set(names)) == len(names)

@@ -1,0 +1,240 @@
+"""Measures accuracy in a process of its own, which holds base, head and oracle. Started and read by accuracy.py."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import torch
+
+from kernelgate.bench import record
+from kernelgate.bench.check.accuracy import AccuracyRequest, BothLoaded, CaseMeasured, DrawnInputs, NotLoaded
+from kernelgate.bench.check.guarded import bits
+from kernelgate.bench.errors import KernelgateError, first_line
+from kernelgate.bench.kernel import calls, compare, loading, operands, own_words, ulp
+from kernelgate.bench.kernel.calls import Bound
+from kernelgate.bench.kernel.card import CaseAxes, Kernel
+from kernelgate.bench.kernel.draw import Draw
+from kernelgate.bench.kernel.operands import Inputs, Parts, Shapes, Tensors
+from kernelgate.bench.kernel.package import autotune
+from kernelgate.bench.kernel.package import cache as package_cache
+from kernelgate.bench.kernel.ulp import PairErrors
+from kernelgate.bench.record import OutputAccuracy, UlpErrors
+from kernelgate.bench.system.worker_process import Parent
+
+ELEMENTS = {"cuda": 2**21, "cpu": 2**18}
+"""Of an output, so many are compared in one draw where the card says that a part may be checked alone: their mean error
+is known to a fraction of a percent."""
+
+LEAST_DRAWS = 4
+"""With fewer a case says nothing: three degrees of freedom still show a doubled error."""
+SHARE = 4
+"""One case may take a quarter of the time that is left: the first one also starts the device."""
+
+
+class LeftOutError(Exception):
+    """Why a case has no figures."""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The judging card, and what both commits make of it."""
+
+    judge: Kernel
+    bound: Mapping[record.Side, Bound]
+    device: str
+
+
+@dataclass(frozen=True)
+class DrawResult:
+    """Of one draw, by output."""
+
+    errors: dict[str, PairErrors | None]
+    identical: dict[str, bool]
+    elements: dict[str, int]
+    """That were looked at."""
+
+
+def measure(pairing: Pairing, asked: DrawnInputs, deadline: float) -> tuple[OutputAccuracy, ...]:
+    """With fewer draws where time.perf_counter() passes the deadline. Raises LeftOutError."""
+    results: list[DrawResult] = []
+    for seed in asked.seeds:
+        if time.perf_counter() > deadline:
+            if len(results) >= LEAST_DRAWS:
+                break
+            raise LeftOutError(f"the time for it ran out after {len(results)} of {len(asked.seeds)} draws")
+        results.append(drawn(pairing, asked, seed))
+        _synchronize(pairing.device)
+    outputs = tuple(_summed(asked, name, results) for name in results[0].errors)
+    if not outputs:
+        raise LeftOutError("its outputs are float64, as precise as the oracle")
+    return outputs
+
+
+def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> DrawResult:
+    """One draw of inputs, given to both sides and to the oracle."""
+    judge, case = pairing.judge, CaseAxes(asked.axes)
+    draw = Draw(case, pairing.device, seed, asked.distribution)
+    given = operands.inputs(judge, case, draw)
+    shapes = operands.output_shapes(judge, case, given)
+    base, head = (_outputs(pairing, side, case, given, shapes) for side in ("base", "head"))
+    parts = _parts(judge, given, shapes)
+    entries = _entries(parts, shapes, draw) if parts else None
+    right = _right(judge, case, given, tuple(shapes), parts, entries)
+    kept = [name for name, (_, dtype) in shapes.items() if ulp.measurable(dtype)]
+    errors, elements = {}, {}
+    for name in kept:
+        made = [_part(parts, name, one[name], entries) for one in (base, head)]
+        if made[0].shape != right[name].shape:
+            raise LeftOutError(f"oracle() gave shape {list(right[name].shape)} for {name}, not {list(made[0].shape)}")
+        errors[name], elements[name] = ulp.pair(made[0], made[1], right[name]), made[0].numel()
+    identical = {name: torch.equal(bits(base[name]), bits(head[name])) for name in kept}
+    return DrawResult(errors, identical, elements)
+
+
+def _outputs(pairing: Pairing, side: record.Side, case: CaseAxes, given: Inputs, shapes: Shapes) -> Tensors:
+    """Of one side's call on copies of the inputs. What it does not write is NaN."""
+    judge, bound = pairing.judge, pairing.bound[side]
+    copied = operands.changed(given, torch.clone)
+    outs = operands.empty_outputs(judge, shapes, pairing.device)
+    for tensor in outs.values():
+        tensor.fill_(float("nan") if tensor.is_floating_point() else 0)
+    call = bound.prepared(case, copied, outs)
+    try:
+        returned = call()
+        _synchronize(pairing.device)
+    except Exception as error:
+        raise LeftOutError(f"the {side} raised an error: {first_line(own_words.told(error))}") from None
+    handed = outs or {name: copied[name] for name in shapes}
+    made = calls.results(bound, returned, copied, handed, tuple(judge.in_place))
+    odd = next((name for name, one in made.items() if (tuple(one.shape), one.dtype) != shapes[name]), None)
+    if odd is not None:
+        raise LeftOutError(f"the {side} returned {odd} in another shape or dtype than outputs() says")
+    return made
+
+
+def _parts(judge: Kernel, given: Inputs, shapes: Shapes) -> Parts | None:
+    """How the oracle can be asked about a part of the outputs; None where it must compute all of them."""
+    if not shapes or any(name not in judge.independent for name in shapes):
+        return None
+    by_name = {name: tuple(value.shape) for name, value in given.items() if isinstance(value, torch.Tensor)}
+    return operands.parts(judge, {**by_name, **{name: shape for name, (shape, _) in shapes.items()}})
+
+
+def _entries(parts: Parts, shapes: Shapes, draw: Draw) -> torch.Tensor | None:
+    """Some entries, others in each draw; None where all of them are few enough."""
+    elements = max(torch.Size(shape).numel() for shape, _ in shapes.values())
+    count = max(1, parts.count * ELEMENTS[draw.device] // max(1, elements))
+    if count >= parts.count:
+        return None
+    order = torch.randperm(parts.count, generator=draw.generator, device=draw.device)
+    return order[:count].sort().values
+
+
+def _part(parts: Parts | None, name: str, tensor: torch.Tensor, entries: torch.Tensor | None) -> torch.Tensor:
+    return tensor if parts is None or entries is None else parts.take(name, tensor, entries)
+
+
+def _right(
+    judge: Kernel,
+    case: CaseAxes,
+    given: Inputs,
+    names: tuple[str, ...],
+    parts: Parts | None,
+    entries: torch.Tensor | None,
+) -> Tensors:
+    asked = operands.changed_by_name(given, lambda name, tensor: _part(parts, name, tensor, entries))
+    return compare.expected(judge, case, asked, names)
+
+
+def _summed(asked: DrawnInputs, name: str, results: list[DrawResult]) -> OutputAccuracy:
+    found = [errors for one in results if (errors := one.errors[name]) is not None]
+    if len(found) < len(results):
+        raise LeftOutError(f"{name} has no element that is finite on both sides and in the oracle")
+
+    def side(which: record.Side) -> UlpErrors:
+        errors = [one.base if which == "base" else one.head for one in found]
+        return UlpErrors(
+            mean=tuple(one.mean for one in errors),
+            maximum=tuple(one.maximum for one in errors),
+            bias=tuple(one.bias for one in errors),
+            outward=tuple(one.outward for one in errors),
+        )
+
+    return OutputAccuracy(
+        case=asked.case,
+        output=name,
+        distribution=asked.distribution,
+        base=side("base"),
+        head=side("head"),
+        identical=sum(one.identical[name] for one in results),
+        elements=min(one.elements for one in found),
+        not_finite=sum(one.elements[name] for one in results) - sum(one.elements for one in found),
+    )
+
+
+def outcomes(request: AccuracyRequest, pairing: Pairing) -> Iterator[CaseMeasured]:
+    """One for each case, in order."""
+    spent_s = 0.0
+    for number, asked in enumerate(request.asked):
+        begun = time.perf_counter()
+        left_s = request.budget_s - spent_s
+        outputs: tuple[OutputAccuracy, ...] = ()
+        left_out: str | None = f"the {request.budget_s:.3g} s for this card were spent"
+        if left_s > 0:
+            share_s = left_s / min(SHARE, len(request.asked) - number)
+            outputs, left_out = _tried(pairing, asked, begun + share_s, request)
+        took_s = time.perf_counter() - begun
+        spent_s += took_s
+        last = left_out is not None and _beyond_use(request.device)
+        yield CaseMeasured(outputs=outputs, left_out=left_out, seconds=took_s, last=last)
+        if last:
+            return
+
+
+def _tried(
+    pairing: Pairing, asked: DrawnInputs, deadline: float, request: AccuracyRequest
+) -> tuple[tuple[OutputAccuracy, ...], str | None]:
+    try:
+        with autotune.one_config(asked.case) if "triton" in sys.modules else nullcontext():
+            return measure(pairing, asked, deadline), None
+    except LeftOutError as error:
+        return (), str(error)
+    except Exception as error:
+        return (), str(loading.mistake_of(request.card, "", error))
+
+
+def _synchronize(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _beyond_use(device: str) -> bool:
+    """Whether an error was of the kind that a CUDA context does not survive."""
+    try:
+        _synchronize(device)
+    except RuntimeError:
+        return True
+    return False
+
+
+def main() -> None:
+    parent = Parent()
+    request = parent.receive(AccuracyRequest)
+    with package_cache.shared([at.folder for _, at in request.libraries]):
+        try:
+            judge = loading.load(request.card)
+            bound = {side: calls.bind(at.read(), judge, side) for side, at in request.libraries}
+        except KernelgateError as error:
+            parent.send(NotLoaded(why=str(error)))
+            return
+        parent.send(BothLoaded())
+        for outcome in outcomes(request, Pairing(judge, bound, request.device)):
+            parent.send(outcome)
+
+
+if __name__ == "__main__":
+    main()

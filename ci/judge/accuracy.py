@@ -1,0 +1,183 @@
+"""Whether the head's outputs are less accurate than the base's, both within the tolerance: pairs of errors, tested.
+
+Base and head computed from the same inputs, draw by draw, so each draw gives one difference of their errors. These are
+held against the policy's margins by Student's t, with the level shared among all outputs and measures (Bonferroni).
+docs/statistics.md ("Accuracy") has the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from kernelgate.bench.record import CaseKey, Check, OutputAccuracy, RunRecord, UlpErrors
+from kernelgate.ci.document.formatting import sentence
+from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.judge import cards
+from kernelgate.ci.judge.policy import AccuracyRules
+from kernelgate.ci.judge.stats import Array, Pooled
+
+
+class Standing(StrEnum):
+    """Of the head's outputs beside the base's."""
+
+    LESS = "less accurate"
+    MORE = "more accurate"
+    UNCLEAR = "unclear"
+    """Neither a difference nor that there is none was shown."""
+    ALIKE = "alike"
+    """Shown to be within the margin."""
+    IDENTICAL = "identical"
+    """To the last bit, on all inputs."""
+
+
+class ErrorMeasure(StrEnum):
+    """What is worse, the most telling first."""
+
+    MEAN = "mean error"
+    OUTWARD = "bias in size"
+    BIAS = "bias"
+    MAXIMUM = "largest error"
+
+
+@dataclass(frozen=True)
+class SideAccuracy:
+    """One side's errors over all draws, in ulp."""
+
+    mean: float
+    maximum: float
+    bias: float
+    outward: float
+
+    @classmethod
+    def of(cls, errors: UlpErrors) -> SideAccuracy:
+        means = (sum(values) / len(values) for values in (errors.mean, errors.bias, errors.outward))
+        mean, bias, outward = means
+        return cls(mean, max(errors.maximum), bias, outward)
+
+
+@dataclass(frozen=True)
+class AccuracyVerdict:
+    """One output of one case, on inputs of one distribution."""
+
+    key: CaseKey
+    output: str
+    distribution: str
+    standing: Standing
+    base: SideAccuracy
+    head: SideAccuracy
+    worse: tuple[ErrorMeasure, ...] = ()
+    """What is certainly worse, by more than the margin."""
+    draws: int = 0
+    not_finite: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """Of the mean errors, head over base; infinite where the base has none."""
+        return self.head.mean / self.base.mean if self.base.mean else math.inf if self.head.mean else 1.0
+
+
+def checks(record: RunRecord) -> tuple[Check, ...]:
+    """One for each card whose accuracy was to be measured."""
+    return tuple(check for check in record.checks if check.kind == "accuracy")
+
+
+def judge(record: RunRecord, rules: AccuracyRules) -> tuple[AccuracyVerdict, ...]:
+    """Every output that was measured, the worst first."""
+    listed = [(check.card, one) for check in checks(record) for one in check.accuracies if one.base.draws]
+    alpha = rules.level / max(1, len(listed) * len(ErrorMeasure))
+    verdicts = [_verdict(card, one, alpha, rules) for card, one in listed]
+    return tuple(sorted(verdicts, key=_severity))
+
+
+def less_accurate(record: RunRecord, rules: AccuracyRules) -> tuple[str, ...]:
+    """The ids of the cases whose outputs are, the worst first."""
+    worse = (one.key.id for one in judge(record, rules) if one.standing is Standing.LESS)
+    return tuple(dict.fromkeys(worse))
+
+
+def unmeasured(record: RunRecord) -> Iterator[Line]:
+    """The cards with two libraries of which no accuracy is known, a sentence each."""
+    known = {check.card: check for check in checks(record)}
+    both = {
+        timing.card for process in record.processes for timing in process.timings if "base" in timing.samples_us
+    } - cards.same_library(record)
+    for card in sorted(both):
+        check = known.get(card)
+        if check is None or not check.accuracies:
+            why = f": {sentence(check.reason)}" if check and check.reason else ""
+            of: Line = (" of ", Code(card)) if card else ()
+            yield ("the accuracy", *of, f" was not measured{why}")
+
+
+def _severity(one: AccuracyVerdict) -> tuple[int, int, float]:
+    """By standing, then by what is worse; of equals the largest ratio first."""
+    order = list(Standing)
+    first = list(ErrorMeasure).index(one.worse[0]) if one.worse else 0
+    return order.index(one.standing), first, -one.ratio if one.standing is not Standing.MORE else one.ratio
+
+
+def _verdict(card: str, one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> AccuracyVerdict:
+    standing = Standing.IDENTICAL
+    worse: tuple[ErrorMeasure, ...] = ()
+    if one.identical < one.base.draws:
+        worse = tuple(_worse(one, alpha, rules))
+        standing = Standing.LESS if worse else _not_worse(one, alpha, rules)
+    return AccuracyVerdict(
+        key=CaseKey(card, one.case),
+        output=one.output,
+        distribution=one.distribution,
+        standing=standing,
+        base=SideAccuracy.of(one.base),
+        head=SideAccuracy.of(one.head),
+        worse=worse,
+        draws=one.base.draws,
+        not_finite=one.not_finite,
+    )
+
+
+def _worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Iterator[ErrorMeasure]:
+    base, head = one.base, one.head
+    if _low(_ratios(base.mean, head.mean, rules), alpha) > math.log1p(rules.margin_pct / 100):
+        yield ErrorMeasure.MEAN
+    limit = max(rules.bias_ulp, rules.bias_share * float(np.mean(head.mean)))
+    for measure, before, after in (
+        (ErrorMeasure.OUTWARD, base.outward, head.outward),
+        (ErrorMeasure.BIAS, base.bias, head.bias),
+    ):
+        if _low(_size(after) - _size(before), alpha) > limit:
+            yield measure
+    if _low(_ratios(base.maximum, head.maximum, rules), alpha) > math.log1p(rules.maximum_pct / 100):
+        yield ErrorMeasure.MAXIMUM
+
+
+def _not_worse(one: OutputAccuracy, alpha: float, rules: AccuracyRules) -> Standing:
+    ratios, margin = _ratios(one.base.mean, one.head.mean, rules), math.log1p(rules.margin_pct / 100)
+    low, high = _low(ratios, alpha), -_low(-ratios, alpha)
+    if high < -margin:
+        return Standing.MORE
+    return Standing.ALIKE if -margin <= low and high <= margin else Standing.UNCLEAR
+
+
+def _ratios(base: Sequence[float], head: Sequence[float], rules: AccuracyRules) -> Array:
+    """The logarithms of head over base, draw by draw."""
+    floor = rules.floor_ulp
+    return np.log(np.maximum(head, floor)) - np.log(np.maximum(base, floor))
+
+
+def _size(biases: Sequence[float]) -> Array:
+    """Biases, with their sign changed where their mean is below 0."""
+    values = np.asarray(biases, dtype=float)
+    return -values if values.mean() < 0 else values
+
+
+def _low(values: Array, alpha: float) -> float:
+    """The lower end of the two-sided interval of the values' mean that misses it with probability alpha."""
+    if len(values) < 2:
+        return -math.inf
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(len(values))
+    return mean - Pooled(mean, error, len(values) - 1).half_width(alpha)

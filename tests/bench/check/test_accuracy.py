@@ -1,0 +1,260 @@
+"""Base and head on the same inputs: which errors are measured, and what a kernel that fails leaves of the others.
+
+With attention, whose faults are planted (tests/faulty.py), and with cards of a few lines.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.check import accuracy, accuracy_worker
+from kernelgate.bench.kernel.cards import CardFacts, ChosenCase
+from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.record import Check, OutputAccuracy
+from kernelgate.bench.system import lock
+from tests import faulty, registered
+from tests.accuracies import output, side
+from tests.bench.machine import CPU
+
+CASE = """
+cases = [dict(M=16, N=256, dtype="fp16"), dict(M=16, N=256, dtype="fp32")]
+cpu_cases = cases
+distributions = ("normal", "large")
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def call(self, ops, case, out, x):
+    ops.third(x, out)
+def oracle(self, case, x):
+    return x / 3
+"""
+KERNEL = """
+@operator("third(Tensor x, Tensor(a!) out) -> ()")
+def third(x, out):
+    CODE
+"""
+RIGHT = "out.copy_(x.double() / 3)"
+OTHER = "out.copy_(x / 3)"
+TWICE = "out.copy_((x.double() / 7).to(x.dtype).double() * 7 / 3)"
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And time enough, on a machine that others use."""
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(accuracy, "BUDGET_S", 600.0)
+
+
+class AccuracyBench:
+    """A card of a few lines, and libraries for it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = "".join(letter if letter.isalnum() else "_" for letter in name)
+
+    def card(self, body: str = CASE) -> CardFacts:
+        return registered.facts(registered.write_card(self.folder / "cards", "third", body))
+
+    def library(self, side: str, code: str) -> Library:
+        return registered.build(self.folder / side, f"{self.name}_{side}", KERNEL.replace("CODE", code), "third")
+
+    def measure(self, base: str, head: str, body: str = CASE) -> Check:
+        return measured(self.card(body), Sides(self.library("base", base), self.library("head", head)))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AccuracyBench:
+    return AccuracyBench(tmp_path, request.node.name)
+
+
+def measured(card: CardFacts, sides: Sides, only: str = "") -> Check:
+    chosen = [ChosenCase(card, case) for case in card.suites["cpu"] if case.id.endswith(only)]
+    (check,) = accuracy.run(accuracy.comparable([Compared(card, sides, None)], chosen), 1, CPU)
+    return check
+
+
+def by_name(check: Check) -> dict[tuple[str, str], OutputAccuracy]:
+    return {(one.case, one.distribution): one for one in check.accuracies}
+
+
+@pytest.mark.usefixtures("in_process")
+def test_every_case_as_it_is_timed_and_the_first_in_every_distribution(bench: AccuracyBench) -> None:
+    check = bench.measure(RIGHT, TWICE)
+    half, single = "m16_n256_fp16", "m16_n256_fp32"
+    assert (check.kind, check.status, check.reason, check.asked, check.run) == ("accuracy", "passed", None, 3, 3)
+    found = by_name(check)
+    assert list(found) == [(half, "normal"), (single, "normal"), (half, "large")]
+    for one in found.values():
+        assert (one.base.draws, one.identical, one.elements, one.not_finite) == (accuracy.DRAWS, 0, 4096, 0)
+        assert max(one.base.maximum) < 0.501
+        assert min(head / base for base, head in zip(one.base.mean, one.head.mean, strict=True)) > 1.3
+    assert len(set(found[half, "normal"].base.mean)) == accuracy.DRAWS, "each draw is another one"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_the_same_bits_are_seen_to_be_the_same(bench: AccuracyBench) -> None:
+    check = bench.measure(RIGHT, RIGHT + "  # otherwise written")
+    assert [one.identical for one in check.accuracies] == [accuracy.DRAWS] * 3
+    assert all(one.base == one.head for one in check.accuracies)
+
+
+IN_PLACE = CASE.replace("out, x):\n    ops.third(x, out)", "x):\n    ops.third(x, x)") + 'in_place = ("x",)\n'
+RETURNS = CASE.replace(
+    "out, x):\n    ops.third(x, out)", "x):\n    out = x.clone()\n    ops.third(x, out)\n    return out"
+)
+TWO = """
+cases = [dict(M=16, N=256, dtype="fp16")]
+cpu_cases = cases
+distributions = ("normal",)
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def outputs(self, case, x):
+    return dict(out=Output(case.M, case.N), index=Output(case.M, dtype="int64"))
+def call(self, ops, case, out, index, x):
+    ops.third(x, out)
+    index.copy_(x.argmax(-1))
+def oracle(self, case, x):
+    return x / 3, x.argmax(-1)
+"""
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(("body", "output"), [(IN_PLACE, "x"), (RETURNS, "out")], ids=["in place", "returned"])
+def test_outputs_are_found_where_the_card_says(bench: AccuracyBench, body: str, output: str) -> None:
+    check = bench.measure(RIGHT, TWICE, body)
+    assert check.status == "passed", check.reason
+    for one in check.accuracies:
+        assert one.output == output
+        assert max(one.base.maximum) < 0.501 < max(one.head.maximum)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_every_output_has_its_own_figures(bench: AccuracyBench) -> None:
+    check = bench.measure(RIGHT, TWICE, TWO)
+    assert check.status == "passed", check.reason
+    out, index = check.accuracies
+    assert (out.output, index.output) == ("out", "index")
+    assert (out.identical, index.identical) == (0, accuracy.DRAWS)
+    assert max(index.head.maximum) == 0.0
+
+
+def test_a_process_that_speaks_of_something_else_is_not_believed() -> None:
+    asked = accuracy.DrawnInputs(case="one", axes={}, distribution="normal", seeds=(1,))
+    answers = [(), (output(side(), side()),), (output(side(), side(), case="two"),), (output(side(), side()),) * 2]
+    said = [accuracy._next(Speaking(one), asked) for one in answers]  # type: ignore[arg-type]
+    unexpected = "the process sent an unexpected message"
+    assert [one.left_out for one in said] == [None, None, unexpected, unexpected]
+    assert [one.last for one in said] == [False, False, True, True]
+
+
+class Speaking:
+    """A child that has one thing to say."""
+
+    def __init__(self, outputs: tuple[OutputAccuracy, ...]) -> None:
+        self.answer = accuracy.CaseMeasured(outputs=outputs)
+
+    def receive(self, *_: object) -> accuracy.CaseMeasured:
+        return self.answer
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_part_is_enough_where_the_card_says_that_entries_are_independent(
+    bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(accuracy_worker.ELEMENTS, "cpu", 1000)
+    check = bench.measure(RIGHT, OTHER, CASE + "independent = dict(x=0, out=0)\n")
+    assert [one.elements for one in check.accuracies] == [3 * 256] * 3
+    assert all(max(one.base.maximum) < 0.501 for one in check.accuracies), "entries meet their own oracle"
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize(
+    ("base", "head", "why"),
+    [
+        (RIGHT, "raise ValueError('no such shape')", "the head raised an error: no such shape"),
+        ("raise ValueError('no such shape')", RIGHT, "the base raised an error: no such shape"),
+        (RIGHT, "out.fill_(float('nan'))", "out has no element that is finite on both sides and in the oracle"),
+    ],
+    ids=["head", "base", "nan"],
+)
+def test_what_cannot_be_measured_says_why(bench: AccuracyBench, base: str, head: str, why: str) -> None:
+    check = bench.measure(base, head)
+    assert (check.status, check.asked, check.run, check.accuracies) == ("skipped", 3, 0, ())
+    assert check.reason == f"3 of 3 left out, such as m16_n256_fp16: {why}"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_elements_that_are_not_finite_are_counted_and_left_out_of_both(bench: AccuracyBench) -> None:
+    check = bench.measure(RIGHT, RIGHT + "; out[0, :2] = float('inf')")
+    for one in check.accuracies:
+        assert (one.elements, one.not_finite, one.identical) == (4094, 2 * accuracy.DRAWS, 0)
+        assert one.head == one.base
+
+
+@pytest.mark.usefixtures("in_process")
+def test_what_a_side_does_to_its_inputs_reaches_neither_the_other_nor_the_oracle(bench: AccuracyBench) -> None:
+    check = bench.measure(RIGHT + "; x.zero_()", RIGHT)
+    assert [one.identical for one in check.accuracies] == [accuracy.DRAWS] * 3
+    assert all(max(one.base.maximum) < 0.501 for one in check.accuracies)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_cases_beyond_the_time_are_left_out_and_said(bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accuracy, "BUDGET_S", 1e-9)
+    check = bench.measure(RIGHT, OTHER)
+    assert (check.status, check.run) == ("skipped", 0)
+    assert check.reason is not None
+    assert check.reason.startswith("3 of 3 left out, such as m16_n256_fp16: the time for it ran out after ")
+
+
+@pytest.mark.usefixtures("in_process")
+def test_fewer_draws_are_better_than_none(bench: AccuracyBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10_000))
+    monkeypatch.setattr(accuracy_worker.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(accuracy, "BUDGET_S", 18.0)
+    check = bench.measure(RIGHT, OTHER)
+    assert [4 <= one.base.draws < accuracy.DRAWS for one in check.accuracies] == [True, True]
+    assert check.reason is not None
+    assert check.reason.startswith(
+        "1 of 3 left out, such as m16_n256_fp16, large inputs: the time for it ran out after "
+    )
+
+
+@pytest.mark.usefixtures("in_process")
+def test_one_library_and_a_head_alone_have_nothing_to_compare(bench: AccuracyBench) -> None:
+    card, one = bench.card(), bench.library("one", RIGHT)
+    chosen = [ChosenCase(card, case) for case in card.suites["cpu"]]
+    for sides in (Sides(one, one), Sides(None, one)):
+        assert accuracy.comparable([Compared(card, sides, None)], chosen) == ()
+
+
+def test_libraries_that_cannot_share_a_process_are_not_compared(bench: AccuracyBench) -> None:
+    one, other = bench.library("one", RIGHT), bench.library("other", OTHER)
+    manifest = other.manifest.model_copy(update={"namespace": one.manifest.namespace})
+    check = measured(bench.card(), Sides(one, Library(other.folder, manifest, cached=True)))
+    assert check.status == "skipped"
+    assert check.reason is not None
+    assert check.reason.startswith("base and head cannot be loaded into one process: both register")
+
+
+@pytest.mark.slow
+def test_a_crash_costs_only_the_cases_on_which_the_kernel_crashes(bench: AccuracyBench) -> None:
+    dies = "import os; os.abort() if x.dtype == torch.float16 and float(x.max()) > 100 else out.copy_(x / 3)"
+    check = bench.measure(RIGHT, dies)
+    assert (check.status, check.asked, check.run) == ("passed", 3, 2)
+    assert check.reason is not None
+    assert check.reason.startswith("1 of 3 left out, such as m16_n256_fp16, large inputs: the process was killed by ")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
+def test_attention_that_is_less_accurate_in_each_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accuracy, "DRAWS", 2)
+    base = faulty.build(tmp_path / "base", "accuracy_base", "rounds_once")
+    for fault, figure in (("truncates", "outward"), ("rounds_twice", "mean"), ("biased", "bias")):
+        head = faulty.build(tmp_path / fault, f"accuracy_{fault}", fault)
+        found = by_name(measured(faulty.card(), Sides(base, head), "bf16"))["s512_b1_h4_d64_bf16", "normal"]
+        before, after = getattr(found.base, figure), getattr(found.head, figure)
+        assert min(map(abs, after)) > 1.3 * max(map(abs, before))

@@ -1,0 +1,232 @@
+"""Whether the head is less accurate: what is planted is seen, and what is as accurate as before raises no alarm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelgate.bench.record import UlpErrors
+from kernelgate.ci.judge import accuracy
+from kernelgate.ci.judge.accuracy import ErrorMeasure, Standing
+from kernelgate.ci.judge.policy import AccuracyRules
+from tests.accuracies import DRAWS, Floats, accuracy_record, of_errors, output, side
+
+RULES = AccuracyRules()
+CASES = 12
+ELEMENTS = 4096
+JITTER = [1 + 0.002 * step for step in (-3, 1, 2, -1, 3, -2, 0, 0)]
+"""Of draws, as far as measured ones scatter."""
+
+
+def around(value: float) -> list[float]:
+    return [value * jitter for jitter in JITTER]
+
+
+def standing(base: UlpErrors, head: UlpErrors, rules: AccuracyRules = RULES) -> Standing:
+    return judged(base, head, rules)[0]
+
+
+def judged(base: UlpErrors, head: UlpErrors, rules: AccuracyRules = RULES) -> tuple[Standing, tuple[ErrorMeasure, ...]]:
+    (verdict,) = accuracy.judge(accuracy_record(output(base, head)), rules)
+    return verdict.standing, verdict.worse
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Kernels that round in other ways, computed
+# ----------------------------------------------------------------------------------------------------------------------
+
+Rounding = Callable[[np.random.Generator, Floats], Floats]
+
+
+def nearest(_: np.random.Generator, right: Floats) -> Floats:
+    return np.rint(right) - right
+
+
+def other_order(rng: np.random.Generator, right: Floats) -> Floats:
+    """Rounded after sums that have an error of their own, a quarter of a step: each order of summation another one."""
+    return np.rint(right + rng.normal(0, 0.25, right.shape)) - right
+
+
+def truncated(_: np.random.Generator, right: Floats) -> Floats:
+    return np.trunc(right) - right
+
+
+def twice(rng: np.random.Generator, right: Floats) -> Floats:
+    """A factor was rounded before, to a step of the same size."""
+    return np.rint(right + rng.uniform(-0.5, 0.5, right.shape)) - right
+
+
+def half_sums(rng: np.random.Generator, right: Floats) -> Floats:
+    """A sum in a narrow dtype: an error of several steps."""
+    return np.rint(right + rng.normal(0, 3, right.shape)) - right
+
+
+def upward(_: np.random.Generator, right: Floats) -> Floats:
+    return np.rint(right + 0.3) - right
+
+
+def wild(rng: np.random.Generator, right: Floats) -> Floats:
+    """One element of each draw is far off, and the mean does not show it."""
+    errors = nearest(rng, right)
+    errors[:, 17] += 9
+    return errors
+
+
+def computed(
+    rng: np.random.Generator, base: Rounding, head: Rounding, elements: int = ELEMENTS
+) -> tuple[UlpErrors, ...]:
+    """The errors of two kernels on the same draws, whose outputs have some hundred steps."""
+    right = rng.normal(0, 300, (DRAWS, elements))
+    return of_errors(base(rng, right), right), of_errors(head(rng, right), right)
+
+
+@pytest.mark.parametrize(
+    ("head", "worse"),
+    [
+        (truncated, [ErrorMeasure.MEAN, ErrorMeasure.OUTWARD]),
+        (twice, [ErrorMeasure.MEAN]),
+        (half_sums, [ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM]),
+        (upward, [ErrorMeasure.MEAN, ErrorMeasure.BIAS]),
+        (wild, [ErrorMeasure.MAXIMUM]),
+    ],
+)
+def test_what_authors_do_to_accuracy_is_seen(head: Rounding, worse: list[ErrorMeasure]) -> None:
+    base, made = computed(np.random.default_rng(1), nearest, head)
+    found, measures = judged(base, made)
+    assert found is Standing.LESS
+    assert set(worse) <= set(measures)
+
+
+@pytest.mark.parametrize("head", [truncated, twice, half_sums])
+def test_better_is_seen_as_surely_as_worse(head: Rounding) -> None:
+    base, made = computed(np.random.default_rng(1), head, nearest)
+    assert standing(base, made) is Standing.MORE
+
+
+def alarms(records: int, elements: int) -> int:
+    """Records of kernels that differ in the order of their sums alone, in which anything is called worse or better."""
+    rng = np.random.default_rng(elements)
+    count = 0
+    for _ in range(records):
+        pairs = [computed(rng, other_order, other_order, elements) for _ in range(CASES)]
+        made = accuracy_record(*(output(*pair, case=f"{n}") for n, pair in enumerate(pairs)))
+        count += any(one.standing in (Standing.LESS, Standing.MORE) for one in accuracy.judge(made, RULES))
+    return count
+
+
+@pytest.mark.parametrize("elements", [4, 64])
+def test_other_orders_of_summation_raise_no_alarm(elements: int) -> None:
+    assert alarms(40, elements) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("elements", [4, 64, 1024])
+def test_in_a_thousand_records_at_most_one_is_alarmed(elements: int) -> None:
+    """At the policy's level of 0.001 a thousand records of equal kernels have one alarm on average, or fewer."""
+    assert alarms(1000, elements) <= 1
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# At the margins
+# ----------------------------------------------------------------------------------------------------------------------
+
+LOOSE = RULES.model_copy(update={"level": 0.2})
+"""So that an error rate can be seen in a few thousand comparisons."""
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.3])
+def test_a_ratio_at_the_margin_is_called_worse_no_oftener_than_the_level_says(spread: float) -> None:
+    """The true ratio is the margin: beyond it by nothing. One side of a quarter of the level is left to the mean."""
+    rng = np.random.default_rng(5)
+    margin = math.log1p(RULES.margin_pct / 100)
+    records = 1000
+    worse = alike = 0
+    for changes in rng.normal(margin, spread, (records, DRAWS)):
+        base = np.exp(rng.normal(0, 0.3, DRAWS))
+        found = standing(side(base.tolist()), side((base * np.exp(changes)).tolist()), LOOSE)
+        worse += found is Standing.LESS
+        alike += found is Standing.ALIKE
+    expected = records * LOOSE.level / len(ErrorMeasure) / 2
+    assert max(worse, alike) < expected + 4 * math.sqrt(expected)
+
+
+@given(
+    st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=DRAWS),
+    st.floats(0.01, 100.0),
+)
+def test_worse_and_better_change_places_with_the_sides(means: list[float], factor: float) -> None:
+    count = len(means)
+    one = side(means, [0.5] * count, [0.0] * count, [0.0] * count)
+    other = side([factor * mean for mean in means], [0.5] * count, [0.0] * count, [0.0] * count)
+    opposite = {Standing.LESS: Standing.MORE, Standing.MORE: Standing.LESS}
+    forward, back = standing(one, other), standing(other, one)
+    assert opposite.get(forward, forward) == back
+
+
+@given(st.integers(2, 4), st.floats(0.3, 30.0))
+def test_more_cases_make_nothing_certain(draws: int, ratio: float) -> None:
+    """The level is shared: what one case alone does not show is not shown beside others."""
+    base, head = ([one * jitter for jitter in JITTER[:draws]] for one in (0.25, 0.25 * ratio))
+    pair = [side(one, [0.5] * draws, [0.0] * draws, [0.0] * draws) for one in (base, head[::-1])]
+    alone = standing(pair[0], pair[1])
+    many = accuracy.judge(accuracy_record(*(output(pair[0], pair[1], case=f"{n}") for n in range(CASES))), RULES)
+    assert {one.standing for one in many} <= {alone, Standing.UNCLEAR}
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (side(around(0.29)), Standing.ALIKE),
+        (side(around(0.31)), Standing.LESS),
+        (side(around(0.2)), Standing.MORE),
+        (side(around(0.22)), Standing.ALIKE),
+        (side([0.1, 0.9] * 4), Standing.UNCLEAR),
+        (side(maximum=around(0.99)), Standing.ALIKE),
+        (side(maximum=around(1.1)), Standing.LESS),
+        (side(bias=around(0.09)), Standing.ALIKE),
+        (side(bias=around(-0.12)), Standing.LESS),
+        (side(outward=around(-0.12)), Standing.LESS),
+    ],
+)
+def test_only_what_is_beyond_a_margin_counts(head: UlpErrors, expected: Standing) -> None:
+    assert standing(side(around(0.25)), head) is expected
+
+
+def test_a_bias_that_the_base_has_too_is_none_of_the_heads() -> None:
+    assert standing(side(bias=around(0.3)), side(bias=around(-0.31))) is Standing.ALIKE
+
+
+def test_a_bias_counts_beside_the_error_that_it_is_a_part_of() -> None:
+    """Of errors of three steps a quarter of one is no bias that anyone would find."""
+    assert standing(side(around(3.0)), side(around(3.0), bias=around(0.25))) is Standing.ALIKE
+
+
+def test_nearly_exact_kernels_are_alike() -> None:
+    assert standing(side(0.0, 0.0), side(around(0.009), 0.01)) is Standing.ALIKE
+    assert standing(side(0.0, 0.0), side(around(0.3))) is Standing.LESS
+
+
+def test_the_same_bits_are_identical_whatever_the_errors() -> None:
+    made = accuracy_record(output(side(), side(), identical=DRAWS))
+    assert [one.standing for one in accuracy.judge(made, RULES)] == [Standing.IDENTICAL]
+
+
+@pytest.mark.parametrize("draws", [0, 1])
+def test_a_single_draw_shows_nothing(draws: int) -> None:
+    one, other = ([value] * draws for value in (0.25, 0.5))
+    made = accuracy_record(output(side(one, one, one, one), side(other, other, other, other)))
+    assert [verdict.standing for verdict in accuracy.judge(made, RULES)] == [Standing.UNCLEAR] * draws
+
+
+def test_the_worst_comes_first() -> None:
+    cases = {"alike": 0.25, "a little": 0.4, "better": 0.1, "much": 0.9}
+    made = accuracy_record(
+        *(output(side(around(0.25)), side(around(value)), case=name) for name, value in cases.items())
+    )
+    assert [one.key.id for one in accuracy.judge(made, RULES)] == ["much", "a little", "better", "alike"]
+    assert accuracy.less_accurate(made, RULES) == ("much", "a little")

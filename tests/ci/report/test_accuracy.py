@@ -1,0 +1,183 @@
+"""The line on accuracy, its table, and what blocks where the policy lets it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.bench.record import Card, Case, Check, FuzzResult, OutputAccuracy, Process, RunRecord, Timing
+from kernelgate.ci.document import render
+from kernelgate.ci.document.render import plain_line
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.gate import BlockCode
+from kernelgate.ci.judge.policy import AccuracyRules, Policy
+from kernelgate.ci.report import accuracy
+from kernelgate.ci.report.build import judged_report
+from tests.accuracies import check, output, side
+
+WARN = AccuracyRules()
+FAIL = AccuracyRules(action="fail")
+PASSED = FuzzResult(id="n0", seed=1, passed=True)
+FUZZED = Check(kind="fuzz", card="norm", status="passed", results=(PASSED,))
+BASE = side(0.27, 0.5)
+WORSE = side(0.51, 0.99, outward=-0.51)
+
+
+def record_of(*checks: Check, cases: int = 2) -> RunRecord:
+    listed = tuple(Case(card="norm", id=f"m{n}", axes={"M": float(n)}, label=f"M={n} fp16") for n in range(cases))
+    times = dict.fromkeys(("base", "head"), (10.0, 10.1, 9.9) * 10)
+    timings = tuple(Timing(card="norm", case=one.id, samples_us=times) for one in listed)
+    processes = tuple(Process(id=f"{n}", timings=timings) for n in range(3))
+    return RunRecord(cards=(Card(name="norm", reference="PyTorch"),), cases=listed, processes=processes, checks=checks)
+
+
+def outputs(*heads: tuple[str, str, OutputAccuracy]) -> tuple[OutputAccuracy, ...]:
+    return tuple(one.model_copy(update={"case": case, "distribution": values}) for case, values, one in heads)
+
+
+ALIKE = output(BASE, BASE)
+NEAR = output(BASE, side(0.25, 0.5))
+SAME = output(BASE, BASE, identical=8)
+LESS = output(BASE, WORSE)
+MORE = output(WORSE, BASE)
+WILD = output(BASE, side(0.27, 9.0))
+BIASED = output(BASE, side(0.27, 0.5, outward=-0.25))
+UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (
+            outputs(("m0", "normal", LESS), ("m1", "normal", LESS)),
+            "⚠ less accurate in M=0 fp16: mean error 0.27 → 0.51 ulp (1.9×), certain in 2 of 2 cases, "
+            "within the tolerance",
+        ),
+        (
+            outputs(("m0", "normal", LESS)),
+            "⚠ less accurate: mean error 0.27 → 0.51 ulp (1.9×), certain, within the tolerance",
+        ),
+        (
+            outputs(("m0", "normal", ALIKE), ("m1", "normal", ALIKE), ("m0", "large", WILD)),
+            "⚠ less accurate in M=0 fp16, large inputs: largest error 0.50 → 9.00 ulp (18×), certain in 1 of 2 cases, "
+            "within the tolerance",
+        ),
+        (
+            outputs(("m0", "normal", BIASED)),
+            "⚠ less accurate: bias in size 0 → −0.25 ulp, certain, within the tolerance",
+        ),
+        (
+            outputs(("m0", "normal", MORE), ("m1", "normal", ALIKE)),
+            "✅ more accurate in M=0 fp16: mean error 0.51 → 0.27 ulp (1.9×), certain in 1 of 2 cases",
+        ),
+        (
+            outputs(("m0", "normal", UNCLEAR), ("m1", "normal", ALIKE)),
+            "➖ accuracy: no certain change, and none within 20% shown in 1 of 2 comparisons",
+        ),
+        (
+            outputs(("m0", "normal", LESS), ("m1", "normal", MORE)),
+            "⚠ less accurate in M=0 fp16: mean error 0.27 → 0.51 ulp (1.9×), certain in 1 of 2 cases, "
+            "within the tolerance; more accurate in 1 case",
+        ),
+        (
+            outputs(("m0", "normal", ALIKE), ("m1", "normal", NEAR)),
+            "✅ accuracy: as before (mean error 0.27 → 0.25 ulp, where it changed most)",
+        ),
+        (
+            outputs(("m0", "normal", SAME), ("m1", "normal", SAME)),
+            "✅ accuracy: every output is bit-identical to the base's",
+        ),
+    ],
+    ids=["less", "one case", "one element", "biased", "more", "unclear", "both", "alike", "same bits"],
+)
+def test_one_line_says_what_came_of_it(found: tuple[OutputAccuracy, ...], says: str) -> None:
+    (line,) = accuracy.lines(record_of(FUZZED, check(*found, card="norm")), WARN)
+    assert plain_line(line) == says
+
+
+@pytest.mark.parametrize(
+    "fuzzed",
+    [
+        (),
+        (FUZZED.model_copy(update={"asked": 38}),),
+        (FUZZED.model_copy(update={"card": "other"}),),
+        (Check(kind="fuzz", card="norm", status="skipped"),),
+    ],
+    ids=["no check", "in part", "another card", "skipped"],
+)
+def test_nothing_is_said_of_the_tolerance_where_not_all_was_fuzzed(fuzzed: tuple[Check, ...]) -> None:
+    (line,) = accuracy.lines(record_of(*fuzzed, check(*outputs(("m0", "normal", LESS)), card="norm")), WARN)
+    assert plain_line(line).endswith(" less accurate: mean error 0.27 → 0.51 ulp (1.9×), certain")
+
+
+def test_what_was_not_measured_is_said_and_no_record_without_a_check_says_anything() -> None:
+    skipped = check(card="norm", reason="3 of 3 left out, such as m0: the head raised an error")
+    (line,) = accuracy.lines(record_of(FUZZED, skipped), WARN)
+    assert plain_line(line).startswith("❔ accuracy: not measured: 3 of 3 left out")
+    (line,) = accuracy.lines(record_of(FUZZED, check(*outputs(("m0", "normal", SAME)), card="norm", asked=3)), WARN)
+    assert plain_line(line).endswith("; 2 of 3 comparisons are missing")
+    assert accuracy.lines(record_of(FUZZED), WARN) == ()
+
+
+def test_the_table_has_the_figures_of_what_differs() -> None:
+    found = outputs(("m0", "normal", SAME), ("m0", "large", ALIKE), ("m1", "normal", LESS))
+    (section,) = accuracy.sections(record_of(FUZZED, check(*found, card="norm", reason="one was left out")), WARN)
+    table, note = section.blocks
+    rows = [[plain_line(cell) for cell in row] for row in getattr(table, "rows")]  # noqa: B009 - one of several kinds
+    assert rows == [
+        [
+            "M=1 fp16",
+            "normal",
+            "0.27 → 0.51",
+            "0.50 → 0.99",
+            "0 → 0",
+            "0 → −0.51",
+            "less accurate: mean error, bias in size",
+        ],
+        ["M=0 fp16", "large", "0.27 → 0.27", "0.50 → 0.50", "0 → 0", "0 → 0", "alike"],
+    ]
+    assert "one was left out" in plain_line(getattr(note, "line"))  # noqa: B009
+    assert accuracy.sections(record_of(check(*outputs(("m0", "normal", SAME)), card="norm")), WARN) == ()
+
+
+def test_the_comment_has_both() -> None:
+    made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm"))
+    comment = render.comment(judged_report(made, Policy()))
+    assert "⚠️ less accurate: mean error 0.27 → 0.51 ulp (1.9×)" in comment
+    assert "<summary>Accuracy</summary>" in comment
+
+
+@pytest.mark.parametrize(
+    ("found", "action", "blocks"),
+    [(LESS, "fail", True), (LESS, "warn", False), (MORE, "fail", False), (UNCLEAR, "fail", False)],
+)
+def test_what_is_less_accurate_blocks_only_where_the_policy_says_so(
+    found: OutputAccuracy, action: str, blocks: bool
+) -> None:
+    policy = Policy.model_validate({"accuracy": {"action": action}})
+    made = record_of(FUZZED, check(*outputs(("m0", "normal", found)), card="norm"))
+    decision = gate.decide([gate.evidence("l4", made, None, policy)])
+    assert [one.code for one in decision.blockers] == [BlockCode.LESS_ACCURATE] * blocks
+    assert decision.open == ()
+
+
+@pytest.mark.parametrize(("action", "missing"), [("fail", 1), ("warn", 0)])
+@pytest.mark.parametrize("checks", [(), (check(card="norm", reason="it crashed"),)], ids=["absent", "skipped"])
+def test_accuracy_that_is_not_known_keeps_open_only_what_it_could_block(
+    checks: tuple[Check, ...], action: str, missing: int
+) -> None:
+    policy = Policy.model_validate({"accuracy": {"action": action}})
+    decision = gate.decide([gate.evidence("l4", record_of(FUZZED, *checks), None, policy)])
+    said = "the accuracy of norm was not measured" + (": it crashed" if checks else "")
+    assert [plain_line(line) for line in decision.open] == [said] * missing
+
+
+def test_what_the_heads_own_card_says_of_accuracy_blocks_nothing() -> None:
+    own = (Card(name="norm", source="head"),)
+    made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm")).model_copy(update={"cards": own})
+    assert not gate.decide([gate.evidence("l4", made, None, Policy(accuracy=FAIL))]).blocks
+
+
+def test_a_block_says_which_case_lost_accuracy() -> None:
+    made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm"))
+    headline = plain_line(judged_report(made, Policy(accuracy=FAIL)).headline)
+    assert headline.startswith("❌ Blocked by a loss of accuracy in m0; ")

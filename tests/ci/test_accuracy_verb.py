@@ -1,0 +1,98 @@
+"""`kernelgate accuracy` and the end of `kernelgate bench`, on libraries with a planted loss of accuracy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.check import accuracy
+from kernelgate.bench.system import environment, lock
+from kernelgate.ci import cli
+from tests import registered
+from tests.bench.in_process import put_workers_in_threads
+from tests.bench.machine import CPU
+
+BODY = """
+cases = [dict(M=64, N=64, dtype="bf16")]
+cpu_cases = cases
+distributions = ("normal",)
+def inputs(self, case, draw):
+    return dict(x=draw(case.M, case.N))
+def call(self, ops, case, out, x):
+    ops.third(x, out)
+def oracle(self, case, x):
+    return x / 3
+"""
+KERNEL = """
+@operator("third(Tensor x, Tensor(a!) out) -> ()")
+def third(x, out):
+    exact = x.float() / 3
+    out.copy_(CODE)
+"""
+ROUNDED = KERNEL.replace("CODE", "exact")
+CUT = KERNEL.replace("CODE", "(exact.view(torch.int32) & -65536).view(torch.float32)")
+SAME = KERNEL.replace("CODE", "0 + exact")
+RAISES = KERNEL.replace("CODE", "1 / 0")
+BOTH = ("--base-library", "base", "--head-library", "head")
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(environment, "describe", lambda: CPU)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(accuracy, "BUDGET_S", 600.0)
+    put_workers_in_threads(monkeypatch)
+    registered.write_card(tmp_path / ".ci" / "kernels", "third", BODY)
+
+
+def library(side: str, code: str, name: str) -> None:
+    folder = Path(side) / "third"
+    registered.build(folder, f"verb_{name}_{side}", code, "third")
+
+
+@pytest.mark.parametrize(
+    ("head", "code", "says"),
+    [
+        (CUT, 1, "⚠ less accurate: mean error 0.14 → 0.21 ulp (1.5×), certain"),
+        (SAME, 0, "✅ accuracy: every output is bit-identical to the base's"),
+        (RAISES, 2, "❔ accuracy: not measured: 1 of 1 left out, such as m64_n64_bf16: the head raised an error"),
+    ],
+    ids=["cut", "same", "raises"],
+)
+def test_the_verb_says_what_came_of_it(
+    head: str, code: int, says: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
+    library("base", ROUNDED, name)
+    library("head", head, name)
+    assert cli.run(["accuracy", "--seed", "1", *BOTH]) == code
+    assert says in capsys.readouterr().out
+    assert cli.run(["accuracy", "--seed", "1", "--json", *BOTH]) == code
+    made = record.from_json(json.dumps(json.loads(capsys.readouterr().out)))
+    assert [check.kind for check in made.checks] == ["accuracy"]
+
+
+@pytest.mark.slow
+def test_bench_ends_with_it_and_its_comment_says_it() -> None:
+    library("base", ROUNDED, "bench")
+    library("head", CUT, "bench")
+    assert cli.run(["bench", "--seed=1", "--processes=2", "--rounds=20", "-o", "run.json", *BOTH]) == 0
+    made = record.read(Path("run.json"))
+    assert [check.kind for check in made.checks] == ["accuracy"]
+    assert made.run.ended == "complete"
+    cli.run(["report", "run.json", "-o", "comment.md"])
+    assert "⚠️ less accurate: mean error 0.14 → 0.21 ulp (1.5×), certain" in Path("comment.md").read_text()
+    assert cli.run(["bench", "--seed=1", "--processes=2", "--rounds=20", "-o", "run.json", "--resume", *BOTH]) == 0
+    assert [check.kind for check in record.read(Path("run.json")).checks] == ["accuracy"], "once"
+    assert cli.run(["bench", "--alone", "--head-library", "head", "--processes=1", "--rounds=20", "-o", "a.json"]) == 0
+    assert record.read(Path("a.json")).checks == ()
+
+
+def test_without_two_libraries_there_is_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    library("one", ROUNDED, "single")
+    assert cli.run(["accuracy", "--base-library", "one", "--head-library", "one"]) == 64
+    assert "it takes a card with cases for this machine and two libraries" in capsys.readouterr().err
