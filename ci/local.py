@@ -171,10 +171,9 @@ def _checked_and_timed(
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
     plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **rules.policy.timing.model_dump())
-<<<<<<< HEAD
-    timed = paired.run(
-        plan, begun, path, lambda grown: undecided(grown, rules.policy, rules.history), children=children
-    )
+    open_cases = partial(undecided, policy=rules.policy, history=rules.history)
+    timed = paired.run(plan, begun, path, open_cases, children=children)
+    timed = verbs.with_accuracy(timed, touched, chosen, seed, children)
     return sanitized(timed, touched, rules.policy) if "sanitizer" in checks else timed
 
 
@@ -186,11 +185,6 @@ def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> 
     rules = policy.sanitizer
     done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
-=======
-    open_cases = partial(undecided, policy=rules.policy, history=rules.history)
-    timed = paired.run(plan, begun, path, open_cases, children=children)
-    return verbs.with_accuracy(timed, touched, chosen, seed, children)
->>>>>>> w1
 
 
 def written(out: Path) -> list[str]:

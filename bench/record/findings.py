@@ -107,14 +107,11 @@ class Check(Model):
             raise ValueError(f"it says {self.status}, and {failed} of its results failed")
         if self.results and self.run is not None and self.run != len(self.results):
             raise ValueError(f"it says that {self.run} ran, and has {len(self.results)} results")
-<<<<<<< HEAD
         if self.results and self.status != ("failed" if wrong else "passed"):
             raise ValueError(f"it says {self.status}, and {wrong} of its {len(self.results)} results failed")
         if self.results and self.failed is not None and self.failed != wrong:
             raise ValueError(f"it says that {self.failed} failed, and {wrong} of its results did")
-=======
         must_be_unique((f"{one.case}/{one.output}/{one.distribution}" for one in self.accuracies), "accuracies")
->>>>>>> w1
         return self
 
 

@@ -2,15 +2,9 @@
 
 Plain data in, a `Decision` out. The rules, in order:
 
-<<<<<<< HEAD
 1. What is certain and bad blocks: a head that does not compile, a wrong output, a finding of compute-sanitizer that the
-   base does not have, a regression, a static finding that the policy fails, a contradicted claim or an incomplete
-   description where the policy says so. The check fails.
-=======
-1. What is certain and bad blocks: a head that does not compile, a wrong output, a regression, a static finding or a
-   loss of accuracy that the policy fails, a contradicted claim or an incomplete description where the policy says so.
-   The check fails.
->>>>>>> w1
+   base does not have, a regression, a static finding or a loss of accuracy that the policy fails, a contradicted claim
+   or an incomplete description where the policy says so. The check fails.
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
@@ -31,11 +25,7 @@ from typing import Literal
 
 from kernelgate.bench.record import CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
-<<<<<<< HEAD
-from kernelgate.ci.judge import cards, completeness, outputs, sanitizer, static
-=======
-from kernelgate.ci.judge import accuracy, cards, completeness, outputs, static
->>>>>>> w1
+from kernelgate.ci.judge import accuracy, cards, completeness, outputs, sanitizer, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
@@ -141,22 +131,16 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     if held.contrary:
         return GpuEvidence(label, fault=Fault.OURS)
     proven = cards.without(record, cards.of_head(record))
-<<<<<<< HEAD
-    faults = sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else ()
-    found = static.judge(proven.builds, policy.static)
-    decides = _of_proven(record, verdict)
-    return GpuEvidence(label, decides, outputs.is_wrong(proven), found, faults, missing=held.missing)
-=======
-    blocks = policy.accuracy.action == "fail"
+    accuracy_blocks = policy.accuracy.action == "fail"
     return GpuEvidence(
         label=label,
         verdict=_of_proven(record, verdict),
         wrong=outputs.is_wrong(proven),
-        less_accurate=accuracy.less_accurate(proven, policy.accuracy) if blocks else (),
+        less_accurate=accuracy.less_accurate(proven, policy.accuracy) if accuracy_blocks else (),
         static=static.judge(proven.builds, policy.static),
-        missing=(*held.missing, *(accuracy.unmeasured(proven) if blocks else ())),
+        sanitizer=sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else (),
+        missing=(*held.missing, *(accuracy.unmeasured(proven) if accuracy_blocks else ())),
     )
->>>>>>> w1
 
 
 def _of_proven(record: RunRecord, verdict: RecordVerdict | None) -> RecordVerdict | None:

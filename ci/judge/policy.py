@@ -200,7 +200,6 @@ class Static(PolicySection):
     occupancy_loss: Literal["fail", "warn", "ignore"] = "warn"
 
 
-<<<<<<< HEAD
 class Guidance(PolicySection):
     """What to do next, by how many times as fast as the reference a kernel is; below `gates.reference_min`: stop."""
 
@@ -225,7 +224,8 @@ class SanitizerRules(PolicySection):
         "racecheck",
     )
     seconds: Annotated[float, between(1.0, 3600.0)] = 20.0
-=======
+
+
 class AccuracyRules(PolicySection):
     """When the head is less accurate than the base, though both are within the tolerance."""
 
@@ -236,7 +236,6 @@ class AccuracyRules(PolicySection):
     bias_ulp: Annotated[float, between(0.0, 1e3)] = 0.1
     bias_share: Share = 0.1
     floor_ulp: Annotated[float, between(1e-6, 1e3)] = 0.01
->>>>>>> w1
 
 
 class Profiling(PolicySection):
@@ -301,12 +300,9 @@ class Policy(PolicySection):
     timing: TimingRules = TimingRules()
     fuzz: FuzzRules = FuzzRules()
     static: Static = Static()
-<<<<<<< HEAD
     guidance: Guidance = Guidance()
     sanitizer: SanitizerRules = SanitizerRules()
-=======
     accuracy: AccuracyRules = AccuracyRules()
->>>>>>> w1
     profiling: Profiling = Profiling()
     template: Template = Template()
     measure: Measure = Measure()

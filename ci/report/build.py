@@ -16,11 +16,17 @@ from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import AccuracyRules, Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
-<<<<<<< HEAD
-from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sanitizer, sections, tables, why
-=======
-from kernelgate.ci.report import accuracy, card_remarks, correctness, headline, profile_plot, sections, tables, why
->>>>>>> w1
+from kernelgate.ci.report import (
+    accuracy,
+    card_remarks,
+    correctness,
+    headline,
+    profile_plot,
+    sanitizer,
+    sections,
+    tables,
+    why,
+)
 from kernelgate.ci.report.case_plot import plot
 from kernelgate.ci.report.gpu import GpuReport, judged, of_record
 from kernelgate.ci.report.headline import of_gpu
@@ -135,11 +141,8 @@ def _checks(gpu: GpuReport, policy: Policy) -> tuple[Line, ...]:
     if gpu.verdict is None:
         return ()
     baseline = (_baseline(gpu.record, gpu.baseline, policy.gates),) if gpu.baseline else ()
-<<<<<<< HEAD
-    return (*correctness.lines(gpu.record), *sanitizer.lines(gpu.record, policy.gates), *baseline)
-=======
-    return (*correctness.lines(gpu.record), *accuracy.lines(gpu.record, policy.accuracy), *baseline)
->>>>>>> w1
+    checked = (*sanitizer.lines(gpu.record, policy.gates), *accuracy.lines(gpu.record, policy.accuracy))
+    return (*correctness.lines(gpu.record), *checked, *baseline)
 
 
 def _why(gpu: GpuReport, label: str) -> tuple[Line, ...]:

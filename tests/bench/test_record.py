@@ -245,7 +245,6 @@ WHOLE: dict[str, Any] = {
                     "repeat": "kernelgate fuzz --seed 5 --case s512_b32_h8",
                 }
             ],
-<<<<<<< HEAD
             "findings": [
                 {
                     "text": "out of bounds",
@@ -260,11 +259,7 @@ WHOLE: dict[str, Any] = {
             "tools": ["memcheck"],
             "cases": ["s512"],
             "unreached": ["backward"],
-        }
-=======
-            "findings": [{"text": "out of bounds", "kernel": "forward", "file": "csrc/kernel.cu", "line": 40}],
         },
->>>>>>> w1
     ],
     "profile": [
         {

@@ -168,7 +168,6 @@ RANGES: dict[str, tuple[float, float]] = {
     "limits.beyond_reference": (1.001, 1000000.0),
     "limits.shortest_us": (1e-06, 1000000000000.0),
     "limits.longest_us": (1e-06, 1000000000000.0),
-<<<<<<< HEAD
     "guidance.profile_below": (1e-06, 1000000.0),
     "guidance.tune_below": (1e-06, 1000000.0),
     "guidance.next_bottleneck_from": (1e-06, 1000000.0),
@@ -176,14 +175,12 @@ RANGES: dict[str, tuple[float, float]] = {
     "guidance.launch_share": (0.001, 0.999),
     "fuzz.gpu_limit_s": (1.0, 86400.0),
     "sanitizer.seconds": (1.0, 3600.0),
-=======
     "accuracy.level": (1e-12, 0.5),
     "accuracy.margin_pct": (0.001, 1000.0),
     "accuracy.maximum_pct": (0.001, 1000.0),
     "accuracy.bias_ulp": (0.0, 1000.0),
     "accuracy.bias_share": (0.0, 1.0),
     "accuracy.floor_ulp": (1e-06, 1000.0),
->>>>>>> w1
     "profiling.timeout_s": (1.0, 86400.0),
     "template.claim_tolerance_pct": (0.0, 100.0),
 }
