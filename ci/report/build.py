@@ -16,7 +16,7 @@ from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sections, tables, why
+from kernelgate.ci.report import accepted, card_remarks, correctness, headline, profile_plot, sections, tables, why
 from kernelgate.ci.report.case_plot import plot
 from kernelgate.ci.report.gpu import GpuReport, judged, of_record
 from kernelgate.ci.report.headline import of_gpu
@@ -31,6 +31,7 @@ def build(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: 
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=headline.summary(gpus, decision, policy.gates, merge),
         remarks=(
+            *accepted.lines(gpus, decision),
             *(_named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),
         ),
