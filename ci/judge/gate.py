@@ -245,10 +245,13 @@ def _regressions(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> tuple[Regr
     """The cases past the gate, the worst first, then the means. Of a wrong result the speed says nothing."""
     if gpu.verdict is None or _is_wrong(gpu):
         return ()
-    cases = [case.key for case in worst_first(gpu.verdict.cases) if case.status is Status.REGRESSED]
-    means = [CaseKey(mean.card, "") for mean in gpu.verdict.means if mean.status is Status.REGRESSED]
     taken = _taken(gpu, accepted)
-    return tuple(Regression(gpu.label, case, case in taken) for case in (*cases, *means))
+    return tuple(Regression(gpu.label, case, case in taken) for case in _regressed(gpu.verdict))
+
+
+def _regressed(verdict: RecordVerdict) -> tuple[CaseKey, ...]:
+    cases = [case.key for case in worst_first(verdict.cases) if case.status is Status.REGRESSED]
+    return (*cases, *(CaseKey(mean.card, "") for mean in verdict.means if mean.status is Status.REGRESSED))
 
 
 _NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
@@ -263,7 +266,9 @@ def _taken(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKe
     if gpu.verdict is None or gpu.head_sha is None or gpu.base_sha is None:
         return frozenset()
     commits = (gpu.head_sha, gpu.base_sha)
-    named = {one.case for one in accepted if (one.head_sha, one.base_sha) == commits}
+    named = {one.case for one in accepted if (one.head_sha, one.base_sha) == commits}.intersection(
+        _regressed(gpu.verdict)
+    )
     cards = {case.card for case in named if case.id}
     others = {case.card for case in gpu.verdict.cases if case.key not in named and case.status not in _NOT_SLOWER}
     return frozenset(named | {CaseKey(card, "") for card in cards - others})
