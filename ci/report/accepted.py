@@ -41,6 +41,11 @@ def opened(line: Line, gpu: GpuReport, decision: Decision) -> Line:
     regressed = gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED and not gpu.is_wrong
     if not decision.accepted or decision.blocks or not regressed:
         return line
+    return as_accepted(line)
+
+
+def as_accepted(line: Line) -> Line:
+    """The first line of a regression that was accepted."""
     return (Mark.SLIGHT, " Slower, and accepted: ", *line[2:])
 
 

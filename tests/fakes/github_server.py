@@ -103,6 +103,8 @@ class Pull:
     files: list[Json] = field(default_factory=list)
     changed_files: int | None = None
     """What GitHub says the number of changed files is; default: as many as there are."""
+    merged_at: str | None = None
+    merge_commit_sha: str | None = None
 
 
 @dataclass
@@ -422,6 +424,8 @@ class FakeGitHub:
             "body": pull.body,
             "user": self._user(pull.author, pull.author_type),
             "labels": [self._label(name) for name in pull.labels],
+            "merged_at": pull.merged_at,
+            "merge_commit_sha": pull.merge_commit_sha,
             "html_url": f"https://github.com/{self.repository}/pull/{pull.number}",
             "url": f"{self.url}/repos/{self.repository}/pulls/{pull.number}",
             "issue_url": f"{self.url}/repos/{self.repository}/issues/{pull.number}",
