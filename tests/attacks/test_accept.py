@@ -308,7 +308,11 @@ def test_a_check_run_of_another_app_accepts_nothing(pull: PullRequestRuns) -> No
     assert edited(pull).conclusion == "failure"
 
 
-@pytest.mark.parametrize("text", [None, "", "```json\n{}\n```", '```json\n{"schema": "kernelgate.accepted/2"}\n```'])
+@pytest.mark.parametrize(
+    "text",
+    [None, "", "```json\n{}\n```", '```json\n{"schema": "kernelgate.accepted/2"}\n```'],
+    ids=["none", "blank", "empty", "another schema"],
+)
 def test_a_check_run_that_cannot_be_read_accepts_nothing(pull: PullRequestRuns, text: str | None) -> None:
     said(pull)
     kept(pull)[0]["output"]["text"] = text
