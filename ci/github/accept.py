@@ -89,7 +89,7 @@ def _decided(
     if info.under_way or (info.head_sha, info.run.base_sha, info.pull_request) != (head, base, asked.number):
         return _refusal(info.no_pull_request or f"{head[:7]} is being measured anew; look at that and write this again")
     posting = prepare(judging.into, judging.rules, trusted=judging.trusted).posting
-    cases = _cases(wanted, posting)
+    cases = chosen(wanted, posting)
     if isinstance(cases, Refusal):
         return cases
     kept = KeptAcceptance(
@@ -124,7 +124,7 @@ def _refusal(why: str) -> Refusal:
     return Refusal(why, ACCEPTED)
 
 
-def _cases(wanted: Command, posting: Posting) -> list[CaseKey] | Refusal:
+def chosen(wanted: Command, posting: Posting) -> list[CaseKey] | Refusal:
     """What is accepted, of what blocks by its speed."""
     blocking = list(dict.fromkeys(one.case for one in posting.decision.regressions))
     if not blocking:

@@ -102,6 +102,12 @@ def test_what_is_in_doubt_takes_no_failure_back(other: Status, settled: bool) ->
     assert decide([of(WORSE, case(other, "y"))], accepted=[accepted()]).settled is settled
 
 
+@pytest.mark.parametrize("wrong", [{"wrong": True}, {"fault": Fault.OUTPUT}])
+def test_of_a_wrong_result_no_speed_is_accepted(wrong: dict[str, Any]) -> None:
+    found = decide([replace(of(WORSE), **wrong)], accepted=[accepted()])
+    assert (codes(found), found.regressions, found.accepted) == (["wrong_output"], (), ())
+
+
 def test_what_is_missing_takes_no_failure_back() -> None:
     assert not decide([replace(of(WORSE), missing=(("a case was not timed",),))], accepted=[accepted()]).settled
     assert not decide([of(WORSE), GpuEvidence("h100", fault=Fault.RUNNER)], accepted=[accepted()]).settled
