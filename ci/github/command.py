@@ -19,8 +19,17 @@ from github.PullRequest import PullRequest
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, GitHubError, patiently
-from kernelgate.ci.github.plan import CASE, MAX_CASES, gpus_json, merge_base, targets
+from kernelgate.ci.github.client import Bot, GitHubError, changed_names, patiently
+from kernelgate.ci.github.plan import (
+    CASE,
+    MAX_CASES,
+    NO_CARD,
+    gpus_json,
+    merge_base,
+    skipped,
+    targets,
+    watches_no_kernel,
+)
 from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.policy import Measure
@@ -113,7 +122,7 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
         step.output(run="false")
         step.log("the comment is not a command")
         return
-    decided = _decide(bot, asked, command)
+    decided = _decide(bot, asked, command, rules)
     if isinstance(decided, Refusal):
         step.output(run="false")
         refuse(bot, asked, decided)
@@ -161,7 +170,9 @@ def requester(event: Mapping[str, Any]) -> Requester | None:
     return Requester(int(comment["id"]), int(issue["number"]), str(user["login"]), at)
 
 
-def _decide(bot: Bot, asked: Requester, command: Command | Refusal) -> tuple[Command, PullRequest] | Refusal:
+def _decide(
+    bot: Bot, asked: Requester, command: Command | Refusal, rules: Measure
+) -> tuple[Command, PullRequest] | Refusal:
     """Permission is checked first: without it nothing else is answered."""
     if patiently("permission", lambda: _permission(bot, asked.login), bot) not in MAY_WRITE:
         accepts = isinstance(command, Command) and command.verb == ACCEPT
@@ -175,7 +186,13 @@ def _decide(bot: Bot, asked: Requester, command: Command | Refusal) -> tuple[Com
         return Refusal("the pull request is closed")
     if not patiently("time of the push", lambda: _was_head(bot, pull, asked.at), bot):
         return Refusal("something was pushed since you asked; look at it and ask again")
+    if watches_no_kernel(rules) and patiently("files", lambda: skipped(_files(pull), (), rules), bot) == NO_CARD:
+        return Refusal(NO_CARD)
     return command, pull
+
+
+def _files(pull: PullRequest) -> list[str] | None:
+    return changed_names(pull, list(pull.get_files()))
 
 
 def _permission(bot: Bot, login: str) -> str:

@@ -27,12 +27,13 @@ def asked(
     payload["issue"] |= {"number": 1, "pull_request": {"url": "https://api.github.com/repos/o/r/pulls/1"}}
     payload["comment"] |= {"id": placed["id"], "body": body, "created_at": ASKED_AT}
     payload["comment"]["user"] |= {"login": login, "type": "User"}
+    rules = comment.pop("rules", Measure())
     payload["comment"] |= comment.pop("comment", {})
     payload |= comment
     path = tmp_path / "event.json"
     path.write_text(json.dumps(payload), encoding="utf-8")
     desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]
-    answer(desk.bot.step, desk.bot, Measure())
+    answer(desk.bot.step, desk.bot, rules)
     return desk.outputs
 
 
@@ -149,6 +150,15 @@ def test_a_closed_pull_request_is_not_measured(desk: Desk, tmp_path: Path, pull:
 def test_a_fork_is_served_too(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     pull.head_repository = "fork/kernels"
     assert asked(desk, tmp_path)["head_repository"] == "fork/kernels"
+
+
+def test_without_a_card_nothing_is_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    """It would be built, and block for the card that it lacks; one that brings the first card is measured."""
+    rules = Measure(paths=(".ci/kernels/",))
+    assert asked(desk, tmp_path, rules=rules) == {"run": "false"}
+    assert "the default branch describes no kernel yet: a card, " in replies(desk)[0]
+    pull.files = [{"filename": ".ci/kernels/norm.py"}]
+    assert asked(desk, tmp_path, rules=rules)["run"] == "true"
 
 
 # Words ---------------------------------------------------------------------------------------------------------------
