@@ -112,7 +112,8 @@ def accept(
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
     trusted = Trusted(default_branch.expected(rules), history.load(progress.say))
     done = accept.accept(connect(step), subject, output, rules, trusted)
-    step.output(accepted=str(done).lower())
+    records = len(list(output.glob("*.run.json"))) if done else 0
+    step.output(accepted=str(done).lower(), records=str(records))
 
 
 @click.command()

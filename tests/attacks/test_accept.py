@@ -141,6 +141,7 @@ def test_what_measures_less_forgets_nothing(pull: PullRequestRuns) -> None:
     assert verdict(pull).conclusion == "neutral"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["all", "m512 m1024", "norm/m1024 m512"])
 def test_everything_may_be_accepted_at_once(pull: PullRequestRuns, words: str) -> None:
     assert pull.run([("l4", changed(measured(0.1)))]).conclusion == "failure"
@@ -224,6 +225,7 @@ def test_a_report_asks_for_it_only_where_its_label_stands(pull: PullRequestRuns)
 # Mistakes ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -277,6 +279,7 @@ def test_who_may_not_write_accepts_nothing(pull: PullRequestRuns, role: str) -> 
     assert (verdict(pull).conclusion, kept(pull)) == ("failure", [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "comment",
     [
@@ -308,6 +311,7 @@ def test_a_check_run_of_another_app_accepts_nothing(pull: PullRequestRuns) -> No
     assert edited(pull).conclusion == "failure"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [None, "", "```json\n{}\n```", '```json\n{"schema": "kernelgate.accepted/2"}\n```'],

@@ -95,6 +95,7 @@ def test_what_is_faster_by_now_was_not_accepted(merged: Desk) -> None:
     assert "accepted" not in (offered(merged, worse=-0.4) or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     ["not merged", "no label", "another commit merged", "comment deleted", "in the baseline", "merged later", "denied"],
