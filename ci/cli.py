@@ -42,6 +42,7 @@ for _verb in (
     verbs_github.template,
     verbs_github.plan,
     verbs_github.command,
+    verbs_github.accept,
     verbs_github.baseline,
     verbs_github.admit,
 ):

@@ -13,12 +13,16 @@ from kernelgate.ci.judge.policy import Policy
 
 
 def rules(file: Path | None, preset: str = "default") -> Policy:
-    """The policy. To the paths that it names come those that the cards build from."""
+    """The policy. To the paths that it names come those that the cards build from; without a card, only the folder of
+    the cards counts, since there is no kernel to measure."""
     from kernelgate.bench.kernel import cards
 
     loaded = policy.load(file, preset)
-    built = cards.paths(cards.read(Path(cards.FOLDER)))
+    known = cards.read(Path(cards.FOLDER))
+    built = cards.paths(known)
     measured, kernels = loaded.measure.paths, loaded.template.kernel_paths
+    if not known.cards and not known.mistakes:
+        measured = kernels = ()
     return loaded.model_copy(
         update={
             "measure": loaded.measure.model_copy(update={"paths": tuple(dict.fromkeys((*measured, *built)))}),

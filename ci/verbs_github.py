@@ -72,15 +72,48 @@ def plan(policy_file: Path | None) -> None:
 def command(policy_file: Path | None) -> None:
     """In a workflow: answer a comment such as `/kernelgate bench`, which may name cases.
 
-    For people with write access only; what is measured is the commit that was head when they asked. Needs GITHUB_TOKEN.
+    For people with write access only; what is measured is the commit that was head when they asked. What accepts a
+    regression is handed on to `kernelgate accept`. Needs GITHUB_TOKEN.
     """
+    from kernelgate.ci import default_branch
     from kernelgate.ci.github import command
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import connect
-    from kernelgate.ci.judge import policy
 
     step = Step()
-    command.answer(step, connect(step), policy.load(policy_file).measure)
+    command.answer(step, connect(step), default_branch.rules(policy_file).measure)
+
+
+@click.command()
+@click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")
+@click.option("--head-sha", required=True, help="… the commit that was its head, …")
+@click.option("--base-sha", required=True, help="… and what that is compared with.")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to fill.")
+@click.option("--token", help="Whose check run says so, such as a GitHub App's; default: GITHUB_TOKEN.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def accept(
+    pull_request: int, head_sha: str, base_sha: str, output: Path, token: str | None, policy_file: Path | None
+) -> None:
+    """In a workflow: record `/kernelgate accept CASE because REASON`, after `kernelgate command` let it pass.
+
+    Judges the last measurement again and answers the comment. Where something was accepted, `accepted=true` is put
+    out, and the folder has what `kernelgate report --from` posts. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.bench.record import Run
+    from kernelgate.bench.system import progress
+    from kernelgate.ci import default_branch
+    from kernelgate.ci.github import accept
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.assemble import Trusted
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import history
+
+    step, rules = Step().with_token(token), default_branch.rules(policy_file)
+    subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
+    trusted = Trusted(default_branch.expected(rules), history.load(progress.say))
+    done = accept.accept(connect(step), subject, output, rules, trusted)
+    records = len(list(output.glob("*.run.json"))) if done else 0
+    step.output(accepted=str(done).lower(), records=str(records))
 
 
 @click.command()

@@ -40,6 +40,8 @@ LISTED_PULL = {
     "body": TEXT,
     "user": {"login": str, "type": str},
     "labels": [LABEL],
+    "merged_at?": (TIME, None),
+    "merge_commit_sha?": (SHA, None),
     "head": {"sha": SHA, "ref": str, "repo": (SOURCE, None)},
     "base": {"sha": SHA, "ref": str},
 }
@@ -53,7 +55,8 @@ CHECK = {
     "conclusion": TEXT,
     "external_id": TEXT,
     "app": ({"slug": str}, None),
-    "output": {"title": TEXT, "summary": TEXT, "annotations_count": int},
+    "completed_at?": (TIME, None),
+    "output": {"title": TEXT, "summary": TEXT, "text?": TEXT, "annotations_count": int},
 }
 RUN = {
     "id": int,

@@ -141,6 +141,7 @@ def assemble(
         description.blocking if description else (),
         [(why,) for why in info.refused],
         policy.template.block_contradicted_claim,
+        info.acceptances,
     )
     try:
         return _posting(results, decision, policy, change, task)

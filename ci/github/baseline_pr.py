@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from statistics import median
@@ -33,7 +33,8 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github import untrusted_artifact
+from kernelgate.ci.github import accepted_merges, untrusted_artifact
+from kernelgate.ci.github.accepted_merges import AcceptedMerge
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, patiently, until_done
 from kernelgate.ci.github.plan import SHA
@@ -43,6 +44,7 @@ from kernelgate.ci.judge import days
 from kernelgate.ci.judge.bootstrap import bootstrap
 from kernelgate.ci.judge.policy import Policy, RunnerGpu
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
+from kernelgate.ci.report.accepted import as_accepted
 from kernelgate.ci.report.build import report
 
 SUMMARY_LEVEL = 0.95
@@ -63,23 +65,37 @@ class Offer:
     """The commit of the default branch that was measured: the branch starts there."""
 
 
+@dataclass(frozen=True)
+class Before:
+    """What a new baseline follows on."""
+
+    stored: RunRecord | None = None
+    """The one that it replaces, whose days it keeps."""
+    accepted: tuple[AcceptedMerge, ...] = ()
+    """What became slower since, and was accepted."""
+
+
+NOTHING_BEFORE = Before()
+
+
 def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) -> int | None:
     """Opens or refreshes the pull request where the record improves on the stored baseline; its number, or None.
 
-    `force`: also where it does not, or cannot be compared. Raises UsageError for a label that the policy does not have,
-    RefusedError for a record that is not of this run's commit, and KernelgateError where the measurement did not come
-    to its end.
+    Also where what is slower was accepted in the pull request that made it so. `force`: also where it does not, or
+    cannot be compared. Raises UsageError for a label that the policy does not have, RefusedError for a record that is
+    not of this run's commit, and KernelgateError where the measurement did not come to its end.
     """
     gpu = _gpu(label, rules)
     new = _taken_in(bot.step, measured, label)
     stored = record.read(Path(gpu.baseline)) if gpu.baseline and Path(gpu.baseline).exists() else None
     _must_be_whole(measured, new, None if force else stored)
     verdict = judge(new, rules, stored, label, against=str(gpu.baseline)) if stored else None
-    if not (force or verdict is None or verdict.verdict is Outcome.IMPROVED):
+    taken = accepted_merges.since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
+    if not (force or verdict is None or verdict.verdict is Outcome.IMPROVED or taken):
         bot.step.log(f"the baseline of {label} is unchanged: {verdict.reason}")
         bot.step.output(pull_request="")
         return None
-    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, stored))
+    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, Before(stored, taken)))
     bot.step.output(pull_request=str(number))
     return number
 
@@ -127,9 +143,9 @@ def offer(
     verdict: RecordVerdict | None,
     rules: Policy,
     run_url: str | None,
-    stored: RunRecord | None = None,
+    before: Before = NOTHING_BEFORE,
 ) -> Offer:
-    """What is proposed, from the record and the stored baseline's days. Raises UsageError where it cannot be one."""
+    """What is proposed. Raises UsageError where it cannot be one."""
     commit = new.run.head_sha
     if commit is None:
         raise UsageError("a baseline must name the commit that was measured; this record names none")
@@ -138,18 +154,22 @@ def offer(
         raise UsageError(f"{visible(path)}: a baseline lies inside the repository")
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
     evidence = report(new, verdict, rules.gates) if verdict else None
+    if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
+        evidence = replace(evidence, headline=as_accepted(evidence.headline))
     lines = [
         f"The default branch at {commit} was measured on `{gpu.label}`"
         + (f" by [this run]({run_url})." if run_url else "."),
         "",
         render.markdown_line((comparison + ".",)),
         "",
+        *(f"- {render.markdown_line(one.line)}" for one in before.accepted),
+        "",
         render.comment(evidence, BODY_LIMIT) if evidence else "",
     ]
     return Offer(
         branch=f"kernelgate/baseline-{gpu.label}",
         path=path,
-        content=record.to_json(as_baseline(new, rules, stored)).encode(),
+        content=record.to_json(as_baseline(new, rules, before.stored)).encode(),
         title=f"Refresh the baseline of {gpu.label}",
         body="\n".join(lines).rstrip() + "\n",
         commit=commit,

@@ -1,13 +1,14 @@
-"""`/kernelgate bench|profile|fuzz [case…]` in a comment on a pull request: who may, and what exactly is measured.
+"""`/kernelgate bench|profile|fuzz [case…]` and `accept` in a comment on a pull request: who may, and of which commit.
 
 Only people with write access may use the runner. What is measured is the commit that was head when they asked: they
-looked at that one, and nothing that was pushed afterwards is covered by their approval.
+looked at that one, and nothing that was pushed afterwards is covered by their approval. What they accept is recorded by
+accept.py, in a job that may change the check run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,13 +19,28 @@ from github.PullRequest import PullRequest
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, GitHubError, patiently
-from kernelgate.ci.github.plan import CASE, MAX_CASES, gpus_json, merge_base, targets
+from kernelgate.ci.github.client import Bot, GitHubError, changed_names, patiently
+from kernelgate.ci.github.plan import (
+    CASE,
+    MAX_CASES,
+    NO_CARD,
+    gpus_json,
+    merge_base,
+    skipped,
+    targets,
+    watches_no_kernel,
+)
 from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.policy import Measure
 
-VERBS = ("bench", "profile", "fuzz")
+ACCEPT = "accept"
+VERBS = ("bench", "profile", "fuzz", ACCEPT)
+ALL = "all"
+"""In place of the cases to accept: everything that blocks by its speed."""
+ACCEPTED = "accepted"
+MAX_REASON = 200
+"""Characters of the reason for accepting."""
 MAY_WRITE = ("admin", "maintain", "write")
 _COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGNORECASE)
 
@@ -33,6 +49,8 @@ _COMMAND = re.compile(r"/kernelgate(?:[ \t]+(?P<words>[^\r\n]*))?[ \t]*", re.IGN
 class Command:
     verb: str
     cases: tuple[str, ...] = ()
+    reason: str = ""
+    """Of `accept` alone; untrusted text."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +65,11 @@ class Requester:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why nothing is run, for the one who asked."""
+    """Why nothing is done, for the one who asked."""
 
     why: str
+    done: str = "run"
+    """What was asked for."""
 
 
 def parse(body: str) -> Command | Refusal | None:
@@ -61,33 +81,59 @@ def parse(body: str) -> Command | Refusal | None:
         return None
     words = [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
     if not words or words[0].casefold() not in VERBS:
-        return Refusal("write /kernelgate and then bench, profile or fuzz, optionally followed by case ids")
+        return Refusal(
+            "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; or "
+            "/kernelgate accept CASE because REASON"
+        )
+    reason, done = "", "run"
+    if words[0].casefold() == ACCEPT:
+        done = ACCEPTED
+        named, *given = _BECAUSE.split(found["words"], maxsplit=1)
+        words, reason = re.split(r"[ \t]+", named.strip(" \t")), "".join(given).strip(" \t")
+        if (lacks := _lack(words[1:], reason)) is not None:
+            return Refusal(lacks, done)
     odd = next((word for word in words[1:] if not CASE.fullmatch(word)), None)
     if odd is not None:
-        return Refusal(f"not a case id: {visible(odd, 60)}")
+        return Refusal(f"not a case id: {visible(odd, 60)}", done)
     if len(words) - 1 > MAX_CASES:
-        return Refusal(f"at most {MAX_CASES} cases at once; these are {len(words) - 1}")
-    return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])))
+        return Refusal(f"at most {MAX_CASES} cases at once; these are {len(words) - 1}", done)
+    return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])), reason)
+
+
+_BECAUSE = re.compile(r"(?:^|[ \t])because(?=[ \t]|$)", re.IGNORECASE)
+
+
+def _lack(cases: Sequence[str], reason: str) -> str | None:
+    """What is wrong with a command that is to accept something; None where nothing is."""
+    if not cases or not reason:
+        return f"the {'case' if reason else 'reason'} is missing: /kernelgate accept CASE because REASON"
+    if ALL in cases and len(cases) > 1:
+        return f"name the cases, or write {ALL} in place of them, not both"
+    if len(reason) > MAX_REASON:
+        return f"the reason has {len(reason)} characters; at most {MAX_REASON}, on one line"
+    return None
 
 
 def answer(step: Step, bot: Bot, rules: Measure) -> None:
     """Reads the event's comment and answers it; what is to be run goes to the outputs, `run=false` where nothing is."""
     event = step.event()
-    asked, command = _asked(event), parse(str((event.get("comment") or {}).get("body") or ""))
-    if asked is None or command is None or event.get("action") != "created":
+    asked, command = requester(event), parse(body_of(event))
+    if asked is None or command is None:
         step.output(run="false")
         step.log("the comment is not a command")
         return
-    decided = _decide(bot, asked, command)
+    decided = _decide(bot, asked, command, rules)
     if isinstance(decided, Refusal):
         step.output(run="false")
-        _react(bot, asked, "confused")
-        _reply(bot, asked, f"{escape.code(asked.login)}, this was not run: {escape.prose(decided.why)}.")
-        step.log(f"refused: {decided.why}")
+        refuse(bot, asked, decided)
         return
     verb, pull = decided
     head = pull.head.sha
     base = merge_base(bot, pull.base.sha, head)
+    if verb.verb == ACCEPT:
+        step.output(run="false", accept="true", pull_request=str(asked.number), head_sha=head, base_sha=base)
+        step.log(f"{asked.login} may accept what {head} costs")
+        return
     step.output(
         run="true",
         verb=verb.verb,
@@ -99,15 +145,22 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
         gpus=gpus_json(rules.gpus),
         targets=targets(rules.gpus),
     )
-    _react(bot, asked, "rocket")
+    react(bot, asked, "rocket")
     link = f"[This run]({step.run_url})" if step.run_url else "A run"
-    _reply(bot, asked, f"{link} does {escape.code(' '.join([verb.verb, *verb.cases]))} of {escape.code(head[:7])}.")
+    reply(bot, asked, f"{link} does {escape.code(' '.join([verb.verb, *verb.cases]))} of {escape.code(head[:7])}.")
     step.log(f"{verb.verb} of {head} for {asked.login}")
 
 
-def _asked(event: Mapping[str, Any]) -> Requester | None:
-    """Who asked, where the comment is on a pull request and was written by a person, and by no App in their name."""
+def body_of(event: Mapping[str, Any]) -> str:
+    """The comment's text, as it was when the event happened."""
+    return str((event.get("comment") or {}).get("body") or "")
+
+
+def requester(event: Mapping[str, Any]) -> Requester | None:
+    """Who asked, where a new comment on a pull request was written by a person, and by no App in their name."""
     comment, issue = event.get("comment"), event.get("issue")
+    if event.get("action") != "created":
+        return None
     if not isinstance(comment, dict) or not isinstance(issue, dict) or not issue.get("pull_request"):
         return None
     user = comment.get("user") or {}
@@ -117,9 +170,14 @@ def _asked(event: Mapping[str, Any]) -> Requester | None:
     return Requester(int(comment["id"]), int(issue["number"]), str(user["login"]), at)
 
 
-def _decide(bot: Bot, asked: Requester, command: Command | Refusal) -> tuple[Command, PullRequest] | Refusal:
+def _decide(
+    bot: Bot, asked: Requester, command: Command | Refusal, rules: Measure
+) -> tuple[Command, PullRequest] | Refusal:
     """Permission is checked first: without it nothing else is answered."""
     if patiently("permission", lambda: _permission(bot, asked.login), bot) not in MAY_WRITE:
+        accepts = isinstance(command, Command) and command.verb == ACCEPT
+        if accepts:
+            return Refusal("only people with write access accept a regression; one of them can do it for you", ACCEPTED)
         return Refusal("the GPU is for people with write access; one of them can ask for you")
     if isinstance(command, Refusal):
         return command
@@ -128,7 +186,13 @@ def _decide(bot: Bot, asked: Requester, command: Command | Refusal) -> tuple[Com
         return Refusal("the pull request is closed")
     if not patiently("time of the push", lambda: _was_head(bot, pull, asked.at), bot):
         return Refusal("something was pushed since you asked; look at it and ask again")
+    if watches_no_kernel(rules) and patiently("files", lambda: skipped(_files(pull), (), rules), bot) == NO_CARD:
+        return Refusal(NO_CARD)
     return command, pull
+
+
+def _files(pull: PullRequest) -> list[str] | None:
+    return changed_names(pull, list(pull.get_files()))
 
 
 def _permission(bot: Bot, login: str) -> str:
@@ -163,7 +227,14 @@ def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _react(bot: Bot, asked: Requester, content: str) -> None:
+def refuse(bot: Bot, asked: Requester, why: Refusal) -> None:
+    """Says in one sentence what was not done, and why."""
+    react(bot, asked, "confused")
+    reply(bot, asked, f"{escape.code(asked.login)}, this was not {why.done}: {escape.prose(why.why)}.")
+    bot.step.log(f"refused: {why.why}")
+
+
+def react(bot: Bot, asked: Requester, content: str) -> None:
     """A reaction is optional: where it fails, the log says so and the rest continues."""
     try:
         patiently("reaction", lambda: _create_reaction(bot, asked, content), bot)
@@ -176,7 +247,7 @@ def _create_reaction(bot: Bot, asked: Requester, content: str) -> None:
     bot.repository.get_issue(asked.number).get_comment(asked.comment_id).create_reaction(content)
 
 
-def _reply(bot: Bot, asked: Requester, text: str) -> None:
+def reply(bot: Bot, asked: Requester, text: str) -> None:
     """One comment for all commands of a pull request, edited in place."""
     try:
         head = patiently("pull request", lambda: bot.repository.get_pull(asked.number).head.sha, bot)

@@ -16,12 +16,14 @@ from github.WorkflowJob import WorkflowJob
 from github.WorkflowRun import WorkflowRun
 
 from kernelgate.bench.record import Run
-from kernelgate.ci.github import artifacts
+from kernelgate.ci.github import acceptances, artifacts
+from kernelgate.ci.github.acceptances import KeptAcceptance
 from kernelgate.ci.github.answers import RUN, lack
 from kernelgate.ci.github.client import Bot, changed_names, names_of, patiently
 from kernelgate.ci.github.job_faults import gpus_of
 from kernelgate.ci.github.post_comment import shown_stamp
 from kernelgate.ci.github.run_info import Job, RunInfo, SeenPull, write_run_info
+from kernelgate.ci.judge.gate import Label
 
 MAX_COMPARED = 300
 """Files that GitHub lists of a comparison; a larger change is read from the pull request's own list."""
@@ -73,6 +75,10 @@ def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | No
         seen = None if number is None else patiently("changes", lambda: _whole(bot, number), bot)
     if pull is not None and not _says_something(jobs) and (other := _with_records(bot, run, pull)) is not None:
         run, jobs = _jobs(bot, other)
+    accepted: tuple[KeptAcceptance, ...] = ()
+    # Only a label says that there may be something: a report has few calls to spare.
+    if seen is not None and wanted.pull_request is not None and Label.ACCEPTED in seen.labels:
+        accepted = acceptances.standing(bot, wanted.pull_request, wanted.head_sha or "")
     known = wanted.model_copy(update={"event": run.event, "run_id": run.id, "run_attempt": run.run_attempt})
     known = _of_repository(bot, known)
     return RunInfo(
@@ -88,6 +94,7 @@ def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | No
         measured=any(map(_builds_or_measures, jobs)),
         planned=any(_in(job, "plan") and job.conclusion == "success" for job in jobs),
         under_way=asked is None and (_is_under_way(run) or _is_replaced(bot, run)),
+        accepted=accepted,
     )
 
 

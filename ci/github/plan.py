@@ -27,6 +27,12 @@ MAX_CASES = 16
 """That one request may name."""
 SHA = re.compile(r"[0-9a-f]{40}")
 SETS = ("quick", "full")
+CARDS = ".ci/kernels/"
+"""Where the cards are. Where nothing else is watched, there is none yet."""
+NO_CARD = (
+    "the default branch describes no kernel yet: a card, .ci/kernels/NAME.py, says how one is built, called and "
+    "compared (docs/cards.md), and the pull request that adds it is measured"
+)
 
 
 @dataclass(frozen=True)
@@ -118,11 +124,18 @@ def commit(bot: Bot, ref: str) -> str:
 # A pull request ------------------------------------------------------------------------------------------------------
 
 
+def watches_no_kernel(rules: Measure) -> bool:
+    """Whether the default branch has no card."""
+    return rules.paths == (CARDS,)
+
+
 def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure) -> str | None:
     """Why a pull request with these files (None: too many to know) and labels is not measured; None where it is."""
     label = next((label for label in rules.skip_labels if label in labels), None)
     if label is not None:
         return f"the pull request has the label {label}"
+    if watches_no_kernel(rules) and not any(name.startswith(CARDS) for name in files or ()):
+        return NO_CARD
     if files is not None and not any(name.startswith(tuple(rules.paths)) for name in files):
         return "the pull request changes no measured path"
     return None

@@ -11,7 +11,7 @@ from github.CheckRun import CheckRun as ShownRun
 from github.GithubObject import NotSet
 
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github.client import ROUNDS, Bot, until_done
+from kernelgate.ci.github.client import ROUNDS, Bot, patiently, until_done
 from kernelgate.ci.github.stamp import Posted, Stamp, same_text
 from kernelgate.ci.judge.gate import Conclusion
 
@@ -49,9 +49,11 @@ class CheckRun:
     details_url: str | None = None
     judged: bool = True
     """False where nothing of the change was judged: that takes back no failure, not even its own run's."""
+    settled: bool = False
+    """Neutral, and yet it takes an earlier failure back: all that is slower was accepted, and nothing is in doubt."""
 
 
-_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?")
+_EXTERNAL = re.compile(r"kernelgate:(\d{1,18})\.(\d{1,6})(?::(\d{1,18})\.(\d{1,6}))?(?P<settled>:accepted)?")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class OwnCheck:
     judged: Order
     """The run whose records it is about: the same, unless that one was to measure nothing."""
     run: ShownRun
+    settled: bool = False
+    """What is slower was accepted, and nothing is in doubt."""
 
     @property
     def waits(self) -> bool:
@@ -71,7 +75,9 @@ class OwnCheck:
     @property
     def said(self) -> str | None:
         """The conclusion; None where it waits for one, or another took its place."""
-        return None if self.waits or self.run.conclusion == "cancelled" else self.run.conclusion
+        if self.waits or self.run.conclusion == "cancelled":
+            return None
+        return "accepted" if self.settled else self.run.conclusion
 
 
 def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None) -> Posted:
@@ -93,7 +99,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
         own = next((one for one in reversed(shown) if one.told == of), None)
         own = own or next((one for one in reversed(shown) if one.judged == stamp.order), None)
         said = {one.judged: one.said for one in shown if one.said is not None}
-        stands = check.conclusion == "neutral" and _stands(said, check, stamp)
+        stands = check.conclusion == "neutral" and not check.settled and _stands(said, check, stamp)
         if stands and (own is None or not own.waits):
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
         if own is None:
@@ -106,7 +112,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             if change is None:
                 return Posted(f"{outcome}: what an earlier run found blocks still" if stands else outcome, left=stands)
             outcome = outcome if outcome == "created" else "edited"
-            own.run.edit(**change, external_id=_external(own.told, stamp.order))
+            own.run.edit(**change, external_id=_external(own.told, stamp.order, wanted.settled))
         return None
 
     return until_done("check run", step, bot)
@@ -160,13 +166,24 @@ def _shown(bot: Bot, stamp: Stamp) -> list[OwnCheck]:
     """The commit's check runs of ours, oldest first: another App's is none, whatever it says."""
     commit = bot.repository.get_commit(stamp.head_sha)
     runs = sorted(commit.get_check_runs(check_name=CHECK_NAME, filter="all"), key=lambda run: run.id)
-    ours = [run for run in runs if run.app is not None and f"{run.app.slug}[bot]" == bot.login]
-    return [_own(run, m) for run in ours if (m := _EXTERNAL.fullmatch(run.external_id or ""))]
+    return [_own(run, m) for run in runs if is_ours(bot, run) and (m := _EXTERNAL.fullmatch(run.external_id or ""))]
+
+
+def is_ours(bot: Bot, run: ShownRun) -> bool:
+    """Whether the App that the token is of made this check run: another one's may have any name."""
+    return run.app is not None and f"{run.app.slug}[bot]" == bot.login
+
+
+def shown_verdict(bot: Bot, head_sha: str) -> OwnCheck | None:
+    """The check run that shows the commit's verdict, or waits for it; None where the commit has none."""
+    shown = patiently("check run", lambda: _shown(bot, Stamp(head_sha, 0, 0)), bot)
+    return next((one for one in reversed(shown) if one.waits or one.said is not None), None)
 
 
 def _own(run: ShownRun, external: re.Match[str]) -> OwnCheck:
     told = int(external[1]), int(external[2])
-    return OwnCheck(told, (int(external[3]), int(external[4])) if external[3] else told, run)
+    judged = (int(external[3]), int(external[4])) if external[3] else told
+    return OwnCheck(told, judged, run, external["settled"] is not None)
 
 
 def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
@@ -190,7 +207,7 @@ def _create(bot: Bot, check: CheckRun, stamp: Stamp, of: Order, notes: Sequence[
     bot.repository.create_check_run(
         CHECK_NAME,
         stamp.head_sha,
-        external_id=_external(of, stamp.order),
+        external_id=_external(of, stamp.order, check.settled),
         status="completed",
         conclusion=check.conclusion,
         output=_output(check) | {"annotations": list(notes)},
@@ -224,9 +241,9 @@ def _repeated(shown: Sequence[OwnCheck], check: CheckRun) -> CheckRun:
     return replace(check, conclusion="failure", title=failed.output.title or "", summary=failed.output.summary or "")
 
 
-def _external(told: Order, judged: Order) -> str:
-    known = f"kernelgate:{told[0]}.{told[1]}"
-    return known if judged == told else f"{known}:{judged[0]}.{judged[1]}"
+def _external(told: Order, judged: Order, settled: bool = False) -> str:
+    known = f"kernelgate:{told[0]}.{told[1]}" + ("" if judged == told else f":{judged[0]}.{judged[1]}")
+    return f"{known}:accepted" if settled else known
 
 
 def _stands(shown: Mapping[tuple[int, int], str | None], check: CheckRun, stamp: Stamp) -> bool:
@@ -238,7 +255,7 @@ def _stands(shown: Mapping[tuple[int, int], str | None], check: CheckRun, stamp:
     base, by a kernel that hangs the second time.
     """
     earlier = [order for order in shown if order < stamp.order or not check.judged]
-    verdicts = [order for order in earlier if shown[order] in ("success", "failure")]
+    verdicts = [order for order in earlier if shown[order] in ("success", "accepted", "failure")]
     return bool(verdicts) and shown[max(verdicts)] == "failure"
 
 

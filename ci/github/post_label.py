@@ -1,7 +1,8 @@
-"""The label that shows the verdict in a list of pull requests."""
+"""The labels that show the verdict in a list of pull requests."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from urllib.parse import quote
 
 from github import GithubException
@@ -15,15 +16,19 @@ LABELS = {
     Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
     Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
     Label.UNCHANGED: ("c5def5", "kernelgate measured this change to make no difference"),
+    Label.ACCEPTED: ("fbca04", "Somebody accepted that this commit is slower"),
 }
+VERDICTS = (Label.IMPROVED, Label.REGRESSED, Label.UNCHANGED)
 
 
 AUTOMATIC = "ededed"
 """The colour of a label that GitHub made because somebody used it."""
 
 
-def put_label(bot: Bot, number: int, label: Label | None, stamp: Stamp) -> Posted:
-    """Of the three labels the pull request carries `label` alone; None: none of them."""
+def put_labels(
+    bot: Bot, number: int, labels: Collection[Label], stamp: Stamp, among: Collection[Label] = tuple(Label)
+) -> Posted:
+    """Of the labels `among` ours the pull request carries `labels` alone."""
     done: list[str] = []
 
     def step() -> Posted | None:
@@ -31,17 +36,20 @@ def put_label(bot: Bot, number: int, label: Label | None, stamp: Stamp) -> Poste
         if (late := outdated(pull, stamp)) is not None:
             return late
         there = {found.name: found.color for found in pull.labels}
-        stale = next((other for other in Label if other in there and other is not label), None)
+        others = [other for other in among if other not in labels]
+        stale = next((other for other in others if other in there), None)
         if stale is not None:
             done.append(f"removed {stale.value!r}")
             _remove(bot, pull, stale)
             return None
-        if label is not None and label not in there:
-            done.append(f"added {label.value!r}")
-            there = _add(bot, pull, label)
-        if label is not None and there.get(label) == AUTOMATIC:
-            _explain(bot, label)
-        if any(other in there and other is not label for other in Label):
+        new = [label for label in among if label in labels and label not in there]
+        if new:
+            done.extend(f"added {label.value!r}" for label in new)
+            there = _add(bot, pull, new)
+        for label in labels:
+            if there.get(label) == AUTOMATIC:
+                _explain(bot, label)
+        if any(other in there for other in others):
             return None
         return Posted(", ".join(dict.fromkeys(done)) or "unchanged", comments=pull.comments)
 
@@ -57,11 +65,13 @@ def _remove(bot: Bot, pull: PullRequest, label: Label) -> None:
         bot.step.log("label: it was removed in between; looking again")
 
 
-def _add(bot: Bot, pull: PullRequest, label: Label) -> dict[str, str]:
-    """Adds the label; the colour of every label that the pull request has then."""
+def _add(bot: Bot, pull: PullRequest, labels: Collection[Label]) -> dict[str, str]:
+    """Adds the labels; the colour of every label that the pull request has then."""
     # PyGithub sends a bare list here, which GitHub's description does not allow.
     address = f"{pull.issue_url}/labels"
-    _, there = bot.repository.requester.requestJsonAndCheck("POST", address, input={"labels": [label.value]})
+    _, there = bot.repository.requester.requestJsonAndCheck(
+        "POST", address, input={"labels": [label.value for label in labels]}
+    )
     return {found["name"]: found["color"] for found in there}
 
 

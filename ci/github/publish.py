@@ -24,10 +24,10 @@ from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, until_don
 from kernelgate.ci.github.plan import skipped
 from kernelgate.ci.github.post_check_run import CheckRun, begin_check, end_check, hand_over_check, put_check
 from kernelgate.ci.github.post_comment import comment_step, put_comment
-from kernelgate.ci.github.post_label import put_label
+from kernelgate.ci.github.post_label import VERDICTS, put_labels
 from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
 from kernelgate.ci.github.stamp import Posted, Stamp
-from kernelgate.ci.judge.gate import SHARED_COMMIT
+from kernelgate.ci.judge.gate import SHARED_COMMIT, Label
 from kernelgate.ci.judge.policy import Policy
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"
@@ -96,15 +96,11 @@ def post(
         return _post_nothing(bot, info, written.outcome.removeprefix("left alone: "))
     patches = info.pull.patches if info.pull else ()
     notes = line_notes(posting, patches, rules.template.kernel_paths)
-    ended = [
-        written,
-        *_post_verdict(
-            bot,
-            info,
-            posting,
-            CheckRun(posting.decision.conclusion, posting.title, texts[0], notes, info.run_url, posting.judged),
-        ),
-    ]
+    decision = posting.decision
+    check = CheckRun(
+        decision.conclusion, posting.title, texts[0], notes, info.run_url, posting.judged, decision.settled
+    )
+    ended = [written, *_post_verdict(bot, info, posting, check)]
     if _may_be_two(*ended[:: len(ended) - 1]):
         ended.append(_one(bot, "comment", PULLS, lambda: until_done("comment", look, bot)))
     return _exit_code(ended)
@@ -116,7 +112,9 @@ def _post_verdict(bot: Bot, info: RunInfo, posting: Posting, check: CheckRun) ->
     ended = [_one(bot, "check run", CHECKS, lambda: put_check(bot, check, stamp, info.told))]
     if not (isinstance(ended[0], Posted) and ended[0].left):
         number = info.pull_request or 0
-        ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, posting.decision.label, stamp)))
+        marks = (posting.decision.label, Label.ACCEPTED if info.accepted else None)
+        labels = frozenset(filter(None, marks))
+        ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, labels, stamp)))
     return ended
 
 
@@ -170,7 +168,7 @@ def _post_awaited(bot: Bot, info: RunInfo) -> int:
         return 0
     ended = [_one(bot, "check run", CHECKS, lambda: begin_check(bot, stamp, info.run_url))]
     if ended != [GitHubError]:
-        ended.append(_one(bot, "label", PULLS, lambda: put_label(bot, number, None, stamp)))
+        ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, (), stamp, VERDICTS)))
     return _exit_code(ended)
 
 

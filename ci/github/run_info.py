@@ -10,6 +10,8 @@ from pydantic import ConfigDict, Field, ValidationError
 from kernelgate.bench import files
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.record import Model, Run
+from kernelgate.ci.github.acceptances import KeptAcceptance
+from kernelgate.ci.judge.gate import Acceptance
 
 FILE = "run-info.json"
 
@@ -65,12 +67,20 @@ class RunInfo(Model):
     """The measurement goes on, in this run or a newer one, or waits to be approved; its end is reported by itself."""
     begun: bool = False
     """The run itself was requested, or waits to be approved, and nothing is known of it yet."""
+    accepted: tuple[KeptAcceptance, ...] = ()
+    """What was accepted of the commit, the oldest first."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
     @property
     def head_sha(self) -> str:
         return self.run.head_sha or ""
+
+    @property
+    def acceptances(self) -> tuple[Acceptance, ...]:
+        """For the gate; of several of one case the newest."""
+        every = [one for kept in self.accepted for one in kept.of(self.head_sha)]
+        return tuple({(one.case, one.base_sha): one for one in every}.values())
 
     @property
     def pull_request(self) -> int | None:

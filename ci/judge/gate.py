@@ -12,6 +12,8 @@ Plain data in, a `Decision` out. The rules, in order:
    sides is certain without times: no kernel changed.
 4. Where GitHub and what a job left contradict each other on whose fault it is, nobody is blamed and nothing passes: the
    check waits for somebody who has it measured again.
+5. A regression that somebody with write access accepted, of this very head against this very base, no longer blocks.
+   It stays what it is: the check is neutral, never a success, and everything else blocks as before.
 
 What a card that the head itself brought says decides nothing: it neither blocks nor passes, since its author wrote it.
 """
@@ -23,7 +25,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from kernelgate.bench.record import CheckFinding, RunRecord
+from kernelgate.bench.record import CaseKey, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import accuracy, cards, completeness, outputs, sanitizer, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
@@ -38,6 +40,8 @@ class Label(StrEnum):
     IMPROVED = "performance: improved"
     REGRESSED = "performance: regressed"
     UNCHANGED = "performance: unchanged"
+    ACCEPTED = "performance: accepted"
+    """Beside `REGRESSED`: some of it was accepted."""
 
 
 class Fault(StrEnum):
@@ -79,6 +83,29 @@ class Blocker:
 
 
 @dataclass(frozen=True)
+class Acceptance:
+    """Somebody with write access takes a regression as it is, on every GPU, for one head against one base."""
+
+    case: CaseKey
+    """Without an id: all cases of the card together, where their mean regressed."""
+    by: str
+    reason: str
+    """Untrusted text."""
+    head_sha: str
+    base_sha: str
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What blocks by its speed alone, unless it is accepted."""
+
+    gpu: str
+    case: CaseKey
+    """Without an id: the mean of the card."""
+    accepted: bool = False
+
+
+@dataclass(frozen=True)
 class GpuEvidence:
     """What is known of one GPU."""
 
@@ -97,6 +124,9 @@ class GpuEvidence:
     """Where there is no record: whose fault that is. Also of a record that the job's end contradicts: `DISPUTED`."""
     missing: tuple[Line, ...] = ()
     """What was to be measured and was not, a sentence each."""
+    head_sha: str | None = None
+    base_sha: str | None = None
+    """The commits that were compared."""
 
     @property
     def judged(self) -> bool:
@@ -111,6 +141,13 @@ class Decision:
     """The one that decides first."""
     open: tuple[Line, ...] = ()
     """What was to be known and is not, a sentence each."""
+    regressions: tuple[Regression, ...] = ()
+    """Everything that is too slow, the worst of each GPU first, accepted or not."""
+    accepted: tuple[Acceptance, ...] = ()
+    """Those that hold for one of the regressions."""
+    settled: bool = False
+    """Everything is known, and but for what is accepted nothing is in doubt: as a success, this takes an earlier
+    failure of the same commit back."""
 
     @property
     def blocks(self) -> bool:
@@ -140,6 +177,8 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
         static=static.judge(proven.builds, policy.static),
         sanitizer=sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else (),
         missing=(*held.missing, *(accuracy.unmeasured(proven) if accuracy_blocks else ())),
+        head_sha=record.run.head_sha,
+        base_sha=record.run.base_sha,
     )
 
 
@@ -160,46 +199,106 @@ def decide(
     description: Sequence[str] = (),
     refused: Sequence[Line] = (),
     claims_block: bool = True,
+    accepted: Sequence[Acceptance] = (),
 ) -> Decision:
     """What follows from everything that is known.
 
     `description`: the sections that are missing and block. `refused`: artifacts that could not be used, a sentence
-    each. `claims_block`: whether the policy lets a contradicted claim block.
+    each. `claims_block`: whether the policy lets a contradicted claim block. `accepted`: everything that somebody
+    accepted, for whatever commits.
     """
-    blockers = sorted(_blockers(gpus, description, claims_block), key=lambda one: list(BlockCode).index(one.code))
+    found = [
+        *(blocker for gpu in gpus for blocker in _of_gpu(gpu, accepted)),
+        *(_of_claims(gpus) if claims_block else ()),
+        *(Blocker(BlockCode.DESCRIPTION, None, section) for section in description),
+    ]
+    blockers = sorted(found, key=lambda one: list(BlockCode).index(one.code))
     open_ = (*refused, *(sentence for gpu in gpus for sentence in _open(gpu, named=len(gpus) > 1)))
     passes = bool(gpus) and not open_ and all(_passes(gpu) for gpu in gpus)
     label = _label(gpus, passes)
     conclusion: Conclusion = "failure" if blockers else "success" if passes else "neutral"
     if not blockers and any(gpu.fault is Fault.DISPUTED for gpu in gpus):
         conclusion = "action_required"
-    return Decision(conclusion, label, tuple(blockers), open_)
+    regressions = tuple(one for gpu in gpus for one in _regressions(gpu, accepted))
+    held = tuple(one for one in accepted if any(_holds_for(one, gpu) for gpu in gpus))
+    settled = bool(held) and not blockers and not open_ and all(_is_settled(gpu, held) for gpu in gpus)
+    return Decision(conclusion, label, tuple(blockers), open_, regressions, held, settled)
 
 
-def _blockers(gpus: Sequence[GpuEvidence], description: Sequence[str], claims_block: bool) -> Iterator[Blocker]:
-    for gpu in gpus:
-        yield from _of_gpu(gpu)
-        if claims_block:
-            yield from (Blocker(BlockCode.CONTRADICTED_CLAIM, gpu.label, claim) for claim in gpu.contradicted)
-    yield from (Blocker(BlockCode.DESCRIPTION, None, section) for section in description)
+def _of_claims(gpus: Sequence[GpuEvidence]) -> Iterator[Blocker]:
+    return (Blocker(BlockCode.CONTRADICTED_CLAIM, gpu.label, claim) for gpu in gpus for claim in gpu.contradicted)
 
 
-def _of_gpu(gpu: GpuEvidence) -> Iterator[Blocker]:
+def _of_gpu(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> Iterator[Blocker]:
     if gpu.fault is Fault.BUILD:
         yield Blocker(BlockCode.DOES_NOT_COMPILE, gpu.label)
-    wrong = gpu.wrong or gpu.fault is Fault.OUTPUT
+    wrong = _is_wrong(gpu)
     if wrong:
         yield Blocker(BlockCode.WRONG_OUTPUT, gpu.label)
     for kernel in dict.fromkeys(finding.kernel or "" for finding in gpu.sanitizer):
         yield Blocker(BlockCode.SANITIZER, gpu.label, kernel)
     if not wrong and gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED:
-        cases = worst_first(gpu.verdict.cases)
-        yield Blocker(BlockCode.SLOWER, gpu.label, cases[0].id if cases and cases[0].status is Status.REGRESSED else "")
-    if gpu.less_accurate and not gpu.wrong:
+        regressions = _regressions(gpu, accepted)
+        left = [one.case.id for one in regressions if not one.accepted]
+        # What regressed without a case or a mean to name cannot have been accepted.
+        if left or not regressions:
+            yield Blocker(BlockCode.SLOWER, gpu.label, left[0] if left else "")
+    if gpu.less_accurate and not wrong:
         yield Blocker(BlockCode.LESS_ACCURATE, gpu.label, gpu.less_accurate[0])
     for finding in gpu.static:
         if finding.severity == "fail":
             yield Blocker(BlockCode(finding.code), gpu.label, finding.kernel)
+
+
+def _is_wrong(gpu: GpuEvidence) -> bool:
+    return gpu.wrong or gpu.fault is Fault.OUTPUT
+
+
+def _regressions(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> tuple[Regression, ...]:
+    """The cases past the gate, the worst first, then the means. Of a wrong result the speed says nothing."""
+    if gpu.verdict is None or _is_wrong(gpu):
+        return ()
+    taken = _taken(gpu, accepted)
+    return tuple(Regression(gpu.label, case, case in taken) for case in _regressed(gpu.verdict))
+
+
+def _regressed(verdict: RecordVerdict) -> tuple[CaseKey, ...]:
+    cases = [case.key for case in worst_first(verdict.cases) if case.status is Status.REGRESSED]
+    return (*cases, *(CaseKey(mean.card, "") for mean in verdict.means if mean.status is Status.REGRESSED))
+
+
+_NOT_SLOWER = {Status.UNCHANGED, Status.FASTER, Status.IMPROVED, Status.ALONE}
+
+
+def _taken(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> frozenset[CaseKey]:
+    """What was accepted of this GPU's commits, and of no others.
+
+    With a case goes the mean that it alone carries past its gate: where each other case of the card is shown not to be
+    slower than the margin.
+    """
+    if gpu.verdict is None or gpu.head_sha is None or gpu.base_sha is None:
+        return frozenset()
+    commits = (gpu.head_sha, gpu.base_sha)
+    named = {one.case for one in accepted if (one.head_sha, one.base_sha) == commits}.intersection(
+        _regressed(gpu.verdict)
+    )
+    cards = {case.card for case in named if case.id}
+    others = {case.card for case in gpu.verdict.cases if case.key not in named and case.status not in _NOT_SLOWER}
+    return frozenset(named | {CaseKey(card, "") for card in cards - others})
+
+
+def _holds_for(acceptance: Acceptance, gpu: GpuEvidence) -> bool:
+    return any(one.case == acceptance.case and one.accepted for one in _regressions(gpu, [acceptance]))
+
+
+def _is_settled(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> bool:
+    """Whether all is certain that is not accepted, whatever is slower within the gates."""
+    if gpu.verdict is None or gpu.verdict.refused is not None or gpu.fault is not None or _is_wrong(gpu):
+        return False
+    taken = _taken(gpu, accepted)
+    cases = [case for case in gpu.verdict.cases if case.key not in taken]
+    means = [mean for mean in gpu.verdict.means if CaseKey(mean.card, "") not in taken]
+    return overall(cases, means) not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
 
 
 def _open(gpu: GpuEvidence, named: bool) -> Iterator[Line]:
@@ -217,7 +316,7 @@ def _passes(gpu: GpuEvidence) -> bool:
 def _label(gpus: Sequence[GpuEvidence], passes: bool) -> Label | None:
     """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
     outcomes = {gpu.verdict.verdict for gpu in gpus if gpu.verdict and gpu.judged}
-    if any(gpu.wrong or gpu.sanitizer or gpu.fault is Fault.OUTPUT for gpu in gpus):
+    if any(_is_wrong(gpu) or gpu.sanitizer for gpu in gpus):
         return None
     if Outcome.REGRESSED in outcomes:
         return Label.REGRESSED

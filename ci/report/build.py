@@ -17,6 +17,7 @@ from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import AccuracyRules, Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.report import (
+    accepted,
     accuracy,
     card_remarks,
     correctness,
@@ -41,6 +42,7 @@ def build(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: 
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=headline.summary(gpus, decision, policy.gates, merge),
         remarks=(
+            *accepted.lines(gpus, decision),
             *(_named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),
         ),

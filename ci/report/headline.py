@@ -13,7 +13,7 @@ from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Status, severity
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.report import correctness, tables
+from kernelgate.ci.report import accepted, correctness, tables
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
 
 # The first line -------------------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
         return (Mark.SLOWER, " Blocked by ", *cause(blocker, len(gpus) > 1), "; ", *where, *_in_passing(worst, gates))
     if is_incomplete(worst, decision):
         return (Mark.UNKNOWN, " Incomplete: ", *decision.open[0], "; so far ", *where, *_in_passing(worst, gates))
-    line = own_line(worst, gates)
+    line = accepted.opened(own_line(worst, gates), worst, decision) if merge else own_line(worst, gates)
     return of_gpu(worst.label, line) if where else line
 
 

@@ -891,6 +891,156 @@ COMMANDS = Chapter(
     ),
 )
 
+ACCEPT = Chapter(
+    "Accepted regressions",
+    (
+        Tried(
+            "somebody without write access accepts a regression",
+            "refused in a sentence; it blocks",
+            "attacks/test_accept.py::test_who_may_not_write_accepts_nothing",
+            (
+                "none",
+                "read",
+                "triage",
+            ),
+        ),
+        Tried(
+            "the command by a bot, by an App in a person's name, quoted, or elsewhere than on the first line",
+            "no command",
+            "attacks/test_accept.py::test_what_is_no_command_of_a_person_accepts_nothing",
+            (
+                "a bot",
+                "an App in her name",
+                "a quote",
+                "second line",
+                "code",
+                "behind a comment",
+            ),
+        ),
+        Tried(
+            "another workflow repeats a stranger's command in the bot's name, and the label is set by hand",
+            "it blocks; the label goes",
+            "attacks/test_accept.py::test_what_the_bot_is_made_to_say_accepts_nothing",
+        ),
+        Tried(
+            "a check run `kernelgate accepted` by another App",
+            "it blocks",
+            "attacks/test_accept.py::test_a_check_run_of_another_app_accepts_nothing",
+        ),
+        Tried(
+            "a check run of ours whose text is damaged",
+            "it blocks",
+            "attacks/test_accept.py::test_a_check_run_that_cannot_be_read_accepts_nothing",
+            ("none", "blank", "empty", "another schema"),
+        ),
+        Tried(
+            "the comment is edited or deleted, before it is read or afterwards",
+            "it blocks",
+            "attacks/test_accept.py::test_a_comment_that_does_not_stand_accepts_nothing",
+            (
+                "before it is read-edited",
+                "before it is read-deleted",
+                "afterwards-edited",
+                "afterwards-deleted",
+            ),
+        ),
+        Tried(
+            "a push after the acceptance",
+            "it blocks again, and the label goes",
+            "attacks/test_accept.py::test_the_next_push_ends_it",
+        ),
+        Tried(
+            "another base after the acceptance",
+            "it blocks again",
+            "attacks/test_accept.py::test_another_base_ends_it",
+        ),
+        Tried(
+            "a push just before the comment, so that it means another commit than was looked at",
+            "refused: that commit has no verdict",
+            "attacks/test_accept.py::test_what_was_pushed_just_before_is_not_accepted",
+        ),
+        Tried(
+            "the same, measured before the comment is read",
+            "refused: the verdict came after the comment",
+            "attacks/test_accept.py::test_a_verdict_that_came_after_the_comment_is_not_accepted",
+        ),
+        Tried(
+            "a fork pushes after the comment, before it is read",
+            "refused",
+            "attacks/test_accept.py::test_what_was_pushed_since_is_not_accepted",
+        ),
+        Tried(
+            "acceptance while the commit is measured again",
+            "refused",
+            "attacks/test_accept.py::test_what_is_being_measured_is_not_accepted",
+        ),
+        Tried(
+            "acceptance where the pull request rewrites its own measurement",
+            "nothing to accept; the check waits for somebody",
+            "attacks/test_accept.py::test_a_pull_request_that_rewrites_its_judge_has_nothing_to_accept",
+        ),
+        Tried(
+            "acceptance of a wrong result",
+            "refused: only speed can be accepted",
+            "attacks/test_accept.py::test_a_wrong_result_is_not_accepted",
+        ),
+        Tried(
+            "a wrong result after an acceptance of the same commit",
+            "it blocks",
+            "attacks/test_accept.py::test_what_was_accepted_excuses_no_wrong_result",
+        ),
+        Tried(
+            "acceptance of one case where another one is slower, too",
+            "that one blocks",
+            "attacks/test_accept.py::test_what_nobody_accepted_blocks_still",
+        ),
+        Tried(
+            "acceptance where the description is incomplete",
+            "it blocks",
+            "attacks/test_accept.py::test_an_incomplete_description_blocks_still",
+        ),
+        Tried(
+            "acceptance after a run that timed the accepted case alone, and an earlier failure of both",
+            "the earlier failure stands",
+            "attacks/test_accept.py::test_it_ends_no_earlier_failure_where_something_is_in_doubt",
+        ),
+        Tried(
+            "acceptance when the records, or the run, are gone",
+            "refused; comment and check stay",
+            "attacks/test_accept.py::test_what_is_gone_is_not_judged_again",
+        ),
+        Tried(
+            "Markdown, HTML, a mention and the bot's marker as the reason",
+            "text",
+            "attacks/test_accept.py::test_a_reason_is_inert",
+        ),
+        Tried(
+            "any acceptances of any commits beside any evidence, against the gate",
+            "no success that was none, no blocker lifted but a regression's, nothing of another commit or case",
+            "ci/judge/test_accepted.py::test_an_acceptance_only_ever_takes_a_regression_from_what_blocks",
+        ),
+        Tried(
+            "a baseline after a merge that was not accepted as it was merged",
+            "not offered",
+            "ci/github/test_accepted_merges.py::test_what_was_not_accepted_stops_it",
+            (
+                "not merged",
+                "no label",
+                "another commit merged",
+                "comment deleted",
+                "in the baseline",
+                "merged later",
+                "denied",
+            ),
+        ),
+        Tried(
+            "a second slowdown behind one that was accepted, on its way into the baseline",
+            "not offered",
+            "ci/github/test_accepted_merges.py::test_what_else_is_slower_stops_it",
+        ),
+    ),
+)
+
 BUILD = Chapter(
     "The build",
     (
@@ -1443,6 +1593,7 @@ ATTACKS = (
     EVIDENCE,
     RESOURCES,
     COMMANDS,
+    ACCEPT,
     BUILD,
     BASELINE,
     NATIVE,

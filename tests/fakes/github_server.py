@@ -103,6 +103,8 @@ class Pull:
     files: list[Json] = field(default_factory=list)
     changed_files: int | None = None
     """What GitHub says the number of changed files is; default: as many as there are."""
+    merged_at: str | None = None
+    merge_commit_sha: str | None = None
 
 
 @dataclass
@@ -187,6 +189,8 @@ class FakeGitHub:
         self.blobs: dict[int, bytes] = {}
         self.unarchived: set[int] = set()
         """Artifacts that are one file as it is, no zip file."""
+        self.now = "2026-11-20T09:59:00Z"
+        """When a check run ends that ends now."""
         self.refs: dict[str, str] = {"heads/main": "b" * 40}
         self.files: dict[tuple[str, str], bytes] = {}
         """(branch, path) to content."""
@@ -420,6 +424,8 @@ class FakeGitHub:
             "body": pull.body,
             "user": self._user(pull.author, pull.author_type),
             "labels": [self._label(name) for name in pull.labels],
+            "merged_at": pull.merged_at,
+            "merge_commit_sha": pull.merge_commit_sha,
             "html_url": f"https://github.com/{self.repository}/pull/{pull.number}",
             "url": f"{self.url}/repos/{self.repository}/pulls/{pull.number}",
             "issue_url": f"{self.url}/repos/{self.repository}/issues/{pull.number}",
@@ -642,7 +648,7 @@ def _create_check(github: FakeGitHub, request: Request) -> Answer:
     }
     check["url"] = f"{github.url}/repos/{github.repository}/check-runs/{check['id']}"
     github.checks[check["id"]] = check
-    return Answer(201, _change_check(check, request.body))
+    return Answer(201, _change_check(github, check, request.body))
 
 
 @route("GET", "/check-runs/{check_run_id}", needs="checks: read")
@@ -654,7 +660,7 @@ def _get_check(github: FakeGitHub, _: Request, check_run_id: str) -> Answer:
 @route("PATCH", "/check-runs/{check_run_id}", needs="checks: write")
 def _edit_check(github: FakeGitHub, request: Request, check_run_id: str) -> Answer:
     found = github.checks.get(int(check_run_id))
-    return Answer(404, NOT_FOUND) if found is None else Answer(200, _change_check(found, request.body))
+    return Answer(404, NOT_FOUND) if found is None else Answer(200, _change_check(github, found, request.body))
 
 
 @route("GET", "/commits/{ref}/check-runs", needs="checks: read")
@@ -798,8 +804,10 @@ def _bare(stored: Json) -> Json:
     return {key: value for key, value in stored.items() if key not in ("issue_number", "annotations")}
 
 
-def _change_check(check: Json, said: Json) -> Json:
+def _change_check(github: FakeGitHub, check: Json, said: Json) -> Json:
     check |= {key: value for key, value in said.items() if key != "output"}
+    if "conclusion" in said:
+        check["completed_at"] = github.now
     output = said.get("output", {})
     # As GitHub does it: annotations are added to those that are there, whatever is sent.
     check["annotations"] += output.get("annotations", [])

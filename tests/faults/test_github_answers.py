@@ -20,7 +20,7 @@ from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.plan import commit, merge_base
 from kernelgate.ci.github.post_check_run import CheckRun, begin_check, put_check
 from kernelgate.ci.github.post_comment import put_comment
-from kernelgate.ci.github.post_label import put_label
+from kernelgate.ci.github.post_label import put_labels
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.gate import Label
 from tests.ci.desk import Desk
@@ -81,7 +81,7 @@ def asked_for(desk: Desk, _: Path) -> object:
 
 def labelled(desk: Desk, _: Path) -> object:
     desk.github.pulls[1].labels.append(Label.IMPROVED.value)
-    return put_label(desk.bot, 1, Label.REGRESSED, STAMP)
+    return put_labels(desk.bot, 1, {Label.REGRESSED}, STAMP)
 
 
 def edited(desk: Desk, _: Path) -> object:

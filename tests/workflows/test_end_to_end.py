@@ -451,8 +451,39 @@ def test_a_strangers_command_is_refused_politely_and_nothing_runs(right: str, pr
         "build": "skipped",
         "measure": "skipped",
         "report": "skipped",
+        "accept": "skipped",
     }
     assert len(project.server.bodies(pull.number)) == 2, "the command and the refusal"
+
+
+@pytest.mark.slow
+def test_a_maintainer_accepts_a_regression(project: Project) -> None:
+    """Nothing is built or measured for it; a case that does not block is refused, and nothing is posted anew."""
+    opened = project.pull(touch_kernel, body=DESCRIPTION.replace("10% faster", "5% slower"))
+    assert project.report(project.measure(opened)).conclusion == "success"
+    pull = opened[0]
+    project.server.collaborators["maintainer"] = "write"
+    before = [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
+    refused = project.comment(pull, "/kernelgate accept nothing because so", "maintainer")
+    assert refused.conclusion == "success", refused.log
+    assert [body for body in project.server.bodies(pull.number) if "topic=verdict" in body] == before
+
+    run = project.comment(pull, "/kernelgate accept all because $(touch owned) rounding is exact", "maintainer")
+    assert run.conclusion == "success", run.log
+    assert {name: job.conclusion for name, job in run.jobs.items()} == {
+        "authorise": "success",
+        "build": "skipped",
+        "measure": "skipped",
+        "report": "skipped",
+        "accept / report": "success",
+    }
+    [comment] = [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
+    assert "Accepted by `@maintainer`, until the next push: " in comment
+    assert "rounding is exact" in comment
+    assert "[The page](" in comment
+    checks = {check["name"]: check["conclusion"] for check in project.server.checks.values()}
+    assert checks == {"kernelgate verdict": "neutral", "kernelgate accepted": "neutral"}
+    assert sorted(pull.labels) == ["performance: accepted", "performance: regressed"]
 
 
 SHELL = ("$(touch {file})", "`touch {file}`", "; touch {file} #", '" && touch {file} && "', "'\n touch {file}\n'")

@@ -15,7 +15,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import DeniedError, GitHubError, connect
 from kernelgate.ci.github.post_check_run import Annotation, CheckRun, put_check
 from kernelgate.ci.github.post_comment import put_comment, state_line, stated
-from kernelgate.ci.github.post_label import LABELS, put_label
+from kernelgate.ci.github.post_label import LABELS, put_labels
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.gate import Label
 from tests.ci.desk import Desk
@@ -40,7 +40,7 @@ def pull(github: FakeGitHub) -> None:
 def everything(desk: Desk, stamp: Stamp = STAMP, text: str = "Slower.") -> None:
     put_comment(desk.bot, 1, [text], stamp)
     put_check(desk.bot, check(3), stamp)
-    put_label(desk.bot, 1, Label.REGRESSED, stamp)
+    put_labels(desk.bot, 1, {Label.REGRESSED}, stamp)
 
 
 # Good days -----------------------------------------------------------------------------------------------------------
@@ -79,14 +79,14 @@ def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
 
 def test_the_newest_label_is_the_only_one_of_ours(desk: Desk) -> None:
     desk.github.pulls[1].labels += ["help wanted", "performance: improved", "performance: unchanged"]
-    put_label(desk.bot, 1, Label.REGRESSED, STAMP)
+    put_labels(desk.bot, 1, {Label.REGRESSED}, STAMP)
     assert sorted(desk.github.pulls[1].labels) == ["help wanted", "performance: regressed"]
-    put_label(desk.bot, 1, None, STAMP)
+    put_labels(desk.bot, 1, (), STAMP)
     assert desk.github.pulls[1].labels == ["help wanted"]
 
 
 def test_labels_are_created_with_colour_and_meaning(desk: Desk) -> None:
-    put_label(desk.bot, 1, Label.IMPROVED, STAMP)
+    put_labels(desk.bot, 1, {Label.IMPROVED}, STAMP)
     created = desk.github.repository_labels["performance: improved"]
     assert (created["color"], created["description"]) == LABELS[Label.IMPROVED]
 
@@ -207,7 +207,7 @@ def test_a_comment_that_is_deleted_in_between_is_made_again(desk: Desk) -> None:
 def test_a_label_that_is_removed_in_between_is_no_fault(desk: Desk) -> None:
     desk.github.pulls[1].labels.append("performance: improved")
     desk.github.fault("DELETE", "/issues/1/labels/.*", before=desk.github.pulls[1].labels.clear)
-    put_label(desk.bot, 1, Label.REGRESSED, STAMP)
+    put_labels(desk.bot, 1, {Label.REGRESSED}, STAMP)
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
@@ -256,7 +256,7 @@ def test_a_body_over_the_limit_is_never_sent(desk: Desk) -> None:
     [
         ("pull-requests", lambda desk: put_comment(desk.bot, 1, ["x"], STAMP)),
         ("checks", lambda desk: put_check(desk.bot, check(), STAMP)),
-        ("pull-requests", lambda desk: put_label(desk.bot, 1, Label.REGRESSED, STAMP)),
+        ("pull-requests", lambda desk: put_labels(desk.bot, 1, {Label.REGRESSED}, STAMP)),
     ],
     ids=["comment", "check run", "label"],
 )
@@ -277,11 +277,11 @@ def test_a_locked_conversation_is_a_refusal(desk: Desk) -> None:
 # Older and newer -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("put", [put_comment, put_label], ids=["comment", "label"])
+@pytest.mark.parametrize("put", [put_comment, put_labels], ids=["comment", "label"])
 def test_a_result_for_an_older_commit_changes_nothing(desk: Desk, put: Callable[..., Any]) -> None:
     everything(desk)
     before = len(desk.github.writes())
-    said = put(desk.bot, 1, ["Older."] if put is put_comment else Label.IMPROVED, Stamp(OLD, 9, 1))
+    said = put(desk.bot, 1, ["Older."] if put is put_comment else {Label.IMPROVED}, Stamp(OLD, 9, 1))
     assert said.left
     assert said.outcome == "left alone: the result is for 0000000, and the head is aaaaaaa by now"
     assert desk.github.writes()[before:] == []
@@ -317,7 +317,7 @@ def test_the_head_that_moves_while_we_look_is_noticed(desk: Desk) -> None:
 def test_a_closed_pull_request_is_left_alone(desk: Desk) -> None:
     desk.github.pulls[1].state = "closed"
     assert put_comment(desk.bot, 1, ["x"], STAMP).outcome == "left alone: the pull request is closed"
-    assert put_label(desk.bot, 1, Label.IMPROVED, STAMP).left
+    assert put_labels(desk.bot, 1, {Label.IMPROVED}, STAMP).left
     assert desk.github.writes() == []
 
 

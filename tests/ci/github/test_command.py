@@ -27,12 +27,13 @@ def asked(
     payload["issue"] |= {"number": 1, "pull_request": {"url": "https://api.github.com/repos/o/r/pulls/1"}}
     payload["comment"] |= {"id": placed["id"], "body": body, "created_at": ASKED_AT}
     payload["comment"]["user"] |= {"login": login, "type": "User"}
+    rules = comment.pop("rules", Measure())
     payload["comment"] |= comment.pop("comment", {})
     payload |= comment
     path = tmp_path / "event.json"
     path.write_text(json.dumps(payload), encoding="utf-8")
     desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]
-    answer(desk.bot.step, desk.bot, Measure())
+    answer(desk.bot.step, desk.bot, rules)
     return desk.outputs
 
 
@@ -151,6 +152,15 @@ def test_a_fork_is_served_too(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     assert asked(desk, tmp_path)["head_repository"] == "fork/kernels"
 
 
+def test_without_a_card_nothing_is_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
+    """It would be built, and block for the card that it lacks; one that brings the first card is measured."""
+    rules = Measure(paths=(".ci/kernels/",))
+    assert asked(desk, tmp_path, rules=rules) == {"run": "false"}
+    assert "the default branch describes no kernel yet: a card, " in replies(desk)[0]
+    pull.files = [{"filename": ".ci/kernels/norm.py"}]
+    assert asked(desk, tmp_path, rules=rules)["run"] == "true"
+
+
 # Words ---------------------------------------------------------------------------------------------------------------
 
 
@@ -162,6 +172,9 @@ def test_a_fork_is_served_too(desk: Desk, tmp_path: Path, pull: Pull) -> None:
         ("\r\n\r\n  /kernelgate profile a_b\r\nthank you", Command("profile", ("a_b",))),
         ("/kernelgate bench a b a", Command("bench", ("a", "b"))),
         ("/kernelgate\tbench\ta", Command("bench", ("a",))),
+        ("/kernelgate accept a because it is exact", Command("accept", ("a",), "it is exact")),
+        ("/kernelgate ACCEPT a norm/b  Because  x, because y ", Command("accept", ("a", "norm/b"), "x, because y")),
+        ("/kernelgate accept all because so\nand more", Command("accept", ("all",), "so")),
     ],
 )
 def test_commands_are_read(body: str, command: Command) -> None:
@@ -176,11 +189,26 @@ def test_other_comments_are_not(body: str) -> None:
     assert parse(body) is None
 
 
-@pytest.mark.parametrize("words", ["", "delete", "bench-all", "--help", "bench;id"])
+@pytest.mark.parametrize("words", ["accept a", "accept a becauseof x", "accept because x", "accept a because "])
+def test_an_acceptance_says_what_and_why(words: str) -> None:
+    said = parse(f"/kernelgate {words}")
+    assert isinstance(said, Refusal)
+    assert said.why.endswith(" is missing: /kernelgate accept CASE because REASON")
+
+
+def test_an_acceptance_is_handed_on(desk: Desk, tmp_path: Path) -> None:
+    """Another job may change the check; this one builds and measures nothing."""
+    outputs = asked(desk, tmp_path, "/kernelgate accept a because so")
+    assert outputs == {"run": "false", "accept": "true", "pull_request": "1", "head_sha": HEAD, "base_sha": BASE}
+    assert desk.github.reactions == []
+
+
+@pytest.mark.parametrize("words", ["", "help", "delete", "bench-all", "--help", "bench;id"])
 def test_unknown_verbs_get_the_known_ones(words: str) -> None:
     said = parse(f"/kernelgate {words}")
     assert isinstance(said, Refusal)
     assert "bench, profile or fuzz" in said.why
+    assert "/kernelgate accept CASE because REASON" in said.why
 
 
 SHELL = [

@@ -440,7 +440,7 @@ def test_a_fuzz_check_that_had_no_time_for_all_says_how_much_it_ran() -> None:
     short = fuzzed(NORM).model_copy(update={"asked": 231})
     ran = len(short.results)
     assert missing("improved_beside_unchanged", checks=(short, fuzzed(NORM).model_copy(update={"card": "swiglu"}))) == [
-        f"the fuzz check of {NORM.name} ran {ran} of 231 cases"
+        f"the fuzz check ran only {ran} of 231 for {NORM.name}"
     ]
 
 

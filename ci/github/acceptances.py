@@ -1,0 +1,145 @@
+"""What somebody accepted, kept where nobody but the bot can write: as a check run of the commit that it is about.
+
+Whoever could forge one could forge the verdict itself. GitHub ties a check run to its commit, so that nothing is left
+of it after the next push. The comment that asked for it must still stand as it was: deleting or editing it takes it
+back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Annotated, Literal
+
+from github import UnknownObjectException
+from github.CheckRun import CheckRun
+from pydantic import ConfigDict, Field, ValidationError
+
+from kernelgate.bench.record import CaseKey, Model
+from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.github.client import Bot, patiently, until_done
+from kernelgate.ci.github.post_check_run import is_ours
+from kernelgate.ci.github.stamp import Posted
+from kernelgate.ci.judge.gate import Acceptance
+from kernelgate.ci.report import accepted
+
+NAME = "kernelgate accepted"
+MAX_KEPT = 20
+"""Of a commit: the newest. Each costs a call to GitHub in every report."""
+
+
+class AcceptedCase(Model):
+    """A case; without an id all cases of the card together."""
+
+    card: str
+    id: str
+
+
+class KeptAcceptance(Model):
+    """What one comment accepted."""
+
+    schema_: Annotated[Literal["kernelgate.accepted/1"], Field(alias="schema")] = "kernelgate.accepted/1"
+    comment: int
+    digest: str
+    """SHA-256 of the comment."""
+    by: str
+    reason: str
+    base_sha: str
+    """What the commit was compared with."""
+    cases: tuple[AcceptedCase, ...]
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
+
+    def of(self, head_sha: str) -> tuple[Acceptance, ...]:
+        """For the gate, of the commit that the check run belongs to."""
+        return tuple(
+            Acceptance(CaseKey(case.card, case.id), self.by, self.reason, head_sha, self.base_sha)
+            for case in self.cases
+        )
+
+
+def digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
+    """The commit has a check run that says so."""
+    mark = f"{NAME}:{kept.comment}"
+
+    def step() -> Posted | None:
+        if any(run.external_id == mark for run in _runs(bot, head_sha)):
+            return Posted("there")
+        bot.repository.create_check_run(
+            NAME,
+            head_sha,
+            external_id=mark,
+            status="completed",
+            conclusion="neutral",
+            output={"title": _title(kept), "summary": _summary(kept), "text": _written(kept)},
+        )
+        return None
+
+    bot.step.log(f"acceptance: {until_done('acceptance', step, bot).outcome}")
+
+
+def standing(bot: Bot, number: int, head_sha: str) -> tuple[KeptAcceptance, ...]:
+    """What was accepted of this commit, as far as its comments still stand as they were, the oldest first."""
+    runs = patiently("acceptances", lambda: _runs(bot, head_sha), bot)
+    kept = [one for run in runs[-MAX_KEPT:] if (one := _read(run)) is not None]
+    return tuple(one for one in kept if _stands(bot, number, one))
+
+
+def comment_body(bot: Bot, number: int, comment: int, by: str) -> str | None:
+    """The comment as it is now; None where it is gone, or another one's."""
+    try:
+        found = bot.repository.get_issue(number).get_comment(comment)
+        body, user = found.body, found.user
+    except UnknownObjectException:
+        return None
+    return (body or "") if user is not None and user.login == by else None
+
+
+def _stands(bot: Bot, number: int, kept: KeptAcceptance) -> bool:
+    body = patiently("comment", lambda: comment_body(bot, number, kept.comment, kept.by), bot)
+    stands = body is not None and digest(body) == kept.digest
+    if not stands:
+        bot.step.log(f"acceptance: the comment {kept.comment} of {kept.by} is gone or was edited, so it counts no more")
+    return stands
+
+
+def _runs(bot: Bot, head_sha: str) -> list[CheckRun]:
+    """The commit's acceptances, the oldest first."""
+    runs = bot.repository.get_commit(head_sha).get_check_runs(check_name=NAME, filter="all")
+    return sorted((run for run in runs if is_ours(bot, run)), key=lambda run: run.id)
+
+
+# What the check run says ----------------------------------------------------------------------------------------------
+
+
+_WRITTEN = re.compile(r"```json\n(?P<json>[^`]*)\n```")
+
+
+def _title(kept: KeptAcceptance) -> str:
+    return visible(f"{formatting.counted(len(kept.cases), 'regression')} accepted by {kept.by}", 200)
+
+
+def _summary(kept: KeptAcceptance) -> str:
+    cases = [CaseKey(case.card, case.id) for case in kept.cases]
+    who: Line = (Code(f"@{kept.by}"), " accepts, compared with ", Code(kept.base_sha[:7]), ": ")
+    return render.markdown_line((*who, *accepted.listed(cases, {}), ". Reason: ", visible(kept.reason)))
+
+
+def _written(kept: KeptAcceptance) -> str:
+    """As it is read again."""
+    text = kept.model_dump_json(by_alias=True).replace("`", "\\u0060")
+    return f"```json\n{text}\n```"
+
+
+def _read(run: CheckRun) -> KeptAcceptance | None:
+    found = _WRITTEN.fullmatch((run.output.text or "").replace("\r\n", "\n").strip())
+    try:
+        return KeptAcceptance.model_validate_json(found["json"]) if found else None
+    except ValidationError:
+        return None

@@ -1,0 +1,63 @@
+"""Which cases a comment names, of those that block. What becomes of it: tests/attacks/test_accept.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.errors import UsageError
+from kernelgate.bench.record import Case, CaseKey, Run
+from kernelgate.ci.document.model import Report
+from kernelgate.ci.github.accept import accept, chosen
+from kernelgate.ci.github.assemble import Posting, Trusted
+from kernelgate.ci.github.command import Command, Refusal
+from kernelgate.ci.judge.gate import Decision, Regression
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.desk import Desk
+from tests.runs import run_record
+
+NORM, GELU, SUM = CaseKey("norm", "m1"), CaseKey("gelu", "m1"), CaseKey("sum", "m2")
+
+
+def posting(*slower: CaseKey) -> Posting:
+    record = run_record(()).model_copy(update={"cases": tuple(Case(card=k.card, id=k.id) for k in (NORM, GELU, SUM))})
+    regressions = tuple(Regression("l4", key) for key in slower)
+    decision = Decision("failure", regressions=regressions)
+    return Posting(Report(("Slower",), ()), decision, (GpuReport("l4", record),))
+
+
+def cases(words: str, *slower: CaseKey) -> list[CaseKey] | Refusal:
+    return chosen(Command("accept", tuple(words.split()), "so"), posting(*slower))
+
+
+def test_an_id_of_several_cards_is_the_one_that_blocks() -> None:
+    assert cases("m1", NORM, SUM) == [NORM]
+    assert cases("gelu/m1", NORM, GELU) == [GELU]
+
+
+def test_an_id_of_several_cards_that_block_is_asked_for() -> None:
+    said = cases("m1", NORM, GELU)
+    assert isinstance(said, Refusal)
+    assert said.why == "m1 is a case of several cards; write gelu/m1 or norm/m1"
+
+
+def test_all_is_everything_that_blocks_and_all_cases_together() -> None:
+    together = CaseKey("norm", "")
+    assert cases("all", NORM, together) == [NORM, together]
+
+
+def test_what_does_not_block_names_what_does() -> None:
+    said = cases("m2", NORM, CaseKey("norm", ""))
+    assert isinstance(said, Refusal)
+    assert said.why.startswith("m2 was measured and does not block; what blocks by its speed is ")
+    assert "norm/m1" in said.why
+    assert "all cases together of" in said.why
+
+
+def test_another_comment_is_a_mistake_of_the_workflow(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "event.json").write_text("{}", "utf-8")
+    desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(tmp_path / "event.json")  # type: ignore[index]
+    with pytest.raises(UsageError, match="not a comment that accepts"):
+        accept(desk.bot, Run(), tmp_path / "out", Policy(), Trusted())

@@ -1,0 +1,130 @@
+"""From `/kernelgate accept` over the merge to the baseline that takes it in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import Run, RunRecord, timed_cases
+from kernelgate.ci.github import assemble
+from kernelgate.ci.github.baseline_pr import as_baseline, refresh
+from kernelgate.ci.judge.policy import Policy
+from tests.attacks.honest import HEAD, L4, PullRequestRuns, changed, judged_once
+from tests.attacks.honest import measured as compared
+from tests.attacks.test_accept import said
+from tests.ci.desk import Desk
+from tests.ci.report_examples import HEAD_SHA
+from tests.runs import process, run_record
+
+MERGED, STORED_AT, LATER = "e" * 40, "f" * 40, "1" * 40
+RULES = Policy.model_validate({"measure": {"gpus": [{"label": "l4", "target": "8.9", "baseline": "stored.json"}]}})
+ACCEPTED = (
+    "- `norm/m1024`: accepted in [pull request 1](https://github.com/octo-org/kernels/pull/1) by `@ada`. "
+    "Reason: exact rounding costs it"
+)
+
+
+def alone(worse: float, other: float = 0.0) -> RunRecord:
+    """The default branch by itself, its second case so much slower than the first one."""
+    made = compared(other, worse=worse)
+    cases = [
+        replace(
+            timed,
+            processes=tuple(
+                process({"head": list(one.samples_us["head"])}, "block")
+                for one in timed.processes
+                if one.role == "paired"
+            ),
+        )
+        for timed in timed_cases(made)
+    ]
+    return run_record(cases, L4, run=Run(head_sha=HEAD_SHA, created_at="2026-11-21T10:00:00Z"), cards=made.cards)
+
+
+@pytest.fixture
+def merged(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A pull request that made the second case 40% slower, accepted and merged since the baseline was measured."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(assemble, "judge", judged_once)
+    desk.github.collaborators["ada"] = "write"
+    pull = PullRequestRuns(desk, tmp_path)
+    assert pull.run([("l4", changed(compared(0.0, worse=0.4)))]).conclusion == "failure"
+    assert said(pull)
+    shown = desk.github.pulls[1]
+    shown.state, shown.merged_at, shown.merge_commit_sha = "closed", "2026-11-21T09:00:00Z", MERGED
+    desk.github.merge_bases[MERGED, STORED_AT] = STORED_AT
+    before = as_baseline(alone(0.0), RULES)
+    record.write(before.model_copy(update={"run": Run(head_sha=STORED_AT)}), tmp_path / "stored.json")
+    return desk
+
+
+def offered(desk: Desk, worse: float = 0.4, other: float = 0.0) -> str | None:
+    """What the baseline's pull request says; None where there is none."""
+    path = Path("run.json")
+    record.write(alone(worse, other), path)
+    number = refresh(desk.bot, path, "l4", RULES, force=False)
+    return None if number is None else desk.github.pulls[number].body
+
+
+def test_the_baseline_takes_in_what_was_accepted(merged: Desk) -> None:
+    body = offered(merged)
+    assert body
+    assert ACCEPTED in body
+    assert "### ⚠️ Slower, and accepted: M=1024 fp16 by 40.0%" in body
+    stored = record.from_json(merged.github.files["kernelgate/baseline-l4", "stored.json"])
+    assert stored.run.head_sha == HEAD_SHA
+
+
+def test_afterwards_nothing_is_left_to_say(merged: Desk) -> None:
+    """The baseline that took it in was measured after the merge."""
+    offered(merged)
+    Path("stored.json").write_bytes(merged.github.files["kernelgate/baseline-l4", "stored.json"])
+    merged.github.pulls[max(merged.github.pulls)].state = "closed"
+    assert offered(merged) is None
+
+
+def test_what_else_is_slower_stops_it(merged: Desk) -> None:
+    """It would pass into the baseline unseen."""
+    assert offered(merged, other=0.4) is None
+
+
+def test_what_is_faster_by_now_was_not_accepted(merged: Desk) -> None:
+    assert "accepted" not in (offered(merged, worse=-0.4) or "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how",
+    ["not merged", "no label", "another commit merged", "comment deleted", "in the baseline", "merged later", "denied"],
+)
+def test_what_was_not_accepted_stops_it(merged: Desk, how: str) -> None:
+    github = merged.github
+    pull = github.pulls[1]
+    match how:
+        case "not merged":
+            pull.merged_at = None
+        case "no label":
+            pull.labels.clear()
+        case "another commit merged":
+            pull.head_sha = "c" * 40
+        case "comment deleted":
+            github.comments = {n: one for n, one in github.comments.items() if "because" not in one["body"]}
+        case "in the baseline":
+            github.merge_bases[MERGED, STORED_AT] = MERGED
+        case "merged later":
+            github.merge_bases[MERGED, HEAD_SHA] = LATER
+        case "denied":
+            del github.permissions["checks"]
+    assert offered(merged) is None
+
+
+def test_the_reason_of_a_merge_is_inert(merged: Desk) -> None:
+    assert HEAD != HEAD_SHA
+    check = next(one for one in merged.github.checks.values() if one["name"] == "kernelgate accepted")
+    check["output"]["text"] = check["output"]["text"].replace("exact rounding costs it", "@octocat <img src=x>")
+    body = offered(merged)
+    assert body
+    assert "Reason: `@octocat <img src=x>`" in body

@@ -1,0 +1,163 @@
+"""What the gate makes of an acceptance: it takes a regression of one commit against one base from what blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelgate.bench.record import CaseKey
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, RecordVerdict, Status, overall
+from kernelgate.ci.judge.gate import Acceptance, Fault, GpuEvidence, Label, Regression, decide
+from kernelgate.ci.judge.policy import Policy, Static
+from kernelgate.ci.report.build import build
+from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.judge.test_gate import MIXES, Mix, codes, parts
+
+HEAD, BASE, OTHER = "a" * 40, "b" * 40, "c" * 40
+
+
+def case(status: Status, name: str = "x") -> CaseVerdict:
+    numbers: Any = (5.0, *(None,) * 9, 4, 40, (), ())
+    return CaseVerdict("norm", name, status, Direction.NONE, "", *numbers)
+
+
+def mean(status: Status, card: str = "norm") -> MeanVerdict:
+    return MeanVerdict(card, status, Direction.SLOWER, "", 2.0, (1.9, 2.1), 0.0, 3, 3, 4)
+
+
+def of(*cases: CaseVerdict, means: tuple[MeanVerdict, ...] = (), label: str = "l4") -> GpuEvidence:
+    found = RecordVerdict(label, overall(cases, means), "", cases, means=means)
+    return GpuEvidence(label, found, head_sha=HEAD, base_sha=BASE)
+
+
+def accepted(name: str = "x", card: str = "norm", head: str = HEAD, base: str = BASE) -> Acceptance:
+    return Acceptance(CaseKey(card, name), "ada", "exact rounding", head, base)
+
+
+WORSE, WORSE_Y, SAME = case(Status.REGRESSED), case(Status.REGRESSED, "y"), case(Status.UNCHANGED, "y")
+
+
+def test_an_accepted_regression_is_neutral_and_keeps_its_label() -> None:
+    found = decide([of(WORSE, SAME)], accepted=[accepted()])
+    assert (found.conclusion, found.label, found.blockers) == ("neutral", Label.REGRESSED, ())
+    assert found.accepted == (accepted(),)
+    assert found.regressions == (Regression("l4", CaseKey("norm", "x"), True),)
+    assert found.settled
+
+
+@pytest.mark.parametrize(
+    "other",
+    [accepted("y"), accepted(card="gelu"), accepted(card=""), accepted(head=OTHER), accepted(base=OTHER), accepted("")],
+    ids=["another case", "another card", "no card", "another head", "another base", "the mean"],
+)
+def test_an_acceptance_of_something_else_changes_nothing(other: Acceptance) -> None:
+    gpu = of(WORSE, SAME)
+    assert decide([gpu], accepted=[other]) == decide([gpu])
+
+
+def test_without_commits_nothing_is_accepted() -> None:
+    unknown = replace(of(WORSE), head_sha=None, base_sha=None)
+    assert decide([unknown], accepted=[accepted()]).blocks
+
+
+def test_what_blocks_is_then_the_worst_that_is_left() -> None:
+    found = decide([of(WORSE, WORSE_Y)], accepted=[accepted()])
+    assert [(one.code.value, one.subject) for one in found.blockers] == [("slower", "y")]
+    assert [one.accepted for one in found.regressions] == [True, False]
+
+
+def test_it_holds_on_every_gpu() -> None:
+    gpus = [of(WORSE), of(WORSE, label="h100")]
+    assert decide(gpus, accepted=[accepted()]).conclusion == "neutral"
+    assert codes(decide([*gpus, of(WORSE_Y, label="b200")], accepted=[accepted()])) == ["slower"]
+
+
+def test_a_case_takes_along_the_mean_that_it_alone_carries() -> None:
+    both = (mean(Status.REGRESSED), mean(Status.REGRESSED, "gelu"))
+    assert not decide([of(WORSE, SAME, means=both[:1])], accepted=[accepted()]).blocks
+    for other in (Status.SLOWER, Status.UNDECIDED, Status.UNCONFIRMED):
+        assert decide([of(WORSE, case(other, "y"), means=both[:1])], accepted=[accepted()]).blocks
+    assert decide([of(WORSE, SAME, means=both)], accepted=[accepted()]).blocks, "another card's"
+    assert decide([of(SAME, means=both[:1])], accepted=[accepted("y")]).blocks, "it did not regress"
+
+
+def test_the_mean_is_accepted_by_itself() -> None:
+    gpu = of(case(Status.SLOWER), case(Status.SLOWER, "y"), means=(mean(Status.REGRESSED),))
+    assert codes(decide([gpu])) == ["slower"]
+    assert decide([gpu], accepted=[accepted("")]).conclusion == "neutral"
+
+
+@pytest.mark.parametrize(
+    ("other", "settled"),
+    [(Status.SLOWER, True), (Status.IMPROVED, True), (Status.UNDECIDED, False), (Status.UNCONFIRMED, False)],
+)
+def test_what_is_in_doubt_takes_no_failure_back(other: Status, settled: bool) -> None:
+    assert decide([of(WORSE, case(other, "y"))], accepted=[accepted()]).settled is settled
+
+
+@pytest.mark.parametrize("wrong", [{"wrong": True}, {"fault": Fault.OUTPUT}])
+def test_of_a_wrong_result_no_speed_is_accepted(wrong: dict[str, Any]) -> None:
+    found = decide([replace(of(WORSE), **wrong)], accepted=[accepted()])
+    assert (codes(found), found.regressions, found.accepted) == (["wrong_output"], (), ())
+
+
+def test_what_is_missing_takes_no_failure_back() -> None:
+    assert not decide([replace(of(WORSE), missing=(("a case was not timed",),))], accepted=[accepted()]).settled
+    assert not decide([of(WORSE), GpuEvidence("h100", fault=Fault.RUNNER)], accepted=[accepted()]).settled
+
+
+def test_the_heads_own_card_needs_no_acceptance() -> None:
+    made = CARD_EXAMPLES["card_changed"]()
+    [worst] = {one.case for one in decide([gate.evidence("l4", made.record, made.verdict, Static())]).regressions}
+    cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
+    own = gate.evidence("l4", made.record.model_copy(update={"cards": cards}), made.verdict, Static())
+    run = made.record.run
+    taken = Acceptance(worst, "ada", "so", run.head_sha or "", run.base_sha or "")
+    assert decide([own], accepted=[taken]) == decide([own])
+
+
+@given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.data())
+def test_an_acceptance_only_ever_takes_a_regression_from_what_blocks(
+    mixes: list[Mix], described: bool, refused: bool, data: st.DataObject
+) -> None:
+    both = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    gpus = [replace(gpu, head_sha=HEAD, base_sha=BASE) for gpu, _ in both]
+    words = (() if described else ("## Intent and hypothesis",), (("refused",),) if refused else ())
+    before = decide(gpus, *words)
+    known = sorted({one.key for gpu in gpus if gpu.verdict for one in gpu.verdict.cases}, key=str)
+    known += [CaseKey(mean.card, "") for gpu in gpus if gpu.verdict for mean in gpu.verdict.means]
+    taken = [
+        Acceptance(key, "ada", "so", head, base)
+        for key in (data.draw(st.lists(st.sampled_from(known), max_size=4)) if known else [])
+        for head, base in [data.draw(st.sampled_from([(HEAD, BASE), (OTHER, BASE), (HEAD, OTHER)]))]
+    ]
+    after = decide(gpus, *words, accepted=taken)
+    ours = {one.case for one in taken if (one.head_sha, one.base_sha) == (HEAD, BASE)}
+
+    assert after.conclusion == before.conclusion or (before.conclusion, before.label) == ("failure", Label.REGRESSED)
+    assert (after.conclusion == "success") == (before.conclusion == "success")
+    assert (after.label, after.open) == (before.label, before.open)
+    assert {one.case for one in after.accepted} <= ours
+    others = [one for one in before.blockers if one.code is not gate.BlockCode.SLOWER]
+    assert [one for one in after.blockers if one.code is not gate.BlockCode.SLOWER] == others
+    if not ours:
+        assert after == before
+    if after.settled:
+        assert not after.blockers
+        assert not refused
+        assert all(gpu.judged and not gpu.wrong and not gpu.missing for gpu in gpus)
+
+    said = build([report for _, report in both], after, Policy())
+    assert any("Accepted by" in render.plain_line(line) for line in said.remarks) == bool(after.accepted)
+    assert ("Slower, and accepted" in render.plain_line(said.headline)) <= (bool(after.accepted) and not after.blocks)
+
+
+def test_a_report_of_a_profile_says_nothing_of_it() -> None:
+    assert "accepted" not in render.plain_line(build([GpuReport("l4")], decide([]), Policy(), merge=False).headline)
