@@ -140,6 +140,7 @@ def _checked_and_timed(
     rules: _Rules,
 ) -> RunRecord:
     from kernelgate.bench import run as verbs
+    from kernelgate.bench import run_checks
     from kernelgate.bench.check.fuzz import FuzzLimits
     from kernelgate.bench.kernel import cards
     from kernelgate.bench.system import environment
@@ -148,8 +149,8 @@ def _checked_and_timed(
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    asked = verbs.FuzzOptions(seed, limits=FuzzLimits(gpu_seconds=rules.policy.fuzz.gpu_limit_s))
-    begun = begun.model_copy(update={"checks": verbs.fuzz_all(touched, asked, machine, children)})
+    asked = run_checks.FuzzOptions(seed, limits=FuzzLimits(gpu_seconds=rules.policy.fuzz.gpu_limit_s))
+    begun = begun.model_copy(update={"checks": run_checks.fuzz_all(touched, asked, machine, children)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
         return begun
@@ -180,10 +181,11 @@ def _checked_and_timed(
 def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> RunRecord:
     """The record with what compute-sanitizer finds in as much time as a pull request has."""
     from kernelgate.bench import run as verbs
+    from kernelgate.bench import run_checks
     from kernelgate.bench.check.sanitize import SanitizerOptions
 
     rules = policy.sanitizer
-    done = verbs.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
+    done = run_checks.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
     return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
 
 

@@ -55,7 +55,7 @@ def fuzz(
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
     be run, 64 usage.
     """
-    from kernelgate.bench import run as verbs
+    from kernelgate.bench import run_checks
     from kernelgate.bench.check import fuzz
     from kernelgate.ci.judge import policy
 
@@ -64,14 +64,14 @@ def fuzz(
     if hours is not None:
         if case_ids or output or time_limit:
             raise UsageError("--hours goes without --case, --time-limit and --output: what it finds is in its corpus")
-        soaked = verbs.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
+        soaked = run_checks.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
         for soak in soaked:
             click.echo(soak.summary())
         return int(any(soak.failed for soak in soaked))
     if output:
         files.try_file(output)
     limits = fuzz.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s)
-    done = verbs.fuzz(Path.cwd(), ref, library, verbs.FuzzOptions(seed, case_ids, limits), output)
+    done = run_checks.fuzz(Path.cwd(), ref, library, run_checks.FuzzOptions(seed, case_ids, limits), output)
     for check in done:
         click.echo(fuzz.summary(check))
     return fuzz.exit_code(done)
@@ -113,6 +113,7 @@ def sanitize(
     import json
 
     from kernelgate.bench import run as verbs
+    from kernelgate.bench import run_checks
     from kernelgate.bench.build.library import Sides
     from kernelgate.bench.check import sanitize as sanitizer
     from kernelgate.bench.kernel import cards, compared
@@ -127,7 +128,7 @@ def sanitize(
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
-    done = verbs.sanitize(compared.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
+    done = run_checks.sanitize(compared.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
     if run is not None:
         verbs.put_into(run, sides, lambda old: {"checks": verbs.with_checks(old.checks, done)})
     if as_json:

@@ -42,7 +42,8 @@ from kernelgate.ci.github.stamp import Posted
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import days
 from kernelgate.ci.judge.bootstrap import bootstrap
-from kernelgate.ci.judge.policy import Policy, RunnerGpu
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.pull_request_rules import RunnerGpu
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.report.accepted import as_accepted
 from kernelgate.ci.report.build import report

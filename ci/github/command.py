@@ -32,7 +32,7 @@ from kernelgate.ci.github.plan import (
 )
 from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.stamp import Stamp
-from kernelgate.ci.judge.policy import Measure
+from kernelgate.ci.judge.pull_request_rules import Measure
 
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", ACCEPT)

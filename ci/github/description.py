@@ -13,7 +13,7 @@ from enum import Enum
 
 from kernelgate.bench import dtypes
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.judge.policy import Template
+from kernelgate.ci.judge.pull_request_rules import Template
 
 MAX_CLAIMS = 20
 """More than a comment can set beside measurements."""

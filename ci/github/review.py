@@ -10,7 +10,7 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.github import description
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.description import Description
-from kernelgate.ci.judge.policy import Template
+from kernelgate.ci.judge.pull_request_rules import Template
 
 
 def review(step: Step, rules: Template, body: Path | None) -> int:

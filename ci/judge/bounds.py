@@ -1,10 +1,10 @@
-"""The kinds of numbers that the policy has, each with its bounds."""
+"""What the policy is made of: sections, and numbers, each with its bounds."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 
 def between(low: float, high: float) -> BeforeValidator:
@@ -37,3 +37,14 @@ PartialShare = Annotated[float, between(1e-3, 0.999)]
 Positive = Annotated[int, between(1, 1000)]
 DegreesOfFreedom = Annotated[float, between(1e-3, 1e6)]
 ProcessCount = Annotated[int, between(2, 100)]
+
+
+class PolicySection(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def ordered(section: PolicySection, lower: str, upper: str) -> None:
+    """Raises ValueError where two numbers of a section contradict each other."""
+    least, most = getattr(section, lower), getattr(section, upper)
+    if least > most:
+        raise ValueError(f"{lower} ({least:g}) must not be above {upper} ({most:g})")

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from kernelgate.bench import files
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.record import CaseKey, Device, RunRecord
-from kernelgate.ci.judge.policy import Policy, PolicySection, Spread
+from kernelgate.ci.judge.bounds import PolicySection
+from kernelgate.ci.judge.policy import Policy, Spread
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import percent

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import Field, StrictBool, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from kernelgate.bench.errors import KernelgateError, UsageError
@@ -18,6 +18,7 @@ from kernelgate.ci.judge.bounds import (
     PartialShare,
     Percent,
     PercentOrNone,
+    PolicySection,
     Positive,
     Probable,
     ProcessCount,
@@ -25,7 +26,9 @@ from kernelgate.ci.judge.bounds import (
     Speedup,
     Times,
     between,
+    ordered,
 )
+from kernelgate.ci.judge.pull_request_rules import Measure, Template
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
@@ -38,17 +41,6 @@ MOST_SHOWN = 60
 
 class PolicyError(KernelgateError):
     """The policy file cannot be read or does not say what a policy may say."""
-
-
-class PolicySection(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _ordered(section: PolicySection, lower: str, upper: str) -> None:
-    """Raises ValueError where two numbers of a section contradict each other."""
-    least, most = getattr(section, lower), getattr(section, upper)
-    if least > most:
-        raise ValueError(f"{lower} ({least:g}) must not be above {upper} ({most:g})")
 
 
 class Gates(PolicySection):
@@ -67,8 +59,8 @@ class Gates(PolicySection):
 
     @model_validator(mode="after")
     def _nothing_blocks_that_is_the_same(self) -> Self:
-        _ordered(self, "margin_pct", "regression_pct")
-        _ordered(self, "margin_pct", "improvement_pct")
+        ordered(self, "margin_pct", "regression_pct")
+        ordered(self, "margin_pct", "improvement_pct")
         return self
 
 
@@ -97,7 +89,7 @@ class Processes(PolicySection):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         for lower, upper in (("minimum", "to_block"), ("to_block", "limit"), ("to_direct", "limit")):
-            _ordered(self, lower, upper)
+            ordered(self, lower, upper)
         return self
 
 
@@ -126,9 +118,9 @@ class Spread(PolicySection):
     @model_validator(mode="after")
     def _can_be_reached(self) -> Self:
         for usual in ("change_pct", "block_change_pct", "level_pct"):
-            _ordered(self, usual, "largest_pct")
+            ordered(self, usual, "largest_pct")
         for needed in ("history_df", "history_to_direct_df"):
-            _ordered(self, needed, "history_memory_df")
+            ordered(self, needed, "history_memory_df")
         return self
 
 
@@ -176,7 +168,7 @@ class ValidityLimits(PolicySection):
 
     @model_validator(mode="after")
     def _leave_times_between(self) -> Self:
-        _ordered(self, "shortest_us", "longest_us")
+        ordered(self, "shortest_us", "longest_us")
         return self
 
 
@@ -211,8 +203,8 @@ class Guidance(PolicySection):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        _ordered(self, "profile_below", "tune_below")
-        _ordered(self, "tune_below", "next_bottleneck_from")
+        ordered(self, "profile_below", "tune_below")
+        ordered(self, "tune_below", "next_bottleneck_from")
         return self
 
 
@@ -243,50 +235,6 @@ class Profiling(PolicySection):
 
     clock_control: Literal["none", "base"] = "none"
     timeout_s: Annotated[float, between(1.0, 86_400.0)] = 120.0
-
-
-class Template(PolicySection):
-    """What a pull request's description must hold, and how its claims are held against the measurement."""
-
-    kernel_paths: Annotated[tuple[str, ...], Field(min_length=1)] = ("csrc/",)
-    block_empty_hypothesis: StrictBool = True
-    block_contradicted_claim: StrictBool = True
-    claim_tolerance_pct: Annotated[float, between(0.0, 100.0)] = 1.0
-
-
-class RunnerGpu(PolicySection):
-    """One kind of runner that measures pull requests: a column of the comment."""
-
-    label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,30}$")]
-    """Of its runners, beside self-hosted, linux, x64 and gpu."""
-    target: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")]
-    """Its compute capability: what the libraries are compiled for."""
-    baseline: str | None = None
-    """The baseline file of this GPU, from the root of the repository."""
-
-
-L4 = RunnerGpu(label="l4", target="8.9", baseline=".ci/baseline_s512.json")
-
-
-class Measure(PolicySection):
-    """What is measured, where, and when not."""
-
-    paths: Annotated[tuple[str, ...], Field(min_length=1)] = (
-        "csrc/",
-        "bench/",
-        "setup.py",
-        ".ci/",
-        ".github/workflows/",
-    )
-    skip_labels: tuple[str, ...] = ("documentation", "skip-performance")
-    gpus: Annotated[tuple[RunnerGpu, ...], Field(min_length=1, max_length=15)] = (L4,)
-
-    @model_validator(mode="after")
-    def _labels_are_unique(self) -> Self:
-        labels = [gpu.label for gpu in self.gpus]
-        if len(set(labels)) < len(labels):
-            raise ValueError(f"duplicate GPU label; got {', '.join(labels)}")
-        return self
 
 
 class Policy(PolicySection):

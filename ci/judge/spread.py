@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 
 from kernelgate.ci.judge import bounds, policy
-from kernelgate.ci.judge.policy import PolicySection
+from kernelgate.ci.judge.bounds import PolicySection
 from kernelgate.ci.judge.stats import Array, Pooled
 
 STEPS = 64

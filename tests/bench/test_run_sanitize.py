@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench import record
+from kernelgate.bench import record, run_checks
 from kernelgate.bench import run as verbs
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
 from kernelgate.bench.check import sanitize
@@ -50,8 +50,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SanitizerOptions]]
         )
 
     monkeypatch.setattr(sanitize, "check", check)
-    monkeypatch.setattr(verbs, "only_gpu", lambda: (8, 9))
-    monkeypatch.setattr(verbs.environment, "describe", lambda: CPU)
+    monkeypatch.setattr(run_checks, "only_gpu", lambda: (8, 9))
+    monkeypatch.setattr(run_checks.environment, "describe", lambda: CPU)
     return calls
 
 
@@ -70,7 +70,7 @@ def kernelgate(*words: str) -> int:
 
 def test_a_card_whose_base_is_the_same_library_is_left_out(asked: list[Any]) -> None:
     cards = [*about("attention"), *about("other", base="head"), *about("third", base=None)]
-    assert [check.card for check in verbs.sanitize(cards, SanitizerOptions())] == ["attention", "third"]
+    assert [check.card for check in run_checks.sanitize(cards, SanitizerOptions())] == ["attention", "third"]
     assert [name for name, _ in asked] == ["attention", "third"]
 
 
@@ -81,7 +81,7 @@ def test_what_keeps_one_card_from_being_looked_at_is_its_reason(monkeypatch: pyt
         return record.Check(kind="sanitizer", card=card.name, status="passed", asked=1, run=1)
 
     monkeypatch.setattr(sanitize, "check", check)
-    first, second = verbs.sanitize(about("attention", "other"), SanitizerOptions())
+    first, second = run_checks.sanitize(about("attention", "other"), SanitizerOptions())
     assert (first.status, first.reason) == ("skipped", "compute-sanitizer is missing")
     assert second.status == "passed"
     assert sanitize.exit_code([first, second]) == 3
@@ -91,8 +91,8 @@ def test_without_a_gpu_every_card_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
     def none() -> tuple[int, int]:
         raise NoDeviceError("this machine has no NVIDIA GPU")
 
-    monkeypatch.setattr(verbs, "only_gpu", none)
-    done = verbs.sanitize(about("attention", "other"), SanitizerOptions())
+    monkeypatch.setattr(run_checks, "only_gpu", none)
+    done = run_checks.sanitize(about("attention", "other"), SanitizerOptions())
     assert [(check.card, check.status, check.reason) for check in done] == [
         (name, "skipped", "this machine has no NVIDIA GPU") for name in ("attention", "other")
     ]
@@ -100,7 +100,7 @@ def test_without_a_gpu_every_card_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_named_case_is_of_its_card_alone(asked: list[Any]) -> None:
     case = faulty.card().target.id
-    verbs.sanitize(about("attention", "other"), SanitizerOptions(), (f"other/{case}",))
+    run_checks.sanitize(about("attention", "other"), SanitizerOptions(), (f"other/{case}",))
     ((name, options),) = asked
     assert (name, [one.id for one in options.cases]) == ("other", [case])
 

@@ -27,7 +27,8 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError
 from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Measure, Policy, Template
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.pull_request_rules import Measure, Template
 
 CORPUS = Path(__file__).parent / "corpus"
 MAX_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github.description import Claim, Effect, Part, describe, read_claims, split
-from kernelgate.ci.judge.policy import Template
+from kernelgate.ci.judge.pull_request_rules import Template
 from tests.ci.desk import Desk
 
 RULES = Template()

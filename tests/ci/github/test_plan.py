@@ -12,7 +12,7 @@ import pytest
 from kernelgate.bench.errors import UsageError
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github.plan import Plan, announce, plan
-from kernelgate.ci.judge.policy import Measure, RunnerGpu
+from kernelgate.ci.judge.pull_request_rules import Measure, RunnerGpu
 from tests.ci.desk import Desk
 from tests.fakes.github_server import event
 
