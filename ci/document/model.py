@@ -21,6 +21,7 @@ class Mark(Enum):
     PASSED = ("✅", "✓", "good")
     UNKNOWN = ("❔", "?", "unknown")
     WRONG = ("🛑", "✕", "bad")
+    BLOCKED = ("⛔", "✕", "bad")
     BUILD = ("🔧", "✕", "bad")
     RUNNER = ("🛠️", "!", "unknown")
     NONE = ("➖", "–", "unknown")
@@ -158,6 +159,31 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One side's cumulative distribution as an SVG path, and where its name stands."""
+
+    side: str
+    path: str
+    label_x: float
+    label_y: float
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The share of one case's times at or below each time, base and head."""
+
+    case: Line
+    sentence: str
+    description: str
+    width: float
+    height: float
+    top: float
+    bottom: float
+    ticks: tuple[Tick, ...]
+    sides: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
 class Point:
     side: str
     x: float
@@ -204,21 +230,27 @@ class ProfilePicture:
 @dataclass(frozen=True)
 class Report:
     headline: Line
-    """The verdict in words; begins with its mark."""
+    """Its mark, what was found, and whether that blocks."""
     summary: Line
-    """Counts, commits, extent, and what follows from it."""
+    """How sure that is, and which commits were compared."""
     remarks: tuple[Line, ...] = ()
     """What must be known before the table is read."""
     cases: Table | None = None
+    under: Line = ()
+    """What all rows have in common, what their marks mean, and how the other cases are."""
     folded: Table | None = None
-    """Unchanged cases, when they are many."""
+    """The other cases."""
     folded_title: str = ""
     checks: tuple[Line, ...] = ()
-    """Correctness; the stored baseline."""
+    """Correctness; the stored baseline where it shows something; claims."""
     sections: tuple[Section, ...] = ()
     plots: tuple[Plot, ...] = ()
     why: tuple[Line, ...] = ()
     """What explains the change, and what to try."""
+    now: Line = ()
+    """The next step."""
+    distributions: tuple[Distribution, ...] = ()
+    """Of the cases whose intervals nobody should believe."""
     pictures: tuple[ProfilePicture, ...] = ()
     """Of the profiler's figures, on the page."""
     left_out: Line = ()

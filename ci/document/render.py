@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
 import jinja2
 from markupsafe import Markup
 
-from kernelgate.ci.document import escape
+from kernelgate.ci.document import escape, terminal
 from kernelgate.ci.document.escape import Markdown
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in one comment."""
+MAX_WIDTH = 100
+"""Columns of text in a terminal: longer lines are hard to read."""
 MARKER = "<!-- kernelgate -->"
 """Finds the comment again; nothing that a record holds can forge it."""
 
@@ -54,20 +53,13 @@ def first_line(report: Report) -> str:
     return escape.visible("".join(map(_plain, report.headline)))
 
 
-def show(text: str, console: Console) -> None:
-    """Prints the comment: rendered in a terminal, as the Markdown it is anywhere else."""
-    if not console.is_terminal:
-        console.file.write(text)
+def show(report: Report, output: TextIO, details: bool = True) -> None:
+    """Prints the report: for people in a terminal, as the comment's Markdown anywhere else."""
+    if not output.isatty():
+        output.write(comment(report))
         return
-    from rich.markdown import Markdown as Rendered
-
-    console.print(Rendered(unfolded(text), hyperlinks=False))
-
-
-def unfolded(text: str) -> str:
-    """The comment for a place that cannot fold: each folded part becomes a headed section."""
-    headed = re.sub(r"^<details><summary>(.*)</summary>$", r"#### \1", text, flags=re.MULTILINE)
-    return re.sub(rf"^(?:</details>|{re.escape(MARKER)})\n", "", headed, flags=re.MULTILINE)
+    width = min(shutil.get_terminal_size((terminal.WIDTH, 24)).columns, MAX_WIDTH)
+    output.write(terminal.text(report, details, width))
 
 
 def _ever_shorter(report: Report) -> Iterator[Report]:

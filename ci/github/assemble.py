@@ -16,7 +16,7 @@ from kernelgate.bench.errors import KernelgateError, unexpected
 from kernelgate.bench.record import Card, CaseKey, Expected, RunRecord, expected_hash
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Line, Link, Mark, Report
+from kernelgate.ci.document.model import Code, Line, Mark, Report
 from kernelgate.ci.github import claims, job_faults, untrusted_artifact
 from kernelgate.ci.github.description import Claim, Description
 from kernelgate.ci.github.run_info import Job, RunInfo
@@ -26,9 +26,13 @@ from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, G
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
+from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
+from kernelgate.ci.report.headline import with_consequence
+from kernelgate.ci.report.links import Links
+from kernelgate.ci.report.next_steps import NOW
 
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
@@ -48,6 +52,8 @@ class Trusted:
     """What the plan asks of each GPU."""
     history: History = NO_HISTORY
     """What earlier comparisons show of the cases."""
+    page: str | None = None
+    """Where the HTML page of this report is."""
 
 
 NOTHING_TRUSTED = Trusted()
@@ -142,20 +148,34 @@ def assemble(
         [(why,) for why in info.refused],
         policy.template.block_contradicted_claim,
     )
+    about = _About(change, task, _places(info, trusted.page))
     try:
-        return _posting(results, decision, policy, change, task)
+        return _posting(results, decision, policy, about)
     except Exception as error:
         # Each can be rendered by itself, so what blocks is known; nothing passes that cannot be explained.
         decision = decision if decision.blocks else replace(decision, conclusion="neutral", label=None)
-        return _posting([_failed("", _broken(error, info))], decision, policy, change, task)
+        return _posting([_failed("", _broken(error, info))], decision, policy, about)
 
 
-def _posting(
-    results: Sequence[GpuResult], decision: Decision, policy: Policy, change: PullRequestChange | None, task: Task
-) -> Posting:
+@dataclass(frozen=True)
+class _About:
+    """What a report is of, and where its links lead."""
+
+    change: PullRequestChange | None
+    task: Task
+    places: Links
+
+
+def _places(info: RunInfo, page: str | None) -> Links:
+    repository = info.run_url.partition("/actions/runs/")[0] or None
+    pull = f"{repository}/pull/{info.pull_request}" if repository and info.pull_request else None
+    return Links(repository, pull, page, info.run_url)
+
+
+def _posting(results: Sequence[GpuResult], decision: Decision, policy: Policy, about: _About) -> Posting:
     """What is to be posted; it can be rendered."""
-    gpus = tuple(result.report for result in results)
-    report = build(gpus, decision, policy, task == "bench")
+    gpus, change, task = tuple(result.report for result in results), about.change, about.task
+    report = build(gpus, decision, policy, task == "bench", about.places)
     description = change.description if change and task == "bench" else None
     later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()
     report = replace(
@@ -163,14 +183,6 @@ def _posting(
     )
     render.comment(report)
     return Posting(report, decision, gpus, task)
-
-
-def with_addresses(posting: Posting, page: str | None, run: str) -> Posting:
-    """Says where the page is, and the files that the run left."""
-    where: Line = (Link("The run", f"{run}#artifacts"), " has its record and the profiler's files.")
-    if page:
-        where = (Link("The page", page), " has all of this with plots. ", *where)
-    return posting if posting.quiet else replace(posting, report=replace(posting.report, elsewhere=where))
 
 
 @dataclass(frozen=True)
@@ -326,13 +338,13 @@ def _unread(measured: RunRecord, policy: Policy) -> tuple[Line, ...]:
     return () if read or policy.static.new_spills != "fail" or outputs.is_wrong(measured) else (_UNREAD,)
 
 
-def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> RecordVerdict | None:
-    """The record against the stored baseline of its GPU, where that has one and it was measured on such a device."""
+def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> Baseline | None:
+    """The record against the stored baseline of its GPU, where that has one."""
     path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
     if path is None or not path.exists():
         return None
-    verdict = judge(measured, policy, record.read(path), name=label, against=path.name)
-    return None if verdict.refused else verdict
+    stored = record.read(path)
+    return baselines.of_record(judge(measured, policy, stored, name=label, against=path.name), stored)
 
 
 def _failed(label: str, failure: Failure) -> GpuResult:
@@ -344,20 +356,26 @@ def _failed(label: str, failure: Failure) -> GpuResult:
 
 def _untrusted(touches_kernel: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
+    decision = UNTRUSTED if touches_kernel else NOT_MEASURED
     report = Report(
-        headline=(Mark.UNKNOWN, " Not judged: this pull request changes the workflows that measure it"),
-        summary=(
-            "Its records prove nothing, since its own workflow wrote them. Somebody with write access can have it "
-            "measured by the default branch's workflow: ",
+        headline=with_consequence(
+            Mark.UNKNOWN, ("Not judged: this pull request changes the workflows that measure it",), decision
+        ),
+        summary=("Its records prove nothing, since its own workflow wrote them.",),
+        now=(
+            NOW,
+            " somebody with write access can have it measured by the default branch's workflow: ",
             Code("/kernelgate bench"),
         ),
     )
-    return Posting(report, UNTRUSTED if touches_kernel else NOT_MEASURED, quiet=not touches_kernel)
+    return Posting(report, decision, quiet=not touches_kernel)
 
 
 def _not_measured(why: str | None) -> Posting:
     report = Report(
-        headline=(Mark.UNKNOWN, f" Not measured: {why or 'nothing in this change asks for it'}"),
+        headline=with_consequence(
+            Mark.UNKNOWN, (f"Not measured: {why or 'nothing in this change asks for it'}",), NOT_MEASURED
+        ),
         summary=("Somebody with write access can have it measured all the same: ", Code("/kernelgate bench")),
     )
     return Posting(report, NOT_MEASURED, quiet=True)
@@ -372,7 +390,7 @@ def _description_lines(description: Description | None) -> list[Line]:
         return []
     blocking = [missing for missing in description.missing if missing.blocks]
     lines: list[Line] = [
-        (Mark.SLIGHT, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
+        (Mark.SLOWER, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
         for one in blocking
     ]
     others = [missing.part.heading.lstrip("# ") for missing in description.missing if not missing.blocks]

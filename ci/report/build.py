@@ -6,56 +6,75 @@ One GPU and several go the same way; where there are several, each line, section
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kernelgate.bench.record import RunRecord, TimedProcess, timed_cases
-from kernelgate.ci.document import escape, formatting
-from kernelgate.ci.document.model import Code, Line, Mark, Report, Section, Verbatim
+from kernelgate.ci.document import escape
+from kernelgate.ci.document.model import Line, Mark, ProfilePicture, Report, Section, Verbatim
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.ci.judge.compare import Judged
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.report import card_remarks, correctness, headline, profile_plot, sections, tables, why
+from kernelgate.ci.report import baseline as baselines
+from kernelgate.ci.report import (
+    card_remarks,
+    correctness,
+    ecdf,
+    headline,
+    links,
+    next_steps,
+    profile_plot,
+    sections,
+    summary,
+    tables,
+    why,
+)
 from kernelgate.ci.report.case_plot import plot
-from kernelgate.ci.report.gpu import GpuReport, judged, of_record
-from kernelgate.ci.report.headline import of_gpu
+from kernelgate.ci.report.gpu import Baseline, GpuReport, judged, of_record
+from kernelgate.ci.report.headline import named
+from kernelgate.ci.report.links import NO_LINKS, Links
 
 
-def build(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: bool = True) -> Report:
+def build(
+    gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: bool = True, places: Links = NO_LINKS
+) -> Report:
     """The whole report. `merge`: else it is not about merging, such as that of a profile."""
-    shown, folded = tables.tables(gpus, policy.gates)
-    labels = [gpu.label if len(gpus) > 1 else "" for gpu in gpus]
-    each = list(zip(gpus, labels, strict=True))
+    about = headline.of_gpu(headline.deciding_gpu(gpus, decision), policy.gates).about
+    shown = tables.cases(gpus, policy.gates, about.status if about else None, merge)
+    each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
+    plots = tuple(made for gpu, label in each for one in gpu.cases if (made := plot(one, policy.gates, label)))
+    distributions = tuple(made for gpu, label in each for made in ecdf.distributions(gpu, label))
+    pictures = tuple(picture for gpu, label in each for picture in _pictures(gpu, label))
+    on_page = "ECDF" if distributions else "plots" if plots or pictures else None
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
-        summary=headline.summary(gpus, decision, policy.gates, merge),
+        summary=summary.summary(gpus, decision, policy, places, on_page),
         remarks=(
-            *(_named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
+            *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),
         ),
-        cases=shown,
-        folded=folded,
-        folded_title=_folded_title(len(folded.rows), len(gpus)) if folded else "",
+        cases=shown.shown,
+        under=shown.under,
+        folded=shown.folded,
+        folded_title=shown.folded_title,
         checks=(
-            *(_named(label, line) for gpu, label in each for line in _checks(gpu, policy)),
-            *(_named(label, line) for gpu, label in each for line in gpu.claims),
+            *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
+            *(named(label, line) for gpu, label in each for line in gpu.claims),
         ),
         why=tuple(line for gpu, label in each for line in _why(gpu, label)),
+        now=next_steps.now(gpus, decision, places) if merge else (),
         sections=tuple(
             Section(f"{label}: {part.title}" if label else part.title, part.blocks, part.worth)
             for gpu, label in each
             for part in _sections(gpu, policy)
         ),
-        pictures=tuple(
-            picture
-            for gpu, label in each
-            if gpu.record is not None and not gpu.is_wrong
-            for picture in profile_plot.pictures(gpu.record, label)
-        ),
-        plots=tuple(
-            found for gpu, label in each for one in gpu.cases if (found := plot(one, policy.gates, label)) is not None
-        ),
+        pictures=pictures,
+        plots=plots,
+        distributions=distributions,
+        elsewhere=links.elsewhere(gpus, places, bool(plots or pictures or distributions)),
     )
 
 
@@ -67,18 +86,28 @@ def judged_report(
     history: History = NO_HISTORY,
 ) -> Report:
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
-    stored = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
+    against = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
-    if stored and processes and not any(map(_has_both, processes)):
-        return report(record, stored, policy.gates, static=policy.static)
+    if against and processes and not any(map(_has_both, processes)):
+        return report(record, against, policy.gates, static=policy.static)
+    stored = baselines.of_record(against, baseline[1]) if baseline and against else None
     return report(record, judge(record, policy, name=name, history=history), policy.gates, stored, policy.static)
+
+
+def compared_report(one: Judged, policy: Policy, named: bool) -> Report:
+    """The report of `kernelgate compare` on one file. `named`: of several, the first line says of which."""
+    if one.record is None:
+        made = Report(headline=(Mark.UNKNOWN, " Cannot be judged: ", one.verdict.refused or ""), summary=())
+    else:
+        made = report(one.record, one.verdict, policy.gates, static=policy.static)
+    return replace(made, headline=(one.verdict.record, ": ", *made.headline)) if named else made
 
 
 def report(
     record: RunRecord,
     verdict: RecordVerdict,
     gates: Gates,
-    baseline: RecordVerdict | None = None,
+    baseline: Baseline | None = None,
     static: Static | None = None,
 ) -> Report:
     """The report on one judged record, from nothing else. A baseline blocks nothing, so against one merging is no
@@ -93,14 +122,8 @@ def report(
 # The parts of one GPU -------------------------------------------------------------------------------------------------
 
 
-def _named(label: str, line: Line) -> Line:
-    return of_gpu(label, line) if label else line
-
-
-def _folded_title(rows: int, gpus: int) -> str:
-    if gpus == 1:
-        return formatting.counted(rows, "unchanged case")
-    return f"{formatting.counted(rows, 'case')} unchanged on every GPU"
+def _pictures(gpu: GpuReport, label: str) -> tuple[ProfilePicture, ...]:
+    return profile_plot.pictures(gpu.record, label) if gpu.record is not None and not gpu.is_wrong else ()
 
 
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
@@ -116,20 +139,20 @@ def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
 
 def _open(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
     """What is not known, as far as the headline does not say it."""
-    stated = headline.is_incomplete(headline.worst_gpu(gpus), decision)
+    stated = headline.is_incomplete(headline.deciding_gpu(gpus, decision), decision)
     rest = decision.open[1:] if stated else decision.open
     return tuple((Mark.SLIGHT, " Incomplete: ", *line) for line in rest)
 
 
-def _checks(gpu: GpuReport, policy: Policy) -> tuple[Line, ...]:
+def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[Line, ...]:
     if gpu.record is None:
         return ()
     if gpu.is_wrong:
         return correctness.beside_wrong(gpu.record)
     if gpu.verdict is None:
         return ()
-    baseline = (_baseline(gpu.record, gpu.baseline, policy.gates),) if gpu.baseline else ()
-    return (*correctness.lines(gpu.record), *baseline)
+    stored = baselines.line(gpu.record, gpu.baseline, policy.gates) if gpu.baseline else ()
+    return (*correctness.lines(gpu.record, any(one.is_wrong for one in gpus)), *stored)
 
 
 def _why(gpu: GpuReport, label: str) -> tuple[Line, ...]:
@@ -143,7 +166,8 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
         log = gpu.failure.log if gpu.failure else ()
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
     if not gpu.is_wrong:
-        return sections.sections(gpu.record, gpu.cases, policy.static, gpu.verdict.means if gpu.verdict else ())
+        found = sections.sections(gpu.record, gpu.cases, policy.static, gpu.verdict.means if gpu.verdict else ())
+        return (*found, baselines.section(gpu.record, gpu.baseline)) if gpu.baseline else found
     parts = (
         correctness.section(gpu.record),
         sections.conditions(gpu.record, ()),
@@ -171,11 +195,3 @@ def _precision(record: RunRecord) -> tuple[Line, ...]:
 
 def _has_both(process: TimedProcess) -> bool:
     return {"base", "head"} <= process.samples_us.keys()
-
-
-def _baseline(record: RunRecord, verdict: RecordVerdict, gates: Gates) -> Line:
-    """One line on the stored baseline. It shows slow drift and blocks nothing, so its mark is at most a warning."""
-    opening = headline.opening(verdict, judged(record, verdict), (), gates)
-    mark = Mark.SLIGHT if opening.mark is Mark.SLOWER else opening.mark
-    verb = formatting.sentence(opening.verdict) + ", "
-    return (mark, " against the baseline ", Code(verdict.against), ": ", verb, *opening.rest)

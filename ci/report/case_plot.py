@@ -27,8 +27,13 @@ MAX_TICKS = 7
 
 
 def plot(one: JudgedCase, gates: Gates, label: str = "") -> Plot | None:
-    """The picture of one case; None where no process has an estimate. `label`: of the GPU, where there are several."""
+    """The picture of one case; None where no process has an estimate, or where none should be believed.
+
+    `label`: of the GPU, where there are several.
+    """
     case = one.case
+    if case.disqualifying:
+        return None
     processes = [process for process in case.per_process if math.isfinite(process.change_pct)]
     if not processes:
         return None

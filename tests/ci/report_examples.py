@@ -33,7 +33,7 @@ from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
 from kernelgate.ci.report.build import build as report_of
 from kernelgate.ci.report.build import report
-from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
 from tests import runs
 from tests.runs import process as timed_process
 from tests.runs import run_record
@@ -232,7 +232,7 @@ NINE = tuple(case(s, b, 0.0196 * s * b, 0.0) for s in (448, 512, 640) for b in (
 class Example:
     record: RunRecord
     verdict: RecordVerdict
-    baseline: RecordVerdict | None = None
+    baseline: Baseline | None = None
 
     def report(self) -> Report:
         return report(self.record, self.verdict, Gates(), self.baseline)
@@ -379,7 +379,9 @@ def _alternating() -> Example:
 
 def _baseline() -> Example:
     one = case(512, 32, 321.4, 0.1)
-    stored = judge(Outcome.REGRESSED, slower(one, 5.1, 0.8), against="baseline_s512.json")
+    found = judge(Outcome.REGRESSED, slower(one, 5.1, 0.8), against="baseline_s512.json")
+    taken = Run(head_sha="0123456789abcdef0123456789abcdef01234567", created_at="2025-10-20T06:00:00Z")
+    stored = Baseline(found, taken, Environment(device=L4, torch="2.2.1+cu121", cuda="12.1"))
     return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), stored)
 
 
@@ -390,7 +392,7 @@ def _other_gpu() -> Example:
         against="baseline_s512.json",
         refused="The baseline is of an NVIDIA H200, the record of an NVIDIA L4.",
     )
-    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), stored)
+    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), Baseline(stored))
 
 
 def _certain_below_gate() -> Example:
