@@ -52,9 +52,14 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
 
 
 def deciding_gpu(gpus: Sequence[GpuReport], decision: Decision) -> GpuReport:
-    """The one that the first line is about: where the first blocker was found, else where the news is worst."""
-    blocking = decision.blockers[0].gpu if decision.blockers else None
-    return min([gpu for gpu in gpus if gpu.label == blocking] or gpus, key=_rank)
+    """The one that the first line is about: where the first blocker was found, or what cannot be verified; else where
+    the news is worst."""
+    if decision.blockers:
+        chosen = [gpu for gpu in gpus if gpu.label == decision.blockers[0].gpu]
+    else:
+        disputed = decision.conclusion == "action_required"
+        chosen = [gpu for gpu in gpus if disputed and gpu.failure and gpu.failure.fault is Fault.DISPUTED]
+    return min(chosen or gpus, key=_rank)
 
 
 def is_incomplete(worst: GpuReport, decision: Decision) -> bool:
@@ -95,6 +100,8 @@ def _agreeing(words: Words, decision: Decision) -> tuple[Mark, Line]:
     bad, good = words.mark.tone == "bad", words.mark.tone in ("good", "same")
     if decision.conclusion == "failure":
         return (words.mark if bad else Mark.BLOCKED), words.text
+    if decision.conclusion == "action_required":
+        return Mark.UNKNOWN, words.text
     if decision.conclusion == "success":
         return (words.mark, words.text) if good else (Mark.PASSED, (OWN_CARD, *uncapped(words.text)))
     if good or bad:

@@ -45,14 +45,6 @@ class _Row:
         return self.one.status
 
 
-def counts(cases: Sequence[JudgedCase]) -> str:
-    """ "1 of 9 cases regressed, 8 unchanged", exact for any mix."""
-    found = Counter(one.status for one in cases)
-    parts = [(found[status], words) for status, (_, words) in sentences.STATUS.items() if found[status]]
-    of_all = f"of {formatting.counted(len(cases), 'case')} "
-    return ", ".join(f"{number} {of_all if first == 0 else ''}{words}" for first, (number, words) in enumerate(parts))
-
-
 def cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None = None, blocks: bool = True) -> Cases:
     """`stated`: the status that the first lines explain. `blocks`: whether what is slower can block here, which against
     a baseline it cannot."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from kernelgate.bench.record import (
@@ -492,6 +493,7 @@ def failure_report(failure: Failure) -> Report:
     return report_of([GpuReport(failure=failure)], decision, Policy())
 
 
+@cache
 def reports() -> dict[str, Report]:
     """Everything that has a golden comment, by the name of its folder."""
     judged = {name: make().report() for name, make in EXAMPLES.items()}
