@@ -227,8 +227,9 @@ def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str
     ]
     while common and any(set(own) <= set(common) for own in words.values()):
         common.pop()
+    # The title of a card stands before its case, with a comma that nothing may be left to follow.
     short: dict[CaseKey, Piece] = {
-        key: " ".join(word for word in own if word not in common) for key, own in words.items()
+        key: " ".join(word for word in own if word not in common).rstrip(",") for key, own in words.items()
     }
     return " ".join(common), {**named, **short}
 

@@ -195,7 +195,8 @@ def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
         return _untimed(gpu, where)
     if unrun := cards.notes(gpu.record, cards.NO_CASES):
         return Words(Mark.NONE, ("Not measured: ", formatting.sentence(unrun[0].text)))
-    return of_verdict(gpu.verdict, gpu.cases, where, gates)
+    # Without cases nothing was measured, so that no machine is worth a word, unless it tells one GPU from another.
+    return of_verdict(gpu.verdict, gpu.cases, where if several or gpu.cases else (), gates)
 
 
 def _where(gpu: GpuReport, several: bool) -> Line:
@@ -245,7 +246,7 @@ def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line,
         return Words(Mark.UNKNOWN, ("Cannot be judged: ", formatting.sentence(verdict.refused)))
     if not cases:
         if verdict.verdict is Outcome.EQUIVALENT:
-            return Words(Mark.SAME, ("No change: base and head compile to the same library",))
+            return Words(Mark.SAME, ("No change: base and head compile to the same library", *where))
         return Words(Mark.UNKNOWN, ("Cannot tell: no case was timed",))
     if is_alone(cases):
         count = formatting.counted(len(cases), "case")
