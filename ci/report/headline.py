@@ -122,6 +122,16 @@ def _causes(decision: Decision, named_: bool) -> Line:
     return (*listed, f" and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else "")
 
 
+def also_blocked(gpus: Sequence[GpuReport], decision: Decision, gates: Gates) -> Line:
+    """ "Also blocked by the description. ", of whatever blocks and the first line does not name."""
+    worst = deciding_gpu(gpus, decision)
+    if not decision.blockers or not _says_itself(decision.blockers[0], worst, of_gpu(worst, gates)):
+        return ()
+    first = decision.blockers[0]
+    rest = tuple(one for one in decision.blockers if one.code is not first.code or one.gpu != first.gpu)
+    return ("Also blocked by ", *_causes(replace(decision, blockers=rest), len(gpus) > 1), ". ") if rest else ()
+
+
 def cause(blocker: Blocker, named_: bool) -> Line:
     """What blocks, as the object of "blocked by"."""
     where: Line = (" on ", Code(blocker.gpu)) if named_ and blocker.gpu else ()
@@ -147,9 +157,11 @@ def cause(blocker: Blocker, named_: bool) -> Line:
 
 def _beside(words: Words) -> Line:
     """ ", not by speed (12.8% faster on the L4)": whatever else blocks, this is how fast it is."""
-    if words.mark.tone == "bad":
-        return ("; ", *uncapped(words.text))
-    return (", not by speed (", *uncapped(words.text), ")")
+    if words.mark is Mark.RUNNER:
+        return ("; speed was not judged (", *uncapped(words.text), ")")
+    if words.mark.tone in ("good", "same", "warn"):
+        return (", not by speed (", *uncapped(words.text), ")")
+    return ("; ", *uncapped(words.text))
 
 
 def uncapped(text: Line) -> Line:

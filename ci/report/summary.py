@@ -13,7 +13,7 @@ from kernelgate.ci.judge.gate import Decision, Fault
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
-from kernelgate.ci.report.links import Links
+from kernelgate.ci.report.links import Links, docs
 
 
 def summary(
@@ -25,6 +25,7 @@ def summary(
     difference = links.diff(worst.run, places)
     return (
         *behind(worst, policy),
+        *headline.also_blocked(gpus, decision, policy.gates),
         *_others(gpus, worst, policy),
         *_compared(worst, places),
         *((" · ", *difference) if difference else ()),
@@ -41,7 +42,7 @@ def behind(gpu: GpuReport, policy: Policy) -> Line:
     if gpu.verdict is None or not gpu.cases or headline.is_alone(gpu.cases):
         return ()
     words = headline.of_verdict(gpu.verdict, gpu.cases, (), policy.gates)
-    return (f"{_sure(words.about, gpu.cases, policy)} ",)
+    return (*_sure(words.about, gpu.cases, policy), " ")
 
 
 def _of_failure(gpu: GpuReport) -> Line:
@@ -54,33 +55,33 @@ def _of_failure(gpu: GpuReport) -> Line:
     return (f"{message}. Speed was not judged. ",)
 
 
-def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], policy: Policy) -> str:
+def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], policy: Policy) -> Line:
     """How sure the words of the first line are; of several cases, of the one that it names."""
-    level = f"{100 * policy.certainty.interval_level:g}% interval"
+    level = docs(f"{100 * policy.certainty.interval_level:g}% interval", "statistics.md#the-model")
     if about is None:
         would = sentences.shown([one.case for one in cases])
-        return f"Shown, not assumed: {would}." if would else "Shown, not assumed."
-    opening = "Sure" if about.status is not Status.UNCONFIRMED else "Not sure enough to block"
+        return (f"Shown, not assumed: {would}." if would else "Shown, not assumed.",)
+    opening = "Sure: " if about.status is not Status.UNCONFIRMED else "Not sure enough to block: "
     if isinstance(about, MeanVerdict):
         low, high = sorted(abs(bound) for bound in about.interval_pct)
-        return f"{opening}: {level} {low:.2f} to {high:.2f}%; {about.sentence.rpartition('], ')[2]}."
+        return (opening, level, f" {low:.2f} to {high:.2f}%; {about.sentence.rpartition('], ')[2]}.")
     case = about.case
     if about.status is Status.UNDECIDED:
-        return _beside(case.speeds) if case.speeds else _believed(case, level)
+        return (_beside(case.speeds),) if case.speeds else _believed(case, level)
     if case.interval_pct is None:
-        return "How sure is not known: no interval was measured."
+        return ("How sure is not known: no interval was measured.",)
     acts = about.status in (Status.REGRESSED, Status.IMPROVED)
     gate = "" if acts else f"; {sentences.short_of_gate(case, policy.gates)}"
-    return f"{opening}: {level} {_interval(case.change_pct, case.interval_pct)}{_agreeing(case)}{gate}."
+    return (opening, level, f" {_interval(case.change_pct, case.interval_pct)}{_agreeing(case)}{gate}.")
 
 
-def _believed(case: CaseVerdict, level: str) -> str:
+def _believed(case: CaseVerdict, level: Link) -> Line:
     """Of an undecided case: where its change lies, if that much is known."""
     if case.interval_pct is None or not case.believed:
-        return "No interval is shown, since none can be believed."
+        return ("No interval is shown, since none can be believed.",)
     seen = sentences.noise([case]).partition("; ")[2]
     between = formatting.between(case.interval_pct, formatting.places(case.interval_pct))
-    return f"{level}: {between}{f'; {seen}' if seen else ''}."
+    return (level, f": {between}{f'; {seen}' if seen else ''}.")
 
 
 def _interval(change: float | None, interval: tuple[float, float]) -> str:

@@ -72,9 +72,9 @@ def test_the_working_tree_is_compared_with_head(
     assert measured.fuzz.status == "passed"
     assert [case.id for case in measured.cases] == ["s64_b1_h2_d64_fp32"]
     assert 2 <= sum(process.role == "paired" for process in measured.processes) <= Processes().limit
-    assert code == int("blocks the merge" in said.out)
+    assert code == int("blocks merge" in said.out)
     assert said.out == (clone / "out" / local.COMMENT).read_text(encoding="utf-8")
-    assert f"The working tree against `{head[:7]}`" in said.out
+    assert f"The working tree vs `{head[:7]}`" in said.out
     assert "✅ correct: 4 of 4 fuzz cases" in said.out
     assert (clone / "out" / local.PAGE).read_text(encoding="utf-8").startswith("<!doctype html>")
     assert said.err.splitlines()[-1] == "Written: out/run.json, out/comment.md, out/page.html"
