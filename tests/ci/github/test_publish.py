@@ -731,6 +731,9 @@ def test_a_gpu_whose_job_ended_well_and_left_nothing_keeps_the_verdict_open(desk
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
+OURS = "### 🛠️ Not your fault: kernelgate itself failed; does not block"
+
+
 def expecting(example: str, **changes: Any) -> dict[str, dict[str, bytes]]:
     """The example's record with what the plan asked for: its own cases, fuzzing, and these changes."""
     content = json.loads(named(example))
@@ -750,11 +753,11 @@ def expecting(example: str, **changes: Any) -> dict[str, dict[str, bytes]]:
         ),
         (
             {"label": "h100"},
-            "### 🛠️ Not your fault: kernelgate itself failed; does not block\n\nThe record cannot be used: it was planned",
+            f"{OURS}\n\nThe record cannot be used: it was planned",
         ),
         (
             {"target": "9.0"},
-            "### 🛠️ Not your fault: kernelgate itself failed; does not block\n\nThe record cannot be used: it was measured",
+            f"{OURS}\n\nThe record cannot be used: it was measured",
         ),
     ],
 )
