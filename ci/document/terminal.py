@@ -42,8 +42,10 @@ def text(report: Report, details: bool = True, width: int = WIDTH) -> str:
     parts += [_wrapped(line, width) for line in (report.under, *report.why, *report.checks) if line]
     if not details and (folded := _folded(report)):
         parts.append(_fill(DETAILS.format("; ".join(folded)), width))
-    last = [_wrapped(line, width) for line in (report.summary, report.now, report.elsewhere, report.headline) if line]
-    return "\n\n".join([*parts, *last]) + "\n"
+    parts += [_wrapped(line, width) for line in (report.summary,) if line]
+    # Only what to do next is worth its address in full.
+    parts += [_fill(_plain(line, addresses=True), width) for line in (report.now, report.elsewhere) if line]
+    return "\n\n".join([*parts, _wrapped(report.headline, width)]) + "\n"
 
 
 def _details(report: Report, width: int) -> Iterator[str]:
@@ -121,11 +123,11 @@ def _wrapped(line: Line, width: int) -> str:
     return _fill(_plain(line), width)
 
 
-def _plain(line: Line) -> str:
-    return "".join(map(_piece, line)).strip()
+def _plain(line: Line, addresses: bool = False) -> str:
+    return "".join(_piece(piece, addresses) for piece in line).strip()
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: Piece, addresses: bool = False) -> str:
     match piece:
         case Mark():
             # Without the character that asks for a picture: terminals do not agree on its width.
@@ -135,7 +137,8 @@ def _piece(piece: Piece) -> str:
         case Strong(words):
             return escape.visible(words)
         case Link(words, address):
-            return f"{escape.visible(words)} ({address})" if escape.is_address(address) else escape.visible(words)
+            shown = escape.visible(words)
+            return f"{shown} ({address})" if addresses and escape.is_address(address) else shown
         case str():
             return escape.framed(piece, escape.visible(piece))
 

@@ -52,15 +52,15 @@ def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
             told = docs("what helps", "CUDA_COOKBOOK.md#register-spills")
             return (
                 NOW,
-                " use fewer registers (",
+                " use fewer registers: ",
                 told,
-                "); ",
+                "; ",
                 Code("kernelgate resources"),
                 " shows them without a GPU.",
             )
         case BlockCode.OCCUPANCY_LOSS:
             told = docs("what helps", "CUDA_COOKBOOK.md#occupancy")
-            return (NOW, " win occupancy back (", told, "); ", Code("kernelgate resources"), " shows it without a GPU.")
+            return (NOW, " win occupancy back: ", told, "; ", Code("kernelgate resources"), " shows it without a GPU.")
         case BlockCode.CONTRADICTED_CLAIM:
             subject = Code(first.subject, most=80)
             text: Line = (Strong("To unblock:"), " correct the claim ", subject, " in ", *links.description(places))
@@ -91,7 +91,7 @@ def _regression(gpu: GpuReport, places: Links) -> Line:
     line: list[Piece] = [NOW, " "]
     if look := links.diff(gpu.run, places, "the diff"):
         line += ["look for the cause in ", *look, "; "]
-    line += [Code(_locally(gpu)), " measures it on your machine. "]
+    line += [Code(_locally(gpu)), " measures a fix on your machine. "]
     line.append(docs("Intended?", "comment.md#accept"))
     case = next((one for one in gpu.cases if one.status is Status.REGRESSED), None)
     if case is not None and places.on_github:
@@ -136,12 +136,12 @@ def _of_verdict(gpu: GpuReport, places: Links) -> Line:
     return (NOW, " ", *_again(gpu, (), places), " measures it again.")
 
 
-_TWICE = " Two speeds again? Look at what varies by call: atomics, L2, the order of tiles ("
+_TWICE = " Two speeds again? Look at what varies by call: atomics, L2, the order of tiles: "
 
 
 def _guide(undecided: Sequence[JudgedCase]) -> Line:
     if any(one.case.speeds for one in undecided):
-        return (docs("guide", "statistics.md#two-modes"), ").")
+        return (docs("guide", "statistics.md#two-modes"), ".")
     blamed = {finding.code for one in undecided for finding in one.case.disqualifying}
     if blamed & {"throttled", "clock_change", "drift"}:
         return (" Again? ", docs("Lock the clocks", "runner.md#4-clocks"), ".")

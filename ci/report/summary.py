@@ -104,14 +104,15 @@ def _beside(speeds: Sequence[Speeds]) -> str:
     base, head = known.get("base", ()), known.get("head", ())
     if len(base) != 1 or len(head) != 2:
         return "How often each side is in which was not the same, so its typical time says nothing."
-    changes = [100 * (us / base[0] - 1) for us in head]
-    size = " and ".join(f"{abs(change):.0f}%" for change in changes)
-    alike = {change > 0 for change in changes}
-    words = (
-        f"both of head's are {'slower' if alike == {True} else 'faster'}, by {size}"
-        if len(alike) == 1
-        else "head's lie on both sides of it"
-    )
+    slower = [100 * (us / base[0] - 1) for us in head]
+    alike = {change > 0 for change in slower} if min(map(abs, slower)) >= 0.5 else set()
+    if len(alike) == 1:
+        size = " and ".join(f"{abs(change):.0f}%" for change in slower)
+        words = f"both of head's are {'slower' if alike == {True} else 'faster'}, by {size}"
+    else:
+        words = (
+            f"head's differ from it by {' and '.join(formatting.percent(change, 0, sign=True) for change in slower)}"
+        )
     return f"Base has one, {formatting.durations(base[0])[0]}; {words}."
 
 

@@ -74,9 +74,10 @@ def test_a_long_name_is_wrapped_in_its_own_column() -> None:
     assert all(line.startswith("        ") and line[8] != " " for line in more[:1])
 
 
-def test_a_link_shows_its_address() -> None:
-    said = Report((Mark.SAME, " Same"), ("see ", Link("this", "https://x.test/a")))
-    assert "see this (https://x.test/a)" in terminal.text(said)
+def test_what_to_do_next_shows_its_address() -> None:
+    link = Link("this", "https://x.test/a")
+    shown = terminal.text(Report((Mark.SAME, " Same"), ("see ", link), now=("do ", link)))
+    assert shown == "see this\n\ndo this (https://x.test/a)\n\n✅ Same\n"
 
 
 @given(HOSTILE)
