@@ -158,10 +158,20 @@ def cause(blocker: Blocker, named_: bool) -> Line:
 def _beside(words: Words) -> Line:
     """ ", not by speed (12.8% faster on the L4)": whatever else blocks, this is how fast it is."""
     if words.mark is Mark.RUNNER:
-        return ("; speed was not judged (", *uncapped(words.text), ")")
+        return _bracketed("; speed was not judged", uncapped(words.text))
     if words.mark.tone in ("good", "same", "warn"):
-        return (", not by speed (", *uncapped(words.text), ")")
+        return _bracketed(", not by speed", uncapped(words.text))
     return ("; ", *uncapped(words.text))
+
+
+def _bracketed(before: str, text: Line) -> Line:
+    """In brackets, which have to be part of words; a name at either end stands behind a colon instead."""
+    text = tuple(piece for piece in text if piece != "")
+    if not (isinstance(text[0], str) and isinstance(text[-1], str)):
+        return (f"{before}: ", *text)
+    if len(text) == 1:
+        return (f"{before} ({text[0]})",)
+    return (f"{before} ({text[0]}", *text[1:-1], f"{text[-1]})")
 
 
 def uncapped(text: Line) -> Line:
@@ -244,7 +254,7 @@ def _untimed(gpu: GpuReport, where: Line) -> Words:
     if not profiled:
         mark, *text = correctness.line(gpu.record, gpu.record.fuzz)
         assert isinstance(mark, Mark)  # noqa: S101 (every line on correctness begins with its mark)
-        return Words(mark, tuple(text))
+        return Words(mark, (str(text[0]).lstrip(), *text[1:]))
     what = Code(profiled[0].id) if len(profiled) == 1 else f"{len(profiled)} cases"
     return Words(Mark.PASSED, ("Profiled: ", what, *where))
 

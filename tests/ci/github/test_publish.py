@@ -526,7 +526,10 @@ def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: 
     fetch(desk.bot, run["id"], tmp_path / "second")
     assert post(desk.bot, tmp_path / "second", POLICY) == 0
     latest = desk.github.checks[max(desk.github.checks)]
-    assert (latest["conclusion"], latest["output"]["title"]) == ("failure", "Several pull requests have this commit")
+    assert (latest["conclusion"], latest["output"]["title"]) == (
+        "failure",
+        "⛔ Blocked by another pull request that has the same commit",
+    )
     assert "pull requests 2, 1 have the same head" in latest["output"]["summary"].replace("`", "")
 
 
@@ -830,7 +833,7 @@ def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path
     post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
     first = "### ❔ Incomplete: artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
     assert the_comment(desk).startswith(first)
-    assert "; so far: 12.80% faster in 1 of 4 cases on `l4`" in the_comment(desk).splitlines()[0]
+    assert "; so far: 12.80% faster in 1 of 4 cases on the L4" in the_comment(desk).splitlines()[0]
     assert "NaN is not a JSON number" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 

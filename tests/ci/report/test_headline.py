@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -92,7 +93,9 @@ def test_every_surface_says_the_first_line(
         (("artifact kernelgate-record-h100 is refused",),) if refused else (),
         claims_block,
     )
-    written, *others = (" ".join(line.split()) for line in surfaces(gpus, found))
+    shown = surfaces(gpus, found)
+    assert not re.search(r"`[();:,.]+`", shown[0]), "punctuation shown as code"
+    written, *others = (" ".join(line.split()) for line in shown)
     plain = written.replace("`", "").replace("\ufe0f", "")
     assert all(other == plain for other in others)
     assert agrees(plain, found.conclusion), (plain, found)
