@@ -350,6 +350,15 @@ def test_without_a_note_the_job_tells(
     assert said in the_comment(desk).split("\n")[0]
 
 
+def test_a_record_of_another_commit_is_refused_once_and_briefly(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", head_sha="d" * 40)}})
+    post(desk.bot, folder, POLICY)
+    assert the_comment(desk).count("is refused") == 1
+    assert "another commit: it says `ddddddd`, GitHub says `a1b2c3d`" in the_comment(desk)
+    assert "d" * 8 not in the_comment(desk)
+    assert "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again." in the_comment(desk)
+
+
 def test_a_record_that_was_refused_is_never_a_success(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", pull_request=99)}})
     post(desk.bot, folder, POLICY)
