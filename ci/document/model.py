@@ -159,7 +159,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Step:
+class Stair:
     """One side's cumulative distribution as an SVG path, and where its name stands."""
 
     side: str
@@ -180,7 +180,7 @@ class Distribution:
     top: float
     bottom: float
     ticks: tuple[Tick, ...]
-    sides: tuple[Step, ...]
+    sides: tuple[Stair, ...]
 
 
 @dataclass(frozen=True)

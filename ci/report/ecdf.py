@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelgate.bench.record import TimedCase, timed_cases
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Code, Distribution, Step, Tick
+from kernelgate.ci.document.model import Code, Distribution, Stair, Tick
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 
@@ -68,11 +68,11 @@ def _times(timed: TimedCase, side: str) -> Array:
     return np.asarray(found[np.isfinite(found)])
 
 
-def _step(side: str, values: Array, x: Callable[[float], float]) -> Step:
+def _step(side: str, values: Array, x: Callable[[float], float]) -> Stair:
     """A stair: at each time the share of all times that are at or below it. The side's name stands beside it."""
     shares = np.linspace(0, 1, min(len(values), MAX_STEPS) + 1)[1:]
     at = [float(values[min(len(values) - 1, math.ceil(share * len(values)) - 1)]) for share in shares]
     heights = [round(BOTTOM - share * (BOTTOM - TOP), 1) for share in shares]
     path = f"M{x(at[0])} {BOTTOM}" + "".join(f"H{x(time)}V{height}" for time, height in zip(at, heights, strict=True))
     middle = len(at) // (3 if side == "base" else 2)
-    return Step(side, path + f"H{RIGHT}", x(at[middle]), heights[middle])
+    return Stair(side, path + f"H{RIGHT}", x(at[middle]), heights[middle])

@@ -35,7 +35,7 @@ class Cases:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _CaseRow:
     label: str
     """Of the GPU, where there are several."""
     one: JudgedCase
@@ -73,12 +73,12 @@ def cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None = None,
 Names = Mapping[tuple[str, CaseKey], Piece]
 
 
-def _rows(gpus: Sequence[GpuReport]) -> list[_Row]:
+def _rows(gpus: Sequence[GpuReport]) -> list[_CaseRow]:
     """Case by case, the worst on any GPU first, and of each case all GPUs."""
-    found: dict[CaseKey, list[_Row]] = {}
+    found: dict[CaseKey, list[_CaseRow]] = {}
     for gpu in gpus:
         for one in gpu.cases:
-            found.setdefault(one.case.key, []).append(_Row(gpu.label if len(gpus) > 1 else "", one))
+            found.setdefault(one.case.key, []).append(_CaseRow(gpu.label if len(gpus) > 1 else "", one))
     worst = sorted(found.values(), key=lambda rows: min(severity(row.one.case) for row in rows))
     return [row for rows in worst for row in sorted(rows, key=lambda row: severity(row.one.case))]
 
@@ -87,7 +87,7 @@ def _names(gpus: Sequence[GpuReport]) -> dict[tuple[str, CaseKey], Piece]:
     return {(gpu.label if len(gpus) > 1 else "", one.case.key): one.name for gpu in gpus for one in gpu.cases}
 
 
-def _factored(rows: Sequence[_Row], gpus: Sequence[GpuReport]) -> tuple[str, Names]:
+def _factored(rows: Sequence[_CaseRow], gpus: Sequence[GpuReport]) -> tuple[str, Names]:
     """What all these rows have in common, and their names without it."""
     names = _names(gpus)
     measured = {case.key: case for gpu in gpus if gpu.record for case in gpu.record.cases}
@@ -96,11 +96,11 @@ def _factored(rows: Sequence[_Row], gpus: Sequence[GpuReport]) -> tuple[str, Nam
     return common, {at: short.get(at[1], name) for at, name in names.items()}
 
 
-def _table(rows: Sequence[_Row], names: Names) -> Table | None:
+def _table(rows: Sequence[_CaseRow], names: Names) -> Table | None:
     return Table(COLUMNS, tuple(_row(row, names) for row in rows)) if rows else None
 
 
-def _row(row: _Row, names: Names) -> tuple[Line, ...]:
+def _row(row: _CaseRow, names: Names) -> tuple[Line, ...]:
     case = row.one.case
     base, head = formatting.durations(case.base_us, case.head_us)
     times = f"{base.rpartition(' ')[0] or base} → {head}" if case.base_us is not None else head
@@ -117,12 +117,12 @@ def _change(one: JudgedCase) -> Piece:
     return Strong(change) if one.status.is_news else change
 
 
-def _name(row: _Row, names: Names) -> Line:
+def _name(row: _CaseRow, names: Names) -> Line:
     name = names[row.label, row.one.case.key]
     return (Code(row.label), " ", name) if row.label else (name,)
 
 
-def _heads(rows: Sequence[_Row], names: Names, beside: str) -> Table | None:
+def _heads(rows: Sequence[_CaseRow], names: Names, beside: str) -> Table | None:
     """Where there is no base: the head's times, and how many times as fast as the reference they are."""
     if not rows:
         return None
@@ -130,7 +130,7 @@ def _heads(rows: Sequence[_Row], names: Names, beside: str) -> Table | None:
     return Table(columns, tuple(_head(row, names) for row in rows))
 
 
-def _head(row: _Row, names: Names) -> tuple[Line, ...]:
+def _head(row: _CaseRow, names: Names) -> tuple[Line, ...]:
     case = row.one.case
     head = formatting.durations(case.head_us)[0]
     ratio = f"{case.reference_us / case.head_us:.2f}" if case.reference_us and case.head_us else formatting.MISSING
@@ -145,7 +145,7 @@ def reference(gpus: Sequence[GpuReport]) -> str:
 # Under the table ------------------------------------------------------------------------------------------------------
 
 
-def _legend(shown: Sequence[_Row], gates: Gates) -> Line:
+def _legend(shown: Sequence[_CaseRow], gates: Gates) -> Line:
     """What the marks mean that nothing else explains, with the numbers of their cases."""
     words: list[Piece] = []
     undecided = [row.one.case for row in shown if row.status is Status.UNDECIDED]
@@ -159,7 +159,7 @@ def _legend(shown: Sequence[_Row], gates: Gates) -> Line:
     return tuple(words)
 
 
-def _others(rest: Sequence[_Row], gates: Gates) -> str:
+def _others(rest: Sequence[_CaseRow], gates: Gates) -> str:
     """How the cases are that are folded away."""
     if all(row.status is Status.UNCHANGED for row in rest):
         within = f"within {sentences.margin(gates)}"
@@ -169,7 +169,7 @@ def _others(rest: Sequence[_Row], gates: Gates) -> str:
     return f"{len(rest)} more below: {_kinds(rest)}"
 
 
-def _title(rest: Sequence[_Row]) -> str:
+def _title(rest: Sequence[_CaseRow]) -> str:
     if not rest:
         return ""
     if all(row.status is Status.UNCHANGED for row in rest):
@@ -179,10 +179,10 @@ def _title(rest: Sequence[_Row]) -> str:
     return f"{formatting.counted(len(rest), 'more case')}: {_kinds(rest)}"
 
 
-def _different(rows: Sequence[_Row]) -> int:
+def _different(rows: Sequence[_CaseRow]) -> int:
     return len({row.one.case.key for row in rows})
 
 
-def _kinds(rows: Sequence[_Row]) -> str:
+def _kinds(rows: Sequence[_CaseRow]) -> str:
     found = Counter(row.status for row in rows)
     return ", ".join(f"{found[status]} {words}" for status, (_, words) in sentences.STATUS.items() if found[status])
