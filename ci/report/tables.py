@@ -92,6 +92,10 @@ def _factored(rows: Sequence[_CaseRow], gpus: Sequence[GpuReport]) -> tuple[str,
     names = _names(gpus)
     measured = {case.key: case for gpu in gpus if gpu.record for case in gpu.record.cases}
     shown = {row.one.case.key: names[row.label, row.one.case.key] for row in rows}
+    only = next(iter(shown.values()), None)
+    if len(shown) == 1 < len(rows) and isinstance(only, str):
+        # One case on several GPUs: these tell its rows apart.
+        return only, {at: "" if at[1] in shown else name for at, name in names.items()}
     common, short = formatting.factored([measured[key] for key in shown if key in measured], shown)
     return common, {at: short.get(at[1], name) for at, name in names.items()}
 
@@ -119,7 +123,7 @@ def _change(one: JudgedCase) -> Piece:
 
 def _name(row: _CaseRow, names: Names) -> Line:
     name = names[row.label, row.one.case.key]
-    return (Code(row.label), " ", name) if row.label else (name,)
+    return (Code(row.label), *((" ", name) if name else ())) if row.label else (name,)
 
 
 def _heads(rows: Sequence[_CaseRow], names: Names, beside: str) -> Table | None:
