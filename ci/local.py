@@ -12,7 +12,7 @@ from kernelgate.bench.build.library import Libraries
 from kernelgate.bench.errors import CardError, CompileError, RecordError
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.bench.record import CaseKey, RunRecord
+from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
@@ -180,13 +180,9 @@ def _against(measured: RunRecord, policy: Policy, stored: tuple[str, RunRecord])
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
     """The stored baseline with a case of this record, and its name: of this kind of device, or else of another, which
     is then said; None where there is none."""
-    # A baseline of run/1 names no card.
-    keys = {key for case in measured.cases for key in (case.key, CaseKey("", case.id))}
     device = measured.environment.device.name
     found = [
-        (path.name, baseline)
-        for path, baseline in _baselines(folder)
-        if device and keys & {case.key for case in baseline.cases}
+        (path.name, baseline) for path, baseline in _baselines(folder) if device and baselines.is_of(baseline, measured)
     ]
     same = (one for one in found if one[1].environment.device.name == device)
     return next(same, found[0] if found else None)

@@ -339,11 +339,13 @@ def _unread(measured: RunRecord, policy: Policy) -> tuple[Line, ...]:
 
 
 def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> Baseline | None:
-    """The record against the stored baseline of its GPU, where that has one."""
+    """The record against the stored baseline of its GPU, where that has one of this kernel."""
     path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
     if path is None or not path.exists():
         return None
     stored = record.read(path)
+    if not baselines.is_of(stored, measured):
+        return None
     return baselines.of_record(judge(measured, policy, stored, name=label, against=path.name), stored)
 
 

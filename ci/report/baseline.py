@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from kernelgate.bench.record import Environment, Run, RunRecord
+from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Section
 from kernelgate.ci.judge import sentences
@@ -23,6 +23,13 @@ SHOWS = (Outcome.IMPROVED, Outcome.REGRESSED, Outcome.SLOWER, Outcome.FASTER, Ou
 
 def of_record(verdict: RecordVerdict, stored: RunRecord) -> Baseline:
     return Baseline(verdict, stored.run, stored.environment)
+
+
+def is_of(stored: RunRecord, measured: RunRecord) -> bool:
+    """Whether the stored baseline has a case of this record; else it is of another kernel, and not worth a word."""
+    # A baseline of run/1 names no card.
+    keys = {key for case in measured.cases for key in (case.key, CaseKey("", case.id))}
+    return not keys.isdisjoint(case.key for case in stored.cases)
 
 
 def shows(stored: Baseline) -> bool:
