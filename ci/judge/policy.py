@@ -222,7 +222,7 @@ class Template(PolicySection):
 
 
 class RunnerGpu(PolicySection):
-    """One kind of runner that measures pull requests: a column of the comment."""
+    """One kind of runner that measures pull requests."""
 
     label: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,30}$")]
     """Of its runners, beside self-hosted, linux, x64 and gpu."""

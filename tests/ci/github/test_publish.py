@@ -16,7 +16,7 @@ from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.post_comment import stated
 from kernelgate.ci.github.publish import post, prepare
 from kernelgate.ci.github.run_info import read_run_info
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.policy import Policy, RunnerGpu
 from kernelgate.ci.report.links import DOCS
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.desk import Desk
@@ -998,3 +998,29 @@ def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk
     assert "4.90% slower in 1 of 9 cases" in desk.summary
     assert "nothing posted" not in desk.summary
     assert desk.github.writes() == []
+
+
+# The stored baseline -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("device", "cases", "said"),
+    [
+        ("NVIDIA L4", "faster", "Stored baseline: "),
+        ("NVIDIA H200", "faster", "Stored baseline: not comparable"),
+        ("NVIDIA H200", "minimal_opaque_ids", None),
+    ],
+)
+def test_a_baseline_of_another_gpu_is_named_and_of_another_kernel_is_not(
+    desk: Desk, tmp_path: Path, device: str, cases: str, said: str | None
+) -> None:
+    path = tmp_path / "baseline.json"
+    stored = EXAMPLES[cases]().record
+    machine = stored.environment
+    machine = machine.model_copy(update={"device": machine.device.model_copy(update={"name": device})})
+    record.write(stored.model_copy(update={"environments": (machine,)}), path)
+    gpus = (RunnerGpu(label="l4", target="8.9", baseline=str(path)),)
+    rules = POLICY.model_copy(update={"measure": POLICY.measure.model_copy(update={"gpus": gpus})})
+    post(desk.bot, measured(desk, tmp_path, l4("faster")), rules)
+    assert ("Stored baseline" in the_comment(desk)) == (said is not None)
+    assert said is None or f"<details><summary>{said}" in the_comment(desk)
