@@ -27,7 +27,7 @@ def line_notes(
     run of changed ones. A compiler's error stands at its own line. Where nothing changed there is nothing to remark.
     """
     changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
-    found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed])]
+    found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed], posting.title)]
     remark = _remark(posting)
     if remark is not None:
         level, message = remark
@@ -91,7 +91,7 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     return ("failure" if BlockCode.SLOWER in blocking else "notice"), "; ".join(news[:5]) + "." + more
 
 
-def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:
+def _of_compiler(one: GpuReport, paths: Sequence[str], title: str) -> list[Annotation]:
     """The compiler's first error, where it names a changed file."""
     if one.failure is None or one.failure.fault is not Fault.BUILD:
         return []
@@ -100,4 +100,4 @@ def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:
     if found is None or path is None:
         return []
     line = int(found["line"])
-    return [Annotation(path, line, line, "failure", "Does not compile", one.failure.message)]
+    return [Annotation(path, line, line, "failure", title, one.failure.message)]

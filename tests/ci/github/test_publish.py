@@ -307,7 +307,7 @@ def test_a_change_that_does_not_compile_is_the_authors(desk: Desk, tmp_path: Pat
     )
     assert the_check(desk)["conclusion"] == "failure"
     assert [(n["path"], n["start_line"], n["title"]) for n in the_check(desk)["annotations"]] == [
-        ("csrc/k.cuh", 11, "Does not compile")
+        ("csrc/k.cuh", 11, "🔧 Does not compile for sm_89: blocks merge")
     ]
 
 
