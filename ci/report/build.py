@@ -43,7 +43,7 @@ def build(
 ) -> Report:
     """The whole report. `merge`: else it is not about merging, such as that of a profile."""
     about = headline.of_gpu(headline.deciding_gpu(gpus, decision), policy.gates).about
-    shown = tables.cases(gpus, policy.gates, about.status if about else None, merge)
+    shown = tables.cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
     plots = tuple(made for gpu, label in each for one in gpu.cases if (made := plot(one, policy.gates, label)))
     distributions = tuple(made for gpu, label in each for made in ecdf.distributions(gpu, label))

@@ -167,6 +167,8 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
     if worst.error_ratio is None:
         largest = max(result.max_abs_error or 0.0 for result in measured)
         return (f", no error above {formatting.significant(largest, 2)}",)
+    if worst.error_ratio == 0:
+        return (", without any error",)
     name = _label(record, fuzz.card, worst)
     return ("; nearest to its limit: ", *name, f" at {100 * worst.error_ratio:.0f}% of it", *shown)
 

@@ -59,8 +59,7 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
     """How sure the words of the first line are; of several cases, of the one that it names."""
     level = docs(f"{100 * policy.certainty.interval_level:g}% interval", "statistics.md#the-model")
     if about is None:
-        would = sentences.shown([one.case for one in cases])
-        return (f"Shown, not assumed: {would}." if would else "Shown, not assumed.",)
+        return _shown([one.case for one in cases], level)
     opening = "Sure: " if about.status is not Status.UNCONFIRMED else "Not sure enough to block: "
     if isinstance(about, MeanVerdict):
         low, high = sorted(abs(bound) for bound in about.interval_pct)
@@ -75,13 +74,26 @@ def _sure(about: JudgedCase | MeanVerdict | None, cases: Sequence[JudgedCase], p
     return (opening, level, f" {_interval(case.change_pct, case.interval_pct)}{_agreeing(case)}{gate}.")
 
 
+def _shown(cases: Sequence[CaseVerdict], level: Link) -> Line:
+    """That nothing changed, by what would have been seen, or else by where every interval lies."""
+    would = sentences.shown(cases)
+    if would:
+        return (f"Shown, not assumed: {would}.",)
+    bounds = [abs(bound) for case in cases for bound in case.interval_pct or () if case.believed]
+    if not bounds:
+        return ("Shown, not assumed.",)
+    return ("Shown, not assumed: every ", level, f" lies within ±{formatting.about(max(bounds))}.")
+
+
 def _believed(case: CaseVerdict, level: Link) -> Line:
     """Of an undecided case: where its change lies, if that much is known."""
     if case.interval_pct is None or not case.believed:
         return ("No interval is shown, since none can be believed.",)
     seen = sentences.noise([case]).partition("; ")[2]
     between = formatting.between(case.interval_pct, formatting.places(case.interval_pct))
-    return (level, f": {between}{f'; {seen}' if seen else ''}.")
+    low, high = case.interval_pct
+    likely = " slower, likely" if low > 0 else " faster, likely" if high < 0 else ""
+    return (level, f": {between}{likely}{f'; {seen}' if seen else ''}.")
 
 
 def _interval(change: float | None, interval: tuple[float, float]) -> str:

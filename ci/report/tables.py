@@ -46,8 +46,8 @@ class _CaseRow:
 
 
 def cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None = None, blocks: bool = True) -> Cases:
-    """`stated`: the status that the first lines explain. `blocks`: whether what is slower can block here, which against
-    a baseline it cannot."""
+    """`stated`: the status that the first lines explain. `blocks`: whether anything blocks, or merging is no subject:
+    else no row may look as if it did, such as of a card that the pull request brought."""
     rows = _rows(gpus)
     news = {row.one.case.key for row in rows if row.status is not Status.UNCHANGED}
     new = [row for row in rows if row.one.case.key in news]
@@ -59,7 +59,8 @@ def cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None = None,
     every = _names(gpus)
     means = any(gpu.verdict.means for gpu in gpus if gpu.verdict)
     words = [f"All: {common}. "] if common else []
-    if blocks and any(row.status.is_slower for row in shown):
+    regressed = any(row.status is Status.REGRESSED for row in rows)
+    if (blocks or not regressed) and any(row.status.is_slower for row in shown):
         over = f", or {formatting.threshold(gates.mean_regression_pct)} over all cases" if means else ""
         words.append(f"Blocks above {formatting.threshold(gates.regression_pct)}{over}. ")
     others = [f"{_others(rest, gates)}. "] if rest and shown else []
@@ -67,7 +68,7 @@ def cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None = None,
     if alone:
         beside = reference(gpus)
         return Cases(_heads(shown, names, beside), under, _heads(rest, every, beside), _title(rest))
-    return Cases(_table(shown, names), under, _table(rest, every), _title(rest))
+    return Cases(_table(shown, names, blocks), under, _table(rest, every, blocks), _title(rest))
 
 
 Names = Mapping[tuple[str, CaseKey], Piece]
@@ -100,15 +101,16 @@ def _factored(rows: Sequence[_CaseRow], gpus: Sequence[GpuReport]) -> tuple[str,
     return common, {at: short.get(at[1], name) for at, name in names.items()}
 
 
-def _table(rows: Sequence[_CaseRow], names: Names) -> Table | None:
-    return Table(COLUMNS, tuple(_row(row, names) for row in rows)) if rows else None
+def _table(rows: Sequence[_CaseRow], names: Names, blocks: bool) -> Table | None:
+    return Table(COLUMNS, tuple(_row(row, names, blocks) for row in rows)) if rows else None
 
 
-def _row(row: _CaseRow, names: Names) -> tuple[Line, ...]:
+def _row(row: _CaseRow, names: Names, blocks: bool) -> tuple[Line, ...]:
     case = row.one.case
     base, head = formatting.durations(case.base_us, case.head_us)
     times = f"{base.rpartition(' ')[0] or base} → {head}" if case.base_us is not None else head
-    return ((sentences.mark(row.status),), (_change(row.one),), (times,), _name(row, names))
+    mark = sentences.mark(row.status) if blocks or row.status is not Status.REGRESSED else Mark.SLIGHT
+    return ((mark,), (_change(row.one),), (times,), _name(row, names))
 
 
 def _change(one: JudgedCase) -> Piece:
@@ -189,4 +191,7 @@ def _different(rows: Sequence[_CaseRow]) -> int:
 
 def _kinds(rows: Sequence[_CaseRow]) -> str:
     found = Counter(row.status for row in rows)
+    if len(found) == 1:
+        words = sentences.STATUS[rows[0].status][1]
+        return words if len(rows) == 1 else f"all {words}"
     return ", ".join(f"{found[status]} {words}" for status, (_, words) in sentences.STATUS.items() if found[status])

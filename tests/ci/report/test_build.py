@@ -26,6 +26,7 @@ from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Finding, Outcome, Status
 from kernelgate.ci.report.build import judged_report, report
+from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import (
     EXAMPLES,
     FAILURES,
@@ -112,7 +113,7 @@ def test_every_case_of_any_mix_stands_in_one_table_once(kinds: list[str]) -> Non
     shown = [plain(row[1]) for table in tables for row in table.rows]
     assert Counter(shown) == Counter(formatting.signed(one.change_pct, one.interval_pct)[0] for one in verdicts)
     assert said.cases is None or len(said.cases.rows) <= 10
-    if said.folded and "unchanged case" not in said.folded_title:
+    if said.folded and re.search(r": \d", said.folded_title):
         folded = Counter(plain(row[0]) for row in said.folded.rows)
         assert sum(map(int, re.findall(r"(\d+) [a-z]", said.folded_title.partition(": ")[2]))) == folded.total()
 
@@ -199,7 +200,7 @@ def test_two_cards_that_share_an_id_show_each_its_own_figures() -> None:
     rows = [line for line in text.splitlines() if line.startswith("| ") and ("Attention" in line or "egisters" in line)]
     forward = [row for row in rows if "Attention forward" in row]
     backward = [row for row in rows if "Attention backward" in row]
-    tables = [row for row in rows if "| **+" not in row]
+    tables = [row for row in (*forward, *backward) if "| **+" not in row]
     assert all(name in row or cases[0].id in row for row in tables), "the first table says below it what all have"
     assert "\nAll: S=512 B=32 H=8 fp16. " in text
     assert len(forward) == len(backward) > 5, text
@@ -241,6 +242,37 @@ def test_the_worst_case_comes_first() -> None:
     shown = [plain(row[1]) for row in said.cases.rows]
     assert shown == ["+9.0%", "+4.0%", "+2.0%", "−20.0%", "−12.0%", "−4.0%"]
     assert plain(said.under).strip().endswith("1 other within ±1%.")
+
+
+def test_a_slower_case_that_blocks_nothing_does_not_look_as_if_it_did() -> None:
+    """It was judged by the card that the pull request itself brought."""
+    made = CARD_EXAMPLES["card_changed"]()
+    cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
+    said = report(made.record.model_copy(update={"cards": cards}), made.verdict, Gates())
+    assert said.cases is not None
+    assert [plain(cell) for cell in said.cases.rows[0]][:2] == ["⚠️", "+5.0%"]
+    assert "Blocks above" not in plain(said.under)
+    assert "❌" not in comment(said)
+
+
+def test_no_change_without_a_known_resolution_shows_its_intervals() -> None:
+    one = replace(same(NINE[0], 0.1, 0.2), minimum_detectable_pct=None)
+    said = report(record(NINE[:1]), judge(Outcome.EQUIVALENT, one), Gates())
+    assert plain(said.summary).startswith("Shown, not assumed: every 95% interval lies within ±0.3%. ")
+
+
+def test_what_is_likely_has_its_direction() -> None:
+    one = replace(noisy(NINE[0], 8.3, 0.1), minimum_detectable_pct=None)
+    said = report(record(NINE[:1]), judge(Outcome.INCONCLUSIVE, one), Gates())
+    assert plain(said.headline) == "❔ Cannot tell: too few repeats to be sure of a direction; does not block"
+    assert plain(said.summary).startswith("95% interval: between 8.2% and 8.4% slower, likely. ")
+
+
+def test_no_error_at_all_is_called_that() -> None:
+    exact = fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0, error_ratio=0),))
+    run, verdicts = mix(["unchanged"])
+    said = report(run.model_copy(update={"checks": (exact,)}), judge(Outcome.EQUIVALENT, *verdicts), Gates())
+    assert plain(said.checks[0]) == "✅ correct: 1 of 1 fuzz case, without any error"
 
 
 def test_what_all_rows_have_in_common_stands_below_them() -> None:
