@@ -13,11 +13,11 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, unexpected
-from kernelgate.bench.record import Card, CaseKey, Expected, RunRecord, expected_hash
+from kernelgate.bench.record import Expected, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
-from kernelgate.ci.github import claims, job_faults, untrusted_artifact
+from kernelgate.ci.github import claims, held_to_plan, job_faults, untrusted_artifact
 from kernelgate.ci.github.description import Claim, Description
 from kernelgate.ci.github.run_info import Job, RunInfo
 from kernelgate.ci.judge import cards, completeness, gate, outputs
@@ -243,38 +243,6 @@ def _cut_short(one: GpuResult, job: Job | None) -> GpuResult:
     return replace(one, evidence=replace(one.evidence, fault=fault, missing=missing))
 
 
-def _of_pull_request(info: RunInfo) -> bool:
-    """Else a command or a person asked, who may ask for fewer cases or others."""
-    return (info.run.event or "").startswith("pull_request")
-
-
-def _held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
-    """The record with what the plan asked for, and what the plan says of the cases, in place of what it says itself."""
-    plan = plan.model_copy(update={"hash": plan.hash or expected_hash(plan)})
-    known = {key: case for case in plan.cases for key in (CaseKey("", case.id), case.key)}
-    cases = tuple(
-        known[case.key].model_copy(update={"card": case.card}) if case.key in known else case for case in measured.cases
-    )
-    measured = measured.model_copy(update={"cases": cases})
-    if not _of_pull_request(info):
-        planned = {case.key for case in plan.cases}
-        others = tuple(case for case in measured.cases if case.key not in planned)
-        plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
-    return _with_own_cards(measured, plan).model_copy(update={"expected": plan})
-
-
-def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
-    """The record in which every card that the default branch does not have is the head's own, whatever it says."""
-    planned = {card.name for card in plan.cards}
-    if not planned and plan.cases:
-        return measured
-    # A record of run/1 names no card, and its cases are known by their ids.
-    own = cards.known(measured) - planned - ({""} if planned else set())
-    listed = {name: Card(name=name) for name in sorted(own)} | {card.name: card for card in measured.cards}
-    known = tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())
-    return measured.model_copy(update={"cards": known})
-
-
 def _safely(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
     """What the folder says of a GPU; where that makes us stumble, that its record cannot be used."""
     try:
@@ -302,7 +270,7 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
         if label in planned and (why := completeness.too_large(measured, planned[label], policy)):
             said = f"the record cannot be used: {render.plain_line(why)}"
             return _failed(label, Failure(Fault.OURS, said, run=info.run))
-        measured = _held_to(expected[label], measured, info) if label in expected else measured
+        measured = held_to_plan.held_to(expected[label], measured, info) if label in expected else measured
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
         if untimed and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
