@@ -23,8 +23,9 @@ from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.history import History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.page.write import write as write_page
 from kernelgate.ci.report import baseline as baselines
-from kernelgate.ci.report.build import build
+from kernelgate.ci.report.build import BuiltReport, build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
 
 if TYPE_CHECKING:
@@ -204,5 +205,5 @@ def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) 
     decision = gate.decide([evidence])
     report = build([part], decision, policy)
     files.write(out / COMMENT, render.comment(report))
-    files.write(out / PAGE, render.page(report))
+    files.write(out / PAGE, write_page(BuiltReport(report, (part,)), policy.gates))
     return LocalResult(report, decision)

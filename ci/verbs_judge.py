@@ -147,7 +147,8 @@ def report(
     from kernelgate.ci import default_branch
     from kernelgate.ci.document import render
     from kernelgate.ci.judge import history
-    from kernelgate.ci.report.build import judged_report
+    from kernelgate.ci.page.write import write as write_page
+    from kernelgate.ci.report.build import reported
 
     rules = default_branch.rules(policy_file, preset)
     past = history.load(progress.say)
@@ -167,12 +168,14 @@ def report(
         trusted = Trusted(default_branch.expected(rules), past)
         if post:
             return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
-        built = publish.prepare(folder, rules, task, trusted).posting.report
+        ready = publish.prepare(folder, rules, task, trusted)
+        built, page_text = ready.posting.report, publish.page_of(ready, rules)
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
-        built = judged_report(record.read(run), rules, str(run), stored, past)
+        found = reported(record.read(run), rules, str(run), stored, past)
+        built, page_text = found.report, write_page(found, rules.gates)
     if html:
-        files.write(html, render.page(built))
+        files.write(html, page_text)
     if output:
         files.write(output, render.comment(built))
     else:

@@ -148,7 +148,7 @@ def assemble(
         [(why,) for why in info.refused],
         policy.template.block_contradicted_claim,
     )
-    about = _About(change, task, _places(info, trusted.page))
+    about = _About(change, task, places(info, trusted.page))
     try:
         return _posting(results, decision, policy, about)
     except Exception as error:
@@ -166,7 +166,7 @@ class _About:
     places: Links
 
 
-def _places(info: RunInfo, page: str | None) -> Links:
+def places(info: RunInfo, page: str | None = None) -> Links:
     repository = info.run_url.partition("/actions/runs/")[0] or None
     pull = f"{repository}/pull/{info.pull_request}" if repository and info.pull_request else None
     return Links(repository, pull, page, info.run_url)

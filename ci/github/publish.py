@@ -18,6 +18,7 @@ from kernelgate.ci.github.assemble import (
     Task,
     Trusted,
     assemble,
+    places,
 )
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, until_done
 from kernelgate.ci.github.plan import skipped
@@ -28,6 +29,8 @@ from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
 from kernelgate.ci.github.stamp import Posted, Stamp
 from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED
 from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.page.write import write as write_page
+from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.headline import cause, with_consequence
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"
@@ -51,6 +54,12 @@ def prepare(folder: Path, rules: Policy, task: Task = "bench", trusted: Trusted 
     info = read_run_info(folder)
     change = _change(info.pull, rules) if info.pull else None
     return Prepared(info, change, assemble(folder, info, rules, change, task, trusted))
+
+
+def page_of(ready: Prepared, rules: Policy) -> str:
+    """The page on the same, with the ways to the pull request, its commits and the run."""
+    posting = ready.posting
+    return write_page(BuiltReport(posting.report, posting.gpus), rules.gates, places(ready.info))
 
 
 def _change(pull: SeenPull, rules: Policy) -> PullRequestChange:

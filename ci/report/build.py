@@ -6,11 +6,11 @@ One GPU and several go the same way; where there are several, each line, section
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kernelgate.bench.record import RunRecord, TimedProcess, timed_cases
 from kernelgate.ci.document import escape
-from kernelgate.ci.document.model import Line, Mark, ProfilePicture, Report, Section, Verbatim
+from kernelgate.ci.document.model import Line, Mark, Report, Section, Verbatim
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.compare import Judged
@@ -22,20 +22,25 @@ from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import (
     card_remarks,
     correctness,
-    ecdf,
     headline,
     links,
     next_steps,
-    profile_plot,
     sections,
     summary,
     tables,
     why,
 )
-from kernelgate.ci.report.case_plot import plot
 from kernelgate.ci.report.gpu import Baseline, GpuReport, judged, of_record
 from kernelgate.ci.report.headline import named
 from kernelgate.ci.report.links import NO_LINKS, Links
+
+
+@dataclass(frozen=True)
+class BuiltReport:
+    """A report with what it was made of, which the page draws."""
+
+    report: Report
+    gpus: tuple[GpuReport, ...]
 
 
 def build(
@@ -45,13 +50,10 @@ def build(
     about = headline.of_gpu(headline.deciding_gpu(gpus, decision), policy.gates).about
     shown = tables.cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
-    plots = tuple(made for gpu, label in each for one in gpu.cases if (made := plot(one, policy.gates, label)))
-    distributions = tuple(made for gpu, label in each for made in ecdf.distributions(gpu, label))
-    pictures = tuple(picture for gpu, label in each for picture in _pictures(gpu, label))
-    on_page = "ECDF" if distributions else "plots" if plots or pictures else None
+    drawn = _drawn(gpus)
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
-        summary=summary.summary(gpus, decision, policy, places, on_page),
+        summary=summary.summary(gpus, decision, policy, places, drawn),
         remarks=(
             *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),
@@ -71,10 +73,7 @@ def build(
             for gpu, label in each
             for part in _sections(gpu, policy)
         ),
-        pictures=pictures,
-        plots=plots,
-        distributions=distributions,
-        elsewhere=links.elsewhere(gpus, places, bool(plots or pictures or distributions)),
+        elsewhere=links.elsewhere(gpus, places, drawn is not None),
     )
 
 
@@ -85,13 +84,24 @@ def judged_report(
     baseline: tuple[str, RunRecord] | None = None,
     history: History = NO_HISTORY,
 ) -> Report:
+    """Of `reported`, the report alone."""
+    return reported(record, policy, name, baseline, history).report
+
+
+def reported(
+    record: RunRecord,
+    policy: Policy,
+    name: str = "record",
+    baseline: tuple[str, RunRecord] | None = None,
+    history: History = NO_HISTORY,
+) -> BuiltReport:
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
     against = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
     if against and processes and not any(map(_has_both, processes)):
-        return report(record, against, policy.gates, static=policy.static)
+        return of_verdict(record, against, policy)
     stored = baselines.of_record(against, baseline[1]) if baseline and against else None
-    return report(record, judge(record, policy, name=name, history=history), policy.gates, stored, policy.static)
+    return of_verdict(record, judge(record, policy, name=name, history=history), policy, stored)
 
 
 def compared_report(one: Judged, policy: Policy, named: bool) -> Report:
@@ -112,18 +122,26 @@ def report(
 ) -> Report:
     """The report on one judged record, from nothing else. A baseline blocks nothing, so against one merging is no
     subject."""
-    policy = Policy(gates=gates, static=static or Static())
+    return of_verdict(record, verdict, Policy(gates=gates, static=static or Static()), baseline).report
+
+
+def of_verdict(
+    record: RunRecord, verdict: RecordVerdict, policy: Policy, baseline: Baseline | None = None
+) -> BuiltReport:
+    """The report on one judged record, with what it was made of."""
     label = record.run.gpu or ""
     decision = gate.decide([gate.evidence(label, record, verdict, policy.static)])
     part = of_record(label, record, verdict, baseline)
-    return build([part], decision, policy, merge=verdict.against == "base")
+    return BuiltReport(build([part], decision, policy, merge=verdict.against == "base"), (part,))
 
 
 # The parts of one GPU -------------------------------------------------------------------------------------------------
 
 
-def _pictures(gpu: GpuReport, label: str) -> tuple[ProfilePicture, ...]:
-    return profile_plot.pictures(gpu.record, label) if gpu.record is not None and not gpu.is_wrong else ()
+def _drawn(gpus: Sequence[GpuReport]) -> str | None:
+    """What of the page is worth a look: both distributions, where an interval is not to be believed."""
+    cases = [one.case for gpu in gpus for one in gpu.cases]
+    return "ECDF" if any(case.disqualifying for case in cases) else "plots" if cases else None
 
 
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:

@@ -30,10 +30,10 @@ from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate, sentences
 from kernelgate.ci.judge.case import MeanVerdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
+from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.build import build as report_of
-from kernelgate.ci.report.build import report
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
 from tests import runs
 from tests.runs import process as timed_process
@@ -236,7 +236,10 @@ class Example:
     baseline: Baseline | None = None
 
     def report(self) -> Report:
-        return report(self.record, self.verdict, Gates(), self.baseline)
+        return self.reported().report
+
+    def reported(self) -> BuiltReport:
+        return of_verdict(self.record, self.verdict, Policy(), self.baseline)
 
 
 def _slower() -> Example:
@@ -489,12 +492,21 @@ FAILURES: dict[str, Failure] = {
 
 def failure_report(failure: Failure) -> Report:
     """The report where nothing could be measured."""
+    return failure_reported(failure).report
+
+
+def failure_reported(failure: Failure) -> BuiltReport:
     decision = gate.decide([GpuEvidence("", fault=failure.fault)])
-    return report_of([GpuReport(failure=failure)], decision, Policy())
+    part = GpuReport(failure=failure)
+    return BuiltReport(report_of([part], decision, Policy()), (part,))
 
 
 @cache
 def reports() -> dict[str, Report]:
     """Everything that has a golden comment, by the name of its folder."""
-    judged = {name: make().report() for name, make in EXAMPLES.items()}
-    return judged | {name: failure_report(failure) for name, failure in FAILURES.items()}
+    return {name: one.report for name, one in all_reported().items()}
+
+
+def all_reported() -> dict[str, BuiltReport]:
+    judged = {name: make().reported() for name, make in EXAMPLES.items()}
+    return judged | {name: failure_reported(failure) for name, failure in FAILURES.items()}

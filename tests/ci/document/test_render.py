@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import io
 import re
 import unicodedata
 from dataclasses import replace
 from functools import cache
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given, settings
@@ -35,13 +32,14 @@ from kernelgate.bench.record import (
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Link, Mark, Report
 from kernelgate.ci.judge.gate import Fault
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import Finding, Outcome, RecordVerdict
-from kernelgate.ci.report.build import report
+from kernelgate.ci.page.write import write
+from kernelgate.ci.report.build import BuiltReport, of_verdict, report
 from kernelgate.ci.report.gpu import Baseline, Failure
 from kernelgate.ci.report.links import DOCS
 from tests import runs
-from tests.ci.report_examples import NINE, case, failure_report, judge, noisy, record, reports, same, slower
+from tests.ci.report_examples import NINE, case, failure_reported, judge, noisy, record, reports, same, slower
 from tests.runs import process, run_record
 
 # ---- hostile records: one text in every field that holds text --------------------------------------------------------
@@ -87,6 +85,10 @@ def hostile_record(text: str) -> RunRecord:
 
 
 def hostile_reports(text: str) -> dict[str, Report]:
+    return {kind: one.report for kind, one in hostile_reported(text).items()}
+
+
+def hostile_reported(text: str) -> dict[str, BuiltReport]:
     """Every kind of report, with `text` wherever a record, a verdict or a failure holds text."""
     run = hostile_record(text)
     here, there = timed_cases(run)
@@ -106,18 +108,18 @@ def hostile_reports(text: str) -> dict[str, Report]:
     )
     unnamed = FuzzResult(id=text, seed=1, axes={text: text}, passed=False, max_abs_error=1.0)
     failure = Failure(Fault.BUILD, text, target=text, log=(text, text), run=run.run)
-    gates = Gates()
+    policy = Policy()
     return {
-        "slower": report(run, judge(Outcome.REGRESSED, *blocked), gates, stored),
-        "cannot tell": report(run, judge(Outcome.INCONCLUSIVE, *unclear), gates),
-        "refused": report(run, RecordVerdict(text, Outcome.INCONCLUSIVE, text, (), text, text), gates),
-        "wrong": report(run.model_copy(update={"checks": (wrong,)}), judge(Outcome.INCONCLUSIVE), gates),
-        "unnamed": report(
+        "slower": of_verdict(run, judge(Outcome.REGRESSED, *blocked), policy, stored),
+        "cannot tell": of_verdict(run, judge(Outcome.INCONCLUSIVE, *unclear), policy),
+        "refused": of_verdict(run, RecordVerdict(text, Outcome.INCONCLUSIVE, text, (), text, text), policy),
+        "wrong": of_verdict(run.model_copy(update={"checks": (wrong,)}), judge(Outcome.INCONCLUSIVE), policy),
+        "unnamed": of_verdict(
             run.model_copy(update={"checks": (wrong.model_copy(update={"results": (unnamed,)}),)}),
             judge(Outcome.INCONCLUSIVE),
-            gates,
+            policy,
         ),
-        **{fault.value: failure_report(replace(failure, fault=fault)) for fault in Fault},
+        **{fault.value: failure_reported(replace(failure, fault=fault)) for fault in Fault},
     }
 
 
@@ -169,8 +171,8 @@ def test_no_text_of_a_record_does_anything_in_a_comment(text: str) -> None:
 @given(HOSTILE)
 @settings(max_examples=60)
 def test_nothing_hidden_reaches_a_comment_or_a_page(text: str) -> None:
-    for said in hostile_reports(text).values():
-        for written in (render.comment(said), render.page(said)):
+    for made in hostile_reported(text).values():
+        for written in (render.comment(made.report), write(made, Gates())):
             hidden = [
                 character
                 for character in set(written) - {"\n", "\ufe0f"}
@@ -188,80 +190,6 @@ def test_the_marker_stands_once_and_last(text: str) -> None:
         assert written.endswith(f"\n{render.MARKER}\n")
 
 
-# ---- HTML ------------------------------------------------------------------------------------------------------------
-
-
-class Skeleton(HTMLParser):
-    """The elements of a page with their attributes' names, and the text of each style element."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[str] = []
-        self.values: list[str] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(f"{tag} {' '.join(name for name, _ in attrs)}")
-        self.values += [
-            name
-            for name, value in attrs
-            if name in ("src", "style", "srcset")
-            or name.startswith("on")
-            or (name == "href" and not (value or "").startswith(f"{DOCS}/"))
-        ]
-
-    def handle_endtag(self, tag: str) -> None:
-        self.elements.append(f"/{tag}")
-
-    def handle_comment(self, data: str) -> None:
-        self.elements.append(f"comment {data}")
-
-    def handle_decl(self, decl: str) -> None:
-        self.elements.append(f"decl {decl}")
-
-
-@cache
-def harmless_elements(kind: str) -> list[str]:
-    return Skeleton(render.page(hostile_reports("harmless")[kind])).elements
-
-
-def without_code(elements: list[str]) -> list[str]:
-    """A piece of text may be shown as code on one page and as words, which may be strong, on another."""
-    return [element for element in elements if element not in ("code ", "/code", "strong ", "/strong")]
-
-
-@given(HOSTILE)
-@settings(max_examples=60)
-def test_no_text_of_a_record_becomes_an_element_of_the_page(text: str) -> None:
-    for kind, said in hostile_reports(text).items():
-        page = Skeleton(render.page(said))
-        assert without_code(page.elements) == without_code(harmless_elements(kind))
-        assert page.values == []
-
-
-@pytest.mark.parametrize("name", ["slower", "mixed", "wrong_result", "does_not_compile"])
-def test_the_page_needs_nothing_but_itself(name: str) -> None:
-    page = render.page(reports()[name])
-    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in page
-    assert not re.search(r"<(script|link|img|iframe|object|embed|base|form)\b|\burl\(|@import", page)
-    assert "http" not in page.replace("http-equiv", "").replace(f'<a href="{DOCS}/', "")
-
-
-def test_the_page_says_the_words_of_the_comment() -> None:
-    said = reports()["mixed"]
-    page = " ".join(re.sub(r"<[^>]+>", "", render.page(said)).split())
-    for row in said.cases.rows if said.cases else ():
-        assert str(row[2][0]) in page
-        assert str(row[3][0]) in page
-    for line in (said.headline, said.under, said.now):
-        assert all(piece.strip() in page for piece in line if isinstance(piece, str))
-
-
 # ---- length ----------------------------------------------------------------------------------------------------------
 
 
@@ -272,15 +200,11 @@ def large(count: int, unchanged: bool = False) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("address", "html", "markdown"),
-    [
-        ("https://x.test/a#b", '<p><a href="https://x.test/a#b">the run</a></p>', "[the run](https://x.test/a#b)"),
-        ('https://x.test/"><script>', "<p>the run</p>", "\nthe run\n"),
-    ],
+    ("address", "markdown"),
+    [("https://x.test/a#b", "[the run](https://x.test/a#b)"), ('https://x.test/"><script>', "\nthe run\n")],
 )
-def test_a_link_is_one_on_the_page_and_in_the_comment(address: str, html: str, markdown: str) -> None:
+def test_a_link_is_one_in_the_comment(address: str, markdown: str) -> None:
     said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
-    assert html in render.page(said)
     assert markdown in render.comment(said)
 
 

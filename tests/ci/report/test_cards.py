@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from kernelgate.bench.record import Build, Card, KernelFacts, Note
-from kernelgate.ci.document.render import comment, page, plain_line
+from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.policy import Gates, Policy
@@ -19,21 +19,15 @@ from kernelgate.ci.judge.verdict import judge as really_judged
 from kernelgate.ci.report.build import build, judged_report, report
 from kernelgate.ci.report.gpu import of_record
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, alone, cards_record, fuzzed, head_built, timed
-from tests.ci.report.test_build import expect, without_style
+from tests.ci.report.test_build import expect
 from tests.ci.report_examples import Example, judge, same
 
 GOLDEN = Path(__file__).parents[2] / "data" / "card_reports"
-PAGES = ("improved_beside_unchanged", "base_does_not_compile")
 
 
 @pytest.mark.parametrize("name", CARD_EXAMPLES)
 def test_the_comment_is_the_golden_one(name: str) -> None:
     expect(GOLDEN / name / "comment.md", comment(CARD_EXAMPLES[name]().report()))
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_the_page_is_the_golden_one(name: str) -> None:
-    expect(GOLDEN / name / "page.html", without_style(page(CARD_EXAMPLES[name]().report())))
 
 
 def test_every_golden_file_has_an_example() -> None:

@@ -80,14 +80,6 @@ def test_why_and_try_name_gpu_and_case() -> None:
     assert lines[1].startswith("Try: h100, S=512 B=32 H=8 fp16: cut shared memory")
 
 
-def test_plots_and_pictures_name_their_gpu() -> None:
-    said = together(gpu("l4", "equivalent"), profiled("h100"))
-    assert len(said.plots) == 18
-    assert {plot.case[0].text for plot in said.plots} == {"l4", "h100"}  # type: ignore[union-attr]
-    assert [picture.case[0].text for picture in said.pictures] == ["h100"]  # type: ignore[union-attr]
-    assert "<code>h100</code>: S=512 B=32 H=8 fp16" in render.page(said)
-
-
 def test_the_worst_case_of_any_gpu_is_the_first_row() -> None:
     said = together(gpu("l4", "faster"), gpu("h100", "mixed"))
     assert said.cases is not None
@@ -136,4 +128,3 @@ def test_ten_rows_are_open_and_the_others_folded() -> None:
     assert said.folded is not None
     assert (len(said.cases.rows), len(said.folded.rows)) == (tables.MAX_ROWS, 18 - tables.MAX_ROWS)
     assert said.folded_title == "8 more cases: all slower within the gate"
-    assert render.page(said).count("<table") >= 2
