@@ -15,7 +15,7 @@ from kernelgate.ci.document.escape import visible
 Point = tuple[float, float]
 WIDTH = 360.0
 """Of every drawing in a case, in units of its view box; one is shown at about this many pixels."""
-AXIS = 30.0
+AXIS = 33.0
 """Room under a frame for the numbers of its axis and the axis' title."""
 LABEL = 36.0
 """A side's name beside its dot takes as much."""
@@ -97,8 +97,8 @@ def diamond(x: float, y: float, size: float = 5.0) -> Markup:
 
 def axis_below(ticks: Iterable[tuple[float, str]], top: float, bottom: float, title: str) -> Markup:
     """Lines through the frame with their numbers under it, and the axis' title with its unit under those."""
-    drawn = [line((x, top), (x, bottom), "grid") + text(x, bottom + 12, label, "tick", MIDDLE) for x, label in ticks]
-    return Markup("").join([*drawn, text(WIDTH, bottom + 25, title, "title", END)])
+    drawn = [line((x, top), (x, bottom), "grid") + text(x, bottom + 15, label, "tick", MIDDLE) for x, label in ticks]
+    return Markup("").join([*drawn, text(WIDTH, bottom + 28, title, "title", END)])
 
 
 def figure(title: str, description: str, height: float, *content: Markup, note: str = "") -> Markup:

@@ -33,7 +33,7 @@ def drawing(check: Check, title: str) -> Markup | None:
     drawn = Markup("").join(_row(name, found, axis, TOP + ROW * index) for index, (name, found) in enumerate(rows))
     ticks = Markup("").join(
         line((axis.at(value), TOP), (axis.at(value), bottom), "grid")
-        + text(axis.at(value), bottom + 12, f"{value:.0%}", "tick", MIDDLE)
+        + text(axis.at(value), bottom + 15, f"{value:.0%}", "tick", MIDDLE)
         for value in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
     failed = sum(not one.passed for one in check.results)
@@ -46,7 +46,7 @@ def drawing(check: Check, title: str) -> Markup | None:
         line((limit, TOP - 4), (limit, bottom), "gate"),
         text(limit, TOP - 7, "limit", "limit gate", MIDDLE),
         drawn,
-        text(WIDTH, bottom + 25, "error, as a share of what is allowed", "title", END),
+        text(WIDTH, bottom + 28, "error, as a share of what is allowed", "title", END),
         note=words,
     )
 

@@ -51,7 +51,9 @@ def _known(change: float | None) -> float | None:
 def limits(gates: Gates, axis: Scale) -> list[tuple[float, str, str]]:
     """The lines that mean something: where, which kind, and its words."""
     found = [
+        (-gates.margin_pct, "edge", ""),
         (0.0, "zero", ""),
+        (gates.margin_pct, "edge", ""),
         (gates.regression_pct, "gate", f"blocks above +{formatting.threshold(gates.regression_pct)}"),
         (-gates.improvement_pct, "gain", f"improved below −{formatting.threshold(gates.improvement_pct)}"),
     ]
@@ -109,7 +111,7 @@ def picture(cases: Sequence[JudgedCase], axis: Scale) -> Markup:
 
 def _row(one: JudgedCase, axis: Scale, y: float) -> Markup:
     tone, case = sentences.mark(one.status).tone, one.case
-    if case.change_pct is None:
+    if case.change_pct is None or case.disqualifying:
         return Markup("")
     low, high = case.interval_pct or (case.change_pct, case.change_pct)
     x = axis.at(case.change_pct)
@@ -119,6 +121,10 @@ def _row(one: JudgedCase, axis: Scale, y: float) -> Markup:
 
 def _estimate(one: JudgedCase, axis: Scale, y: str) -> Markup:
     case, tone = one.case, sentences.mark(one.status).tone
+    if case.disqualifying:
+        # No interval where none is to be believed: what the processes say, each for itself.
+        found = [one.change_pct for one in case.per_process if _known(one.change_pct) is not None]
+        return Markup("").join(tag("circle", cx=_share(axis.at(at)), cy=y, r="2.5", class_="process") for at in found)
     if case.change_pct is None or _known(case.change_pct) is None:
         return Markup("")
     drawn = Markup("")

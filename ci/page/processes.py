@@ -52,7 +52,8 @@ def _axis(rows: Sequence[ProcessChange], overall: ProcessChange | None) -> Scale
 
 
 def _overall(case: CaseVerdict) -> ProcessChange | None:
-    if case.change_pct is None or case.interval_pct is None:
+    """None where there is none, or none to be believed."""
+    if case.change_pct is None or case.interval_pct is None or case.disqualifying:
         return None
     return ProcessChange(case.change_pct, *case.interval_pct)
 
@@ -65,11 +66,14 @@ def _ends(one: ProcessChange) -> tuple[float, float]:
 def _ground(gates: Gates, axis: Scale, bottom: float) -> Markup:
     left, right = axis.at(-gates.margin_pct), axis.at(gates.margin_pct)
     band = rect((left, TOP), right - left, bottom - TOP, "band")
+    for edge in (-gates.margin_pct, gates.margin_pct):
+        if axis.holds(edge):
+            band += line((axis.at(edge), TOP), (axis.at(edge), bottom), "edge")
     ticks = axis.ticks(5)
     digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9)) if len(ticks) > 1 else 2
     numbers = [
         line((axis.at(value), TOP), (axis.at(value), bottom), "zero" if abs(value) < 1e-9 else "grid")
-        + text(axis.at(value), bottom + 12, formatting.percent(value, digits, sign=True), "tick", MIDDLE)
+        + text(axis.at(value), bottom + 15, formatting.percent(value, digits, sign=True), "tick", MIDDLE)
         for value in ticks
     ]
     gate = gates.regression_pct
@@ -79,7 +83,7 @@ def _ground(gates: Gates, axis: Scale, bottom: float) -> Markup:
         blocks = line((x, TOP), (x, bottom), "gate") + text(
             min(max(x, 110.0), RIGHT - 50), TOP - 5, f"blocks above +{formatting.threshold(gate)}", "limit gate", MIDDLE
         )
-    title = text(WIDTH, bottom + 25, "head against base, + is slower", "title", END)
+    title = text(WIDTH, bottom + 28, "head against base, + is slower", "title", END)
     return Markup("").join([band, *numbers, blocks, title])
 
 
@@ -108,8 +112,9 @@ def _goes_on(low: float, high: float, y: float, axis: Scale) -> Markup:
 def _description(found: Sequence[ProcessChange], case: CaseVerdict, gates: Gates) -> str:
     each = ", ".join(formatting.percent(one.change_pct, 2, sign=True) for one in found)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
+    together = f"Together {change} {interval}. " if _overall(case) else ""
     return (
-        f"Change of each process: {each}. Together {change} {interval}. "
+        f"Change of each process: {each}. {together}"
         f"Within ±{formatting.threshold(gates.margin_pct)} counts as the same; "
         f"above +{formatting.threshold(gates.regression_pct)} blocks."
     )

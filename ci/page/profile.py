@@ -59,7 +59,7 @@ def _roofline(found: Both) -> Markup | None:
         "Roofline",
         f"{told}. The roof is {peak / TERA:.4g} TFLOP/s and {bandwidth / TERA:.3g} TB/s.",
         BOTTOM + AXIS,
-        text(LEFT - 6, TOP - 5, "TFLOP/s", "name", END),
+        text(LEFT, TOP - 5, "TFLOP/s"),
         levels,
         axis_below(
             [(across.at(value), f"{value:g}") for value in across.ticks()],

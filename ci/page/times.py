@@ -158,12 +158,12 @@ def in_order(timed: TimedCase) -> Markup | None:
         "In the order of the run",
         _described(spans),
         height + AXIS,
-        text(LEFT - 6, TOP - 4, unit.name, "name", END),
+        text(LEFT, TOP - 4, unit.name),
         levels,
         drawn,
         strips,
         numbers,
-        text(WIDTH, height + 25, "process", "title", END),
+        text(WIDTH, height + 26, "process", "title", END),
         note=f"medians of a few rounds, and where 80% of them lie{beyond}",
     )
 

@@ -119,6 +119,8 @@ def _word(status: Status) -> str:
 def _change(case: CaseVerdict, status: Status) -> Line:
     if status is Status.ALONE:
         return ("no base",)
+    if case.disqualifying:
+        return ("cannot tell",)
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
     return (Strong(change) if status.is_news else change, f" {interval}" if interval else "")
 
