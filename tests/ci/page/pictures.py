@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures, for people to look at; take them anew: `.venv/bin/python -m tests.ci.page.pictures`."""
+"""The pictures in docs/pictures, for people to look at; take them anew: `.venv/bin/python -m tests.ci.page.pictures`"""
 
 from __future__ import annotations
 
