@@ -255,4 +255,4 @@ def test_no_interval_is_shown_where_none_is_to_be_believed() -> None:
     lanes = re.findall(r'<span class="lane">(.*?)</span>', page, re.DOTALL)
     assert [(lane.count("<circle"), lane.count('class="whole')) for lane in lanes] == [(5, 0), (5, 0)]
     assert "together" not in page
-    assert re.findall(r'<span class="change">(.*?)</span>', page) == ["cannot tell"] * 2
+    assert page.count('<span class="change">cannot tell</span>') == 2
