@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import cmarkgfm
@@ -79,6 +80,7 @@ def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) 
     assert said == []
 
 
+@cache
 def on_github(name: str) -> str:
     """The comment as GitHub renders it."""
     text = render.comment(situation(name).report)
