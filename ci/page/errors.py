@@ -38,6 +38,8 @@ def drawing(check: Check, title: str) -> Markup | None:
     )
     failed = sum(not one.passed for one in check.results)
     words = f"{formatting.counted(len(check.results), 'configuration')}, {failed} failed"
+    far = any(not one.passed and (one.error_ratio is None or one.error_ratio > MOST) for one in check.results)
+    beyond = f"; at the right edge: over {MOST:.0%}, or no number at all" if far else ""
     return figure(
         title,
         f"{words}. The largest error that is a number is {worst:.0%} of its limit.",
@@ -47,7 +49,7 @@ def drawing(check: Check, title: str) -> Markup | None:
         text(limit, TOP - 7, "limit", "limit gate", MIDDLE),
         drawn,
         text(WIDTH, bottom + 28, "error, as a share of what is allowed", "title", END),
-        note=words,
+        note=f"{words}{beyond}",
     )
 
 

@@ -53,7 +53,7 @@ def _axis(rows: Sequence[ProcessChange], overall: ProcessChange | None) -> Scale
 
 def _overall(case: CaseVerdict) -> ProcessChange | None:
     """None where there is none, or none to be believed."""
-    if case.change_pct is None or case.interval_pct is None or case.disqualifying:
+    if case.change_pct is None or case.interval_pct is None or not case.believed:
         return None
     return ProcessChange(case.change_pct, *case.interval_pct)
 

@@ -164,7 +164,7 @@ def in_order(timed: TimedCase) -> Markup | None:
         strips,
         numbers,
         text(WIDTH, height + 26, "process", "title", END),
-        note=f"medians of a few rounds, and where 80% of them lie{beyond}",
+        note=f"medians of a few rounds; 80% lie in the band{beyond}",
     )
 
 
@@ -226,7 +226,7 @@ def _strip(name: str, unit: str, values: Sequence[Sequence[float]], spans: Seque
     every = [value for one in values for value in one]
     low, high = min(every), max(every)
     # A tenth of the value at least, so that what hardly moves looks as if it hardly moved.
-    around = max(high - low, 0.1 * high, 1e-9)
+    around = max(high - low, 0.1 * abs(high), 1e-9)
     scale = Scale((low + high - around) / 2, (low + high + around) / 2, top + STRIP - 3, top + 14)
     drawn = Markup("")
     for span, one in zip(spans, values, strict=True):

@@ -20,7 +20,7 @@ PLACES = Links(ADDRESS, f"{ADDRESS}/pull/12", f"{ADDRESS}/actions/runs/7/artifac
 
 def executable() -> str | None:
     """Where the browser is; None where there is none."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 
 
 @contextmanager

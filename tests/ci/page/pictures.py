@@ -25,6 +25,8 @@ class Picture(NamedTuple):
     scheme: Literal["light", "dark"]
     case: int | None = None
     """The case that is open."""
+    scrolled: bool = False
+    """To the drawings of that case."""
 
 
 TAKEN = {
@@ -32,8 +34,8 @@ TAKEN = {
     "page-dark": Picture("less occupancy", (1000, 900), "dark", 1),
     "phone": Picture("measured: swiglu", PHONE, "light"),
     "phone-dark": Picture("two speeds", PHONE, "dark"),
-    "at-the-power-limit": Picture("measured: at the power limit", DESK, "light"),
-    "two-speeds": Picture("two speeds", DESK, "light"),
+    "at-the-power-limit": Picture("measured: at the power limit", (800, 700), "light", 1, scrolled=True),
+    "two-speeds": Picture("two speeds", (800, 700), "light", 1, scrolled=True),
     "250-cases": Picture("250 cases", DESK, "light"),
     "27-cases": Picture("measured: 27 cases", (900, 900), "dark"),
     "wrong-result": Picture("wrong_result", DESK, "light"),
@@ -47,6 +49,8 @@ def take(tab: Page, name: str, picture: Picture, folder: Path) -> None:
     tab.emulate_media(color_scheme=picture.scheme)
     if picture.case:
         tab.evaluate(f"document.getElementById('case-{picture.case}').open = true")
+    if picture.scrolled:
+        tab.evaluate("document.querySelector('.case[open] .drawings').scrollIntoView()")
     path = FOLDER / f"{name}.webp"
     for quality in (82, 70, 55, 40):
         path.write_bytes(webp(tab, quality))

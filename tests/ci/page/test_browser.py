@@ -210,6 +210,17 @@ def test_without_its_script_the_page_has_everything(tab: Page, tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_paper_has_no_tools_and_what_is_open(tab: Page, tmp_path: Path) -> None:
+    shown(tab, tmp_path, write(situation("mixed"), Gates()))
+    tab.evaluate("document.getElementById('case-1').open = true")
+    tab.emulate_media(media="print")
+    assert not tab.is_visible("#tools")
+    assert tab.locator("#case-1 .drawings svg").first.is_visible()
+    assert len(tab.pdf()) > 10_000
+    tab.emulate_media(media="screen")
+
+
+@pytest.mark.slow
 def test_base_and_head_are_told_apart_without_colour(tab: Page, tmp_path: Path) -> None:
     shown(tab, tmp_path, write(situation("less occupancy"), Gates()))
     tab.evaluate(OPEN_ALL)

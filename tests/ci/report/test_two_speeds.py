@@ -9,9 +9,10 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge.case import Speeds
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.report.build import judged_report
+from kernelgate.ci.page.write import write
+from kernelgate.ci.report.build import judged_report, reported
 from tests.ci.records import paired_record
 
 
@@ -46,15 +47,12 @@ def test_both_speeds_are_named_and_no_interval(speeds: tuple[float, float, float
     assert again in text
 
 
-def test_the_distributions_take_the_place_of_the_processes() -> None:
-    made = said(145.7, 150.0, 190.0)
-    assert made.plots == ()
-    (drawn,) = made.distributions
-    assert [side.side for side in drawn.sides] == ["base", "head"]
-    assert "Half of the times are at or below: base 145.7 µs and head " in drawn.description
-    page = render.page(made)
-    assert page.count('<path class="share ') == 2
-    assert "Share of times at or below each time" in page
+def test_the_page_draws_both_distributions_and_no_interval() -> None:
+    page = write(reported(jumping(145.7, 150.0, 190.0), Policy()), Gates())
+    assert "Share of the samples that took at most so long. base: half within 145." in page
+    assert page.count('class="curve base"') == 1 + 5, "the distribution, and each process in the order of the run"
+    assert "together" not in page
+    assert page.count('<span class="change">cannot tell</span>') == 1
 
 
 def test_a_side_with_one_speed_has_one() -> None:
