@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench.record import TimedCase, timed_cases
+from kernelgate.bench.record import RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.judge.case import severity
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
-from kernelgate.ci.report.why import Both, both_sides
+from kernelgate.ci.report.why import Both, both_sides, budget_of
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class CaseRow:
     one: JudgedCase
     timed: TimedCase | None
     profile: Both | None
+    budget: Budget | None
+    """What the change is made of, where a certain one was profiled on both sides."""
 
     @property
     def title(self) -> Line:
@@ -38,4 +41,14 @@ def _of(gpu: GpuReport, label: str) -> list[CaseRow]:
         return []
     timed = {case.key: case for case in timed_cases(gpu.record)}
     profiles = {found.key: found for found in both_sides(gpu.record)}
-    return [CaseRow(label, one, timed.get(one.case.key), profiles.get(one.case.key)) for one in gpu.cases]
+    return [
+        CaseRow(label, one, timed.get(one.case.key), found, _budget(gpu.record, found, one))
+        for one in gpu.cases
+        for found in (profiles.get(one.case.key),)
+    ]
+
+
+def _budget(record: RunRecord, found: Both | None, one: JudgedCase) -> Budget | None:
+    if found is None or found.base is None or not one.status.is_news or not one.case.change_pct:
+        return None
+    return budget_of(record, found, one)

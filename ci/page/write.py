@@ -17,7 +17,7 @@ from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Status
 from kernelgate.ci.judge.outputs import fuzz_checks
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.page import data, errors, forest, html, processes, profile, times
+from kernelgate.ci.page import data, errors, forest, html, processes, profile, times, waterfall
 from kernelgate.ci.page.rows import CaseRow, rows
 from kernelgate.ci.page.scale import Scale
 from kernelgate.ci.report import links
@@ -135,6 +135,8 @@ def _drawings(row: CaseRow, gates: Gates) -> tuple[Markup, ...]:
     drawn = [processes.drawing(row.one.case, gates)]
     if row.timed is not None:
         drawn += [times.distribution(row.timed), times.in_order(row.timed)]
+    if row.budget is not None:
+        drawn.append(waterfall.drawing(row.budget))
     if row.profile is not None:
         drawn += profile.drawings(row.profile)
     return tuple(one for one in drawn if one is not None)

@@ -43,13 +43,19 @@
     for (const other of elements.slice(index + 1)) if (meet(box, other.getBoundingClientRect())) say(`meets "${other.textContent.trim()}"`, one);
   });
   for (const svg of document.querySelectorAll("svg")) if (seen(svg)) apart(Array.from(svg.querySelectorAll("text")));
+  for (const bar of document.querySelectorAll("rect.grew, rect.shrank, rect.unexplained, rect.whole-change, rect.throttled")) {
+    if (!seen(bar)) continue;
+    for (const text of bar.closest("svg").querySelectorAll("text")) {
+      if (meet(bar.getBoundingClientRect(), text.getBoundingClientRect())) say("meets a bar", text);
+    }
+  }
   for (const row of document.querySelectorAll("summary")) apart(Array.from(row.children).filter(seen));
   for (const whole of document.querySelectorAll("main, section, .markdown-body")) {
     apart(Array.from(whole.children).filter((element) => seen(element) && !element.classList.contains("definitions")));
   }
 
   // The heads of lines, marks and areas that mean something; grid and ground only help the eye.
-  const meaning = ".curve, .whisker, .process, .whole, .point, .cut, .gate, .gain, .edge, .zero, .state, .throttled, .roof, .arrow, .grew, .shrank, .passed, .failed, circle.head, rect.base, path.all, .beyond, .mark, .tools input, .tools select, .tools button";
+  const meaning = ".curve, .whisker, .process, .whole, .point, .cut, .gate, .gain, .edge, .zero, .state, .throttled, .roof, .arrow, .grew, .shrank, .unexplained, .whole-change, .passed, .failed, circle.head, rect.base, path.all, .beyond, .mark, .tools input, .tools select, .tools button";
   for (const element of document.querySelectorAll(meaning)) {
     if (!seen(element) || element instanceof SVGTextElement) continue;
     const style = getComputedStyle(element);

@@ -207,6 +207,22 @@ def test_every_drawing_stays_in_its_frame_and_says_what_it_shows(name: str) -> N
                     assert -0.1 <= float(element.attrib[key]) <= most + 0.1, ElementTree.tostring(element)
 
 
+def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
+    """A record of an H200: the steps lead from none to the change of the case, with what is not explained."""
+    page = write(reported(record.read(DATA / "cards" / "swiglu_slower.json"), POLICY), Gates())
+    [said] = [
+        svg.get("aria-label") or "" for svg in drawings(page) if "the base's time" in (svg.get("aria-label") or "")
+    ]
+    assert said.startswith("In percent of the base's time. instructions 39.5 → 47.7 M: +")
+    steps = [float(step.replace("−", "-")) for step in re.findall(r": ([+−]?[\d.]+)%", said)]
+    assert sum(steps[:-1]) == pytest.approx(steps[-1], abs=0.06 * len(steps))
+    assert said.endswith(f"measured: +{steps[-1]}%.")
+
+
+def test_a_profile_of_another_change_makes_no_steps() -> None:
+    assert "What the change is made of" not in write(profiled("attention_spills"), Gates())
+
+
 def test_several_gpus_share_one_axis_and_each_case_names_its_own() -> None:
     parts = []
     for label, name in (("l4", "equivalent"), ("h100", "slower")):
