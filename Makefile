@@ -12,7 +12,7 @@ PARSER := tests/workflows/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format benchmark benchmark-verdict benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format docs browser benchmark benchmark-verdict benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,7 +24,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelgate needs Python 3.11 or newer; choose one with: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --progress-bar off --constraint constraints.txt setuptools
-	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(VENV)/bin/pip install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.[dev,docs]'
 	@touch $(READY)
 
 env-judge: $(JUDGING) ## create .venv with what judging and reporting need, a sixth of it all
@@ -81,6 +81,12 @@ format: env ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format -i
+
+docs: env ## build the documentation's site in build/site, without network; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+
+browser: ## install Chromium where there is none and apt-get may: make test-all looks at pages with it
+	.ci/browser
 
 benchmark: env ## how long builds and commands take
 	$(VENV)/bin/python -m benchmarks.build

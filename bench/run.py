@@ -22,6 +22,7 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.progress import say
 from kernelgate.bench.timing import paired, summary
 from kernelgate.bench.timing.paired import CardPlan
 
@@ -137,7 +138,7 @@ def bench(
     done = fuzz_results(fuzzed, run) if fuzzed else ()
     machine = environment.describe()
     every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
-    left_out = frozenset() if asked.same or asked.case_ids else unchanged(about)
+    left_out = frozenset() if asked.same else unchanged(about)
     chosen = tuple(one for one in every if one.card.name not in left_out)
     plan = paired.PairedPlan(
         parts=card_plans(about, chosen),
@@ -156,6 +157,7 @@ def bench(
     if not plan.parts:
         if not every:
             raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
+        say("base and head are the same library: nothing is measured; --same measures it all the same")
         record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
         return skeleton
     timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, children)

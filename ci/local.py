@@ -13,9 +13,10 @@ from kernelgate.bench.build.library import Libraries
 from kernelgate.bench.errors import CardError, CompileError, RecordError
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.bench.record import CaseKey, RunRecord
+from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate, history
 from kernelgate.ci.judge.cards import NO_CASES
 from kernelgate.ci.judge.early_stop import undecided
@@ -23,8 +24,10 @@ from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.history import History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
+from kernelgate.ci.page.write import write as write_page
+from kernelgate.ci.report import baseline as baselines
+from kernelgate.ci.report.build import BuiltReport, build
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
 
 if TYPE_CHECKING:
     from kernelgate.bench.system.children import Children
@@ -44,9 +47,7 @@ class _Rules:
 
 @dataclass(frozen=True)
 class LocalResult:
-    comment: str
-    first_line: str
-    """The verdict, for a terminal."""
+    report: Report
     decision: Decision
     """Of the gate, which does not know the pull request's description here."""
 
@@ -77,8 +78,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     record.write(measured, out / RECORD)
     verdict = judge(measured, policy, name=str(out / RECORD), history=rules.history)
     stored = stored_baseline(repo / ".ci", measured)
-    against = judge(measured, policy, stored[1], str(out / RECORD), against=stored[0]) if stored else None
-    part = of_record("", measured, verdict, against)
+    part = of_record("", measured, verdict, _against(measured, policy, stored) if stored else None)
     return _written(part, gate.evidence("", measured, verdict, policy), policy, out)
 
 
@@ -194,17 +194,20 @@ def written(out: Path) -> list[str]:
     return [name for name in (RECORD, COMMENT, PAGE) if (out / name).exists()]
 
 
+def _against(measured: RunRecord, policy: Policy, stored: tuple[str, RunRecord]) -> Baseline:
+    name, baseline = stored
+    return baselines.of_record(judge(measured, policy, baseline, against=name), baseline)
+
+
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
-    """The stored baseline of this kind of device with a case of this record, and its name; None where there is none."""
-    # A baseline of run/1 names no card.
-    keys = {key for case in measured.cases for key in (case.key, CaseKey("", case.id))}
+    """The stored baseline with a case of this record, and its name: of this kind of device, or else of another, which
+    is then said; None where there is none."""
     device = measured.environment.device.name
-    found = (
-        (path.name, baseline)
-        for path, baseline in _baselines(folder)
-        if device and baseline.environment.device.name == device and keys & {case.key for case in baseline.cases}
-    )
-    return next(found, None)
+    found = [
+        (path.name, baseline) for path, baseline in _baselines(folder) if device and baselines.is_of(baseline, measured)
+    ]
+    same = (one for one in found if one[1].environment.device.name == device)
+    return next(same, found[0] if found else None)
 
 
 def _baselines(folder: Path) -> Iterator[tuple[Path, RunRecord]]:
@@ -222,7 +225,6 @@ def _does_not_compile(error: CompileError) -> Failure:
 def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> LocalResult:
     decision = gate.decide([evidence])
     report = build([part], decision, policy)
-    comment = render.comment(report)
-    files.write(out / COMMENT, comment)
-    files.write(out / PAGE, render.page(report))
-    return LocalResult(comment, render.first_line(report), decision)
+    files.write(out / COMMENT, render.comment(report))
+    files.write(out / PAGE, write_page(BuiltReport(report, (part,)), policy.gates))
+    return LocalResult(report, decision)

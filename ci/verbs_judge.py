@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -52,23 +53,37 @@ def decide(speedup: float, milliseconds: float, kernel_ms: float | None, policy_
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each record.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
+@click.option("--details", is_flag=True, help="Also print what the comment folds: statistics, profile, machine.")
 def compare(
-    records: tuple[Path, ...], baseline: Path | None, as_json: bool, policy_file: Path | None, preset: str
+    records: tuple[Path, ...],
+    baseline: Path | None,
+    as_json: bool,
+    policy_file: Path | None,
+    preset: str,
+    details: bool,
 ) -> int:
     """Judge run records: improved, regressed, slower, faster, equivalent or inconclusive, and how sure that is.
+
+    The verdict is the last line of each record's text, in the words of the comment.
 
     Exit codes: 0 improved, 1 regressed, 2 no gate acts (equivalent, slower or faster: the sentence says which), 3
     inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64 usage. With several
     records the worst of them: 1, then 3, 2, 0.
     """
     from kernelgate.bench.system import progress
+    from kernelgate.ci.document import terminal
     from kernelgate.ci.judge import compare, history, policy
+    from kernelgate.ci.report.build import compared_report
 
-    past = history.load(progress.say)
+    past, rules = history.load(progress.say), policy.load(policy_file, preset)
     codes = []
-    for verdict in compare.compare(records, policy.load(policy_file, preset), baseline, past):
-        click.echo(compare.as_json(verdict) if as_json else compare.as_text(verdict))
-        codes.append(compare.exit_code(verdict))
+    for number, one in enumerate(compare.compare(records, rules, baseline, past)):
+        if as_json:
+            click.echo(compare.as_json(one.verdict))
+        else:
+            said = compared_report(one, rules, named=len(records) > 1)
+            click.echo(("\n" if number else "") + terminal.text(said, details), nl=False)
+        codes.append(compare.exit_code(one.verdict))
     return compare.worst_exit_code(codes)
 
 
@@ -136,14 +151,13 @@ def report(
     In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
     says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
     """
-    from rich.console import Console
-
     from kernelgate.bench import files, record
     from kernelgate.bench.system import progress
     from kernelgate.ci import default_branch
     from kernelgate.ci.document import render
     from kernelgate.ci.judge import history
-    from kernelgate.ci.report.build import judged_report
+    from kernelgate.ci.page.write import write as write_page
+    from kernelgate.ci.report.build import reported
 
     rules = default_branch.rules(policy_file, preset)
     past = history.load(progress.say)
@@ -163,14 +177,16 @@ def report(
         trusted = Trusted(default_branch.expected(rules), past)
         if post:
             return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
-        built = publish.prepare(folder, rules, task, trusted).posting.report
+        ready = publish.prepare(folder, rules, task, trusted)
+        built, page_text = ready.posting.report, publish.page_of(ready, rules)
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
-        built = judged_report(record.read(run), rules, str(run), stored, past)
+        found = reported(record.read(run), rules, str(run), stored, past)
+        built, page_text = found.report, write_page(found, rules.gates)
     if html:
-        files.write(html, render.page(built))
+        files.write(html, page_text)
     if output:
         files.write(output, render.comment(built))
     else:
-        render.show(render.comment(built), Console())
+        render.show(built, sys.stdout)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -67,7 +68,8 @@ def accuracy(
 @click.option("--base", help="Compare with this commit. Default: where this branch left the default branch.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, help="For the results.")
 @click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
-def pr(base: str | None, out: Path, preset: str) -> int:
+@click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
+def pr(base: str | None, out: Path, preset: str, details: bool) -> int:
     """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
 
     The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
@@ -76,16 +78,11 @@ def pr(base: str | None, out: Path, preset: str) -> int:
     Exit codes: 0 nothing blocks, 1 the change blocks: it does not compile, is wrong, spills registers, or is slower
     than the policy allows; 3 it could not be judged (why), 64 usage.
     """
-    from rich.console import Console
-
     from kernelgate.ci import local
     from kernelgate.ci.document import render
     from kernelgate.ci.judge import policy
 
     result = local.run(Path.cwd(), base, out, policy.load(None, preset))
-    console = Console()
-    render.show(result.comment, console)
-    if console.is_terminal:
-        click.echo(result.first_line)  # the comment is longer than a screen
     click.echo(f"Written: {', '.join(str(out / name) for name in local.written(out))}", err=True)
+    render.show(result.report, sys.stdout, details)
     return int(result.decision.blocks)

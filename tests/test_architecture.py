@@ -35,7 +35,8 @@ MAY_IMPORT = {
     "ci.judge": ("ci.document",),
     "ci.explain": ("ci.document",),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
-    "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
+    "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
+    "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page"),
     "ci": ("ci", "bench"),
 }
 """Each package, and those that it may import beside itself."""

@@ -1,7 +1,12 @@
-"""The README: its comment is what the code makes of the record, its commands exist, its links lead somewhere."""
+"""The README and the page on the comment: its example is what the code makes of the record, commands exist, links lead
+somewhere.
+
+After a change of words that is meant: `KERNELGATE_GOLDEN=write .venv/bin/pytest tests/test_readme.py`.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -10,26 +15,37 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci import cli
 from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Mark
 from kernelgate.ci.judge import policy
 from kernelgate.ci.report.build import judged_report
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "comment.md"
+WRITE = os.environ.get("KERNELGATE_GOLDEN") == "write"
 
 
 def example() -> str:
-    """The comment of the paired comparison that the README shows, without the hidden marker."""
+    """The comment of the paired comparison that the page shows, without the hidden marker."""
     path = Path("tests/data/cards/swiglu_slower.json")
     said = judged_report(record.read(ROOT / path), policy.load(ROOT / ".ci" / "kernelgate.toml"), str(path))
     return render.comment(said).replace(render.MARKER, "").strip()
 
 
 def test_the_comment_is_real() -> None:
-    shown = README.split("\n---\n")[1].strip()
-    assert shown == example()
+    before, shown, after = PAGE.read_text(encoding="utf-8").split("\n---\n")
+    if WRITE:
+        PAGE.write_text(f"{before}\n---\n\n{example()}\n\n---\n{after}", encoding="utf-8")
+        shown = example()
+    assert shown.strip() == example()
 
 
-@pytest.mark.parametrize("verb", sorted(set(re.findall(r"\.venv/bin/kernelgate (\w+)", README))))
+def test_every_mark_is_explained() -> None:
+    text = PAGE.read_text(encoding="utf-8").split("\n## ")[1]
+    assert {mark.emoji for mark in Mark} <= set(re.findall(r"^\| (\S+) \|", text, re.MULTILINE)) | {"mark", "---"}
+
+
+@pytest.mark.parametrize("verb", sorted(set(re.findall(r"`kernelgate (\w+)", README + PAGE.read_text("utf-8")))))
 def test_every_command_exists(verb: str) -> None:
     assert verb in cli.cli.commands
 

@@ -89,8 +89,12 @@ class Library:
         return self.card_file or (card_in(self.folder, self.manifest) if self.manifest.card_sha256 else None)
 
     def same_as(self, other: Library) -> bool:
-        """Whether nothing that is measured differs: sources, recipe and card."""
-        return self.manifest.key == other.manifest.key and self.manifest.card_sha256 == other.manifest.card_sha256
+        """Whether nothing that is measured differs: the card, and the sources with their recipe, or their binary.
+
+        Other sources may compile to the same bytes, such as where a comment changed.
+        """
+        mine, others = self.manifest, other.manifest
+        return mine.card_sha256 == others.card_sha256 and (mine.key == others.key or mine.sha256 == others.sha256)
 
 
 @dataclass(frozen=True)

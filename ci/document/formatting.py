@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from kernelgate.bench import dtypes
 from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device
@@ -210,6 +210,32 @@ def names(cases: Iterable[Case], cards: Iterable[Card] = ()) -> dict[CaseKey, Pi
         if text is not None and uses[key.card, text] == 1:
             found[key] = f"{titles[key.card]}, {text}" if titles.get(key.card) else text
     return found
+
+
+def factored(cases: Iterable[Case], named: Mapping[CaseKey, Piece]) -> tuple[str, dict[CaseKey, Piece]]:
+    """What the names of all these cases have in common, "S=512 B=32 H=8", and the names without it.
+
+    Only words that are an axis of the case are taken out: of a name in somebody's own words nothing is. Each case keeps
+    at least one word.
+    """
+    known = tuple(cases)
+    words = {case.key: str(named[case.key]).split(" ") for case in known if isinstance(named[case.key], str)}
+    if len(known) < 2 or len(words) < len(known):
+        return "", dict(named)
+    common = [
+        word for word in words[known[0].key] if all(_is_axis(word, case) and word in words[case.key] for case in known)
+    ]
+    while common and any(set(own) <= set(common) for own in words.values()):
+        common.pop()
+    # The title of a card stands before its case, with a comma that nothing may be left to follow.
+    short: dict[CaseKey, Piece] = {
+        key: " ".join(word for word in own if word not in common).rstrip(",") for key, own in words.items()
+    }
+    return " ".join(common), {**named, **short}
+
+
+def _is_axis(word: str, case: Case) -> bool:
+    return any(_axis(axis, value) == word for axis, value in case.axes.items())
 
 
 def ids(keys: Iterable[CaseKey], cards: Iterable[Card] = ()) -> dict[CaseKey, Code]:

@@ -21,6 +21,7 @@ class Mark(Enum):
     PASSED = ("✅", "✓", "good")
     UNKNOWN = ("❔", "?", "unknown")
     WRONG = ("🛑", "✕", "bad")
+    BLOCKED = ("⛔", "✕", "bad")
     BUILD = ("🔧", "✕", "bad")
     RUNNER = ("🛠️", "!", "unknown")
     NONE = ("➖", "–", "unknown")
@@ -114,113 +115,26 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Tick:
-    x: float
-    label: str
-
-
-@dataclass(frozen=True)
-class Whisker:
-    """An estimate with its interval, in drawing units. `cut_*`: the interval goes on beyond the frame."""
-
-    label: str
-    y: float
-    low: float
-    x: float
-    high: float
-    cut_low: bool
-    cut_high: bool
-
-
-@dataclass(frozen=True)
-class Plot:
-    """One case's processes on an axis of percent, in units of an SVG view box."""
-
-    case: Line
-    mark: Mark
-    sentence: str
-    description: str
-    """The same as text, for those who cannot see it."""
-    width: float
-    height: float
-    top: float
-    bottom: float
-    """The frame, without the axis labels under it."""
-    ticks: tuple[Tick, ...]
-    zero: float
-    margin: tuple[float, float]
-    """Left and right edge of the band that counts as the same."""
-    gate: Tick | None
-    """Where a change begins to block; None where the case is too much faster for it to be in sight."""
-    gate_label_x: float
-    processes: tuple[Whisker, ...]
-    overall: Whisker | None
-
-
-@dataclass(frozen=True)
-class Point:
-    side: str
-    x: float
-    y: float
-    label: str
-
-
-@dataclass(frozen=True)
-class RooflinePicture:
-    description: str
-    roof: str
-    """The SVG path of the roof: the slope of DRAM, then the ceiling of arithmetic."""
-    points: tuple[Point, ...]
-    ticks: tuple[Tick, ...]
-    levels: tuple[Tick, ...]
-    """Of TFLOP/s; x holds the height."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    label: str
-    y: float
-    base: float | None
-    """Width; None where there is no base."""
-    head: float
-    base_label: str
-    head_label: str
-
-
-@dataclass(frozen=True)
-class StallPicture:
-    description: str
-    height: float
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True)
-class ProfilePicture:
-    case: Line
-    roofline: RooflinePicture | None
-    stalls: StallPicture | None
-
-
-@dataclass(frozen=True)
 class Report:
     headline: Line
-    """The verdict in words; begins with its mark."""
+    """Its mark, what was found, and whether that blocks."""
     summary: Line
-    """Counts, commits, extent, and what follows from it."""
+    """How sure that is, and which commits were compared."""
     remarks: tuple[Line, ...] = ()
     """What must be known before the table is read."""
     cases: Table | None = None
+    under: Line = ()
+    """What all rows have in common, what their marks mean, and how the other cases are."""
     folded: Table | None = None
-    """Unchanged cases, when they are many."""
+    """The other cases."""
     folded_title: str = ""
     checks: tuple[Line, ...] = ()
-    """Correctness; the stored baseline."""
+    """Correctness; the stored baseline where it shows something; claims."""
     sections: tuple[Section, ...] = ()
-    plots: tuple[Plot, ...] = ()
     why: tuple[Line, ...] = ()
     """What explains the change, and what to try."""
-    pictures: tuple[ProfilePicture, ...] = ()
-    """Of the profiler's figures, on the page."""
+    now: Line = ()
+    """The next step."""
     left_out: Line = ()
     """What a shortened comment no longer holds, and where it is."""
     elsewhere: Line = ()

@@ -1,31 +1,26 @@
-"""Writes a `Report` down: as the Markdown comment, as an HTML page, in a terminal. Nothing is decided here.
+"""Writes a `Report` down: as the Markdown comment, and in a terminal. Nothing is decided here.
 
-Escaping is the default in both kinds of template: whatever they write goes through escape.py in Markdown and through
-jinja2's autoescape in HTML.
+Escaping is the default: whatever a template writes goes through escape.py. The page is written by ci/page.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TextIO
 
 import jinja2
-from markupsafe import Markup
 
-from kernelgate.ci.document import escape
+from kernelgate.ci.document import escape, terminal
 from kernelgate.ci.document.escape import Markdown
 from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in one comment."""
+MAX_WIDTH = 100
+"""Columns of text in a terminal: longer lines are hard to read."""
 MARKER = "<!-- kernelgate -->"
 """Finds the comment again; nothing that a record holds can forge it."""
 
@@ -40,34 +35,18 @@ def comment(report: Report, limit: int = COMMENT_LIMIT) -> str:
     return text
 
 
-def page(report: Report) -> str:
-    """One HTML file that needs nothing else: no script, no font, no address that it would fetch from."""
-    environment = _html()
-    style = Markup(environment.get_template("page.css").render())  # noqa: S704 (a file of ours)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    title = first_line(report).partition(" ")[2]
-    return environment.get_template("page.html.jinja").render(report=report, style=style, digest=digest, title=title)
-
-
 def first_line(report: Report) -> str:
     """The verdict in words as plain text: "❌ Slower: S=512 B=32 H=8 fp16 by 4.9% (4.8 to 5.0%) on the L4"."""
     return escape.visible("".join(map(_plain, report.headline)))
 
 
-def show(text: str, console: Console) -> None:
-    """Prints the comment: rendered in a terminal, as the Markdown it is anywhere else."""
-    if not console.is_terminal:
-        console.file.write(text)
+def show(report: Report, output: TextIO, details: bool = True) -> None:
+    """Prints the report: for people in a terminal, as the comment's Markdown anywhere else."""
+    if not output.isatty():
+        output.write(comment(report))
         return
-    from rich.markdown import Markdown as Rendered
-
-    console.print(Rendered(unfolded(text), hyperlinks=False))
-
-
-def unfolded(text: str) -> str:
-    """The comment for a place that cannot fold: each folded part becomes a headed section."""
-    headed = re.sub(r"^<details><summary>(.*)</summary>$", r"#### \1", text, flags=re.MULTILINE)
-    return re.sub(rf"^(?:</details>|{re.escape(MARKER)})\n", "", headed, flags=re.MULTILINE)
+    width = min(shutil.get_terminal_size((terminal.WIDTH, 24)).columns, MAX_WIDTH)
+    output.write(terminal.text(report, details, width))
 
 
 def _ever_shorter(report: Report) -> Iterator[Report]:
@@ -99,8 +78,13 @@ def _left_out(what: list[str]) -> Line:
 @cache
 def _markdown() -> jinja2.Environment:
     """Whatever a template writes is escaped, unless it is Markdown made by escape.py."""
-    environment = _environment(
-        finalize=lambda value: value if isinstance(value, Markdown) else escape.prose(str(value))
+    environment = jinja2.Environment(  # noqa: S701 (it escapes by `finalize`)
+        loader=jinja2.PackageLoader("kernelgate.ci.document"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=lambda value: value if isinstance(value, Markdown) else escape.prose(str(value)),
     )
     environment.filters |= {
         "line": _markdown_line,
@@ -108,24 +92,6 @@ def _markdown() -> jinja2.Environment:
         "fence": escape.fence,
     }
     return environment
-
-
-@cache
-def _html() -> jinja2.Environment:
-    environment = _environment(autoescape=True, finalize=_html_text)
-    environment.filters |= {"line": _html_line, "verbatim": lambda text: Markup.escape(escape.verbatim(text))}
-    return environment
-
-
-def _environment(**options: Any) -> jinja2.Environment:
-    return jinja2.Environment(  # noqa: S701 (the Markdown one escapes by `finalize`)
-        loader=jinja2.PackageLoader("kernelgate.ci.document"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        **options,
-    )
 
 
 def _markdown_line(line: Line) -> Markdown:
@@ -145,33 +111,6 @@ def _markdown_piece(piece: Piece) -> str:
             return escape.link(text, address)
         case str():
             return escape.prose(piece)
-
-
-def _html_line(line: Line) -> Markup:
-    return Markup("").join(map(_html_piece, line))
-
-
-def _html_piece(piece: Piece) -> Markup:
-    match piece:
-        case Mark():
-            return Markup('<span class="mark {}" aria-hidden="true">{}</span>').format(piece.tone, piece.glyph)
-        case Code(text, most):
-            return Markup("<code>{}</code>").format(escape.visible(text, most))
-        case Strong(text):
-            return Markup("<strong>{}</strong>").format(escape.visible(text))
-        case Link(text, address):
-            shown = escape.visible(text)
-            return (
-                Markup('<a href="{}">{}</a>').format(address, shown)
-                if escape.is_address(address)
-                else Markup.escape(shown)
-            )
-        case str():
-            return Markup.escape(escape.framed(piece, escape.visible(piece)))
-
-
-def _html_text(value: object) -> object:
-    return escape.visible(value) if type(value) is str else value
 
 
 def markdown_line(line: Line) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kernelgate.ci.document import render
+from kernelgate.ci.document import formatting, render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.post_check_run import Annotation, Level
 from kernelgate.ci.judge import sanitizer
-from kernelgate.ci.judge.case import Outcome, worst_first
+from kernelgate.ci.judge.case import Outcome, severity
 from kernelgate.ci.judge.gate import BlockCode, Fault
 from kernelgate.ci.report import sanitizer as words
 from kernelgate.ci.report.gpu import GpuReport
@@ -29,20 +29,18 @@ def line_notes(
 ) -> tuple[Annotation, ...]:
     """Remarks beside the changed kernel lines. `files`: path and patch of each changed file.
 
-    One for each run of changed lines where something regressed, is wrong or is faster; a compiler's error and what
-    compute-sanitizer found stand at their own lines. Where nothing changed there is nothing else to remark.
+    One where something regressed, is wrong or is faster: which lines did it is not known, so it stands at the longest
+    run of changed ones. A compiler's error and what compute-sanitizer found stand at their own lines.
     """
     changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
-    found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed])]
+    found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed], posting.title)]
     found += dict.fromkeys(note for one in posting.gpus for note in _of_sanitizer(one, posting, tuple(kernel_paths)))
     remark = _remark(posting)
     if remark is not None:
         level, message = remark
-        found += [
-            Annotation(path, start, end, level, posting.title, message)
-            for path, patch in changed
-            for start, end in changed_lines(patch)
-        ]
+        runs = [(path, *run) for path, patch in changed for run in changed_lines(patch)]
+        for path, start, end in sorted(runs, key=lambda run: run[1] - run[2])[:1]:
+            found.append(Annotation(path, start, end, level, posting.title, message))
     return tuple(found[:MAX_ANNOTATIONS])
 
 
@@ -80,15 +78,15 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     if any(one.is_wrong for one in posting.gpus):
         message = "The kernel's output differs from the oracle's. The comment names the first case."
         return ("failure" if BlockCode.WRONG_OUTPUT in blocking else "notice"), message
+    several = len(posting.gpus) > 1
+    every = [(one.label, case) for one in posting.gpus for case in one.cases if case.case.verdict in _NEWS]
+    every.sort(key=lambda found: severity(found[1].case))
     news = [
-        f"{one.label}: {case.id}: {case.sentence}"
-        for one in posting.gpus
-        if one.verdict
-        for case in worst_first(one.verdict.cases)
-        if case.verdict in _NEWS
+        f"{f'{label}: ' if several else ''}{render.plain_line((case.name,))}: {formatting.sentence(case.case.sentence)}"
+        for label, case in every
     ]
     news += [
-        f"{one.label}: {mean.card + ': ' if mean.card else ''}{mean.sentence}"
+        f"{f'{one.label}: ' if several else ''}{f'{mean.card}: ' if mean.card else ''}{mean.sentence}"
         for one in posting.gpus
         if one.verdict
         for mean in one.verdict.means
@@ -100,7 +98,7 @@ def _remark(posting: Posting) -> tuple[Level, str] | None:
     return ("failure" if BlockCode.SLOWER in blocking else "notice"), "; ".join(news[:5]) + "." + more
 
 
-def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:
+def _of_compiler(one: GpuReport, paths: Sequence[str], title: str) -> list[Annotation]:
     """The compiler's first error, where it names a changed file."""
     if one.failure is None or one.failure.fault is not Fault.BUILD:
         return []
@@ -109,7 +107,7 @@ def _of_compiler(one: GpuReport, paths: Sequence[str]) -> list[Annotation]:
     if found is None or path is None:
         return []
     line = int(found["line"])
-    return [Annotation(path, line, line, "failure", "Does not compile", one.failure.message)]
+    return [Annotation(path, line, line, "failure", title, one.failure.message)]
 
 
 def _of_sanitizer(one: GpuReport, posting: Posting, kernel_paths: tuple[str, ...]) -> Iterator[Annotation]:

@@ -13,11 +13,11 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, unexpected
-from kernelgate.bench.record import Card, CaseKey, Expected, RunRecord, expected_hash
+from kernelgate.bench.record import Expected, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.document.model import Code, Line, Link, Mark, Report
-from kernelgate.ci.github import claims, job_faults, untrusted_artifact
+from kernelgate.ci.document.model import Code, Line, Mark, Report
+from kernelgate.ci.github import claims, held_to_plan, job_faults, untrusted_artifact
 from kernelgate.ci.github.description import Claim, Description
 from kernelgate.ci.github.run_info import Job, RunInfo
 from kernelgate.ci.judge import cards, completeness, gate, outputs
@@ -26,9 +26,13 @@ from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, G
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
+from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
+from kernelgate.ci.report.headline import with_consequence
+from kernelgate.ci.report.links import Links
+from kernelgate.ci.report.next_steps import NOW
 
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
@@ -48,6 +52,8 @@ class Trusted:
     """What the plan asks of each GPU."""
     history: History = NO_HISTORY
     """What earlier comparisons show of the cases."""
+    page: str | None = None
+    """Where the HTML page of this report is."""
 
 
 NOTHING_TRUSTED = Trusted()
@@ -143,20 +149,34 @@ def assemble(
         policy.template.block_contradicted_claim,
         info.acceptances,
     )
+    about = _About(change, task, places(info, trusted.page))
     try:
-        return _posting(results, decision, policy, change, task)
+        return _posting(results, decision, policy, about)
     except Exception as error:
         # Each can be rendered by itself, so what blocks is known; nothing passes that cannot be explained.
         decision = decision if decision.blocks else replace(decision, conclusion="neutral", label=None)
-        return _posting([_failed("", _broken(error, info))], decision, policy, change, task)
+        return _posting([_failed("", _broken(error, info))], decision, policy, about)
 
 
-def _posting(
-    results: Sequence[GpuResult], decision: Decision, policy: Policy, change: PullRequestChange | None, task: Task
-) -> Posting:
+@dataclass(frozen=True)
+class _About:
+    """What a report is of, and where its links lead."""
+
+    change: PullRequestChange | None
+    task: Task
+    places: Links
+
+
+def places(info: RunInfo, page: str | None = None) -> Links:
+    repository = info.run_url.partition("/actions/runs/")[0] or None
+    pull = f"{repository}/pull/{info.pull_request}" if repository and info.pull_request else None
+    return Links(repository, pull, page, info.run_url)
+
+
+def _posting(results: Sequence[GpuResult], decision: Decision, policy: Policy, about: _About) -> Posting:
     """What is to be posted; it can be rendered."""
-    gpus = tuple(result.report for result in results)
-    report = build(gpus, decision, policy, task == "bench")
+    gpus, change, task = tuple(result.report for result in results), about.change, about.task
+    report = build(gpus, decision, policy, task == "bench", about.places)
     description = change.description if change and task == "bench" else None
     later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()
     report = replace(
@@ -164,14 +184,6 @@ def _posting(
     )
     render.comment(report)
     return Posting(report, decision, gpus, task)
-
-
-def with_addresses(posting: Posting, page: str | None, run: str) -> Posting:
-    """Says where the page is, and the files that the run left."""
-    where: Line = (Link("The run", f"{run}#artifacts"), " has its record and the profiler's files.")
-    if page:
-        where = (Link("The page", page), " has all of this with plots. ", *where)
-    return posting if posting.quiet else replace(posting, report=replace(posting.report, elsewhere=where))
 
 
 @dataclass(frozen=True)
@@ -232,38 +244,6 @@ def _cut_short(one: GpuResult, job: Job | None) -> GpuResult:
     return replace(one, evidence=replace(one.evidence, fault=fault, missing=missing))
 
 
-def _of_pull_request(info: RunInfo) -> bool:
-    """Else a command or a person asked, who may ask for fewer cases or others."""
-    return (info.run.event or "").startswith("pull_request")
-
-
-def _held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
-    """The record with what the plan asked for, and what the plan says of the cases, in place of what it says itself."""
-    plan = plan.model_copy(update={"hash": plan.hash or expected_hash(plan)})
-    known = {key: case for case in plan.cases for key in (CaseKey("", case.id), case.key)}
-    cases = tuple(
-        known[case.key].model_copy(update={"card": case.card}) if case.key in known else case for case in measured.cases
-    )
-    measured = measured.model_copy(update={"cases": cases})
-    if not _of_pull_request(info):
-        planned = {case.key for case in plan.cases}
-        others = tuple(case for case in measured.cases if case.key not in planned)
-        plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
-    return _with_own_cards(measured, plan).model_copy(update={"expected": plan})
-
-
-def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
-    """The record in which every card that the default branch does not have is the head's own, whatever it says."""
-    planned = {card.name for card in plan.cards}
-    if not planned and plan.cases:
-        return measured
-    # A record of run/1 names no card, and its cases are known by their ids.
-    own = cards.known(measured) - planned - ({""} if planned else set())
-    listed = {name: Card(name=name) for name in sorted(own)} | {card.name: card for card in measured.cards}
-    known = tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())
-    return measured.model_copy(update={"cards": known})
-
-
 def _safely(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
     """What the folder says of a GPU; where that makes us stumble, that its record cannot be used."""
     try:
@@ -291,7 +271,7 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
         if label in planned and (why := completeness.too_large(measured, planned[label], policy)):
             said = f"the record cannot be used: {render.plain_line(why)}"
             return _failed(label, Failure(Fault.OURS, said, run=info.run))
-        measured = _held_to(expected[label], measured, info) if label in expected else measured
+        measured = held_to_plan.held_to(expected[label], measured, info) if label in expected else measured
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
         if untimed and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
@@ -325,13 +305,15 @@ def _unread(measured: RunRecord, policy: Policy) -> tuple[Line, ...]:
     return () if read or policy.static.new_spills != "fail" or outputs.is_wrong(measured) else (_UNREAD,)
 
 
-def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> RecordVerdict | None:
-    """The record against the stored baseline of its GPU, where that has one and it was measured on such a device."""
+def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> Baseline | None:
+    """The record against the stored baseline of its GPU, where that has one of this kernel."""
     path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
     if path is None or not path.exists():
         return None
-    verdict = judge(measured, policy, record.read(path), name=label, against=path.name)
-    return None if verdict.refused else verdict
+    stored = record.read(path)
+    if not baselines.is_of(stored, measured):
+        return None
+    return baselines.of_record(judge(measured, policy, stored, name=label, against=path.name), stored)
 
 
 def _failed(label: str, failure: Failure) -> GpuResult:
@@ -343,20 +325,26 @@ def _failed(label: str, failure: Failure) -> GpuResult:
 
 def _untrusted(touches_kernel: bool) -> Posting:
     """Where no kernel is touched, there is nothing to judge; else a merge waits for somebody to have it measured."""
+    decision = UNTRUSTED if touches_kernel else NOT_MEASURED
     report = Report(
-        headline=(Mark.UNKNOWN, " Not judged: this pull request changes the workflows that measure it"),
-        summary=(
-            "Its records prove nothing, since its own workflow wrote them. Somebody with write access can have it "
-            "measured by the default branch's workflow: ",
+        headline=with_consequence(
+            Mark.UNKNOWN, ("Not judged: this pull request changes the workflows that measure it",), decision
+        ),
+        summary=("Its records prove nothing, since its own workflow wrote them.",),
+        now=(
+            NOW,
+            " somebody with write access can have it measured by the default branch's workflow: ",
             Code("/kernelgate bench"),
         ),
     )
-    return Posting(report, UNTRUSTED if touches_kernel else NOT_MEASURED, quiet=not touches_kernel)
+    return Posting(report, decision, quiet=not touches_kernel)
 
 
 def _not_measured(why: str | None) -> Posting:
     report = Report(
-        headline=(Mark.UNKNOWN, f" Not measured: {why or 'nothing in this change asks for it'}"),
+        headline=with_consequence(
+            Mark.UNKNOWN, (f"Not measured: {why or 'nothing in this change asks for it'}",), NOT_MEASURED
+        ),
         summary=("Somebody with write access can have it measured all the same: ", Code("/kernelgate bench")),
     )
     return Posting(report, NOT_MEASURED, quiet=True)
@@ -371,7 +359,7 @@ def _description_lines(description: Description | None) -> list[Line]:
         return []
     blocking = [missing for missing in description.missing if missing.blocks]
     lines: list[Line] = [
-        (Mark.SLIGHT, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
+        (Mark.SLOWER, " this blocks: in the description ", Code(one.part.heading), f" {one.why}; {one.part.how}")
         for one in blocking
     ]
     others = [missing.part.heading.lstrip("# ") for missing in description.missing if not missing.blocks]

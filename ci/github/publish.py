@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelgate.bench.errors import KernelgateError
@@ -18,7 +18,7 @@ from kernelgate.ci.github.assemble import (
     Task,
     Trusted,
     assemble,
-    with_addresses,
+    places,
 )
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, until_done
 from kernelgate.ci.github.plan import skipped
@@ -27,8 +27,11 @@ from kernelgate.ci.github.post_comment import comment_step, put_comment
 from kernelgate.ci.github.post_label import VERDICTS, put_labels
 from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
 from kernelgate.ci.github.stamp import Posted, Stamp
-from kernelgate.ci.judge.gate import SHARED_COMMIT, Label
+from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED, Label
 from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.page.write import write as write_page
+from kernelgate.ci.report.build import BuiltReport
+from kernelgate.ci.report.headline import cause, with_consequence
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"
 """The permissions that posting needs."""
@@ -51,6 +54,12 @@ def prepare(folder: Path, rules: Policy, task: Task = "bench", trusted: Trusted 
     info = read_run_info(folder)
     change = _change(info.pull, rules) if info.pull else None
     return Prepared(info, change, assemble(folder, info, rules, change, task, trusted))
+
+
+def page_of(ready: Prepared, rules: Policy) -> str:
+    """The page on the same, with the ways to the pull request, its commits and the run."""
+    posting = ready.posting
+    return write_page(BuiltReport(posting.report, posting.gpus), rules.gates, places(ready.info))
 
 
 def _change(pull: SeenPull, rules: Policy) -> PullRequestChange:
@@ -76,11 +85,11 @@ def post(
         return _post_awaited(bot, info)
     if info.shared_head:
         return _post_shared(bot, info)
-    ready = prepare(folder, rules, task, trusted)
+    ready = prepare(folder, rules, task, replace(trusted, page=page))
     if _is_unexplained(ready):
         # Such as an edited description where nothing was measured before. A check would pass for it.
         return _post_nothing(bot, info, "the commit was never measured; /kernelgate bench does it")
-    posting = with_addresses(ready.posting, page, info.run_url)
+    posting = ready.posting
     bot.step.summary(render.comment(posting.report, render.COMMENT_LIMIT))
     if info.pull_request is None:
         return _post_nothing(bot, info, info.no_pull_request) if info.no_pull_request else 0
@@ -175,7 +184,8 @@ def _post_awaited(bot: Bot, info: RunInfo) -> int:
 def _post_nothing(bot: Bot, info: RunInfo, why: str) -> int:
     """Says why in the job summary. No check run goes on waiting for this run, and none passes for it."""
     _tell(bot, "nothing posted", why)
-    check = CheckRun("action_required", "Not judged", render.markdown_line((f"{why}.",)), details_url=info.run_url)
+    title = render.plain_line(with_consequence(Mark.UNKNOWN, ("Not judged",), UNTRUSTED))
+    check = CheckRun("action_required", title, render.markdown_line((f"{why}.",)), details_url=info.run_url)
     stamp = Stamp(info.head_sha, *(info.told or Stamp.of(info.run).order))
     return _exit_code([_one(bot, "check run", CHECKS, lambda: end_check(bot, check, stamp))])
 
@@ -186,7 +196,7 @@ def _post_shared(bot: Bot, info: RunInfo) -> int:
     _tell(bot, "nothing posted", why)
     check = CheckRun(
         SHARED_COMMIT.conclusion,
-        "Several pull requests have this commit",
+        render.plain_line((Mark.BLOCKED, " Blocked by ", *cause(SHARED_COMMIT.blockers[0], named_=False))),
         render.markdown_line(
             (
                 f"{why}. A check run belongs to a commit, and what is slower than one base may be faster "

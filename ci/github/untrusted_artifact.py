@@ -21,6 +21,7 @@ from pydantic import Field, ValidationError
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, faults
 from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
 
 RECORD, FAILURE = "run.json", "failure.json"
@@ -171,7 +172,8 @@ def _belongs(found: RunRecord, known: Run, name: str) -> None:
     )
     for what, stated, fact in facts:
         if stated is not None and fact is not None and stated != fact:
-            _refuse(name, f"the record is of another {what}: it says {visible(str(stated), 80)}, GitHub says {fact}")
+            said, known_as = _briefly(str(stated), str(fact))
+            _refuse(name, f"the record is of another {what}: it says {said}, GitHub says {known_as}")
     # Where failed jobs are run again, the others keep what they left in an earlier attempt.
     if run.run_attempt is not None and known.run_attempt is not None and run.run_attempt > known.run_attempt:
         _refuse(name, f"the record is of another attempt: it says {run.run_attempt}, GitHub says {known.run_attempt}")
@@ -179,6 +181,14 @@ def _belongs(found: RunRecord, known: Run, name: str) -> None:
         _refuse(name, f"the record names pull request {run.pull_request}, GitHub knows none for this run")
     if run.base_sha is None and known.base_sha is not None and _has_base(found):
         _refuse(name, "the record does not say which commit its base is")
+
+
+def _briefly(stated: str, fact: str) -> tuple[str, str]:
+    """Two commits by as much as tells them apart, anything else as it is."""
+    commits = formatting.is_commit(stated) and formatting.is_commit(fact)
+    if commits and stated[:7] != fact[:7]:
+        return stated[:7], fact[:7]
+    return visible(stated, 80), fact
 
 
 def _has_base(found: RunRecord) -> bool:

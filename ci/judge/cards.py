@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kernelgate.bench.record import Note, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import Build, Note, RunRecord, TimedCase, timed_cases
 
 NO_CARD_ON_BASE = "no_card_on_base"
 CARD_CHANGED = "card_changed"
@@ -14,13 +14,21 @@ NO_CASES = "no_cases"
 
 
 def same_library(record: RunRecord) -> frozenset[str]:
-    """The cards whose base and head are one library, called in one way: a comparison of them could show nothing."""
-    sides = {(build.card, build.side): (build.key, build.call_hash) for build in record.builds}
+    """The cards whose base and head are one library, called in one way: a comparison of them could show nothing.
+
+    One library is of the same sources, or of others, such as with another comment, that compile to the same bytes.
+    """
+    sides = {(build.card, build.side): build for build in record.builds}
     return frozenset(
-        card
-        for (card, side), head in sides.items()
-        if side == "head" and None not in head and sides.get((card, "base")) == head
+        card for (card, side), head in sides.items() if side == "head" and _are_one(sides.get((card, "base")), head)
     )
+
+
+def _are_one(base: Build | None, head: Build) -> bool:
+    if base is None or head.call_hash is None or base.call_hash != head.call_hash:
+        return False
+    pairs = ((base.key, head.key), (base.library_sha256, head.library_sha256))
+    return any(was is not None and was == now for was, now in pairs)
 
 
 def nothing_differs(record: RunRecord) -> bool:

@@ -86,8 +86,20 @@ class ProcessChange:
 
 
 @dataclass(frozen=True)
+class Speeds:
+    """One side's typical times in microseconds: two where it falls into two modes."""
+
+    side: str
+    us: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class CaseVerdict:
-    """One case judged. Percentages are changes of time, positive is slower; times are medians in microseconds."""
+    """One case judged. Percentages are changes of time, positive is slower.
+
+    `base_us` and `head_us` are typical times in microseconds. Where there is a change, they differ by exactly that:
+    both come from the processes and the estimator that it comes from. Of a side alone they are medians.
+    """
 
     card: str
     id: str
@@ -114,6 +126,8 @@ class CaseVerdict:
     """Rounds in all, over every process."""
     per_process: tuple[ProcessChange, ...]
     findings: tuple[Finding, ...]
+    speeds: tuple[Speeds, ...] = ()
+    """Of base and head, where one has two and nothing can be told because of it."""
 
     @property
     def key(self) -> CaseKey:
@@ -127,6 +141,11 @@ class CaseVerdict:
     def disqualifying(self) -> tuple[Finding, ...]:
         """Why no verdict may rest on this case."""
         return tuple(finding for finding in self.findings if finding.disqualifies)
+
+    @property
+    def believed(self) -> bool:
+        """Whether anybody should believe the interval: never where no verdict may rest on the case."""
+        return self.interval_pct is not None and not self.disqualifying
 
 
 @dataclass(frozen=True)

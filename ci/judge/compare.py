@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import RecordError
-from kernelgate.ci.document import formatting
-from kernelgate.ci.document.escape import verbatim
-from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict, worst_first
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import exit_code, judge
@@ -22,9 +21,17 @@ SEVERITY = (1, 3, 2, 0)
 """Exit codes of single records, the worst first."""
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A file's verdict, and its record where it could be read."""
+
+    verdict: RecordVerdict
+    record: RunRecord | None = None
+
+
 def compare(
     paths: Sequence[Path], policy: Policy, baseline: Path | None = None, history: History = NO_HISTORY
-) -> Iterator[RecordVerdict]:
+) -> Iterator[Judged]:
     """The verdict on each file; one that cannot be read is refused in its verdict and does not stop the others.
 
     Raises RecordError where the baseline cannot be read.
@@ -36,9 +43,9 @@ def compare(
             run = record.read(path)
         except RecordError as error:
             reason = f"cannot be judged: {error}"
-            yield RecordVerdict(str(path), Outcome.INCONCLUSIVE, reason, (), str(error), against)
+            yield Judged(RecordVerdict(str(path), Outcome.INCONCLUSIVE, reason, (), str(error), against))
         else:
-            yield judge(run, policy, stored, str(path), against, history)
+            yield Judged(judge(run, policy, stored, str(path), against, history), run)
 
 
 def worst_exit_code(codes: Sequence[int]) -> int:
@@ -60,21 +67,4 @@ def _outcome_for_status(one: CaseVerdict | MeanVerdict) -> dict[str, Any]:
     return {"verdict" if key == "status" else key: one.verdict if key == "status" else fields[key] for key in fields}
 
 
-def as_text(verdict: RecordVerdict) -> str:
-    """What people read: the record's verdict with its reason, then a sentence a case with its findings, worst first."""
-    lines = [f"{verdict.record}: {verdict.verdict}", f"  {verdict.reason}"]
-    ids = formatting.ids(case.key for case in verdict.cases)
-    for case in worst_first(verdict.cases):
-        lines += _case_lines(case, ids[case.key].text) if len(verdict.cases) > 1 else _finding_lines(case)
-    return "\n".join(map(verbatim, lines))
-
-
-def _case_lines(case: CaseVerdict, id_: str) -> list[str]:
-    return [f"  {sentences.mark(case.status).glyph} {id_}: {case.sentence}", *_finding_lines(case)]
-
-
-def _finding_lines(case: CaseVerdict) -> list[str]:
-    return [f"    note: {finding.message}" for finding in case.findings if not finding.disqualifies]
-
-
-__all__ = ["as_json", "as_text", "compare", "exit_code", "worst_exit_code"]
+__all__ = ["Judged", "as_json", "compare", "exit_code", "worst_exit_code"]

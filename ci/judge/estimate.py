@@ -132,6 +132,25 @@ def pooled(group: Group, usual: float | None = None) -> Pooled:
     return found.pooled(found.share if usual is None else usual, group.prior_df)
 
 
+def typical_times(case: Evidence, change: float) -> tuple[float, float]:
+    """Times of base and head in microseconds that differ by exactly the log `change`.
+
+    Against a baseline they are the pooled levels. Of paired processes, the mean of each side's robust locations lies
+    beside them: the change comes from differences of rounds, and what the two disagree by is split between the sides.
+    """
+    if case.against_baseline:
+        head = pooled(case.groups[-1]).change
+        return math.exp(head - change), math.exp(head)
+    out = case.groups[0].left_out
+    middles = []
+    for side in (case.base, case.head):
+        step = location.log_step(np.concatenate(side))
+        levels = location.levels([np.log(samples) for samples in side], step)
+        middles.append(float(np.mean([one.value for index, one in enumerate(levels) if index != out])))
+    middle = sum(middles) / 2
+    return math.exp(middle - change / 2), math.exp(middle + change / 2)
+
+
 def of_record(record: RunRecord, policy: Policy, history: History = NO_HISTORY) -> list[Evidence]:
     """The evidence of each compared case; what speaks against all of a case's times comes first in its findings."""
     wrong, seen = outputs.wrong_bases(record), witness.log_ratios(record)

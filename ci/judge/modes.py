@@ -90,6 +90,13 @@ def two_modes(processes: Sequence[Array], limits: ValidityLimits) -> TwoModes | 
     return TwoModes(split.low, split.high, tuple((samples > middle).astype(float) for samples in processes))
 
 
+def speeds_us(processes: Sequence[Array], limits: ValidityLimits) -> tuple[float, ...]:
+    """A side's typical times in microseconds: of both modes, the faster first, or of all where they are one."""
+    logs = [np.log(samples) for samples in processes]
+    two = two_modes(logs, limits)
+    return (math.exp(two.low), math.exp(two.high)) if two else (math.exp(float(np.median(np.concatenate(logs)))),)
+
+
 def _like(other: TwoModes, processes: Sequence[Array]) -> TwoModes:
     """This side's samples by modes as far apart as the other side's: its own are too rare to be found, or none.
 

@@ -130,7 +130,7 @@ def noise(cases: Sequence[CaseVerdict]) -> str:
     if any(case.change_pct is None for case in cases):
         return "too little was measured"
     seen = _smallest_visible(cases)
-    return "too few processes for a direction" if seen is None else f"too noisy; {unseen(seen)}"
+    return "too few repeats to be sure of a direction" if seen is None else f"too noisy; {unseen(seen)}"
 
 
 def shown(cases: Sequence[CaseVerdict]) -> str | None:

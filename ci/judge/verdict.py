@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.formatting import counted, plain
-from kernelgate.ci.judge import cards, copies, days, estimate, outputs, sentences, stats, together
+from kernelgate.ci.judge import cards, copies, days, estimate, modes, outputs, sentences, stats, together
 from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
 from kernelgate.ci.judge.case import (
     CaseVerdict,
@@ -18,6 +18,7 @@ from kernelgate.ci.judge.case import (
     Outcome,
     ProcessChange,
     RecordVerdict,
+    Speeds,
     Status,
     overall,
     worst_first,
@@ -200,6 +201,7 @@ def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict
         case.base, case.head, case.paired, certainty.interval_level, resampling.resamples, resampling.seed
     )
     low, high = claim.interval(certainty.interval_level)
+    base_us, head_us = estimate.typical_times(case, claim.pooled.change)
     verdict = CaseVerdict(
         card=case.key.card,
         id=case.key.id,
@@ -213,15 +215,26 @@ def _judge_case(case: Evidence, claim: Inference, policy: Policy) -> CaseVerdict
         minimum_detectable_pct=None if claim.look.early else percent(claim.detectable(certainty.power)),
         mann_whitney_p=stats.mann_whitney_p(base, head),
         bootstrap_pct=(percent(medians.change[0]), percent(medians.change[1])),
-        base_us=float(np.median(base)),
-        head_us=float(np.median(head)),
+        base_us=base_us,
+        head_us=head_us,
         reference_us=_median(case.reference),
         processes=len(case.head),
         rounds=len(head),
         per_process=_per_process(case, certainty.interval_level),
         findings=case.findings,
+        speeds=_speeds(case, policy),
     )
     return replace(verdict, sentence=sentences.of_case(verdict, policy))
+
+
+def _speeds(case: Evidence, policy: Policy) -> tuple[Speeds, ...]:
+    """Where two modes are why nothing can be told: those of both sides."""
+    if not any(found.code == modes.BIMODAL and found.disqualifies for found in case.findings):
+        return ()
+    return tuple(
+        Speeds(side, modes.speeds_us(times, policy.limits))
+        for side, times in (("base", case.base), ("head", case.head))
+    )
 
 
 def _direction(claim: Inference) -> Direction:

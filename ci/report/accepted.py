@@ -36,16 +36,14 @@ def lines(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
     return tuple(found)
 
 
-def opened(line: Line, gpu: GpuReport, decision: Decision) -> Line:
-    """The first line on this GPU, which says so where everything that is too slow was accepted."""
+def applies(gpu: GpuReport, decision: Decision) -> bool:
+    """Whether everything that is too slow on this GPU was accepted, and nothing else blocks."""
     regressed = gpu.verdict is not None and gpu.verdict.verdict is Outcome.REGRESSED and not gpu.is_wrong
-    if not decision.accepted or decision.blocks or not regressed:
-        return line
-    return as_accepted(line)
+    return bool(decision.accepted) and not decision.blocks and regressed
 
 
 def as_accepted(line: Line) -> Line:
-    """The first line of a regression that was accepted."""
+    """The first line of a regression that was accepted, where nothing is about merging."""
     return (Mark.SLIGHT, " Slower, and accepted: ", *line[2:])
 
 

@@ -6,12 +6,14 @@ One GPU and several go the same way; where there are several, each line, section
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kernelgate.bench.record import RunRecord, TimedProcess, timed_cases
-from kernelgate.ci.document import escape, formatting
-from kernelgate.ci.document.model import Code, Line, Mark, Report, Section, Verbatim
+from kernelgate.ci.document import escape
+from kernelgate.ci.document.model import Line, Mark, Report, Section, Verbatim
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.ci.judge.compare import Judged
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.policy import AccuracyRules, Gates, Policy, Static
@@ -22,52 +24,60 @@ from kernelgate.ci.report import (
     card_remarks,
     correctness,
     headline,
-    profile_plot,
+    links,
+    next_steps,
     sanitizer,
     sections,
+    summary,
     tables,
     why,
 )
-from kernelgate.ci.report.case_plot import plot
-from kernelgate.ci.report.gpu import GpuReport, judged, of_record
-from kernelgate.ci.report.headline import of_gpu
+from kernelgate.ci.report import baseline as baselines
+from kernelgate.ci.report.gpu import Baseline, GpuReport, judged, of_record
+from kernelgate.ci.report.headline import named
+from kernelgate.ci.report.links import NO_LINKS, Links
 
 
-def build(gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: bool = True) -> Report:
+@dataclass(frozen=True)
+class BuiltReport:
+    """A report with what it was made of, which the page draws."""
+
+    report: Report
+    gpus: tuple[GpuReport, ...]
+
+
+def build(
+    gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: bool = True, places: Links = NO_LINKS
+) -> Report:
     """The whole report. `merge`: else it is not about merging, such as that of a profile."""
-    shown, folded = tables.tables(gpus, policy.gates)
-    labels = [gpu.label if len(gpus) > 1 else "" for gpu in gpus]
-    each = list(zip(gpus, labels, strict=True))
+    about = headline.of_gpu(headline.deciding_gpu(gpus, decision), policy.gates).about
+    shown = tables.cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
+    each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
+    drawn = _drawn(gpus)
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
-        summary=headline.summary(gpus, decision, policy.gates, merge),
+        summary=summary.summary(gpus, decision, policy, places, drawn),
         remarks=(
             *accepted.lines(gpus, decision),
-            *(_named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
+            *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),
         ),
-        cases=shown,
-        folded=folded,
-        folded_title=_folded_title(len(folded.rows), len(gpus)) if folded else "",
+        cases=shown.shown,
+        under=shown.under,
+        folded=shown.folded,
+        folded_title=shown.folded_title,
         checks=(
-            *(_named(label, line) for gpu, label in each for line in _checks(gpu, policy)),
-            *(_named(label, line) for gpu, label in each for line in gpu.claims),
+            *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
+            *(named(label, line) for gpu, label in each for line in gpu.claims),
         ),
         why=tuple(line for gpu, label in each for line in _why(gpu, label)),
+        now=next_steps.now(gpus, decision, places) if merge else (),
         sections=tuple(
             Section(f"{label}: {part.title}" if label else part.title, part.blocks, part.worth)
             for gpu, label in each
             for part in _sections(gpu, policy)
         ),
-        pictures=tuple(
-            picture
-            for gpu, label in each
-            if gpu.record is not None and not gpu.is_wrong
-            for picture in profile_plot.pictures(gpu.record, label)
-        ),
-        plots=tuple(
-            found for gpu, label in each for one in gpu.cases if (found := plot(one, policy.gates, label)) is not None
-        ),
+        elsewhere=links.elsewhere(gpus, places, drawn is not None),
     )
 
 
@@ -78,43 +88,66 @@ def judged_report(
     baseline: tuple[str, RunRecord] | None = None,
     history: History = NO_HISTORY,
 ) -> Report:
+    """Of `reported`, the report alone."""
+    return reported(record, policy, name, baseline, history).report
+
+
+def reported(
+    record: RunRecord,
+    policy: Policy,
+    name: str = "record",
+    baseline: tuple[str, RunRecord] | None = None,
+    history: History = NO_HISTORY,
+) -> BuiltReport:
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
-    stored = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
+    against = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
-    if stored and processes and not any(map(_has_both, processes)):
-        return report(record, stored, policy.gates, None, policy.static, policy.accuracy)
-    verdict = judge(record, policy, name=name, history=history)
-    return report(record, verdict, policy.gates, stored, policy.static, policy.accuracy)
+    if against and processes and not any(map(_has_both, processes)):
+        return of_verdict(record, against, policy)
+    stored = baselines.of_record(against, baseline[1]) if baseline and against else None
+    return of_verdict(record, judge(record, policy, name=name, history=history), policy, stored)
+
+
+def compared_report(one: Judged, policy: Policy, named: bool) -> Report:
+    """The report of `kernelgate compare` on one file. `named`: of several, the first line says of which."""
+    if one.record is None:
+        made = Report(headline=(Mark.UNKNOWN, " Cannot be judged: ", one.verdict.refused or ""), summary=())
+    else:
+        made = of_verdict(one.record, one.verdict, policy).report
+    return replace(made, headline=(one.verdict.record, ": ", *made.headline)) if named else made
 
 
 def report(
     record: RunRecord,
     verdict: RecordVerdict,
     gates: Gates,
-    baseline: RecordVerdict | None = None,
+    baseline: Baseline | None = None,
     static: Static | None = None,
     accurate: AccuracyRules | None = None,
 ) -> Report:
     """The report on one judged record, from nothing else. A baseline blocks nothing, so against one merging is no
     subject."""
     policy = Policy(gates=gates, static=static or Static(), accuracy=accurate or AccuracyRules())
+    return of_verdict(record, verdict, policy, baseline).report
+
+
+def of_verdict(
+    record: RunRecord, verdict: RecordVerdict, policy: Policy, baseline: Baseline | None = None
+) -> BuiltReport:
+    """The report on one judged record, with what it was made of."""
     label = record.run.gpu or ""
     decision = gate.decide([gate.evidence(label, record, verdict, policy)])
     part = of_record(label, record, verdict, baseline)
-    return build([part], decision, policy, merge=verdict.against == "base")
+    return BuiltReport(build([part], decision, policy, merge=verdict.against == "base"), (part,))
 
 
 # The parts of one GPU -------------------------------------------------------------------------------------------------
 
 
-def _named(label: str, line: Line) -> Line:
-    return of_gpu(label, line) if label else line
-
-
-def _folded_title(rows: int, gpus: int) -> str:
-    if gpus == 1:
-        return formatting.counted(rows, "unchanged case")
-    return f"{formatting.counted(rows, 'case')} unchanged on every GPU"
+def _drawn(gpus: Sequence[GpuReport]) -> str | None:
+    """What of the page is worth a look: both distributions, where an interval is not to be believed."""
+    cases = [one.case for gpu in gpus for one in gpu.cases]
+    return "ECDF" if any(case.disqualifying for case in cases) else "plots" if cases else None
 
 
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
@@ -130,21 +163,21 @@ def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
 
 def _open(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
     """What is not known, as far as the headline does not say it."""
-    stated = headline.is_incomplete(headline.worst_gpu(gpus), decision)
+    stated = headline.is_incomplete(headline.deciding_gpu(gpus, decision), decision)
     rest = decision.open[1:] if stated else decision.open
     return tuple((Mark.SLIGHT, " Incomplete: ", *line) for line in rest)
 
 
-def _checks(gpu: GpuReport, policy: Policy) -> tuple[Line, ...]:
+def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[Line, ...]:
     if gpu.record is None:
         return ()
     if gpu.is_wrong:
         return (*correctness.beside_wrong(gpu.record), *sanitizer.lines(gpu.record, policy.gates))
     if gpu.verdict is None:
         return ()
-    baseline = (_baseline(gpu.record, gpu.baseline, policy.gates),) if gpu.baseline else ()
+    stored = baselines.line(gpu.record, gpu.baseline, policy.gates) if gpu.baseline else ()
     checked = (*sanitizer.lines(gpu.record, policy.gates), *accuracy.lines(gpu.record, policy.accuracy))
-    return (*correctness.lines(gpu.record), *checked, *baseline)
+    return (*correctness.lines(gpu.record, any(one.is_wrong for one in gpus)), *checked, *stored)
 
 
 def _why(gpu: GpuReport, label: str) -> tuple[Line, ...]:
@@ -158,11 +191,9 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
         log = gpu.failure.log if gpu.failure else ()
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
     if not gpu.is_wrong:
-        means = gpu.verdict.means if gpu.verdict else ()
-        return (
-            *sections.sections(gpu.record, gpu.cases, policy.static, means),
-            *accuracy.sections(gpu.record, policy.accuracy),
-        )
+        found = sections.sections(gpu.record, gpu.cases, policy.static, gpu.verdict.means if gpu.verdict else ())
+        found = (*found, *accuracy.sections(gpu.record, policy.accuracy))
+        return (*found, baselines.section(gpu.record, gpu.baseline)) if gpu.baseline else found
     parts = (
         correctness.section(gpu.record),
         sections.conditions(gpu.record, ()),
@@ -190,11 +221,3 @@ def _precision(record: RunRecord) -> tuple[Line, ...]:
 
 def _has_both(process: TimedProcess) -> bool:
     return {"base", "head"} <= process.samples_us.keys()
-
-
-def _baseline(record: RunRecord, verdict: RecordVerdict, gates: Gates) -> Line:
-    """One line on the stored baseline. It shows slow drift and blocks nothing, so its mark is at most a warning."""
-    opening = headline.opening(verdict, judged(record, verdict), (), gates)
-    mark = Mark.SLIGHT if opening.mark is Mark.SLOWER else opening.mark
-    verb = formatting.sentence(opening.verdict) + ", "
-    return (mark, " against the baseline ", Code(verdict.against), ": ", verb, *opening.rest)

@@ -23,19 +23,13 @@ def headline(record: RunRecord) -> Line:
         checks = [check for check in fuzz_checks(record) if check.card in wrong_cards]
         total = formatting.counted(sum(len(check.results) for check in checks), "fuzz case")
         of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
-        verb = "fails" if len(failed) == 1 else "fail"
-        return (Mark.WRONG, f" Wrong result: {len(failed)} of {total}{of} {verb}; speed was not judged")
+        return (f"Wrong result in {len(failed)} of {total}{of}",)
     wrong = wrong_outputs(record)
     if wrong:
         names = formatting.names(record.cases, record.cards)
         which = names[next(iter(wrong))] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
-        return (
-            Mark.WRONG,
-            " Wrong result: the timed output of ",
-            which,
-            " differs from the oracle's; speed was not judged",
-        )
-    return (Mark.WRONG, " Wrong result: the fuzz run failed; speed was not judged")
+        return ("Wrong result in timed calls of ", which)
+    return ("Wrong result: the fuzz run failed",)
 
 
 def titles(record: RunRecord) -> dict[str, str]:
@@ -60,24 +54,25 @@ def first_failure(record: RunRecord) -> Line:
     return ()
 
 
-def how_to_repeat(record: RunRecord) -> Line:
-    """The command for the first failure; empty where no fuzz case failed."""
-    return next(
-        (("Repeat: ", Code(repeat(record, *one), most=MAX_COMMAND)) for one in fuzz_failures(record)),
-        (),
-    )
+def command(record: RunRecord) -> str | None:
+    """Runs the first failure again; None where no fuzz case failed."""
+    return next((repeat(record, *one) for one in fuzz_failures(record)), None)
 
 
-def lines(record: RunRecord) -> tuple[Line, ...]:
-    """What was checked of each card, a line each. A card with one library on both sides needs no check."""
+def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
+    """What was checked of each card, a line each. A card with one library on both sides needs no check.
+
+    `beside_wrong`: a result is wrong on this GPU or another, so nothing here is called correct.
+    """
     checks = {check.card: check for check in fuzz_checks(record)}
     if cards.nothing_differs(record) and not checks:
         return ()
     named = titles(record)
     listed = dict.fromkeys([*checks, *(case.case.card for case in cards.compared(record))])
     if not named or "" in checks or not listed:
-        return tuple(map(line, checks.values())) or (line(None),)
-    return tuple(of_card(named[card], line(checks.get(card))) for card in listed)
+        known = [line(record, check, beside_wrong) for check in checks.values()]
+        return tuple(known) or (line(record, None),)
+    return tuple(of_card(named[card], line(record, checks.get(card), beside_wrong)) for card in listed)
 
 
 def of_card(title: str, said: Line) -> Line:
@@ -89,16 +84,13 @@ def _fuzzed(record: RunRecord) -> tuple[str, ...]:
     return tuple(check.card for check in fuzz_checks(record))
 
 
-def line(fuzz: Check | None) -> Line:
+def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> Line:
     """One line on correctness, for under the table."""
     if fuzz is None:
         return (Mark.UNKNOWN, f" correctness: {formatting.NOT_MEASURED}")
     if fuzz.status == "skipped":
-        return (
-            Mark.UNKNOWN,
-            " correctness: not checked",
-            *((", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()),
-        )
+        reason: Line = (", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
+        return (Mark.UNKNOWN, " correctness: not checked", *reason)
     passed = sum(result.passed for result in fuzz.results)
     total = formatting.counted(len(fuzz.results), "fuzz case")
     untried: Line = ("; ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
@@ -110,18 +102,24 @@ def line(fuzz: Check | None) -> Line:
     if asked > ran:
         why: Line = (", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
         return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran", *why)
-    return (Mark.PASSED, f" correct: {passed} of {total}", _largest(fuzz), _unrepeatable(fuzz), *untried)
+    if beside_wrong:
+        return (Mark.NONE, f" {passed} of {total} passed")
+    return (Mark.PASSED, f" correct: {passed} of {total}", *_nearest(record, fuzz), _unrepeatable(fuzz), *untried)
 
 
 def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
-    """What stands under a wrong result: how to repeat it, or that the fuzz list alone would not have shown it."""
-    repeated = how_to_repeat(record)
-    if repeated:
-        return (repeated,)
-    if record.fuzz is None or record.fuzz.status != "passed":
-        return lines(record)
-    passed = formatting.counted(len(record.fuzz.results), "fuzz case")
-    return ((Mark.SLIGHT, f" only timed calls were wrong: {passed} passed"),)
+    """What stands under a wrong result: which cards passed, or that the fuzz list alone would not have shown it."""
+    if record.fuzz is not None and record.fuzz.status == "passed":
+        passed = formatting.counted(len(record.fuzz.results), "fuzz case")
+        return ((Mark.SLIGHT, f" only timed calls were wrong: {passed} passed"),)
+    failed = {card for card, _ in fuzz_failures(record)}
+    if not failed:
+        return ()
+    return tuple(
+        of_card(titles(record).get(check.card, ""), line(record, check, beside_wrong=True))
+        for check in fuzz_checks(record)
+        if check.card not in failed
+    )
 
 
 def section(record: RunRecord) -> Section | None:
@@ -147,10 +145,13 @@ def repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
 
 
 def _case(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
-    every = [one.axes for check in fuzz_checks(record) if check.card == card for one in check.results]
-    label = formatting.label(result.axes, formatting.switched(every))
     title = titles(record).get(card)
-    return (*((f"{title}, ",) if title else ()), label or Code(result.id))
+    return (*((f"{title}, ",) if title else ()), *_label(record, card, result))
+
+
+def _label(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
+    every = [one.axes for check in fuzz_checks(record) if check.card == card for one in check.results]
+    return (formatting.label(result.axes, formatting.switched(every)) or Code(result.id),)
 
 
 def _fault(result: FuzzResult) -> str:
@@ -162,13 +163,21 @@ def _fault(result: FuzzResult) -> str:
     return f"error {formatting.significant(result.max_abs_error, 2)}{_of_limit(result.error_ratio)}"
 
 
-def _largest(fuzz: Check) -> str:
-    """ ", largest error 0.0011, 55% of its limit": of all results the one nearest to what its dtype allows."""
+def _nearest(record: RunRecord, fuzz: Check) -> Line:
+    """ "; nearest to its limit: S=513 bf16 at 35% of it": of all results the one nearest to what its dtype allows."""
     measured = [result for result in fuzz.results if result.max_abs_error is not None]
     if not measured:
-        return ", errors not measured"
-    worst = max(measured, key=lambda result: (result.error_ratio or 0.0, result.max_abs_error or 0.0))
-    return f", largest error {formatting.significant(worst.max_abs_error or 0.0, 2)}{_of_limit(worst.error_ratio)}"
+        return (", errors not measured",)
+    worst = max(measured, key=lambda result: result.error_ratio or 0.0)
+    again = repeat(record, fuzz.card, worst)
+    shown: Line = (" · ", Code(again, most=MAX_COMMAND)) if len(again) <= MAX_COMMAND else ()
+    if worst.error_ratio is None:
+        largest = max(result.max_abs_error or 0.0 for result in measured)
+        return (f", no error above {formatting.significant(largest, 2)}",)
+    if worst.error_ratio == 0:
+        return (", without any error",)
+    name = _label(record, fuzz.card, worst)
+    return ("; nearest to its limit: ", *name, f" at {100 * worst.error_ratio:.0f}% of it", *shown)
 
 
 def _unrepeatable(fuzz: Check) -> str:

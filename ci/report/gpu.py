@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kernelgate.bench.record import Run, RunRecord
+from kernelgate.bench.record import Environment, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Piece
 from kernelgate.ci.judge import completeness, outputs
@@ -46,6 +46,15 @@ def judged(record: RunRecord, verdict: RecordVerdict) -> tuple[JudgedCase, ...]:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """The verdict on a record against a stored baseline, and the stored file's own facts."""
+
+    verdict: RecordVerdict
+    run: Run = field(default_factory=Run)
+    environment: Environment = field(default_factory=Environment)
+
+
+@dataclass(frozen=True)
 class GpuReport:
     """One GPU's part of a report."""
 
@@ -54,7 +63,7 @@ class GpuReport:
     record: RunRecord | None = None
     verdict: RecordVerdict | None = None
     """None where there is no record, or one without times: made to be profiled or fuzzed."""
-    baseline: RecordVerdict | None = None
+    baseline: Baseline | None = None
     """The same record against the stored baseline."""
     failure: Failure | None = None
     claims: tuple[Line, ...] = ()
@@ -83,7 +92,7 @@ class GpuReport:
 
 
 def of_record(
-    label: str, record: RunRecord, verdict: RecordVerdict | None, baseline: RecordVerdict | None = None
+    label: str, record: RunRecord, verdict: RecordVerdict | None, baseline: Baseline | None = None
 ) -> GpuReport:
     """The part of a record; of one that was made for something else than was planned, only why it is not used."""
     contrary = completeness.against_plan(record, label).contrary

@@ -103,20 +103,20 @@ def _is_news(one: JudgedCase) -> bool:
 def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
     case = one.case
     change, interval = formatting.signed(case.change_pct, case.interval_pct)
-    seen = case.minimum_detectable_pct
+    seen, believed = case.minimum_detectable_pct if not case.disqualifying else None, not case.disqualifying
     return (
         (id_,),
-        (change,),
-        (interval if case.interval_pct else formatting.MISSING,),
-        (formatting.probability(case.p),),
+        (change if believed else formatting.MISSING,),
+        (interval if believed and case.interval_pct else formatting.MISSING,),
+        (formatting.probability(case.p if believed else None),),
         (
             formatting.MISSING
-            if case.cliffs_delta is None
+            if case.cliffs_delta is None or not believed
             else formatting.percent(case.cliffs_delta, 2, sign=True)[:-1],
         ),
         (formatting.MISSING if seen is None else sentences.in_statistics(seen),),
-        (formatting.probability(case.mann_whitney_p),),
-        (formatting.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else formatting.MISSING,),
+        (formatting.probability(case.mann_whitney_p if believed else None),),
+        (formatting.signed(0.0, case.bootstrap_pct)[1] if believed and case.bootstrap_pct else formatting.MISSING,),
         (f"{case.rounds} in {case.processes}",),
     )
 
@@ -125,6 +125,7 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process."""
     by_key = {case.key: case for case in timed_cases(record)}
     timed = [(one.name, by_key[one.case.key]) for one in cases if one.case.key in by_key]
+    beside = formatting.reference(record.cards)
     rows = tuple(row for name, case in timed for side in rates.SIDES if (row := _speed_row(name, case, side)))
     if not rows:
         return None
@@ -133,12 +134,12 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         Column("side"),
         *(
             Column(title, numeric=True)
-            for title in ("P50", "P95", "P99", "TFLOP/s", "GB/s", "kernel", "launch overhead")
+            for title in ("P50", "P95", "P99", f"× {beside}", "TFLOP/s", "GB/s", "kernel", "launch overhead")
         ),
     )
     note: Line = (
-        f"Time of one call over all rounds of all processes. “× {formatting.reference(record.cards)}” in the first "
-        "table is the reference's median divided by the kernel's: above 1 the kernel is the faster one. “Kernel” is "
+        f"Time of one call over all rounds of all processes. “× {beside}” is the reference's median divided by the "
+        "kernel's: above 1 the kernel is the faster one. “Kernel” is "
         "the same call replayed from a CUDA graph; “launch overhead” is what P50 holds beyond it.",
     )
     return Section("Speed: percentiles, throughput, launch overhead", (Table(columns, rows), Paragraph(note)), worth=40)
@@ -150,11 +151,19 @@ def _speed_row(name: Piece, case: TimedCase, side: Side) -> tuple[Line, ...] | N
         return None
     cells = (
         *formatting.durations(rate.p50_us, rate.p95_us, rate.p99_us),
+        _against_reference(case, side, rate.p50_us),
         *(formatting.MISSING if one is None else formatting.significant(one, 3) for one in (rate.tflops, rate.gbps)),
         *formatting.durations(rate.graph_us),
         *formatting.durations(rate.overhead_us),
     )
     return ((name,), (side,), *((cell,) for cell in cells))
+
+
+def _against_reference(case: TimedCase, side: Side, p50_us: float) -> str:
+    reference = rates.rate(case, "reference")
+    if side == "reference" or reference is None or not p50_us:
+        return formatting.MISSING
+    return f"{reference.p50_us / p50_us:.2f}"
 
 
 def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:

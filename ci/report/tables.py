@@ -1,63 +1,146 @@
-"""The table of cases: for one GPU with a column for each number, for several with a column for each GPU."""
+"""The table of cases: mark, change, times, case; the same four columns for one GPU and for several.
+
+What is new stands open, ten rows at most; the other cases are folded, and one line says how they are.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from kernelgate.bench.record import CaseKey
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Column, Line, Strong, Table
+from kernelgate.ci.document.model import Code, Column, Line, Mark, Piece, Strong, Table
 from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.case import CaseVerdict, Status, severity
+from kernelgate.ci.judge.case import Status, severity
 from kernelgate.ci.judge.policy import Gates
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 
-MAX_UNCHANGED = 9
-"""More unchanged cases than this are folded away, …"""
-MAX_UNCHANGED_BESIDE_NEWS = 3
-"""… and more than this where another case changed."""
+MAX_ROWS = 10
+"""Open rows: as many as a phone shows with what stands above them and below."""
+COLUMNS = (Column(""), Column("change", numeric=True), Column("base → head", numeric=True), Column("case"))
+OF_HEADS = (Column(""), Column("head", numeric=True), Column("× {}", numeric=True), Column("case"))
 
 
-def counts(cases: Sequence[JudgedCase]) -> str:
-    """ "1 of 9 cases regressed, 8 unchanged", exact for any mix."""
-    found = Counter(one.status for one in cases)
-    parts = [(found[status], words) for status, (_, words) in sentences.STATUS.items() if found[status]]
-    of_all = f"of {formatting.counted(len(cases), 'case')} "
-    return ", ".join(f"{number} {of_all if first == 0 else ''}{words}" for first, (number, words) in enumerate(parts))
+@dataclass(frozen=True)
+class Cases:
+    """What a report shows of its cases."""
+
+    shown: Table | None = None
+    under: Line = ()
+    """What all rows have in common, what blocks, what the marks mean, how the other cases are."""
+    folded: Table | None = None
+    folded_title: str = ""
 
 
-def tables(gpus: Sequence[GpuReport], gates: Gates) -> tuple[Table | None, Table | None]:
-    """The open table and the folded one: what is unchanged on every GPU is folded where it is much."""
+@dataclass(frozen=True)
+class _CaseRow:
+    label: str
+    """Of the GPU, where there are several."""
+    one: JudgedCase
+
+    @property
+    def status(self) -> Status:
+        return self.one.status
+
+
+def cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None = None, blocks: bool = True) -> Cases:
+    """`stated`: the status that the first lines explain. `blocks`: whether anything blocks, or merging is no subject:
+    else no row may look as if it did, such as of a card that the pull request brought."""
     rows = _rows(gpus)
-    if not rows:
-        return None, None
-    quiet = [key for key, cases in rows.items() if all(one.status is Status.UNCHANGED for one in cases.values())]
-    news = [key for key in rows if key not in quiet]
-    if len(quiet) <= (MAX_UNCHANGED_BESIDE_NEWS if news else MAX_UNCHANGED):
-        return _table(rows, list(rows), gpus, gates), None
-    return (_table(rows, news, gpus, gates) if news else None), _table(rows, quiet, gpus, gates)
+    news = {row.one.case.key for row in rows if row.status is not Status.UNCHANGED}
+    new = [row for row in rows if row.one.case.key in news]
+    # A case that changed on one GPU is shown on each.
+    alone = bool(rows) and all(row.status is Status.ALONE for row in rows)
+    shown = new[:MAX_ROWS]
+    rest = [row for row in rows if row not in shown]
+    common, names = _factored(shown, gpus)
+    every = _names(gpus)
+    means = any(gpu.verdict.means for gpu in gpus if gpu.verdict)
+    words = [f"All: {common}. "] if common else []
+    regressed = any(row.status is Status.REGRESSED for row in rows)
+    if (blocks or not regressed) and any(row.status.is_slower for row in shown):
+        over = f", or {formatting.threshold(gates.mean_regression_pct)} over all cases" if means else ""
+        words.append(f"Blocks above {formatting.threshold(gates.regression_pct)}{over}. ")
+    others = [f"{_others(rest, gates)}. "] if rest and shown else []
+    under: Line = (*words, *_legend([row for row in shown if row.status is not stated], gates), *others)
+    if alone:
+        beside = reference(gpus)
+        return Cases(_heads(shown, names, beside), under, _heads(rest, every, beside), _title(rest))
+    return Cases(_table(shown, names, blocks), under, _table(rest, every, blocks), _title(rest))
 
 
-Rows = Mapping[CaseKey, Mapping[str, JudgedCase]]
-"""By case, and for each the GPUs that judged it by their label."""
+Names = Mapping[tuple[str, CaseKey], Piece]
 
 
-def _rows(gpus: Sequence[GpuReport]) -> Rows:
-    """The worst case on any GPU first."""
-    found: dict[CaseKey, dict[str, JudgedCase]] = {}
+def _rows(gpus: Sequence[GpuReport]) -> list[_CaseRow]:
+    """Case by case, the worst on any GPU first, and of each case all GPUs."""
+    found: dict[CaseKey, list[_CaseRow]] = {}
     for gpu in gpus:
         for one in gpu.cases:
-            found.setdefault(one.case.key, {})[gpu.label] = one
-    worst = {key: min(severity(one.case) for one in cases.values()) for key, cases in found.items()}
-    return {key: found[key] for key in sorted(found, key=lambda key: worst[key])}
+            found.setdefault(one.case.key, []).append(_CaseRow(gpu.label if len(gpus) > 1 else "", one))
+    worst = sorted(found.values(), key=lambda rows: min(severity(row.one.case) for row in rows))
+    return [row for rows in worst for row in sorted(rows, key=lambda row: severity(row.one.case))]
 
 
-def _table(rows: Rows, keys: Sequence[CaseKey], gpus: Sequence[GpuReport], gates: Gates) -> Table:
-    if len(gpus) == 1:
-        return _of_one(tuple(rows[key][gpus[0].label] for key in keys), reference(gpus), gates)
-    columns = (Column("case"), *(Column(gpu.label, numeric=True) for gpu in gpus))
-    return Table(columns, tuple(_row_of_several(rows[key], gpus) for key in keys))
+def _names(gpus: Sequence[GpuReport]) -> dict[tuple[str, CaseKey], Piece]:
+    return {(gpu.label if len(gpus) > 1 else "", one.case.key): one.name for gpu in gpus for one in gpu.cases}
+
+
+def _factored(rows: Sequence[_CaseRow], gpus: Sequence[GpuReport]) -> tuple[str, Names]:
+    """What all these rows have in common, and their names without it."""
+    names = _names(gpus)
+    measured = {case.key: case for gpu in gpus if gpu.record for case in gpu.record.cases}
+    shown = {row.one.case.key: names[row.label, row.one.case.key] for row in rows}
+    only = next(iter(shown.values()), None)
+    if len(shown) == 1 < len(rows) and isinstance(only, str):
+        # One case on several GPUs: these tell its rows apart.
+        return only, {at: "" if at[1] in shown else name for at, name in names.items()}
+    common, short = formatting.factored([measured[key] for key in shown if key in measured], shown)
+    return common, {at: short.get(at[1], name) for at, name in names.items()}
+
+
+def _table(rows: Sequence[_CaseRow], names: Names, blocks: bool) -> Table | None:
+    return Table(COLUMNS, tuple(_row(row, names, blocks) for row in rows)) if rows else None
+
+
+def _row(row: _CaseRow, names: Names, blocks: bool) -> tuple[Line, ...]:
+    case = row.one.case
+    base, head = formatting.durations(case.base_us, case.head_us)
+    times = f"{base.rpartition(' ')[0] or base} → {head}" if case.base_us is not None else head
+    mark = sentences.mark(row.status) if blocks or row.status is not Status.REGRESSED else Mark.SLIGHT
+    return ((mark,), (_change(row.one),), (times,), _name(row, names))
+
+
+def _change(one: JudgedCase) -> Piece:
+    """Nothing is shown of a change that nobody should believe."""
+    if one.status is Status.ALONE:
+        return formatting.MISSING
+    if one.case.disqualifying:
+        return formatting.MISSING
+    change, _ = formatting.signed(one.case.change_pct, one.case.interval_pct)
+    return Strong(change) if one.status.is_news else change
+
+
+def _name(row: _CaseRow, names: Names) -> Line:
+    name = names[row.label, row.one.case.key]
+    return (Code(row.label), *((" ", name) if name else ())) if row.label else (name,)
+
+
+def _heads(rows: Sequence[_CaseRow], names: Names, beside: str) -> Table | None:
+    """Where there is no base: the head's times, and how many times as fast as the reference they are."""
+    if not rows:
+        return None
+    columns = tuple(Column(column.title.format(beside), column.numeric) for column in OF_HEADS)
+    return Table(columns, tuple(_head(row, names) for row in rows))
+
+
+def _head(row: _CaseRow, names: Names) -> tuple[Line, ...]:
+    case = row.one.case
+    head = formatting.durations(case.head_us)[0]
+    ratio = f"{case.reference_us / case.head_us:.2f}" if case.reference_us and case.head_us else formatting.MISSING
+    return ((sentences.mark(row.status),), (head,), (ratio,), _name(row, names))
 
 
 def reference(gpus: Sequence[GpuReport]) -> str:
@@ -65,73 +148,50 @@ def reference(gpus: Sequence[GpuReport]) -> str:
     return formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
 
 
-def _of_one(cases: Sequence[JudgedCase], beside: str, gates: Gates) -> Table:
-    if all(one.status is Status.ALONE for one in cases):
-        return _of_heads(cases, beside)
-    columns = (
-        Column("case"),
-        Column("base", numeric=True),
-        Column("head", numeric=True),
-        Column("change", numeric=True),
-        Column(f"× {beside}", numeric=True),
-        Column("verdict"),
-    )
-    return Table(columns, tuple(_row_of_one(one, gates) for one in cases))
+# Under the table ------------------------------------------------------------------------------------------------------
 
 
-def _of_heads(cases: Sequence[JudgedCase], beside: str) -> Table:
-    """Where there is no base: the head's times beside the reference's."""
-    titles = ("case", "head", beside, f"× {beside}")
-    columns = tuple(Column(title, numeric=number > 0) for number, title in enumerate(titles))
-
-    def row(one: JudgedCase) -> tuple[Line, ...]:
-        head, other = formatting.durations(one.case.head_us, one.case.reference_us)
-        return (_name(one, news=False), (head,), (other,), (_against_reference(one.case),))
-
-    return Table(columns, tuple(map(row, cases)))
-
-
-def _row_of_one(one: JudgedCase, gates: Gates) -> tuple[Line, ...]:
-    case = one.case
-    base, head = formatting.durations(case.base_us, case.head_us)
-    return (
-        _name(one, one.status.is_news),
-        (base,),
-        (head,),
-        _change(one),
-        (_against_reference(case),),
-        (sentences.mark(one.status), " ", sentences.in_table(case, gates)),
-    )
+def _legend(shown: Sequence[_CaseRow], gates: Gates) -> Line:
+    """What the marks mean that nothing else explains, with the numbers of their cases."""
+    words: list[Piece] = []
+    undecided = [row.one.case for row in shown if row.status is Status.UNDECIDED]
+    if sound := [case for case in undecided if not case.disqualifying]:
+        words += [Mark.UNKNOWN, f" {sentences.noise(sound)}. "]
+    if blamed := sorted({found.code.replace("_", " ") for case in undecided for found in case.disqualifying}):
+        words += [Mark.UNKNOWN, f" cannot tell: {', '.join(blamed)}. "]
+    said = {sentences.short_of_gate(row.one.case, gates) for row in shown if row.status is Status.UNCONFIRMED}
+    for one in sorted(said):
+        words += [Mark.SLIGHT, f" {one}. "]
+    return tuple(words)
 
 
-def _row_of_several(cases: Mapping[str, JudgedCase], gpus: Sequence[GpuReport]) -> tuple[Line, ...]:
-    first = next(iter(cases.values()))
-    news = any(one.status.is_news for one in cases.values())
-    cells = (_cell(cases[gpu.label]) if gpu.label in cases else (formatting.NOT_MEASURED,) for gpu in gpus)
-    return (_name(first, news), *cells)
+def _others(rest: Sequence[_CaseRow], gates: Gates) -> str:
+    """How the cases are that are folded away."""
+    if all(row.status is Status.UNCHANGED for row in rest):
+        within = f"within {sentences.margin(gates)}"
+        if any(row.label for row in rest):
+            return f"{formatting.counted(_different(rest), 'other')} {within} wherever measured"
+        return f"{formatting.counted(len(rest), 'other')} {within}"
+    return f"{len(rest)} more below: {_kinds(rest)}"
 
 
-def _cell(one: JudgedCase) -> Line:
-    """A case on one GPU: mark, change, and the times that it is made of."""
-    base, head = formatting.durations(one.case.base_us, one.case.head_us)
-    if one.status is Status.ALONE:
-        return (sentences.mark(one.status), f" {head}, no base")
-    times = f", {base} → {head}" if one.case.base_us is not None else ""
-    return (sentences.mark(one.status), " ", *_change(one), times)
+def _title(rest: Sequence[_CaseRow]) -> str:
+    if not rest:
+        return ""
+    if all(row.status is Status.UNCHANGED for row in rest):
+        if any(row.label for row in rest):
+            return f"{formatting.counted(_different(rest), 'case')} unchanged wherever measured"
+        return formatting.counted(len(rest), "unchanged case")
+    return f"{formatting.counted(len(rest), 'more case')}: {_kinds(rest)}"
 
 
-def _name(one: JudgedCase, news: bool) -> Line:
-    return (Strong(one.name) if news and isinstance(one.name, str) else one.name,)
+def _different(rows: Sequence[_CaseRow]) -> int:
+    return len({row.one.case.key for row in rows})
 
 
-def _change(one: JudgedCase) -> Line:
-    change, interval = formatting.signed(one.case.change_pct, one.case.interval_pct)
-    return (Strong(change) if one.status.is_news else change, f" {interval}" if interval else "")
-
-
-def _against_reference(case: CaseVerdict) -> str:
-    """How many times as fast as the reference, base → head; from medians of one run."""
-    if case.reference_us is None:
-        return formatting.MISSING
-    times = (case.head_us,) if case.status is Status.ALONE else (case.base_us, case.head_us)
-    return " → ".join(f"{case.reference_us / side:.2f}" if side else formatting.MISSING for side in times)
+def _kinds(rows: Sequence[_CaseRow]) -> str:
+    found = Counter(row.status for row in rows)
+    if len(found) == 1:
+        words = sentences.STATUS[rows[0].status][1]
+        return words if len(rows) == 1 else f"all {words}"
+    return ", ".join(f"{found[status]} {words}" for status, (_, words) in sentences.STATUS.items() if found[status])

@@ -165,7 +165,8 @@ def test_what_is_unchanged_is_not_timed_unless_it_is_asked_for(repo: CardReposit
     }  # fmt: skip
     assert [card.name for card in made.cards] == ["one", "two"]
     assert {case.card for case in repo.bench("--same").cases} == {"one", "two"}
-    assert {case.card for case in repo.bench("--case", "two/m4_fp32").cases} == {"two"}
+    assert {case.card for case in repo.bench("--same", "--case", "two/m4_fp32").cases} == {"two"}
+    assert repo.bench("--case", "two/m4_fp32").processes == (), "a comparison of it could show nothing"
 
 
 def test_where_nothing_is_changed_nothing_is_timed_and_the_record_is_whole(repo: CardRepository) -> None:

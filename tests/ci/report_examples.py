@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from kernelgate.bench.record import (
@@ -29,11 +30,11 @@ from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate, sentences
 from kernelgate.ci.judge.case import MeanVerdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
+from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.build import build as report_of
-from kernelgate.ci.report.build import report
-from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
 from tests import runs
 from tests.runs import process as timed_process
 from tests.runs import run_record
@@ -232,10 +233,13 @@ NINE = tuple(case(s, b, 0.0196 * s * b, 0.0) for s in (448, 512, 640) for b in (
 class Example:
     record: RunRecord
     verdict: RecordVerdict
-    baseline: RecordVerdict | None = None
+    baseline: Baseline | None = None
 
     def report(self) -> Report:
-        return report(self.record, self.verdict, Gates(), self.baseline)
+        return self.reported().report
+
+    def reported(self) -> BuiltReport:
+        return of_verdict(self.record, self.verdict, Policy(), self.baseline)
 
 
 def _slower() -> Example:
@@ -379,7 +383,9 @@ def _alternating() -> Example:
 
 def _baseline() -> Example:
     one = case(512, 32, 321.4, 0.1)
-    stored = judge(Outcome.REGRESSED, slower(one, 5.1, 0.8), against="baseline_s512.json")
+    found = judge(Outcome.REGRESSED, slower(one, 5.1, 0.8), against="baseline_s512.json")
+    taken = Run(head_sha="0123456789abcdef0123456789abcdef01234567", created_at="2025-10-20T06:00:00Z")
+    stored = Baseline(found, taken, Environment(device=L4, torch="2.2.1+cu121", cuda="12.1"))
     return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), stored)
 
 
@@ -390,7 +396,7 @@ def _other_gpu() -> Example:
         against="baseline_s512.json",
         refused="The baseline is of an NVIDIA H200, the record of an NVIDIA L4.",
     )
-    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), stored)
+    return Example(record((one,)), judge(Outcome.EQUIVALENT, same(one, 0.1)), Baseline(stored))
 
 
 def _certain_below_gate() -> Example:
@@ -486,11 +492,21 @@ FAILURES: dict[str, Failure] = {
 
 def failure_report(failure: Failure) -> Report:
     """The report where nothing could be measured."""
+    return failure_reported(failure).report
+
+
+def failure_reported(failure: Failure) -> BuiltReport:
     decision = gate.decide([GpuEvidence("", fault=failure.fault)])
-    return report_of([GpuReport(failure=failure)], decision, Policy())
+    part = GpuReport(failure=failure)
+    return BuiltReport(report_of([part], decision, Policy()), (part,))
 
 
+@cache
 def reports() -> dict[str, Report]:
     """Everything that has a golden comment, by the name of its folder."""
-    judged = {name: make().report() for name, make in EXAMPLES.items()}
-    return judged | {name: failure_report(failure) for name, failure in FAILURES.items()}
+    return {name: one.report for name, one in all_reported().items()}
+
+
+def all_reported() -> dict[str, BuiltReport]:
+    judged = {name: make().reported() for name, make in EXAMPLES.items()}
+    return judged | {name: failure_reported(failure) for name, failure in FAILURES.items()}

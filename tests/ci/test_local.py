@@ -72,9 +72,9 @@ def test_the_working_tree_is_compared_with_head(
     assert measured.fuzz.status == "passed"
     assert [case.id for case in measured.cases] == ["s64_b1_h2_d64_fp32"]
     assert 2 <= sum(process.role == "paired" for process in measured.processes) <= Processes().limit
-    assert code == int("blocks the merge" in said.out)
+    assert code == int("blocks merge" in said.out)
     assert said.out == (clone / "out" / local.COMMENT).read_text(encoding="utf-8")
-    assert f"The working tree against `{head[:7]}`" in said.out
+    assert f"The working tree vs `{head[:7]}`" in said.out
     assert "✅ correct: 4 of 4 fuzz cases" in said.out
     assert (clone / "out" / local.PAGE).read_text(encoding="utf-8").startswith("<!doctype html>")
     assert said.err.splitlines()[-1] == "Written: out/run.json, out/comment.md, out/page.html"
@@ -84,7 +84,7 @@ def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[
     edit(clone, "csrc/attention/cpu/block.h", NORMALISE, "const float normalise = 3.0f *")
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
-    assert said.startswith("### 🛑 Wrong result: 4 of 4 fuzz cases fail; speed was not judged")
+    assert said.startswith("### 🛑 Wrong result in 4 of 4 fuzz cases: blocks merge")
     assert "kernelgate fuzz --seed" in said
     assert record.read(clone / "out" / local.RECORD).cases == ()
 
@@ -98,8 +98,8 @@ def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
     assert cli.run(["pr"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("### 🔧 Does not compile")
-    assert "csrc/attention/cpu/attention_cpu.cpp:" in said.splitlines()[0]
-    assert "missing" in said.splitlines()[0]
+    assert said.splitlines()[2].startswith("`csrc/attention/cpu/attention_cpu.cpp:")
+    assert "missing" in said.splitlines()[2]
     assert not (clone / "out" / local.RECORD).exists()
 
 
@@ -120,4 +120,7 @@ def test_the_stored_baseline_of_this_device_is_found(tmp_path: Path) -> None:
     found = local.stored_baseline(tmp_path, stored("NVIDIA H200", "a"))
     assert found is not None
     assert found[0] == "baseline_3.json"
-    assert local.stored_baseline(tmp_path, stored("NVIDIA A100", "a")) is None
+    other = local.stored_baseline(tmp_path, stored("NVIDIA A100", "a"))
+    assert other is not None
+    assert other[0] == "baseline_1.json", "of another device, which the comment says"
+    assert local.stored_baseline(tmp_path, stored("NVIDIA H200", "another kernel's")) is None

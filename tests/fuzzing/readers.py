@@ -29,6 +29,8 @@ from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.pull_request_rules import Measure, Template
+from kernelgate.ci.page.write import write as write_page
+from kernelgate.ci.report.build import BuiltReport
 
 CORPUS = Path(__file__).parent / "corpus"
 MAX_BYTES = 64 * 1024
@@ -62,7 +64,7 @@ def read_report(data: bytes) -> None:
         info = RunInfo(run=KNOWN, run_url="https://github.com/o/r/actions/runs/77", gpus=("l4",))
         posting = assemble.assemble(Path(folder), info, Policy(), None)
     render.comment(posting.report)
-    render.page(posting.report)
+    write_page(BuiltReport(posting.report, posting.gpus), Policy().gates)
 
 
 def read_failure(data: bytes) -> None:

@@ -31,7 +31,7 @@ each_workflow = pytest.mark.parametrize("name", WORKFLOWS)
 def test_there_are_the_workflows_that_the_documentation_names() -> None:
     names = {each.content["name"] for each in WORKFLOWS.values()}
     measuring = {"performance", "plan", "build", "measure", "report", "profile", "command", "baseline"}
-    assert names == {"checks", "nightly"} | measuring
+    assert names == {"checks", "nightly", "docs"} | measuring
 
 
 @each_workflow
@@ -276,7 +276,7 @@ def test_the_runner_carries_the_labels_that_docs_runner_gives_it(language: Langu
 
 def test_measuring_code_is_the_called_workflows_own() -> None:
     """What a called workflow checks out first is its own commit, which the caller does not choose."""
-    for name in set(WORKFLOWS) - {"check", "nightly"}:
+    for name in set(WORKFLOWS) - {"check", "nightly", "docs"}:
         for job_name, job in WORKFLOWS[name].jobs.items():
             if "steps" in job:
                 first = job["steps"][0]["with"]
@@ -288,7 +288,8 @@ def test_measuring_code_is_the_called_workflows_own() -> None:
 
 def test_a_write_token_never_meets_a_pull_requests_files() -> None:
     """A job that may write checks out kernelgate's own commit alone, and loads no library."""
-    for workflow in WORKFLOWS.values():
+    assert [step["name"] for step in WORKFLOWS["docs"].jobs["publish"]["steps"]] == ["publish"], "no files at all"
+    for workflow in (each for name, each in WORKFLOWS.items() if name != "docs"):
         for job in workflow.jobs.values():
             if "write" in job["permissions"].values() and "uses" not in job:
                 written = list(texts(job["steps"]))
@@ -354,7 +355,10 @@ def test_an_edited_description_cancels_no_measurement_and_another_base_does(
     assert found["group"] == group
 
 
-@pytest.mark.parametrize("name", [name for name, each in WORKFLOWS.items() if "push" in each.triggers])
+# Of the documentation the newest alone is published, one at a time.
+@pytest.mark.parametrize(
+    "name", [name for name, each in WORKFLOWS.items() if "push" in each.triggers if name != "docs"]
+)
 def test_nothing_is_cancelled_on_the_default_branch(name: str, language: Language) -> None:
     contexts = {"github": {**event("push"), "sha": "a" * 40, "run_id": "1"}}
     group = language.expanded(WORKFLOWS[name].content["concurrency"], contexts)

@@ -63,7 +63,7 @@ def notes(*changes: float, blocked_by: BlockCode | None = None) -> list[tuple[st
 def test_the_regression_comes_first_and_is_never_cut() -> None:
     ((level, text),) = notes(-20.0, -21.0, -22.0, -23.0, -24.0, 9.0, blocked_by=BlockCode.SLOWER)
     assert level == "failure"
-    assert text.startswith("l4: s384_b8_h8_d64_fp16: ")
+    assert text.startswith("s384_b8_h8_d64_fp16: 9.0% slower, ")
     assert text.endswith(" And 1 more.")
 
 

@@ -181,7 +181,7 @@ def test_the_evidence_stands_in_the_body(rules: Policy) -> None:
     body = offer(new, rules.measure.gpus[0], verdict, rules, "https://github.com/x/y/actions/runs/1").body
     assert "by [this run](https://github.com/x/y/actions/runs/1)." in body
     assert "against the stored one: " in body
-    assert "| case | base | head | change |" in body
+    assert "| | change | base → head | case |" in body
 
 
 def test_the_numbers_in_short_are_those_of_the_samples(rules: Policy) -> None:

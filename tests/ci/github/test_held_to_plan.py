@@ -107,7 +107,7 @@ def test_a_record_that_other_cards_planned_is_measured_again_and_not_refused(tmp
     assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
     assert text.startswith(
         "### ❔ Incomplete: the cards of the default branch changed between plan and report, "
-        "so this must be measured again; so far no change, all 9 cases are within"
+        "so this must be measured again; so far: no change: all 9 cases within"
     )
     same = posting(tmp_path, replanned(WHOLE, expected_hash(PLAN)), {"l4": PLAN})
     assert same.decision.conclusion == "success"
@@ -141,7 +141,7 @@ def test_one_library_passes_without_times(tmp_path: Path, checks: tuple[record.C
     made = carded("one_library").model_copy(update={"checks": checks})
     found = posting(tmp_path, made, {"l4": NORM_PLAN})
     assert (found.decision.conclusion, found.decision.label) == ("success", Label.UNCHANGED)
-    assert found.title == "➖ Nothing to compare: base and head compile to the same library"
+    assert found.title == "✅ No change: base and head compile to the same library; does not block"
     assert not found.quiet
 
 
@@ -149,7 +149,7 @@ def test_one_library_of_one_card_passes_for_no_other(tmp_path: Path) -> None:
     more = NORM_PLAN.model_copy(update={"cases": (*NORM_PLAN.cases, record.Case(card="swiglu", id="m64"))})
     found = posting(tmp_path, carded("one_library"), {"l4": more})
     assert found.decision.conclusion == "neutral"
-    assert found.title.startswith("❔ Incomplete: m64 was not timed; so far nothing to compare, base and head")
+    assert found.title.startswith("❔ Incomplete: m64 was not timed; so far: no change: base and head")
 
 
 def test_a_profile_of_one_library_is_a_profile(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_new_card_blocks_nothing(tmp_path: Path) -> None:
     found = posting(tmp_path, made, {"l4": Expected(label="l4", target="8.9", checks=("fuzz",), processes=2)})
     text = comment(found.report)
     assert found.decision == Decision("neutral")
-    assert text.startswith("### 🛑 Wrong result: 1 of 4 fuzz cases fails")
+    assert text.startswith("### ⚠️ By this pull request's own card, which decides nothing: wrong result in 1 of 4")
     assert "so nothing here can block." in text
 
 

@@ -16,7 +16,8 @@ from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.post_comment import stated
 from kernelgate.ci.github.publish import post, prepare
 from kernelgate.ci.github.run_info import read_run_info
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.policy import Policy, RunnerGpu
+from kernelgate.ci.report.links import DOCS
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
@@ -95,15 +96,15 @@ def the_check(desk: Desk) -> dict[str, Any]:
 def test_a_regression_is_said_everywhere(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     assert post(desk.bot, folder, POLICY) == 0
-    assert the_comment(desk).startswith("### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
-    assert desk.summary.startswith("### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
+    assert the_comment(desk).startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
+    assert desk.summary.startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
     shown = the_check(desk)
     assert (shown["conclusion"], shown["head_sha"]) == ("failure", HEAD_SHA)
-    assert shown["output"]["title"].startswith("❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
+    assert shown["output"]["title"] == "❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge"
     assert [(n["path"], n["start_line"], n["end_line"], n["annotation_level"]) for n in shown["annotations"]] == [
         ("csrc/k.cuh", 11, 12, "failure"),
-        ("csrc/k.cuh", 42, 42, "failure"),
-    ]
+    ], "at the longest run of changed lines alone"
+    assert shown["annotations"][0]["title"] == shown["output"]["title"]
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
@@ -156,11 +157,21 @@ def carded(name: str) -> dict[str, dict[str, bytes]]:
         (
             "one_library",
             "success",
-            "### ➖ Nothing to compare: base and head compile to the same library",
+            "### ✅ No change: base and head compile to the same library; does not block\n",
             ["unchanged"],
         ),
-        ("base_does_not_compile", "neutral", "### ➖ Not compared: the head was measured alone, 2 cases on the L4", []),
-        ("first_card", "neutral", "### ➖ Not compared: the head was measured alone, 2 cases on the L4", []),
+        (
+            "base_does_not_compile",
+            "neutral",
+            "### ➖ Nothing to compare with: the head was measured alone, 2 cases on the L4; ",
+            [],
+        ),
+        (
+            "first_card",
+            "neutral",
+            "### ➖ Nothing to compare with: the head was measured alone, 2 cases on the L4; ",
+            [],
+        ),
     ],
 )
 def test_what_was_not_compared_has_a_comment_and_a_check_too(
@@ -244,7 +255,7 @@ def test_the_verb_posts(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name, value in desk.bot.step.environment.items():
         monkeypatch.setenv(name, value)
     assert kernelgate(["report", "--from", str(folder), "--post"]) == 0
-    assert the_comment(desk).startswith("### ❌ Slower")
+    assert the_comment(desk).startswith("### ❌ 4.90% slower")
 
 
 def test_the_verb_holds_the_record_against_the_suite_of_pull_requests(
@@ -262,7 +273,7 @@ def test_the_verb_holds_the_record_against_the_suite_of_pull_requests(
 def test_without_post_the_comment_is_printed(desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     assert kernelgate(["report", "--from", str(folder)]) == 0
-    assert "### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% " in capsys.readouterr().out
+    assert "### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n" in capsys.readouterr().out
     assert desk.github.writes() == []
 
 
@@ -291,19 +302,21 @@ def note(**facts: Any) -> dict[str, bytes]:
 
 def test_a_change_that_does_not_compile_is_the_authors(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, {"kernelgate-record-build": note(target="sm_89")}), POLICY)
-    assert the_comment(desk).startswith("### 🔧 Does not compile for `sm_89`: `csrc/k.cuh:11: error: no`")
+    assert the_comment(desk).startswith(
+        "### 🔧 Does not compile for `sm_89`: blocks merge\n\n`csrc/k.cuh:11: error: no` "
+    )
     assert the_check(desk)["conclusion"] == "failure"
     assert [(n["path"], n["start_line"], n["title"]) for n in the_check(desk)["annotations"]] == [
-        ("csrc/k.cuh", 11, "Does not compile")
+        ("csrc/k.cuh", 11, "🔧 Does not compile for sm_89: blocks merge")
     ]
 
 
 @pytest.mark.parametrize(
     ("fault", "first", "conclusion"),
     [
-        ("output", "🛑 Wrong result: ", "failure"),
-        ("runner", "🛠️ Not your fault: ", "neutral"),
-        ("ours", "🛠️ Not your fault: kernelgate itself failed: ", "neutral"),
+        ("output", "🛑 Wrong result: blocks merge", "failure"),
+        ("runner", "🛠️ Not your fault: the GPU is gone; does not block", "neutral"),
+        ("ours", "🛠️ Not your fault: kernelgate itself failed; does not block", "neutral"),
     ],
 )
 def test_each_fault_is_named(desk: Desk, tmp_path: Path, fault: str, first: str, conclusion: str) -> None:
@@ -337,6 +350,15 @@ def test_without_a_note_the_job_tells(
     assert said in the_comment(desk).split("\n")[0]
 
 
+def test_a_record_of_another_commit_is_refused_once_and_briefly(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", head_sha="d" * 40)}})
+    post(desk.bot, folder, POLICY)
+    assert the_comment(desk).count("is refused") == 1
+    assert "another commit: it says `ddddddd`, GitHub says `a1b2c3d`" in the_comment(desk)
+    assert "d" * 8 not in the_comment(desk)
+    assert "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again." in the_comment(desk)
+
+
 def test_a_record_that_was_refused_is_never_a_success(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": named("faster", pull_request=99)}})
     post(desk.bot, folder, POLICY)
@@ -367,7 +389,7 @@ def test_what_was_not_to_be_measured_gets_a_neutral_check_and_no_comment(
     assert post(desk.bot, skipped_run(desk, tmp_path), POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "neutral"
-    assert the_check(desk)["output"]["summary"].startswith(f"### ❔ Not measured: {why}\n")
+    assert the_check(desk)["output"]["summary"].startswith(f"### ❔ Not measured: {why}; does not block\n")
 
 
 def test_what_was_to_be_measured_and_never_was_gets_no_check(desk: Desk, tmp_path: Path) -> None:
@@ -414,7 +436,7 @@ def test_a_run_that_decided_nothing_is_our_fault(desk: Desk, tmp_path: Path, end
     run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA), conclusion=ended)
     fetch(desk.bot, run["id"], tmp_path / "in")
     post(desk.bot, tmp_path / "in", POLICY)
-    assert the_comment(desk).startswith("### 🛠️ Not your fault: kernelgate itself failed: the run ended")
+    assert the_comment(desk).splitlines()[2].startswith("The run ended")
 
 
 def test_nothing_is_posted_while_the_commit_is_being_measured(
@@ -513,7 +535,10 @@ def test_a_commit_of_two_pull_requests_passes_for_neither(desk: Desk, tmp_path: 
     fetch(desk.bot, run["id"], tmp_path / "second")
     assert post(desk.bot, tmp_path / "second", POLICY) == 0
     latest = desk.github.checks[max(desk.github.checks)]
-    assert (latest["conclusion"], latest["output"]["title"]) == ("failure", "Several pull requests have this commit")
+    assert (latest["conclusion"], latest["output"]["title"]) == (
+        "failure",
+        "⛔ Blocked by another pull request that has the same commit",
+    )
     assert "pull requests 2, 1 have the same head" in latest["output"]["summary"].replace("`", "")
 
 
@@ -541,7 +566,7 @@ def test_without_a_pull_request_the_summary_has_it(desk: Desk, tmp_path: Path) -
     fetch(desk.bot, run["id"], folder)
     assert post(desk.bot, folder, POLICY) == 0
     assert "nothing posted" in desk.summary
-    assert "Slower" in desk.summary
+    assert "4.90% slower" in desk.summary
 
 
 def test_missing_permissions_leave_the_summary_and_say_so(
@@ -552,7 +577,7 @@ def test_missing_permissions_leave_the_summary_and_say_so(
     assert post(desk.bot, folder, POLICY) == 0
     assert desk.github.comments == {}
     assert the_check(desk)["conclusion"] == "failure"
-    assert desk.summary.startswith("### ❌ Slower")
+    assert desk.summary.startswith("### ❌ 4.90% slower")
     assert "the comment is missing: " in desk.summary
     assert "a token needs pull-requests: write" in desk.summary
     printed = capsys.readouterr().out
@@ -574,7 +599,7 @@ def test_a_body_over_the_limit_keeps_the_verdict(desk: Desk, tmp_path: Path) -> 
     folder = measured(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}})
     assert post(desk.bot, folder, POLICY) == 0
     assert len(the_comment(desk)) <= 65_536
-    assert the_comment(desk).startswith("### ❌ Slower: ")
+    assert the_comment(desk).startswith("### ❌ 4.90% slower")
     assert "Omitted for length" in the_comment(desk)
 
 
@@ -602,7 +627,7 @@ def test_policy_decides_whether_a_contradicted_claim_blocks(
 
 def test_an_empty_hypothesis_blocks_a_kernel_change(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, l4("equivalent"), body="thanks"), POLICY)
-    assert "⚠️ this blocks: in the description `## Intent and hypothesis` is missing; say what" in the_comment(desk)
+    assert "❌ this blocks: in the description `## Intent and hypothesis` is missing; say what" in the_comment(desk)
     assert the_check(desk)["conclusion"] == "failure"
 
 
@@ -655,14 +680,14 @@ def spilling(example: str) -> dict[str, dict[str, bytes]]:
 
 @pytest.mark.parametrize(
     ("example", "passing"),
-    [("faster", "faster, S=512 B=32 H=8 fp16 by 12.8"), ("equivalent", "no change, all 9 cases")],
+    [("faster", ", not by speed (12.80% faster in 1 of 4"), ("equivalent", ", not by speed (no change: all 9 cases")],
 )
 @pytest.mark.parametrize(
     ("cause", "first"),
     [
-        ("description", "### ❌ Blocked by the description, which lacks `## Intent and hypothesis`; "),
-        ("claim", "### ❌ Blocked by a claim that the measurement contradicts, `all cases: 30% slower`; "),
-        ("spills", "### ❌ Blocked by new register spills in `attention`; "),
+        ("description", "### ⛔ Blocked by the description"),
+        ("claim", "### ⛔ Blocked by a claim that the measurement contradicts"),
+        ("spills", "### ⛔ Blocked by new register spills in `attention`"),
     ],
 )
 def test_what_blocks_besides_speed_is_the_first_thing_said(
@@ -674,36 +699,33 @@ def test_what_blocks_besides_speed_is_the_first_thing_said(
     post(desk.bot, measured(desk, tmp_path, members, claim, **facts), POLICY)
     body = the_comment(desk)
     assert body.startswith(first + passing)
-    assert "This change blocks the merge. " in body.splitlines()[2]
-    assert "Nothing is blocked" not in body
+    unblock = {"description": "**To unblock:** add `## Intent", "claim": "**To unblock:** correct the claim `all cases"}
+    assert f"\n{unblock.get(cause, '**Now:** use fewer registers')}" in body
+    assert "does not block" not in body
     assert the_check(desk)["conclusion"] == "failure"
-    assert the_check(desk)["output"]["title"].startswith("❌ Blocked by ")
+    assert the_check(desk)["output"]["title"].startswith("⛔ Blocked by ")
 
 
 def test_an_uncertain_time_with_spills_does_not_say_that_nothing_is_blocked(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, spilling("cannot_tell_throttled")), POLICY)
     assert the_comment(desk).startswith(
-        "### ❌ Blocked by new register spills in `attention`; cannot tell, the GPU was"
+        "### ⛔ Blocked by new register spills in `attention`; cannot tell: the GPU was"
     )
     assert "❌ Blocks: `attention`" in the_comment(desk)
-    assert "Nothing is blocked" not in the_comment(desk)
+    assert "does not block" not in the_comment(desk)
 
 
 def test_every_reason_that_blocks_is_named(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, spilling("slower"), body="thanks"), POLICY)
-    assert the_comment(desk).startswith("### ❌ Slower: S=512 B=32 H=8 fp16 by 4.90% ")
-    assert (
-        "It is blocked by a regression; new register spills in `attention`; the description, which lacks "
-        "`## Intent and hypothesis`."
-    ) in the_comment(desk)
+    assert the_comment(desk).startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
+    assert "Also blocked by new register spills in `attention`, the description. " in the_comment(desk)
 
 
 def test_a_lost_runner_and_an_empty_description_are_both_said(desk: Desk, tmp_path: Path) -> None:
     lost = {"kernelgate-record-l4": note(fault="runner", message="the GPU is gone")}
     post(desk.bot, measured(desk, tmp_path, lost, body="thanks"), POLICY)
     assert the_comment(desk).splitlines()[0] == (
-        "### ❌ Blocked by the description, which lacks `## Intent and hypothesis`; "
-        "not measured, which is not your fault: the GPU is gone"
+        "### ⛔ Blocked by the description; speed was not judged (not your fault: the GPU is gone)"
     )
     assert the_check(desk)["conclusion"] == "failure"
 
@@ -715,10 +737,13 @@ def test_a_gpu_whose_job_ended_well_and_left_nothing_keeps_the_verdict_open(desk
     desk.github.add_artifact(run, "kernelgate-record-l4", l4("faster")["kernelgate-record-l4"])
     fetch(desk.bot, run["id"], tmp_path / "in")
     post(desk.bot, tmp_path / "in", POLICY)
-    assert the_comment(desk).startswith(
-        "### 🛠️ `h100`: Not your fault: kernelgate itself failed: the GPU h100 was to be measured"
-    )
+    first, _, second = the_comment(desk).splitlines()[:3]
+    assert first == "### 🛠️ Not your fault on `h100`: kernelgate itself failed; does not block"
+    assert second.startswith("The GPU h100 was to be measured, and left no record that can be used. ")
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
+
+
+OURS = "### 🛠️ Not your fault: kernelgate itself failed; does not block"
 
 
 def expecting(example: str, **changes: Any) -> dict[str, dict[str, bytes]]:
@@ -732,16 +757,19 @@ def expecting(example: str, **changes: Any) -> dict[str, dict[str, bytes]]:
 @pytest.mark.parametrize(
     ("changes", "first"),
     [
-        ({}, "### ✅ Faster: "),
-        ({"processes": 6}, "### ❔ Incomplete: 4 cases were timed in 5 of 6 processes; so far faster, "),
-        ({"checks": ["fuzz", "sanitizer"]}, "### ❔ Incomplete: the sanitizer check did not run; so far faster, "),
+        ({}, "### ✅ 12.80% faster in 1 of 4 cases on the L4, nothing else changed: does not block\n"),
+        ({"processes": 6}, "### ❔ Incomplete: 4 cases were timed in 5 of 6 processes; so far: 12.80% faster "),
+        (
+            {"checks": ["fuzz", "sanitizer"]},
+            "### ❔ Incomplete: the sanitizer check did not run; so far: 12.80% faster ",
+        ),
         (
             {"label": "h100"},
-            "### 🛠️ Not your fault: kernelgate itself failed: the record cannot be used: it was planned",
+            f"{OURS}\n\nThe record cannot be used: it was planned",
         ),
         (
             {"target": "9.0"},
-            "### 🛠️ Not your fault: kernelgate itself failed: the record cannot be used: it was measured",
+            f"{OURS}\n\nThe record cannot be used: it was measured",
         ),
     ],
 )
@@ -756,20 +784,20 @@ def test_a_record_is_held_against_its_plan(desk: Desk, tmp_path: Path, changes: 
 # Several GPUs --------------------------------------------------------------------------------------------------------
 
 
-def test_one_comment_with_a_column_for_each_gpu(desk: Desk, tmp_path: Path) -> None:
+def test_one_comment_with_the_rows_of_each_gpu(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("equivalent") | {"kernelgate-record-h100": {"run.json": named("slower")}})
     post(desk.bot, folder, POLICY)
     body = the_comment(desk)
-    assert body.startswith("### ❌ `h100`: Slower: S=512 B=32 H=8 fp16 by 4.90% ")
-    assert "| case | h100 | l4 |" in body
-    assert "| **S=512 B=32 H=8 fp16** | ❌ **+4.90%** " in body
+    assert body.startswith("### ❌ 4.90% slower in 1 of 9 cases on `h100`: blocks merge\n")
+    assert "| ❌ | **+4.90%** | 321.4 → 337.1 µs | `h100` |" in body
+    assert "\nAll: S=512 B=32 H=8 fp16. " in body
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
 def test_a_gpu_without_a_record_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
     lost = {"kernelgate-record-h100": note(fault="runner", message="the GPU is gone")}
     post(desk.bot, measured(desk, tmp_path, l4("equivalent") | lost), POLICY)
-    assert the_comment(desk).startswith("### 🛠️ `h100`: Not your fault")
+    assert the_comment(desk).startswith("### 🛠️ Not your fault on `h100`")
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
@@ -790,7 +818,7 @@ def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], jo
 def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path, callers: str) -> None:
     """A kernel that takes the runner down on one GPU must not pass for its sake on the other."""
     said = stopped(desk, tmp_path, l4("faster"), f"{callers}measure (h100) / measure", ("bench", "failure"))
-    assert said.startswith("### 🛠️ `h100`: Not your fault")
+    assert said.startswith("### 🛠️ Not your fault on `h100`")
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
 
@@ -798,7 +826,7 @@ def test_a_gpu_that_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Pa
 def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path: Path, example: str) -> None:
     """What came after may be what is slower."""
     said = stopped(desk, tmp_path, l4(example), "measure (l4) / measure", ("bench", "failure"))
-    first, _ = said.split("; so far ", 1)
+    first, _ = said.split("; so far: ", 1)
     job = "`measure (l4) / measure`"
     assert first == f"### ❔ Incomplete: not everything was measured, since the job {job} stopped at bench"
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
@@ -814,7 +842,7 @@ def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path
     post(desk.bot, measured(desk, tmp_path, l4("faster") | nan), POLICY)
     first = "### ❔ Incomplete: artifact `kernelgate-record-h100, run.json` is refused: NaN is not a JSON number"
     assert the_comment(desk).startswith(first)
-    assert "; so far faster, S=512 B=32 H=8 fp16 by 12.8" in the_comment(desk).splitlines()[0]
+    assert "; so far: 12.80% faster in 1 of 4 cases on the L4" in the_comment(desk).splitlines()[0]
     assert "NaN is not a JSON number" in the_comment(desk)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
 
@@ -888,7 +916,8 @@ def inert(markdown: str) -> bool:
     """Whether nothing of EVIL is left outside code, where Markdown would give it power."""
     from markdown_it import MarkdownIt
 
-    markdown = markdown.replace("](https://github.com/octo-org/kernels/actions/runs/", "](ours:")
+    for ours in ("https://github.com/octo-org/kernels/", f"{DOCS}/"):
+        markdown = markdown.replace(f"]({ours}", "](ours:")
     parser = MarkdownIt("commonmark").enable("table")
     texts: list[str] = []
     for token in parser.parse(markdown):
@@ -958,7 +987,7 @@ def test_what_was_measured_alone_is_compared_with_nothing(desk: Desk, tmp_path: 
     content = json.loads(named("slower", base_sha=None)) | {"cases": [], "processes": []}
     fuzzed = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
     post(desk.bot, measured(desk, tmp_path, fuzzed), POLICY, "fuzz")
-    assert f"Of `{HEAD_SHA[:7]}` alone." in the_comment(desk)
+    assert f"Of [`{HEAD_SHA[:7]}`]" in the_comment(desk)
 
 
 def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk, tmp_path: Path) -> None:
@@ -966,6 +995,32 @@ def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk
     desk.github.add_artifact(run, "kernelgate-record-l4", {"run.json": named("slower")})
     fetch(desk.bot, run["id"], tmp_path / "in", record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA))
     assert post(desk.bot, tmp_path / "in", POLICY, "profile") == 0
-    assert "Slower: S=512" in desk.summary
+    assert "4.90% slower in 1 of 9 cases" in desk.summary
     assert "nothing posted" not in desk.summary
     assert desk.github.writes() == []
+
+
+# The stored baseline -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("device", "cases", "said"),
+    [
+        ("NVIDIA L4", "faster", "Stored baseline: "),
+        ("NVIDIA H200", "faster", "Stored baseline: not comparable"),
+        ("NVIDIA H200", "minimal_opaque_ids", None),
+    ],
+)
+def test_a_baseline_of_another_gpu_is_named_and_of_another_kernel_is_not(
+    desk: Desk, tmp_path: Path, device: str, cases: str, said: str | None
+) -> None:
+    path = tmp_path / "baseline.json"
+    stored = EXAMPLES[cases]().record
+    machine = stored.environment
+    machine = machine.model_copy(update={"device": machine.device.model_copy(update={"name": device})})
+    record.write(stored.model_copy(update={"environments": (machine,)}), path)
+    gpus = (RunnerGpu(label="l4", target="8.9", baseline=str(path)),)
+    rules = POLICY.model_copy(update={"measure": POLICY.measure.model_copy(update={"gpus": gpus})})
+    post(desk.bot, measured(desk, tmp_path, l4("faster")), rules)
+    assert ("Stored baseline" in the_comment(desk)) == (said is not None)
+    assert said is None or f"<details><summary>{said}" in the_comment(desk)

@@ -233,7 +233,7 @@ def test_unknown_keys_are_refused_in_a_line_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("subject", "what"),
     [
-        ({"head_sha": "e" * 40}, "another commit: it says e+, GitHub says a1b2"),
+        ({"head_sha": "e" * 40}, "another commit: it says eeeeeee, GitHub says a1b2"),
         ({"head_sha": HEAD_SHA[:7]}, "another commit"),
         ({"head_sha": None}, "does not say which commit"),
         ({"base_sha": "e" * 40}, "another base commit"),

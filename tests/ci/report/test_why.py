@@ -1,10 +1,8 @@
-"""Why a case changed: real profiles of the kernel before and after a change, in the comment and on the page."""
+"""Why a case changed: real profiles of the kernel before and after a change, in the comment."""
 
 from __future__ import annotations
 
 import os
-import re
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +11,9 @@ import pytest
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, RunRecord, Side
 from kernelgate.ci.document.model import Table
-from kernelgate.ci.document.render import comment, page
+from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge.policy import Gates, Static
 from kernelgate.ci.judge.verdict import Outcome
-from kernelgate.ci.report import profile_plot
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.build import report
 from kernelgate.ci.report.gpu import judged
@@ -125,28 +122,6 @@ def test_a_comparison_with_a_baseline_blocks_nothing() -> None:
     assert report(spilling, against, Gates()).remarks == ()
 
 
-def test_the_page_draws_roofline_and_stalls() -> None:
-    found = with_profiles("attention_occupancy")
-    text = page(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)), Gates()))
-    drawn = [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)]  # noqa: S314
-    labels = [svg.get("aria-label") or "" for svg in drawn]
-    assert any(label.startswith("Roofline: base at 2") for label in labels)
-    assert any(label.startswith("Cycles that a warp waits for each instruction.") for label in labels)
-    for svg in drawn:
-        width, height = map(float, (svg.get("viewBox") or "").split()[2:])
-        for circle in svg.iter("circle"):
-            assert 0 <= float(circle.get("cx") or -1) <= width
-            assert 0 <= float(circle.get("cy") or -1) <= height
-        for rect in svg.iter("rect"):
-            assert float(rect.get("x") or 0) + float(rect.get("width") or 0) <= width
-
-
-def test_pictures_need_figures() -> None:
-    found = with_profiles("attention_occupancy")
-    empty = found.model_copy(update={"profile": (Profile(case=TIMED.id, side="head", metrics={"bound": "memory"}),)})
-    assert profile_plot.pictures(empty) == ()
-
-
 @pytest.mark.parametrize("capability", [None, "2.0", "99.9", "13.7"])
 def test_any_device_will_do(capability: str | None) -> None:
     found = with_profiles("attention_spills")
@@ -154,4 +129,3 @@ def test_any_device_will_do(capability: str | None) -> None:
     other = found.model_copy(update={"environments": (Environment(device=device),)})
     cases = judged(other, replace(judge(Outcome.REGRESSED, slower(TIMED, 22.9))))
     assert explaining.section(other, cases) is not None
-    profile_plot.pictures(other)

@@ -1,0 +1,73 @@
+"""Where a report's links lead: commits, their difference, the pull request, the page, the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelgate.bench.record import Run
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.model import Line, Link, Piece
+from kernelgate.ci.report.gpu import GpuReport
+
+DOCS = "https://github.com/kernelgate/kernelgate/blob/HEAD/docs"
+"""The documentation of kernelgate itself; a repository with kernels has none of it."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """Addresses that GitHub gave us; all None where a report is made outside of it."""
+
+    repository: str | None = None
+    """Such as https://github.com/owner/name."""
+    pull: str | None = None
+    """Of the pull request, whose first lines are the description."""
+    page: str | None = None
+    """Of the HTML page."""
+    run: str | None = None
+
+    @property
+    def on_github(self) -> bool:
+        return self.repository is not None
+
+
+NO_LINKS = Links()
+
+
+def docs(text: str, place: str) -> Link:
+    """`place`: file and heading, such as "comment.md#accept"."""
+    return Link(text, f"{DOCS}/{place}")
+
+
+def commit(sha: str | None, unknown: str, links: Links) -> Line:
+    """A commit as people write it, linked where it is on GitHub."""
+    if sha is not None and formatting.is_commit(sha) and links.repository:
+        return (Link(sha[:7], f"{links.repository}/commit/{sha}"),)
+    return (formatting.commit(sha, unknown),)
+
+
+def diff(run: Run, links: Links, text: str = "diff") -> Line:
+    """What changed between the two commits that were measured; nothing where they are not known."""
+    known = formatting.is_commit(run.base_sha) and formatting.is_commit(run.head_sha)
+    if not known or not links.repository:
+        return ()
+    # Two dots: what was measured is base against head, whatever their merge base is.
+    return (Link(text, f"{links.repository}/compare/{run.base_sha}..{run.head_sha}"),)
+
+
+def description(links: Links) -> Line:
+    return (Link("the description", links.pull),) if links.pull else ("the description",)
+
+
+def elsewhere(gpus: Sequence[GpuReport], places: Links, plotted: bool) -> Line:
+    """Where the page is, and what the run left; nothing is promised that is not there."""
+    line: list[Piece] = []
+    if places.page:
+        line += [Link("The page", places.page), f" has all of this{' with plots' if plotted else ''}. "]
+    if places.run:
+        has = "its logs"
+        records = [gpu.record for gpu in gpus if gpu.record is not None]
+        if records:
+            has = "its record and the profiler's files" if any(one.profile for one in records) else "its record"
+        line += [Link("The run", f"{places.run}#artifacts"), f" has {has}."]
+    return tuple(line)

@@ -1,0 +1,40 @@
+"""What the site has beyond the pages of docs/: the README as its front page, and ways to files outside of docs/.
+
+GitHub follows relative links into the whole repository; a site has the pages of docs/ alone. So that one text serves
+both, links that leave docs/ become addresses on GitHub here, where mkdocs reads a page.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent
+SOURCES = "https://github.com/kernelgate/kernelgate/blob/HEAD"
+LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The front page is the README, whose links begin one folder further up."""
+    files.append(File.generated(config, "index.md", content=(ROOT / "README.md").read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    return rewritten(markdown, "" if page.file.src_uri == "index.md" else "docs")
+
+
+def rewritten(markdown: str, folder: str) -> str:
+    """The text with its links as the site has them; `folder`: where the text lies in the repository."""
+
+    def leading(found: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(folder, found[2]))
+        inside = path.startswith("docs/")
+        return f"{found[1]}{path.removeprefix('docs/') if inside else f'{SOURCES}/{path}'}{found[3] or ''})"
+
+    return LINK.sub(leading, markdown)

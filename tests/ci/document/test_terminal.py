@@ -1,0 +1,87 @@
+"""The report in a terminal of 80 columns: no word is cut, and the verdict is the last thing on the screen."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+
+from kernelgate.ci.document import render, terminal
+from kernelgate.ci.document.model import Column, Link, Mark, Report, Table
+from tests.ci.document.test_render import HOSTILE, hostile_reports
+from tests.ci.report_examples import reports
+
+NAMES = sorted(reports())
+
+
+def columns(line: str) -> int:
+    """How wide a line is: a picture takes two columns."""
+    return sum(1 + (unicodedata.east_asian_width(character) == "W") for character in line)
+
+
+@pytest.mark.parametrize("details", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_wider_than_the_terminal_but_what_cannot_be_broken(name: str, details: bool) -> None:
+    for line in terminal.text(reports()[name], details).splitlines():
+        copied = line.startswith("    ") or not line.strip(" ").strip().count(" ")
+        assert columns(line) <= terminal.WIDTH or copied, line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_word_is_cut(name: str) -> None:
+    said = reports()[name]
+    shown = " ".join(terminal.text(said).split())
+    for line in (said.headline, said.under, *said.checks, *said.remarks):
+        words = " ".join(render.plain_line(line).split())
+        assert words in shown
+    for row in said.cases.rows if said.cases else ():
+        assert " ".join(render.plain_line(row[3]).split()) in shown
+
+
+@pytest.mark.parametrize("details", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_verdict_is_last(name: str, details: bool) -> None:
+    said = reports()[name]
+    last = terminal.text(said, details).rstrip("\n").rpartition("\n\n")[2]
+    assert " ".join(last.split()) == render.first_line(said)
+
+
+def test_folded_parts_wait_behind_an_option_and_are_named() -> None:
+    said = reports()["slower"]
+    brief, whole = (terminal.text(said, details) for details in (False, True))
+    assert "More with --details: 8 unchanged cases; statistics; " in " ".join(brief.split())
+    assert "Mann–Whitney" in whole
+    assert "Mann–Whitney" not in brief
+    assert "--details" not in whole
+
+
+def test_a_wide_table_stands_row_by_row() -> None:
+    titles = tuple(Column(f"column {number}") for number in range(9))
+    table = Table(titles, (tuple((f"value {number}",) for number in range(9)),))
+    said = Report((Mark.SAME, " Same"), (), cases=table)
+    assert terminal.text(said).splitlines()[:2] == [
+        "value 0",
+        "  column 1 value 1; column 2 value 2; column 3 value 3; column 4 value 4; column",
+    ]
+
+
+def test_a_long_name_is_wrapped_in_its_own_column() -> None:
+    table = Table((Column("change", numeric=True), Column("case")), ((("+1%",), ("many words " * 12,)),))
+    first, *more = terminal.text(Report((Mark.SAME, " Same"), (), cases=table)).splitlines()[1:4]
+    assert first.startswith("   +1%  many words many")
+    assert all(line.startswith("        ") and line[8] != " " for line in more[:1])
+
+
+def test_what_to_do_next_shows_its_address() -> None:
+    link = Link("this", "https://x.test/a")
+    shown = terminal.text(Report((Mark.SAME, " Same"), ("see ", link), now=("do ", link)))
+    assert shown == "see this\n\ndo this (https://x.test/a)\n\n✅ Same\n"
+
+
+@given(HOSTILE)
+@settings(max_examples=15)
+def test_no_text_of_a_record_steers_the_terminal(text: str) -> None:
+    for said in hostile_reports(text).values():
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", terminal.text(said))

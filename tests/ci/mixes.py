@@ -1,0 +1,62 @@
+"""Any mix of what may be known of a GPU, with its report: for properties that hold whatever was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.gate import Fault, GpuEvidence
+from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.judge.static import StaticFinding
+from kernelgate.ci.report.gpu import Failure, GpuReport
+from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.report_examples import EXAMPLES, Example
+
+SPILLS = StaticFinding("new_spills", "fail", "attention", "sm_89", "64 bytes of registers are spilled")
+WARNED = replace(SPILLS, code="occupancy_loss", severity="warn")
+
+NAMES = (
+    *("slower", "faster", "equivalent", "cannot_tell_throttled", "mixed", "certain_below_gate", "wrong_result"),
+    *("slower_together", "slower_unconfirmed", "refused", "minimal_opaque_ids"),
+)
+CARDS = (
+    *("improved_beside_one_library", "one_library", "base_does_not_compile", "first_card", "second_card"),
+    *("card_changed", "one_card_wrong"),
+)
+
+
+def _own(made: Example) -> Example:
+    """As if the pull request had brought all of its cards."""
+    cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
+    return replace(made, record=made.record.model_copy(update={"cards": cards}))
+
+
+MADE: dict[str, Example] = {
+    **{name: EXAMPLES[name]() for name in NAMES},
+    **{name: CARD_EXAMPLES[name]() for name in CARDS},
+    **{f"own {name}": _own(CARD_EXAMPLES[name]()) for name in CARDS},
+}
+
+Mix = tuple[str, Fault | None, tuple[StaticFinding, ...], tuple[str, ...], tuple[tuple[str], ...]]
+
+MIXES = st.tuples(
+    st.sampled_from(sorted(MADE)),
+    st.none() | st.sampled_from(Fault),
+    st.sampled_from([(), (SPILLS,), (WARNED,)]),
+    st.sampled_from([(), ("all cases: 20% faster",)]),
+    st.sampled_from([(), (("one case was not timed",),)]),
+)
+
+
+def parts(label: str, mix: Mix) -> tuple[GpuEvidence, GpuReport]:
+    name, fault, static, contradicted, missing = mix
+    if fault is not None:
+        return GpuEvidence(label, fault=fault), GpuReport(label, failure=Failure(fault, "It broke."))
+    made = MADE[name]
+    held = gate.evidence(label, made.record, made.verdict, Static())
+    return (
+        replace(held, static=static, contradicted=contradicted, missing=missing),
+        GpuReport(label, made.record, made.verdict),
+    )

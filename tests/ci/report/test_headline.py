@@ -1,0 +1,136 @@
+"""The first line: it, the check's conclusion and the words on blocking agree, whatever was found, on every surface."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelgate.ci.document import render, terminal
+from kernelgate.ci.github.annotations import line_notes
+from kernelgate.ci.github.assemble import Posting
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, decide
+from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.report import headline
+from kernelgate.ci.report.build import build
+from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.mixes import MADE, MIXES, SPILLS, Mix, parts
+
+POLICY = Policy()
+RED, GREEN = "❌🛑🔧⛔", "✅"
+PATCHES = [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")]
+
+
+def surfaces(gpus: list[tuple[gate.GpuEvidence, GpuReport]], found: Decision) -> list[str]:
+    """What each place shows first: comment, check's title and summary, annotations, terminal."""
+    reports = tuple(report for _, report in gpus)
+    said = build(reports, found, POLICY)
+    posting = Posting(said, found, reports)
+    written = render.comment(said)
+    last = terminal.text(said, details=False).rstrip("\n").rpartition("\n\n")[2]
+    shown = [written.splitlines()[0].removeprefix("### "), posting.title, last]
+    return [*shown, *(note.title for note in line_notes(posting, PATCHES, ["csrc/"]))]
+
+
+def agrees(line: str, conclusion: str) -> bool:
+    """Whether a first line says what the check does."""
+    blocks = "blocks merge" in line or "Blocked by" in line
+    passes = "does not block" in line
+    expected = {"failure": (True, RED), "success": (False, GREEN), "action_required": (True, "❔")}
+    blocking, marks = expected.get(conclusion, (False, "⚠❔🛠➖"))
+    return (blocks, passes) == (blocking, not blocking) and line[0] in marks
+
+
+KINDS: list[Mix] = [
+    *((name, None, (), (), ()) for name in sorted(MADE)),
+    *(("slower", fault, (), (), ()) for fault in Fault),
+]
+EVERYTHING_ELSE = [
+    (static, contradicted, missing)
+    for static in ((), (SPILLS,))
+    for contradicted in ((), ("20% faster",))
+    for missing in ((), (("one case was not timed",),))
+]
+
+
+def first_line(mixes: list[Mix], described: bool = True, refused: bool = False) -> tuple[str, str]:
+    gpus = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    found = decide(
+        [evidence for evidence, _ in gpus],
+        () if described else ("## Intent",),
+        (("an artifact is refused",),) if refused else (),
+    )
+    line = headline.headline([report for _, report in gpus], found, Gates())
+    return render.plain_line(line), found.conclusion
+
+
+@pytest.mark.parametrize("mix", KINDS, ids=lambda mix: f"{mix[0]}-{mix[1]}")
+def test_the_mark_the_words_and_the_check_agree(mix: Mix) -> None:
+    """Every verdict and fault with everything that may block or be missing, and beside every other on two GPUs."""
+    for static, contradicted, missing in EVERYTHING_ELSE:
+        for described, refused in itertools.product((True, False), repeat=2):
+            line, conclusion = first_line([(*mix[:2], static, contradicted, missing)], described, refused)
+            assert agrees(line, conclusion), (line, conclusion)
+    for other in KINDS:
+        line, conclusion = first_line([mix, other])
+        assert agrees(line, conclusion), (other, line, conclusion)
+
+
+@given(st.lists(MIXES, min_size=1, max_size=3), st.booleans(), st.booleans(), st.booleans())
+@settings(max_examples=25)
+def test_every_surface_says_the_first_line(
+    mixes: list[Mix], described: bool, refused: bool, claims_block: bool
+) -> None:
+    gpus = [parts(f"gpu{number}", mix) for number, mix in enumerate(mixes)]
+    found = decide(
+        [evidence for evidence, _ in gpus],
+        () if described else ("## Intent and hypothesis",),
+        (("artifact kernelgate-record-h100 is refused",),) if refused else (),
+        claims_block,
+    )
+    shown = surfaces(gpus, found)
+    assert not re.search(r"`[();:,.]+`", shown[0]), "punctuation shown as code"
+    written, *others = (" ".join(line.split()) for line in shown)
+    plain = written.replace("`", "").replace("\ufe0f", "")
+    assert all(other == plain for other in others)
+    assert agrees(plain, found.conclusion), (plain, found)
+
+
+@pytest.mark.parametrize("code", BlockCode)
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_whatever_blocks_is_in_the_first_line(name: str, code: BlockCode) -> None:
+    """Also what no evidence could have led to: the decision alone says whether a change is blocked."""
+    made = MADE[name]
+    found = Decision("failure", blockers=(Blocker(code, "l4", "subject"),))
+    line = render.plain_line(headline.headline([GpuReport("l4", made.record, made.verdict)], found, Gates()))
+    assert agrees(line, "failure"), line
+    assert code in headline.OWN_WORDS or line.startswith("⛔ Blocked by "), line
+
+
+WORDS: list[tuple[str, dict[str, Any], str]] = [
+    ("faster", {"description": ("## Intent",)},
+     "⛔ Blocked by the description, not by speed (12.8% faster in 1 of 4 cases on the L4, nothing else changed)"),
+    ("equivalent", {"refused": (("artifact x is refused",),)},
+     "❔ Incomplete: artifact x is refused; so far: no change: all 9 cases within ±1% on the L4; does not block"),
+    ("slower", {"description": ("## Intent",)}, "❌ 4.9% slower in 1 of 9 cases on the L4: blocks merge"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "facts", "said"), WORDS)
+def test_what_decided_comes_first(name: str, facts: dict[str, Any], said: str) -> None:
+    made = MADE[name]
+    evidence = gate.evidence("l4", made.record, made.verdict, POLICY.static)
+    found = decide([evidence], **facts)
+    line = headline.headline([GpuReport("l4", made.record, made.verdict)], found, Gates())
+    assert render.plain_line(line) == said
+
+
+def test_the_gpu_that_blocks_is_named_and_not_one_with_worse_news_that_does_not() -> None:
+    """What the pull request's own card calls wrong decides nothing."""
+    line, conclusion = first_line([("own one_card_wrong", None, (), (), ()), ("slower", None, (), (), ())])
+    assert (line, conclusion) == ("❌ 4.9% slower in 1 of 9 cases on gpu1: blocks merge", "failure")

@@ -1,0 +1,114 @@
+"""What to do now: always said, and never more than the record holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.record import Run
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.report.build import build
+from kernelgate.ci.report.gpu import Failure, GpuReport
+from kernelgate.ci.report.links import DOCS, Links
+from tests.ci.mixes import MADE, SPILLS
+from tests.ci.report_examples import BASE_SHA, HEAD_SHA
+
+REPOSITORY = "https://github.com/octo-org/kernels"
+ON_GITHUB = Links(REPOSITORY, f"{REPOSITORY}/pull/7", f"{REPOSITORY}/page", f"{REPOSITORY}/actions/runs/5")
+DIFF = f"[the diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA})"
+
+
+def comment(name: str, static: tuple[Any, ...] = (), claims: tuple[str, ...] = (), **facts: Any) -> str:
+    made = MADE[name]
+    held = gate.evidence("l4", made.record, made.verdict, Policy().static)
+    found = GpuEvidence(held.label, held.verdict, held.wrong, static, claims, held.fault, held.missing)
+    part = GpuReport("l4", made.record, made.verdict)
+    return render.comment(build([part], decide([found], **facts), Policy(), places=ON_GITHUB))
+
+
+def of_failure(fault: Fault) -> str:
+    failure = Failure(fault, "it broke", run=Run(base_sha=BASE_SHA, head_sha=HEAD_SHA))
+    part = GpuReport("l4", failure=failure)
+    return render.comment(build([part], decide([GpuEvidence("l4", fault=fault)]), Policy(), places=ON_GITHUB))
+
+
+def step(text: str) -> str:
+    (found,) = [line for line in text.splitlines() if line.startswith(("**Now:**", "**To unblock:**"))]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "said"),
+    [
+        ("slower", {}, f"**Now:** look for the cause in {DIFF}; `kernelgate pr --base 9f8e7d6` measures a fix on your "
+         f"machine. [Intended?]({DOCS}/comment.md#accept) `/kernelgate accept s512_b32_h8_d64_fp16 because …`"),
+        ("faster", {}, "**Now:** nothing to do."),
+        ("equivalent", {}, "**Now:** nothing to do."),
+        ("one_library", {}, "**Now:** nothing to do."),
+        ("certain_below_gate", {}, f"**Now:** nothing has to be done, but the cause is in {DIFF}."),
+        ("slower_unconfirmed", {}, "**Now:** `/kernelgate bench s512_b32_h8_d64_fp16` tries again."),
+        ("cannot_tell_throttled", {}, "**Now:** `/kernelgate bench s512_b8_h8_d64_fp16 s512_b32_h8_d64_fp16` tries "
+         f"again. Again? [Lock the clocks]({DOCS}/runner.md#4-clocks)."),
+        ("wrong_result", {}, "**Now:** repeat it with `kernelgate fuzz --seed 1271 --case s513_b16_h4_bf16_causal` and "
+         f"look at {DIFF}."),
+        ("refused", {}, "**Now:** `/kernelgate bench` measures it again."),
+        ("first_card", {}, "**Now:** nothing to do: once this is merged, the next change has a base."),
+        ("faster", {"description": ("## Intent", "## Claimed effect")}, "**To unblock:** add `## Intent` and "
+         f"`## Claimed effect` to [the description]({REPOSITORY}/pull/7). Needs no new measurement."),
+        ("faster", {"claims": ("20% slower",)}, "**To unblock:** correct the claim `20% slower` in [the description]"
+         f"({REPOSITORY}/pull/7). Needs no new measurement."),
+        ("faster", {"static": (SPILLS,)}, "**Now:** use fewer registers: [what helps]"
+         f"({DOCS}/CUDA_COOKBOOK.md#register-spills); `kernelgate resources` shows them without a GPU."),
+        ("faster", {"refused": (("a refusal",),)}, "**Now:** `/kernelgate bench` measures what is missing."),
+    ],
+)  # fmt: skip
+def test_the_next_step(name: str, facts: dict[str, Any], said: str) -> None:
+    assert step(comment(name, **facts)) == said
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault.BUILD, "**Now:** fix that error; `kernelgate build` compiles without a GPU."),
+        (Fault.OUTPUT, "**Now:** `kernelgate fuzz` compares every output with the oracle on your machine and look at "),
+        (Fault.DISPUTED, "**Now:** somebody with write access has it measured again: `/kernelgate bench`"),
+        (Fault.RUNNER, "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again. Lost again? "),
+        (Fault.OURS, "**Now:** nothing in your change to fix; `/kernelgate bench` measures it again."),
+    ],
+)
+def test_the_next_step_where_there_is_no_record(fault: Fault, said: str) -> None:
+    assert step(of_failure(fault)).startswith(said)
+
+
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_there_always_is_one(name: str) -> None:
+    assert step(comment(name))
+
+
+# ---- links and what they promise -------------------------------------------------------------------------------------
+
+
+def test_commits_diff_and_plots_are_linked() -> None:
+    second = comment("slower").splitlines()[2]
+    assert f"[`{HEAD_SHA[:7]}`]({REPOSITORY}/commit/{HEAD_SHA}) vs [`{BASE_SHA[:7]}`]({REPOSITORY}/commit/" in second
+    assert second.endswith(f"· [diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA}) · [plots]({ON_GITHUB.page})")
+    assert f"[95% interval]({DOCS}/statistics.md#the-model)" in second
+
+
+def test_nothing_is_promised_that_is_not_there() -> None:
+    failed, measured = of_failure(Fault.BUILD), comment("slower")
+    assert "plots" not in failed
+    assert f"[The page]({ON_GITHUB.page}) has all of this. [The run]({ON_GITHUB.run}#artifacts) has its logs." in failed
+    assert f"has all of this with plots. [The run]({ON_GITHUB.run}#artifacts) has its record." in measured
+    assert "profiler" not in measured.splitlines()[-3], "nothing was profiled"
+
+
+def test_only_known_commits_are_linked() -> None:
+    text = comment("minimal_opaque_ids")
+    assert "The working tree vs an unnamed base" in text
+    assert "/commit/" not in text
+    assert "/compare/" not in text

@@ -1,0 +1,80 @@
+"""The documentation's site: every page is in it, every link leads somewhere, and nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def rewritten() -> Callable[[str, str], str]:
+    spec = importlib.util.spec_from_file_location("site_of_docs", ROOT / "docs" / "site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Callable[[str, str], str] = module.rewritten
+    return function
+
+
+SOURCES = "https://github.com/kernelgate/kernelgate/blob/HEAD"
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "found"),
+    [
+        ("[a](docs/cards.md#axes)", "", "[a](cards.md#axes)"),
+        ("[a](CONTRIBUTING.md)", "", f"[a]({SOURCES}/CONTRIBUTING.md)"),
+        ("![a](docs/pictures/page.webp)", "", "![a](pictures/page.webp)"),
+        ("[a](timing.md) [b](#here)", "docs", "[a](timing.md) [b](#here)"),
+        ("[a](../ci/judge/stats.py#L3)", "docs", f"[a]({SOURCES}/ci/judge/stats.py#L3)"),
+        ("[a](../bench/record/)", "docs", f"[a]({SOURCES}/bench/record)"),
+        ("[a](https://a.test/b) [c](mailto:d)", "docs", "[a](https://a.test/b) [c](mailto:d)"),
+    ],
+)
+def test_links_out_of_docs_lead_to_the_sources(
+    rewritten: Callable[[str, str], str], text: str, folder: str, found: str
+) -> None:
+    assert rewritten(text, folder) == found
+
+
+def build(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site), *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_and_fetches_nothing(tmp_path: Path) -> None:
+    done = build(tmp_path / "site")
+    assert done.returncode == 0, done.stderr
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert {path.parent.name for path in (tmp_path / "site").glob("*/index.html")} == pages
+    for file in (tmp_path / "site").rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        fetched = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=[\"']?(https?:[^\"' >]+)", text)
+        assert fetched == [], file
+    assert not list((tmp_path / "site").rglob("*.py"))
+
+
+@pytest.mark.slow
+def test_a_link_that_leads_nowhere_fails(tmp_path: Path) -> None:
+    for name in ("mkdocs.yml", "README.md"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    for path in (ROOT / "docs").iterdir():
+        if path.name != "cards.md":
+            (tmp_path / "docs" / path.name).symlink_to(path)
+    text = (ROOT / "docs" / "cards.md").read_text(encoding="utf-8")
+    (tmp_path / "docs" / "cards.md").write_text(f"{text}\n[x](gone.md) [y](timing.md#gone)\n", encoding="utf-8")
+    done = build(tmp_path / "site", "--config-file", str(tmp_path / "mkdocs.yml"))
+    assert done.returncode != 0
+    assert "'gone.md', but the target is not found" in done.stderr
+    assert "does not contain an anchor '#gone'" in done.stderr
