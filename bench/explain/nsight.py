@@ -22,6 +22,7 @@ from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.watched_call import WarmProcesses, WatchedCall, Watching
@@ -37,6 +38,8 @@ PERMISSION = (
 
 MAX_KERNELS = 8
 """Of one call that are profiled."""
+MAX_NAME = 200
+"""Characters of a kernel's name that the record keeps."""
 _PASSES = re.compile(r"(\d+) pass(?:es)?$")
 
 
@@ -174,18 +177,27 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
         raise ProfileError(reason)
     if not report.exists():
         raise ProfileError(f"ncu ended with {code} and wrote no report")
-    # Of several kernels in one call the longest says most.
-    kernel = max(ncu_reader.read(report), key=lambda one: one.figures.get("duration_us", 0.0))
+    kernels = ncu_reader.read(report)
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
     return Profile(
         card=job.chosen.card.name,
         case=job.chosen.case.id,
         side=job.side,
-        metrics=dict(kernel.figures),
+        metrics=of_call(kernels),
         report=report.name,
         report_sha256=hashlib.sha256(report.read_bytes()).hexdigest(),
     )
+
+
+def of_call(kernels: Sequence[ProfiledKernel]) -> dict[str, float | str | None]:
+    """One call's figures: those of its longest launch, which says most, and what all of its launches take."""
+    longest = max(kernels, key=lambda one: one.figures.get("duration_us", 0.0))
+    whole = {"launches": float(len(kernels))}
+    times = [one.figures["duration_us"] for one in kernels if "duration_us" in one.figures]
+    if len(times) == len(kernels):
+        whole["call_us"] = sum(times)
+    return {**longest.figures, **whole, "kernel": longest.name[:MAX_NAME]}
 
 
 def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> tuple[str, ...]:

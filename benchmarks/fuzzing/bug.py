@@ -28,6 +28,7 @@ Kind = Literal[
     "rare",  # one call or element in many
     "initial value",  # what is read before it is written
     "input",  # inputs that are changed
+    "speed",  # no result: benchmarks/explain
 ]
 
 

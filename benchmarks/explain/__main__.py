@@ -1,0 +1,154 @@
+"""Times and profiles every planted cause on the GPU at hand: `python -m benchmarks.explain -o tests/data/causes`.
+
+Each cause's run record goes into the folder, small: a few processes' times, and the profiles of both sides. Whether the
+explanation names what was planted is asserted by tests/benchmarks/explain, from these records alone.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+import click
+
+from benchmarks.explain.causes import CAUSES, Cause
+from benchmarks.fuzzing import planting
+from benchmarks.fuzzing.bug import Bug
+from benchmarks.fuzzing.planting import KERNELGATE, Planted
+from kernelgate.bench import record
+from kernelgate.bench.build import library
+from kernelgate.bench.build.archs import only_gpu
+from kernelgate.bench.build.library import Sides
+from kernelgate.bench.explain import nsight
+from kernelgate.bench.explain.nsight import Profiler
+from kernelgate.bench.kernel import cards, compared
+from kernelgate.bench.record import Process, RunRecord, Timing
+from kernelgate.bench.system import supervise
+from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.supervise import TimeLimits
+
+TARGETS = {"wgmma": "9.0a"}
+"""Of the build, by path; 9.0 for the others."""
+AT_A_TIME = 4
+"""Commands that time: one holds the device, the others load torch meanwhile."""
+LIMITS = TimeLimits(silence_s=120.0, total_s=300.0)
+
+
+@click.command()
+@click.option("--cause", "names", multiple=True, type=click.Choice([cause.name for cause in CAUSES]), help="All.")
+@click.option("--processes", default=2, show_default=True)
+@click.option("--rounds", default=40, show_default=True)
+@click.option("--jobs", default=planting.cores(), show_default=True, help="Builds at a time.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("out/causes"), show_default=True)
+def main(names: tuple[str, ...], processes: int, rounds: int, jobs: int, output: Path) -> None:
+    """Build base and head of each cause, time them, profile them, and write what was measured into a folder."""
+    causes = [cause for cause in CAUSES if not names or cause.name in names]
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="kernelgate-causes-") as name:
+        folder = Path(name)
+        trees = build({bug.id: bug for cause in causes for bug in (cause.base, cause.head)}.values(), folder, jobs)
+        say(f"built {len(trees)} libraries")
+        causes = [cause for cause in causes if cause.base.id in trees and cause.head.id in trees]
+        words = ("--processes", str(processes), "--rounds", str(rounds))
+        with ThreadPoolExecutor(AT_A_TIME) as commands:
+            timed = list(commands.map(lambda cause: time(cause, trees, folder, words), causes))
+        say("timed")
+        for cause, made, profiles in zip(causes, timed, profile(causes, trees, folder), strict=True):
+            if made is not None:
+                write(small(made, profiles), output / f"{cause.name}.json")
+                say(f"{cause.name}: {profiles.failures or 'done'}")
+
+
+def build(bugs: Iterable[Bug], folder: Path, jobs: int) -> dict[str, Planted]:
+    """Those that could be built, by the bug's id."""
+
+    def built(bug: Bug) -> Planted | None:
+        one = planting.plant(bug, "cuda", folder)
+        try:
+            planting.build(one, TARGETS.get(bug.path, "9.0"))
+        except planting.UnbuildableError as error:
+            say(f"{bug.id} was not built: {error}")
+            return None
+        return one
+
+    with ThreadPoolExecutor(jobs) as builders:
+        return {one.bug.id: one for one in builders.map(built, bugs) if one is not None}
+
+
+def time(cause: Cause, trees: dict[str, Planted], folder: Path, words: Sequence[str]) -> RunRecord | None:
+    """What `kernelgate bench` measured; None where it could not."""
+    base, head = trees[cause.base.id], trees[cause.head.id]
+    path = folder / f"{cause.name}.json"
+    libraries = ("--base-library", str(base.library), "--head-library", str(head.library))
+    lines: list[str] = []
+    code = supervise.run(
+        (*KERNELGATE, "bench", *libraries, "--case", cause.case, *words, "--seed", "1", "-o", str(path)),
+        cwd=base.tree,
+        env=base.environment,
+        limits=LIMITS,
+        on_line=lines.append,
+        on_silence=lambda _: None,
+    )
+    if code != 0:
+        say(f"{cause.name}: bench exited with {code}: {' '.join(lines[-5:])}")
+        return None
+    return record.read(path)
+
+
+def profile(causes: Sequence[Cause], trees: dict[str, Planted], folder: Path) -> Iterator[nsight.ProfilingResult]:
+    """The profiles of each cause in turn, while the next one's processes load torch."""
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(_ready(causes[0], trees, folder))]
+        for following in (*causes[1:], None):
+            if following is not None:
+                waiting.append(stack.enter_context(_ready(following, trees, folder)))
+            yield nsight.profiled(waiting.pop(0))
+
+
+def _ready(cause: Cause, trees: dict[str, Planted], folder: Path) -> AbstractContextManager[Profiler]:
+    base, head = (trees[bug.id] for bug in (cause.base, cause.head))
+    card = cause.base.kernel
+    sides = {card: Sides(*(library.read_all(one.library).built[card] for one in (base, head)))}
+    about = compared.judged(cards.of_checkout(base.tree), sides)
+    chosen = compared.select(about, "cuda", None, (cause.case,))
+    return nsight.ready(sides, chosen, nsight.Options(folder / "profile" / cause.name, only_gpu()))
+
+
+def small(made: RunRecord, profiles: nsight.ProfilingResult) -> RunRecord:
+    """What an explanation needs of the record: times of base and head, and the profiles."""
+    return made.model_copy(
+        update={
+            "processes": tuple(_only_sides(process) for process in made.processes if process.role == "paired"),
+            "checks": (),
+            "profile": profiles.profiles,
+        }
+    )
+
+
+def _only_sides(process: Process) -> Process:
+    timings = tuple(
+        Timing(
+            card=timing.card,
+            case=timing.case,
+            samples_us={side: timing.samples_us[side] for side in ("base", "head")},
+            inner_repeats=timing.inner_repeats,
+            clock_step_us=timing.clock_step_us,
+        )
+        for timing in process.timings
+    )
+    return process.model_copy(update={"timings": timings})
+
+
+def write(made: RunRecord, path: Path) -> None:
+    kept = json.loads(made.model_dump_json(exclude_defaults=True), parse_float=lambda word: float(f"{float(word):.6g}"))
+    for environment in kept["environments"]:
+        environment.pop("host", None)
+    path.write_text(json.dumps(kept, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
