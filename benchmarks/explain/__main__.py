@@ -7,11 +7,13 @@ explanation names what was planted is asserted by tests/benchmarks/explain, from
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from unittest import mock
 
 import click
 
@@ -102,11 +104,17 @@ def time(cause: Cause, trees: dict[str, Planted], folder: Path, words: Sequence[
 def profile(causes: Sequence[Cause], trees: dict[str, Planted], folder: Path) -> Iterator[nsight.ProfilingResult]:
     """The profiles of each cause in turn, while the next one's processes load torch."""
     with ExitStack() as stack:
-        waiting = [stack.enter_context(_ready(causes[0], trees, folder))]
+        waiting = [_started(causes[0], trees, folder, stack)]
         for following in (*causes[1:], None):
             if following is not None:
-                waiting.append(stack.enter_context(_ready(following, trees, folder)))
+                waiting.append(_started(following, trees, folder, stack))
             yield nsight.profiled(waiting.pop(0))
+
+
+def _started(cause: Cause, trees: dict[str, Planted], folder: Path, stack: ExitStack) -> Profiler:
+    """With the variables that choose the code path: else the library would run, and ncu profile, another kernel."""
+    with mock.patch.dict(os.environ, planting.PATHS.get(cause.base.path, {})):
+        return stack.enter_context(_ready(cause, trees, folder))
 
 
 def _ready(cause: Cause, trees: dict[str, Planted], folder: Path) -> AbstractContextManager[Profiler]:
