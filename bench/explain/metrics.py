@@ -211,6 +211,7 @@ DERIVED: Mapping[str, tuple[str, str, int]] = {
     "sectors_per_request": ("sectors moved for a request", "", -1),
     "launches": ("kernel launches in a call", "", -1),
     "call_us": ("all kernels of a call", "µs", -1),
+    "active_pct": ("multiprocessors that have a block", "%", 1),
     "code_instructions": ("instructions in the code", "", 0),
     "code_load_bytes": ("widest global load in the code", "bytes", 0),
     "code_store_bytes": ("widest global store in the code", "bytes", 0),

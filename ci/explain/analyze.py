@@ -13,6 +13,8 @@ from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.explain import bottleneck, recommend, roofline
 from kernelgate.ci.explain.bottleneck import WORDS, Diagnosis
+from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT
+from kernelgate.ci.explain.figures import show
 from kernelgate.ci.explain.recommend import Recommendation
 from kernelgate.ci.explain.roofline import Roofline
 
@@ -34,9 +36,16 @@ SHOWN = (
 TOP_STALLS = 3
 
 
-def in_order(stalls: Iterable[str]) -> tuple[str, ...]:
+def in_order(stalls: Iterable[str], *sides: Mapping[str, float]) -> tuple[str, ...]:
     """Every figure that is set side by side: the time, the six with these stalls among them, the rest."""
-    return ("duration_us", *SHOWN[:5], *stalls, *SHOWN[5:])
+    shown = _shown(*sides)
+    return ("duration_us", *shown[:5], *stalls, *shown[5:])
+
+
+def _shown(*sides: Mapping[str, float]) -> tuple[str, ...]:
+    """Tensor cores that nobody uses come last."""
+    used = max((side.get("tensor_pct", 0.0) for side in sides), default=0.0) >= TENSOR_UNUSED_PCT
+    return SHOWN if used else (*(key for key in SHOWN if key != "tensor_pct"), "tensor_pct")
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ def changes(before: Analysis, after: Analysis) -> list[MetricChange]:
     """The figures that both have and that people are shown, in their order."""
     old, new = before.kernel.figures, after.kernel.figures
     stalls = dict.fromkeys(key for side in (new, old) for key, _ in top_stalls(dict(side)))
-    keys = in_order(stalls)
+    keys = in_order(stalls, old, new)
     return [MetricChange(key, old[key], new[key]) for key in keys if key in old and key in new]
 
 
@@ -169,7 +178,7 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
             yield f"    {metrics.label(change.key)}: {sides}{pct}"
     else:
         figures = dict(kernel.figures)
-        shown = [f"{metrics.label(key)} {show(key, figures[key])}" for key in SHOWN if key in figures]
+        shown = [f"{metrics.label(key)} {show(key, figures[key])}" for key in _shown(figures) if key in figures]
         if shown:
             yield f"  {', '.join(shown)}"
         stalls = [f"{metrics.label(key)} {value:.1f}" for key, value in top_stalls(figures)]
@@ -201,25 +210,3 @@ def _roofline_lines(place: Roofline) -> Iterator[str]:
     roof = {"dram": "DRAM bandwidth", "compute": "float32 arithmetic", "tensor": "tensor cores"}[place.roof]
     intensity = "" if place.arithmetic_intensity is None else f" at {place.arithmetic_intensity:.3g} FLOP per byte"
     yield f"  roofline: {place.percent_of_roof:.0f}% of the {roof} roof{intensity}"
-
-
-def show(key: str, value: float) -> str:
-    """A figure with its unit, as people read it."""
-    unit = metrics.unit(key)
-    if unit == "%":
-        return f"{value:.1f}%"
-    if unit == "bytes":
-        return _bytes(value)
-    if unit == "cycles/issue":
-        return f"{value:.1f}"
-    number = f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
-    return f"{number} {unit}".rstrip()
-
-
-def _bytes(value: float) -> str:
-    """Up to the unit in which it is 1 to 1024, with three digits."""
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if value >= 100 or value == int(value) else f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:,.3g} GiB"

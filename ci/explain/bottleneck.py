@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.ci.explain.facts import Facts, limiter, nvidia_gain
+from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT, Facts, limiter, nvidia_gain
 
 LAUNCH_BOUND_US = 10.0
 """Below this the launch itself, 2 to 5 µs of host and device time, is a large part of the call."""
@@ -320,7 +320,7 @@ def _saturated(facts: Facts) -> Diagnosis | None:
     if not units:
         return None
     (most, bottleneck, words), *others = sorted(units, reverse=True)
-    evidence = [words, *(text for _, _, text in others[:2])]
+    evidence = [words, *(text for pct, _, text in others[:2] if pct >= TENSOR_UNUSED_PCT)]
     gap = most - (others[0][0] if others else 0.0)
     strength = _clamp((most - 20) / 75) * _clamp(0.85 + gap / 150)
     if len(units) < 3:

@@ -9,15 +9,25 @@ Ang, Energy Policy 32 (2004). What moved a wait, such as spills, is named in its
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelgate.bench.explain import metrics
 from kernelgate.ci.explain import split
+from kernelgate.ci.explain.split import LogPart, usable
 
 WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
 STEADY = 0.02
 """Occupancy varies by less from run to run."""
+NOISE_POINTS = 1.5
+"""Waits are times: two profiles of the same code differ by up to 1.5% of its time, and counts do not."""
+SHOWN = (0.5, 3.0)
+"""The profile shows a change if its own is this many times the measured one: caches are cold in a profile."""
+SYMPTOMS = 2
+"""A wait that costs so many times what a count costs, or less, may come of it: the count is named first."""
+FOLLOWING = ("stall_barrier", "stall_not_selected", "active_pct")
+"""Waits for other warps: they grow with whatever makes a warp slower."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,7 @@ class Contribution:
     share_pct: float
     """Percent of the base's time, positive where it costs time: shares and `unexplained_pct` sum to `change_pct`."""
     because: str = ""
-    """What moved this figure, where the profiles show it: "shared memory rose 48 → 144 KiB"."""
+    """What moved this figure, where the profiles show it: "as shared memory a block rose 48 → 144 KiB"."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,8 @@ class Budget:
     change_pct: float
     """The measured change of time, head against base; positive is slower."""
     contributions: tuple[Contribution, ...]
-    """Those worth a word, the largest in the change's direction first, then those against it."""
+    """Those worth a word. In the change's direction the largest first, but causes before the waits that follow them;
+    then those against it."""
     unexplained_pct: float
     """What is left of the change, in percent of the base's time."""
     profiled_pct: float | None
@@ -51,29 +62,76 @@ class Budget:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the profiles show the measured change: its direction, and at least half of its size."""
-        if self.profiled_pct is None:
-            return bool(self.contributions)
-        return self.profiled_pct * self.change_pct > 0 and abs(self.profiled_pct) >= abs(self.change_pct) / 2
+        """Whether the profiles are of what was measured: the same direction, and about the same size."""
+        if self.profiled_pct is None or not self.change_pct:
+            return False
+        clocks = sum(one.share_pct for one in self.contributions if one.metric == "sm_mhz")
+        least, most = SHOWN
+        return least <= (self.profiled_pct + clocks) / self.change_pct <= most
+
+    @property
+    def causes(self) -> tuple[Contribution, ...]:
+        """Those in the change's direction, the one to name first in front; none where the profiles show another
+        change."""
+        return tuple(one for one in self.contributions if one.share_pct * self.change_pct > 0) if self.is_shown else ()
+
+    @property
+    def against(self) -> tuple[Contribution, ...]:
+        """Those that make up for some of it, the largest last."""
+        return tuple(one for one in self.contributions if one.share_pct * self.change_pct < 0) if self.is_shown else ()
 
 
-def budget(before: Mapping[str, float], after: Mapping[str, float], change_pct: float) -> Budget:
-    """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing."""
+def budget(
+    before: Mapping[str, float],
+    after: Mapping[str, float],
+    change_pct: float,
+    clocks: tuple[float, float] | None = None,
+) -> Budget:
+    """Splits the measured change by the figures of both profiles. Figures that are missing explain nothing.
+
+    `clocks`: of the SMs while base and head were timed, in MHz; the profile says nothing of them.
+    """
+    before, after = usable(before), usable(after)
     parts = split.parts(before, after)
-    total = sum(part.log for part in parts) if parts else None
-    profiled = None if total is None else 100 * math.expm1(total)
-    # Points of percent for a logarithm, so that the parts sum up to the profiled change.
+    total = sum(part.log for part in parts)
+    profiled = 100 * math.expm1(total) if parts else None
+    if profiled is not None and clocks is not None:
+        parts.append(_clock(*clocks, math.log1p(change_pct / 100) - total))
+    # Points of percent for a logarithm, so that the parts sum up to the profiled change, or to what was measured of it.
     points = 100 * math.expm1(total) / total if total else 100.0
-    sign = math.copysign(1, change_pct)
-    least = WORTH_A_WORD * abs(change_pct)
-    named = [
-        Contribution(part.metric, part.before, part.after, points * part.log, part.because)
-        for part in parts
-        if abs(points * part.log) >= least and part.metric
-    ]
-    named.sort(key=lambda one: -sign * one.share_pct)
+    if profiled and abs(profiled) > abs(change_pct):
+        points *= abs(change_pct / profiled)
+    found = [Contribution(one.metric, one.before, one.after, points * one.log, one.because) for one in parts]
+    named = [one for one in found if one.metric and abs(one.share_pct) >= _least(one, change_pct) > 0]
+    named.sort(key=lambda one: -math.copysign(one.share_pct, one.share_pct * change_pct))
     left = change_pct - sum(one.share_pct for one in named)
-    return Budget(change_pct, tuple(named), left, profiled, _unchanged(before, after))
+    return Budget(change_pct, _causes_first(named), left, profiled, _unchanged(before, after))
+
+
+def _clock(before: float, after: float, left: float) -> LogPart:
+    """What a slower clock costs, as far as the profile, which is taken at equal clocks, leaves something to explain:
+    a kernel that waits for DRAM takes no longer."""
+    log = math.log(before / after)
+    return LogPart("sm_mhz", before, after, math.copysign(min(abs(log), abs(left)), log) if log * left > 0 else 0.0)
+
+
+def _causes_first(named: Sequence[Contribution]) -> tuple[Contribution, ...]:
+    """The first one is the cause of the others, where one of them is that and costs enough."""
+    if not named:
+        return ()
+    most = named[0].share_pct
+    large = [one for one in named if one.share_pct / most >= 1 / SYMPTOMS]
+    first = min(large, key=_rank)
+    return (first, *(one for one in named if one is not first))
+
+
+def _least(one: Contribution, change_pct: float) -> float:
+    return max(WORTH_A_WORD * abs(change_pct), NOISE_POINTS if _rank(one) > 0 else 0.0)
+
+
+def _rank(one: Contribution) -> int:
+    """What a program asks for, then what it waits for, then what waits for its warps."""
+    return 2 if one.metric in FOLLOWING else 1 if metrics.is_stall(one.metric) or one.metric == "call_us" else 0
 
 
 def _unchanged(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, ...]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from kernelgate.bench.explain.metrics import STALL_PREFIX, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 
+TENSOR_UNUSED_PCT = 2.0
+"""The counter of the tensor pipe shows up to 1.1% for kernels without a single tensor instruction."""
+
 
 @dataclass(frozen=True)
 class Facts:

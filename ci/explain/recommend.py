@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
 from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, ranked
+from kernelgate.ci.explain.budget import Contribution
 from kernelgate.ci.explain.facts import Facts, limiter
+from kernelgate.ci.explain.in_words import cause
 
 COOKBOOK = "docs/CUDA_COOKBOOK.md"
 MAX_RECOMMENDATIONS = 3
@@ -77,6 +79,43 @@ def recommend(kernel: ProfiledKernel, findings: tuple[Diagnosis, ...]) -> tuple[
     theirs.sort(key=lambda one: -(one.expected_gain_pct or 0.0))
     # The bottleneck's two, then NVIDIA's best, then the rest.
     return tuple([*ours[:2], *theirs[:1], *ours[2:], *theirs[1:]][:MAX_RECOMMENDATIONS])
+
+
+CHANGED: Mapping[str, Bottleneck] = {
+    "local_instructions": Bottleneck.SPILLS,
+    "bank_conflicts": Bottleneck.BANK_CONFLICTS,
+    "shared_wavefronts": Bottleneck.BANK_CONFLICTS,
+    "sectors_per_request": Bottleneck.COALESCING,
+    "occupancy_pct": Bottleneck.OCCUPANCY,
+    "launches": Bottleneck.LAUNCH,
+    "dram_bytes": Bottleneck.DRAM,
+    "l2_sectors": Bottleneck.L2,
+    "load_requests": Bottleneck.L2,
+    "stall_barrier": Bottleneck.BARRIER,
+}
+"""Where the cookbook takes up a figure that made a kernel slower."""
+
+OWN_ADVICE: Mapping[str, tuple[str, str]] = {
+    "instructions": ("look for what the change computes more often", "arithmetic-and-unrolling"),
+    "stall_wait": ("look for arithmetic that waits for the line before it", "arithmetic-and-unrolling"),
+    "async_copies": ("copy to shared memory by cp.async or TMA, ahead of use", "asynchronous-copies"),
+}
+
+
+def against_change(one: Contribution, kernel: ProfiledKernel) -> Recommendation | None:
+    """What to try against a cause that made this kernel slower; None where nothing is known to help."""
+    reason = cause(one)
+    if one.metric == "grid":
+        action = _ACTIONS[Bottleneck.SMALL_GRID][0] if one.after < one.before else "start no more blocks than before"
+        return Recommendation(action, reason, None, "kernelgate", link(ANCHORS[Bottleneck.SMALL_GRID]))
+    if one.metric in OWN_ADVICE:
+        action, anchor = OWN_ADVICE[one.metric]
+        return Recommendation(action, reason, None, "kernelgate", link(anchor))
+    if one.metric not in CHANGED:
+        return None
+    meant = CHANGED[one.metric]
+    action = _actions(kernel, Diagnosis(meant, 1.0, ()))[0]
+    return Recommendation(action, reason, None, "kernelgate", link(ANCHORS[meant]))
 
 
 def _ours(action: str, finding: Diagnosis, gains: Mapping[Bottleneck, Rule], first: bool) -> Recommendation:

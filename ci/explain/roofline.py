@@ -11,6 +11,7 @@ from typing import Literal
 
 from kernelgate.bench import hardware
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
+from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,12 @@ def _tensor_flops(kernel: ProfiledKernel, clock: float | None, seconds: float | 
     peak, busy = tensor_peak(kernel, clock), figures.get("tensor_pct")
     if counted and seconds and (sum(counted) or kernel.dtype in ("fp16", "bf16")):
         return sum(counted) / seconds
-    if kernel.work_flops and seconds and busy and busy >= 1:
+    used = busy is not None and busy >= TENSOR_UNUSED_PCT
+    if kernel.work_flops and seconds and used:
         return kernel.work_flops / seconds
     if peak is None or busy is None:
         return None
-    return peak * busy / 100 if busy >= 1 else 0.0
+    return peak * busy / 100 if used else 0.0
 
 
 def _scalar_flops(figures: Mapping[str, float], clock: float | None) -> float | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
+from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT
+from kernelgate.ci.explain.figures import pair
 
 Figures = Mapping[str, float]
 
@@ -22,10 +24,15 @@ STEEPEST = 5.0
 """A wait grows at most so many times as fast as what is asked for, in logarithms: queues grow near saturation."""
 NOISE = 0.005
 """Counts and rates of the same code differ by less, as a logarithm."""
+TRAFFIC_NOISE = 0.03
+"""What the same code moves through L2 and DRAM differs by less: other blocks run side by side."""
+WORK = ("instructions", "local_instructions")
+LEAST, MOST = 1e-9, 1e18
+"""Figures outside are no measurement."""
 
 
 @dataclass(frozen=True)
-class Part:
+class LogPart:
     """What one figure's change does to the time."""
 
     metric: str
@@ -37,31 +44,33 @@ class Part:
     because: str = ""
 
 
-def parts(before: Figures, after: Figures) -> list[Part]:
+def usable(figures: Figures) -> dict[str, float]:
+    """Without what cannot have been measured: negative, not a number, beyond all bounds."""
+    return {key: value for key, value in figures.items() if value == 0 or LEAST <= value <= MOST}
+
+
+def parts(before: Figures, after: Figures) -> list[LogPart]:
     """Their logarithms sum up to that of the profiled call's time at equal clocks; nothing where the profiles have no
-    duration or clock."""
+    duration or clock. The figures must be `usable`."""
     cycles = [_cycles(side) for side in (before, after)]
     calls = [_call_cycles(side) for side in (before, after)]
     if not all(cycles) or not all(calls):
         return []
-    whole = _log(calls[0], calls[1])
     found = _kernel(before, after, _log(*cycles))
     # The kernel is a part of the call, whose other launches have their own.
-    mean = _log_mean(calls[0], calls[1])
-    weight = _log_mean(cycles[0], cycles[1]) / mean
+    weight = _log_mean(*cycles) / _log_mean(*calls)
     found = [replace(part, log=part.log * weight) for part in found]
-    others = whole - sum(part.log for part in found)
-    if abs(others) > NOISE and before.get("launches") and after.get("launches"):
-        found.append(_launches(before, after, others))
-    else:
-        found.append(Part("", 0, 0, others))
-    return found
+    others = _log(*calls) - sum(part.log for part in found)
+    return [*found, _launches(before, after, others)]
 
 
-def _launches(before: Figures, after: Figures, log: float) -> Part:
+def _launches(before: Figures, after: Figures, log: float) -> LogPart:
+    """What the call's other kernels do to it."""
+    if abs(log) <= NOISE or not (before.get("launches") and after.get("launches")):
+        return LogPart("", 0, 0, log)
     if before["launches"] != after["launches"]:
-        return Part("launches", before["launches"], after["launches"], log)
-    return Part("call_us", before["call_us"], after["call_us"], log, "other kernels of the call")
+        return LogPart("launches", before["launches"], after["launches"], log)
+    return LogPart("call_us", before["call_us"], after["call_us"], log)
 
 
 def _cycles(side: Figures) -> float:
@@ -79,136 +88,221 @@ def _call_cycles(side: Figures) -> float:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def _kernel(before: Figures, after: Figures, whole: float) -> list[Part]:
+def _kernel(before: Figures, after: Figures, whole: float) -> list[LogPart]:
     """Instructions, waits, warps and idle multiprocessors; what is left is a part without a name."""
     needed = ("instructions", "latency_cycles", "occupancy_pct")
     if not all(side.get(key) for side in (before, after) for key in needed):
-        return [Part("", 0, 0, whole)]
+        return [LogPart("", 0, 0, whole)]
     found = [*_instructions(before, after), *_events(before, after)]
-    warps, found = _net(_warps(before, after), found)
-    found = [*found, *warps, *_idle(before, after)]
-    return [*_follow(found), Part("", 0, 0, whole - sum(part.log for part in found))]
+    count = [part for part in found if part.metric in WORK]
+    # Fewer warps also wait less for each other: what waits moved the other way belongs to them.
+    waits = [*(part for part in found if part.metric not in WORK), _unread(before, after)]
+    warps, waits = _net(_warps(before, after), waits)
+    found = [*count, *waits, warps, *_idle(before, after)]
+    return [*_merged(found), LogPart("", 0, 0, whole - sum(part.log for part in found))]
 
 
-def _instructions(before: Figures, after: Figures) -> Iterator[Part]:
+def _instructions(before: Figures, after: Figures) -> list[LogPart]:
     """Instructions that issue or wait for one another: how many they are, and how long each waits."""
     total = _log_mean(_warp_cycles(before), _warp_cycles(after))
-    events = {STALL_PREFIX + reason for reasons in EVENTS.values() for reason in reasons}
-    own = [key for key in before if key.startswith(STALL_PREFIX) and key in after and key not in events]
     more = _log(before["instructions"], after["instructions"])
-    share = 0.0
-    for key in own:
-        old, new = (side[key] * side["instructions"] for side in (before, after))
-        weight = _log_mean(old, new) / total
+    waits, share = [], 0.0
+    for key, (old, new) in _own(before, after).items():
+        cycles = old * before["instructions"], new * after["instructions"]
+        weight = _log_mean(*cycles) / total
         share += weight
-        yield Part(key, before[key], after[key], (new - old) / total - weight * more)
-    yield Part(
-        "instructions", before["instructions"], after["instructions"], share * more, _why_more(before, after, more)
-    )
+        waits.append(LogPart(key, old, new, (cycles[1] - cycles[0]) / total - weight * more))
+    count = LogPart("instructions", before["instructions"], after["instructions"], share * more)
+    # More instructions that wait less bring the mean wait of all down: that is no gain of its own.
+    count, waits = _net(count, waits)
+    return [*_of_spills(before, after, replace(count, because=_why_more(before, after, more))), *waits]
+
+
+def _own(before: Figures, after: Figures) -> dict[str, tuple[float, float]]:
+    """Cycles of an instruction for each reason that is no event's. What was not read stays without a name."""
+    events = {STALL_PREFIX + reason for reasons in EVENTS.values() for reason in reasons}
+    return {
+        key: (before[key], after[key])
+        for key in before
+        if key.startswith(STALL_PREFIX) and key in after and key not in events
+    }
+
+
+def _unread(before: Figures, after: Figures) -> LogPart:
+    """What warps waited for reasons that were not read."""
+    read = [key for key in before if key.startswith(STALL_PREFIX) and key in after]
+    rest = [max(0.0, side["latency_cycles"] - sum(side[key] for key in read)) for side in (before, after)]
+    cycles = [one * side["instructions"] for one, side in zip(rest, (before, after), strict=True)]
+    return LogPart("", rest[0], rest[1], (cycles[1] - cycles[0]) / _log_mean(_warp_cycles(before), _warp_cycles(after)))
+
+
+def _of_spills(before: Figures, after: Figures, count: LogPart) -> Iterator[LogPart]:
+    """Of the instructions that came or went, those that load or store local memory, and the rest."""
+    changed = after["instructions"] - before["instructions"]
+    local = (after.get("local_instructions", 0.0) - before.get("local_instructions", 0.0)) / (changed or 1.0)
+    share = min(1.0, max(0.0, local))
+    if share * abs(count.log) > NOISE:
+        yield _part("local_instructions", before, after, share * count.log)
+    yield replace(count, log=(1 - share) * count.log)
 
 
 def _why_more(before: Figures, after: Figures, more: float) -> str:
     """What the instructions are, where another count shows it."""
-    if more == 0:
+    if abs(more) < NOISE:
         return ""
     sign = math.copysign(1, more)
-    local = sign * _moved(before, after, "local_instructions")
-    if local > sign * (after["instructions"] - before["instructions"]) / 3:
-        return f"spills: {_counts(before, after, 'local_instructions')} load or store local memory"
-    tensor = [side.get("tensor_pct", 0.0) * _cycles(side) for side in (before, after)]
-    if all(side.get("tensor_pct") is not None for side in (before, after)) and max(tensor) > 0:
-        work = -sign * _log(max(tensor[0], tensor[1] / 1e3), max(tensor[1], tensor[0] / 1e3))
-        if work > max(4 * NOISE, 0.1 * abs(more)):
-            verb = "do less of the work" if sign > 0 else "do more of the work"
-            return f"the tensor cores {verb}: busy {before['tensor_pct']:.0f}% → {after['tensor_pct']:.0f}%"
+    if all(side.get("tensor_pct") is not None for side in (before, after)):
+        busy = before["tensor_pct"], after["tensor_pct"]
+        tensor = [pct * _cycles(side) for pct, side in zip(busy, (before, after), strict=True)]
+        work = -sign * _log(max(tensor[0], tensor[1] / 1e3), max(tensor[1], tensor[0] / 1e3)) if any(tensor) else 0.0
+        if max(busy) >= TENSOR_UNUSED_PCT and work > max(0.05, 0.25 * abs(more)):
+            verb = "less" if sign > 0 else "more"
+            return f"as the tensor cores do {verb} of the work: busy {busy[0]:.0f} → {busy[1]:.0f}%"
     key = "threads_per_instruction"
     if before.get(key) and after.get(key) and -sign * _log(before[key], after[key]) > abs(more) / 4:
         verb = "diverge" if sign > 0 else "diverge less"
-        return f"warps {verb}: {before[key]:.1f} → {after[key]:.1f} threads active in an instruction"
+        return f"as warps {verb}: {before[key]:.1f} → {after[key]:.1f} threads active in each"
     return ""
 
 
-def _events(before: Figures, after: Figures) -> Iterator[Part]:
+# ----------------------------------------------------------------------------------------------------------------------
+# Waits for events
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def _events(before: Figures, after: Figures) -> Iterator[LogPart]:
     """Waits for memory, shared memory and barriers, each in the place of what made it longer."""
     total = _log_mean(_warp_cycles(before), _warp_cycles(after))
+    more = after["instructions"] / before["instructions"]
     for group, reasons in EVENTS.items():
         keys = [STALL_PREFIX + reason for reason in reasons]
-        keys = [key for key in keys if key in before and key in after]
-        old, new = (sum(side[key] for key in keys) * side["instructions"] for side in (before, after))
-        if not keys or old == new:
+        # For each of the base's instructions: an event's wait does not get shorter by other instructions.
+        waits = {key: (before[key], after[key] * more) for key in keys if key in before and key in after}
+        old, new = (sum(wait[at] for wait in waits.values()) for at in (0, 1))
+        steps = abs(_log(max(old, new / 1e3), max(new, old / 1e3))) if old or new else 0.0
+        if not steps:
             continue
-        log = (new - old) / total
-        steps = abs(_log(max(old, new / 1e3), max(new, old / 1e3)))
+        log = (new - old) * before["instructions"] / total
         left = 1.0
         for key, size in _asked(group, before, after, math.copysign(1, log)):
             taken = min(left, STEEPEST * size / steps)
             left -= taken
             yield _part(key, before, after, taken * log)
-        widest = max(
-            keys, key=lambda key: abs(after[key] * after["instructions"] - before[key] * before["instructions"])
-        )
-        yield Part(widest, before[widest], after[widest] * after["instructions"] / before["instructions"], left * log)
+        yield _wait(waits, before, after, left * log)
+
+
+def _wait(waits: Mapping[str, tuple[float, float]], before: Figures, after: Figures, log: float) -> LogPart:
+    """The reason of the group that moved most, as the profiles have it where that says the same."""
+    widest = max(waits, key=lambda key: abs(waits[key][1] - waits[key][0]))
+    if log * (after[widest] - before[widest]) > 0:
+        return LogPart(widest, before[widest], after[widest], log)
+    return LogPart(widest, *waits[widest], log, "counted for each of base's instructions")
 
 
 def _asked(group: str, before: Figures, after: Figures, sign: float) -> Iterator[tuple[str, float]]:
     """What a wait may come of, causes before their effects: each with how far it moved in that direction."""
     if group == "shared":
         conflicts = [side.get("bank_conflicts", 0.0) for side in (before, after)]
-        rest = [side.get("shared_wavefronts", 0.0) - side.get("bank_conflicts", 0.0) for side in (before, after)]
-        if all(rest):
+        rest = [
+            side.get("shared_wavefronts", 0.0) - count for side, count in zip((before, after), conflicts, strict=True)
+        ]
+        if min(rest) > 0:
             yield from _positive("bank_conflicts", sign * _log(1 + conflicts[0] / rest[0], 1 + conflicts[1] / rest[1]))
         yield from _positive("shared_wavefronts", sign * _log_of(before, after, "shared_wavefronts"))
     if group == "memory":
         requests = [side.get("load_requests", 0.0) + side.get("store_requests", 0.0) for side in (before, after)]
         local = [side.get("local_instructions", 0.0) for side in (before, after)]
         if all(requests):
-            yield from _positive(
-                "local_instructions", sign * _log(1 + local[0] / requests[0], 1 + local[1] / requests[1])
-            )
-            sectors = [side.get("load_sectors", 0.0) + side.get("store_sectors", 0.0) for side in (before, after)]
+            spilled = sign * _log(1 + local[0] / requests[0], 1 + local[1] / requests[1])
+            yield from _positive("local_instructions", spilled)
+            sectors = [_sectors(side) for side in (before, after)]
             if all(sectors):
-                ratio = [a / b for a, b in zip(sectors, requests, strict=True)]
-                yield from _positive("sectors_per_request", sign * _log(*ratio))
-            copies = [side.get("async_copies", 0.0) for side in (before, after)]
-            yield from _positive("async_copies", -sign * (copies[1] - copies[0]) / max(requests))
-        yield from _positive("dram_bytes", sign * _log_of(before, after, "dram_bytes"))
+                yield from _positive("sectors_per_request", sign * _log(*sectors))
+            if all("async_copies" in side for side in (before, after)):
+                yield from _positive(
+                    "async_copies", -sign * (after["async_copies"] - before["async_copies"]) / max(requests)
+                )
+        yield from _positive("dram_bytes", sign * _log_of(before, after, "dram_bytes"), TRAFFIC_NOISE)
         yield from _positive("load_requests", sign * _log_of(before, after, "load_requests"))
-        yield from _positive("l2_sectors", sign * _log_of(before, after, "l2_sectors"))
+        yield from _positive("l2_sectors", sign * _log_of(before, after, "l2_sectors"), TRAFFIC_NOISE)
 
 
-def _positive(key: str, size: float) -> Iterator[tuple[str, float]]:
-    if size > NOISE:
+def _positive(key: str, size: float, noise: float = NOISE) -> Iterator[tuple[str, float]]:
+    if size > noise:
         yield key, size
 
 
-def _part(key: str, before: Figures, after: Figures, log: float) -> Part:
+def _sectors(side: Figures) -> float:
+    """Moved for a request of global memory."""
+    requests = side.get("load_requests", 0.0) + side.get("store_requests", 0.0)
+    return (side.get("load_sectors", 0.0) + side.get("store_sectors", 0.0)) / requests
+
+
+def _part(key: str, before: Figures, after: Figures, log: float) -> LogPart:
     if key == "sectors_per_request":
-        old, new = (
-            (side["load_sectors"] + side["store_sectors"]) / (side["load_requests"] + side["store_requests"])
-            for side in (before, after)
-        )
-        return Part(key, old, new, log)
+        return LogPart(key, _sectors(before), _sectors(after), log)
     because = ""
-    if key == "dram_bytes" and "l2_hit_pct" in before and "l2_hit_pct" in after:
-        old, new = before["l2_hit_pct"], after["l2_hit_pct"]
-        if log * (old - new) > 0 and abs(old - new) > 1:
-            because = f"L2 hit rate {'fell' if new < old else 'rose'} {old:.1f} → {new:.1f}%"
-    return Part(key, before.get(key, 0.0), after.get(key, 0.0), log, because)
+    if key == "dram_bytes":
+        because = _because(before, after, "l2_hit_pct", -1, log)
+    if key == "local_instructions":
+        because = _because(before, after, "registers", -1, log)
+    return LogPart(key, before.get(key, 0.0), after.get(key, 0.0), log, because)
 
 
-def _warps(before: Figures, after: Figures) -> list[Part]:
+def _because(before: Figures, after: Figures, key: str, sign: int, log: float) -> str:
+    """That a figure moved, where it did in the direction that costs (`sign`: more or less of it) or saves this time."""
+    words = {"l2_hit_pct": "the L2 hit rate", "registers": "registers a thread"}[key]
+    if (
+        key not in before
+        or key not in after
+        or abs(after[key] - before[key]) < 1
+        or (after[key] - before[key]) * sign * log <= 0
+    ):
+        return ""
+    return f"as {words} {_verb(before[key], after[key])} {pair(key, before[key], after[key])}"
+
+
+def _verb(before: float, after: float) -> str:
+    return "rose" if after > before else "fell"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Warps and multiprocessors
+# ----------------------------------------------------------------------------------------------------------------------
+
+LIMITS = {
+    "blocks_by_registers": ("registers", "registers a thread"),
+    "blocks_by_shared": ("shared_bytes", "shared memory a block"),
+    "blocks_by_warps": ("block_threads", "threads a block"),
+}
+"""What keeps blocks off a multiprocessor: the limit, the figure that sets it, its name."""
+
+
+def _warps(before: Figures, after: Figures) -> LogPart:
     """Fewer warps share the waiting: fewer fit on a multiprocessor, or the grid has fewer."""
     key, fits = "occupancy_pct", "theoretical_occupancy_pct"
     log = -_log(before[key], after[key])
-    if not (before.get(fits) and after.get(fits)):
-        return [Part(key, before[key], after[key], log)]
-    fitting = -_log(before[fits], after[fits])
-    if abs(fitting) < NOISE and before.get("grid") != after.get("grid") and abs(log) > 4 * NOISE:
-        return [Part("grid", before["grid"], after["grid"], log)]
-    return [Part(key, before[key], after[key], log)]
+    because = ""
+    if before.get(fits) and after.get(fits):
+        fitting = -_log(before[fits], after[fits])
+        if abs(fitting) < NOISE and before.get("grid") != after.get("grid") and abs(log) > 4 * NOISE:
+            return LogPart("grid", before.get("grid", 0.0), after.get("grid", 0.0), log)
+        because = _why_fewer(before, after) if log * fitting > 0 else ""
+    return LogPart(key, before[key], after[key], log, because)
 
 
-def _idle(before: Figures, after: Figures) -> Iterator[Part]:
+def _why_fewer(before: Figures, after: Figures) -> str:
+    """Which resource decides how many warps fit on the side that has fewer, where it is another on the other side."""
+    tighter = min((before, after), key=lambda side: side["theoretical_occupancy_pct"])
+    known = {limit: tighter[limit] for limit in (*LIMITS, "blocks_by_limit") if tighter.get(limit)}
+    for limit, (key, words) in LIMITS.items():
+        if limit in known and known[limit] == min(known.values()) and before.get(key) != after.get(key):
+            old, new = before.get(key, 0.0), after.get(key, 0.0)
+            return f"as {words} {_verb(old, new)} {pair(key, old, new)}"
+    return ""
+
+
+def _idle(before: Figures, after: Figures) -> Iterator[LogPart]:
     """Multiprocessors without a block: too few blocks, or a last wave that is not full."""
     shares = [
         side["sm_active_cycles"] / side["elapsed_cycles"]
@@ -218,45 +312,37 @@ def _idle(before: Figures, after: Figures) -> Iterator[Part]:
     if len(shares) < 2:
         return
     log = -_log(shares[0], shares[1])
-    if before.get("grid") != after.get("grid") and "grid" in before and "grid" in after:
-        yield Part("grid", before["grid"], after["grid"], log)
+    if before.get("grid") != after.get("grid") and before.get("grid") and after.get("grid"):
+        yield LogPart("grid", before["grid"], after["grid"], log)
     else:
-        yield Part("active_pct", 100 * shares[0], 100 * shares[1], log)
+        yield LogPart("active_pct", 100 * shares[0], 100 * shares[1], log)
 
 
-def _net(warps: Iterable[Part], found: list[Part]) -> tuple[list[Part], list[Part]]:
-    """Warps that are fewer also wait less for each other: what waits moved the other way belongs to them."""
-    (one,) = warps
-    against = [part for part in found if part.log * one.log < 0 and part.metric != "instructions"]
-    size = sum(abs(part.log) for part in against)
+def _net(one: LogPart, others: Iterable[LogPart]) -> tuple[LogPart, list[LogPart]]:
+    """What others moved against `one` is taken from both, as far as it goes: they are two sides of one thing."""
+    others = list(others)
+    size = sum(abs(part.log) for part in others if part.log * one.log < 0)
     taken = min(size, abs(one.log))
     if not taken:
-        return [one], found
+        return one, others
     keep = 1 - taken / size
-    rest = [replace(part, log=part.log * keep) if part in against else part for part in found]
-    return [replace(one, log=one.log - math.copysign(taken, one.log))], rest
+    rest = [replace(part, log=part.log * keep) if part.log * one.log < 0 else part for part in others]
+    return replace(one, log=one.log - math.copysign(taken, one.log)), rest
 
 
-def _follow(found: list[Part]) -> list[Part]:
+def _merged(found: Iterable[LogPart]) -> list[LogPart]:
     """One part for each figure."""
-    merged: dict[str, Part] = {}
+    merged: dict[str, LogPart] = {}
     for part in found:
         if part.metric in merged:
-            part = replace(part, log=part.log + merged[part.metric].log)
+            first = merged[part.metric]
+            part = replace(first, log=part.log + first.log, because=first.because or part.because)
         merged[part.metric] = part
     return list(merged.values())
 
 
 def _warp_cycles(side: Figures) -> float:
     return side["latency_cycles"] * side["instructions"]
-
-
-def _moved(before: Figures, after: Figures, key: str) -> float:
-    return after.get(key, 0.0) - before.get(key, 0.0)
-
-
-def _counts(before: Figures, after: Figures, key: str) -> str:
-    return f"{before.get(key, 0.0):,.0f} → {after.get(key, 0.0):,.0f}"
 
 
 def _log_of(before: Figures, after: Figures, key: str) -> float:

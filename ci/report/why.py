@@ -1,56 +1,33 @@
 """Why a case became slower or faster: the profiler's figures and the compiler's, base beside head.
 
-The two or three figures that moved in the direction that explains the timing come first, in a sentence; the table has
-them on top; the rest follows.
+What the two profiles split the change into comes first, in a sentence; the table has those figures on top; the rest
+follows.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from statistics import median
 
-from kernelgate.bench.explain import metrics
+from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Case, CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Mark, Paragraph, Section, Strong, Table
-from kernelgate.ci.explain import analyze
-from kernelgate.ci.explain.analyze import Analysis, MetricChange
+from kernelgate.ci.explain import analyze, budget, figures, in_words
+from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.bottleneck import SURE, WORDS
-from kernelgate.ci.explain.facts import limiter
-from kernelgate.ci.explain.recommend import Recommendation
+from kernelgate.ci.explain.budget import Budget
+from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
-from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.policy import Static
 from kernelgate.ci.report.gpu import JudgedCase
 
-MAX_REASONS = 3
+MAX_NAME = 60
 MIN_STRENGTH = 0.1
 """Below it the profile names no bottleneck."""
-MIN_CHANGE = 0.05
-"""A figure that moved by less explains nothing."""
-
-MATERIAL: Mapping[str, tuple[str, float]] = {
-    "bank_conflicts": ("shared_wavefronts", 0.1),
-    "local_instructions": ("instructions", 0.01),
-}
-"""Counts that matter only as a share of something: conflicts of wavefronts, spills of instructions."""
-
-TELLING = (
-    "local_instructions",
-    "bank_conflicts",
-    "occupancy_pct",
-    "dram_bytes",
-    "l2_hit_pct",
-    "tensor_pct",
-    "instructions",
-    "issue_pct",
-)
-"""Figures that explain a time, causes before symptoms."""
-
-RATES = ("tensor_pct", "issue_pct")
-"""Shares of the time: the same work over a longer time has less of each, which explains nothing."""
 
 
 @dataclass(frozen=True)
@@ -100,26 +77,75 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 
 
 def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
-    """Why the worst case changed, and what to try; nothing where no case changed or none has both profiles.
+    """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
+    Nothing where no case changed or none has both profiles.
 
-    `label`: of the GPU, where several are reported; then case and GPU are named, and of several cards the case.
+    `label`: of the GPU, where several are reported.
     """
     profiles = {one.key: one for one in both_sides(record) if one.base is not None}
-    case = next((one for one in cases if one.status.is_news and one.case.key in profiles), None)
+    news = [one for one in cases if one.status.is_news]
+    case = next((one for one in news if one.case.key in profiles), None)
     if case is None:
         return ()
-    slower = case.status.is_slower
-    several = formatting.titles_of((one.card for one in record.cases), record.cards)
-    where: Line = (" ", Code(label), ", ", case.name, ":") if label else (" ", case.name, ":") if several else ()
     found = profiles[case.case.key]
-    reasons = explaining(found, slower)
-    lines: list[Line] = []
-    if reasons:
-        moved = f" {'; '.join(_reason(change, found) for change in reasons)}."
-        lines.append((Strong("Why:"), *where, moved))
-    if slower and found.head.recommendations and found.head.bottleneck.strength >= SURE:
-        lines.append(_try(found.head.recommendations[0], where))
+    split = budget_of(record, found, case)
+    where, other = _where(case, case is news[0], label), _other_kernel(record, found.key)
+    lines: list[Line] = [(Strong("Why"), *where, *other, " ".join(in_words.sentences(split)))]
+    if case.status.is_slower and (action := _action(split, found)) is not None:
+        lines.append(action)
     return tuple(lines)
+
+
+def _where(case: JudgedCase, is_first: bool, label: str) -> Line:
+    """Whose profile it is, always by name: a headline may be of another case."""
+    on: Line = (" on ", Code(label)) if label else ()
+    if is_first:
+        return (" (profile of ", case.name, *on, "): ")
+    change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
+    moved = f"{change} {'slower' if case.status.is_slower else 'faster'}"
+    return (" (profile of ", case.name, *on, f", which is {moved}; the first case was not profiled): ")
+
+
+def budget_of(record: RunRecord, found: Both, case: JudgedCase) -> Budget:
+    """What the measured change of a case is made of, by its two profiles."""
+    before = found.base.kernel.figures if found.base else {}
+    return budget.budget(before, found.head.kernel.figures, case.case.change_pct or 0.0, _clocks(record, found.key))
+
+
+def _clocks(record: RunRecord, key: CaseKey) -> tuple[float, float] | None:
+    """Of the SMs in MHz, while base and head were timed beside each other."""
+    timings = [one for process in record.processes if process.role == "paired" for one in process.timings]
+    clocks = [
+        [mhz for one in timings if one.key == key for mhz in one.sm_mhz.get(side, ()) if mhz > 0]
+        for side in ("base", "head")
+    ]
+    return (median(clocks[0]), median(clocks[1])) if all(clocks) else None
+
+
+def _other_kernel(record: RunRecord, key: CaseKey) -> Line:
+    """That another kernel does the work: its figures are set beside those of the one before."""
+    names = {one.side: str(one.metrics.get("kernel") or "") for one in record.profile if one.key == key}
+    before, after = (_plain_name(names.get(side, "")) for side in ("base", "head"))
+    if not before or not after or before == after:
+        return ()
+    return ("another kernel takes most of the time, ", Code(before), " → ", Code(after), ". ")
+
+
+def _plain_name(name: str) -> str:
+    """Without template arguments and parameters, and without what stands before the last "::" but one."""
+    words = ncu_reader.plain(name).split("<")[0].split("(")[0].split()
+    return "::".join(words[-1].split("::")[-2:])[:MAX_NAME] if words else ""
+
+
+def _action(split: Budget, found: Both) -> Line | None:
+    """Against what changed; else what holds both sides back, said to be that."""
+    if split.causes:
+        advice = against_change(split.causes[0], found.head.kernel)
+        return _try(advice) if advice is not None else None
+    both = found.base is not None and found.base.bottleneck.bottleneck is found.head.bottleneck.bottleneck
+    if both and found.head.recommendations and found.head.bottleneck.strength >= SURE:
+        return _try(found.head.recommendations[0], (" of both sides, not of the change:",))
+    return None
 
 
 def limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
@@ -143,102 +169,6 @@ def _try(one: Recommendation, where: Line = ()) -> Line:
     return (Strong("Try:"), *where, f" {one.action}; see ", Code(one.link))
 
 
-def explaining(found: Both, slower: bool) -> list[MetricChange]:
-    """The figures that moved as the time did, the largest move first, at most three."""
-    if found.base is None:
-        return []
-    before, after = found.base.kernel.figures, found.head.kernel.figures
-    moves: list[tuple[float, MetricChange]] = []
-    for rank, key in enumerate(TELLING):
-        if key not in before or key not in after or not _material(key, before, after):
-            continue
-        old, new = before[key], after[key]
-        better = _better(key)
-        size = _log_ratio(old, new)
-        if key in RATES:
-            size += _log_ratio(before.get("duration_us", 0.0), after.get("duration_us", 0.0))
-        if abs(size) < MIN_CHANGE or (size * better > 0) == slower:
-            continue
-        # A cause ranks above its symptoms of the same size; counts that start at zero move without bound.
-        moves.append((min(abs(size), 2.0) * 0.9**rank, MetricChange(key, old, new)))
-    moves.sort(key=lambda move: -move[0])
-    reasons = [change for _, change in moves[:MAX_REASONS]]
-    return reasons or _longest_wait(before, after, slower)
-
-
-def _longest_wait(before: Mapping[str, float], after: Mapping[str, float], slower: bool) -> list[MetricChange]:
-    """The stall that took the most cycles more (or less, where the kernel became faster)."""
-    sign = 1 if slower else -1
-    waits = [MetricChange(key, before[key], after[key]) for key in before if metrics.is_stall(key) and key in after]
-    grown = [one for one in waits if sign * _log_ratio(one.before, one.after) >= MIN_CHANGE]
-    return sorted(grown, key=lambda one: sign * (one.before - one.after))[:1]
-
-
-def _better(key: str) -> int:
-    return metrics.BY_KEY[key].better if key in metrics.BY_KEY else metrics.DERIVED.get(key, ("", "", -1))[2]
-
-
-def _material(key: str, before: Mapping[str, float], after: Mapping[str, float]) -> bool:
-    if key not in MATERIAL:
-        return True
-    whole, least = MATERIAL[key]
-    return any(side.get(whole) and side[key] / side[whole] >= least for side in (before, after))
-
-
-def _log_ratio(old: float, new: float) -> float:
-    floor = max(old, new) * 1e-3
-    return math.log(max(new, floor) / max(old, floor)) if floor > 0 else 0.0
-
-
-def _reason(change: MetricChange, found: Both) -> str:
-    text = f"{_short(change.key)} {analyze.show(change.key, change.before)} → {analyze.show(change.key, change.after)}"
-    sides = (found.base.kernel, found.head.kernel) if found.base else ()
-    if metrics.is_stall(change.key):
-        return (
-            f"warps wait longer: {_wait(change)}"
-            if change.after > change.before
-            else f"warps wait less: {_wait(change)}"
-        )
-    if change.key == "occupancy_pct":
-        text += _because(sides)
-    elif change.key == "local_instructions":
-        text += _fewer_registers(sides)
-    return text
-
-
-def _wait(change: MetricChange) -> str:
-    return f"{metrics.label(change.key)} {change.before:.2f} → {change.after:.2f} cycles per instruction"
-
-
-def _fewer_registers(sides: Sequence[ProfiledKernel]) -> str:
-    """Spills come of registers that were taken away, where they were."""
-    counts = [side.figures.get("registers") for side in sides]
-    if len(counts) == 2 and counts[0] is not None and counts[1] is not None and counts[1] < counts[0]:
-        return f", because registers fell {counts[0]:.0f} → {counts[1]:.0f}"
-    return ""
-
-
-def _short(key: str) -> str:
-    return {"occupancy_pct": "occupancy", "local_instructions": "spill instructions"}.get(key, metrics.label(key))
-
-
-def _because(sides: Sequence[ProfiledKernel]) -> str:
-    """What moved the occupancy: registers or shared memory, where that is what limits the side that has less."""
-    if not sides:
-        return ""
-    tighter = min(sides, key=lambda kernel: kernel.figures.get("occupancy_pct", 0.0))
-    limits = limiter(tighter) or ""
-    for key, limit, name in (
-        ("registers", "registers", "registers"),
-        ("shared_bytes", "shared memory", "shared memory"),
-    ):
-        old, new = (side.figures.get(key) for side in sides)
-        if limit in limits and old is not None and new is not None and old != new:
-            verb = "rose" if new > old else "fell"
-            return f", because {name} {verb} {analyze.show(key, old)} → {analyze.show(key, new)}"
-    return ""
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # The tables
 # ----------------------------------------------------------------------------------------------------------------------
@@ -252,14 +182,16 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     alone = all(one.base is None for one in found)
     names = formatting.names(record.cases, record.cards)
     ids = formatting.ids((one.key for one in found), record.cards)
-    statuses = {one.case.key: one.status for one in cases}
+    judged = {one.case.key: one for one in cases}
     blocks: list[Block] = []
     for one in found:
         name = names.get(one.key, ids[one.key])
         known = one.head.bottleneck.strength >= MIN_STRENGTH
         blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
         texts = _texts([each for each in record.profile if each.key == one.key])
-        rows = (*_rows(one, statuses.get(one.key)), *texts)
+        case = judged.get(one.key)
+        split = budget_of(record, one, case) if case is not None and case.status.is_news else None
+        rows = (*_rows(one, split), *texts)
         # The base's column and the change are empty where there is no base.
         blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
         if known:
@@ -285,13 +217,13 @@ def _recommendation(one: Recommendation) -> Line:
     return (f"{one.action}{gain}; see ", Code(one.link))
 
 
-def _rows(one: Both, status: Status | None) -> Iterator[tuple[Line, ...]]:
-    first = [change.key for change in explaining(one, status.is_slower)] if status and status.is_news else []
+def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Line, ...]]:
     after = dict(one.head.kernel.figures)
     before = dict(one.base.kernel.figures) if one.base else {}
+    first = [each.metric for each in split.causes if each.metric in after or each.metric in before] if split else []
     stalls = [key for key, _ in analyze.top_stalls(after)]
-    known = [key for key in analyze.in_order(stalls) if key in after or key in before]
-    others = [key for key in (*after, *before) if not _is_known(key)]
+    known = [key for key in analyze.in_order(stalls, before, after) if key in after or key in before]
+    others = [key for key in chain(after, before) if not _is_known(key)]
     for key in dict.fromkeys((*first, *known, *others)):
         old, new = before.get(key), after.get(key)
         label: Line = (metrics.label(key),) if _is_known(key) else (Code(key),)
@@ -313,7 +245,7 @@ def _is_known(key: str) -> bool:
 
 
 def _shown(key: str, value: float | None) -> str:
-    return formatting.MISSING if value is None else analyze.show(key, value)
+    return formatting.MISSING if value is None else figures.show(key, value)
 
 
 def _moved(old: float | None, new: float | None) -> str:
