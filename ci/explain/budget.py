@@ -93,14 +93,16 @@ def budget(
     """
     before, after = usable(before), usable(after)
     parts = split.parts(before, after)
+    profiled = 100 * math.expm1(sum(part.log for part in parts)) if parts else None
+    if parts and clocks is not None:
+        parts.append(_clock(*clocks, math.log1p(change_pct / 100) - sum(part.log for part in parts)))
     total = sum(part.log for part in parts)
-    profiled = 100 * math.expm1(total) if parts else None
-    if profiled is not None and clocks is not None:
-        parts.append(_clock(*clocks, math.log1p(change_pct / 100) - total))
-    # Points of percent for a logarithm, so that the parts sum up to the profiled change, or to what was measured of it.
-    points = 100 * math.expm1(total) / total if total else 100.0
-    if profiled and abs(profiled) > abs(change_pct):
-        points *= abs(change_pct / profiled)
+    shown = 100 * math.expm1(total)
+    # Points of percent for a logarithm, so that the parts sum up to what the profiles show, or to what was measured of
+    # it.
+    points = shown / total if total else 100.0
+    if abs(shown) > abs(change_pct):
+        points *= abs(change_pct / shown)
     found = [Contribution(one.metric, one.before, one.after, points * one.log, one.because) for one in parts]
     named = [one for one in found if one.metric and abs(one.share_pct) >= _least(one, change_pct) > 0]
     named.sort(key=lambda one: -math.copysign(one.share_pct, one.share_pct * change_pct))

@@ -91,7 +91,7 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tupl
     split = budget_of(record, found, case)
     where, other = _where(case, case is news[0], label), _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *other, " ".join(in_words.sentences(split)))]
-    if case.status.is_slower and (action := _action(split, found)) is not None:
+    if case.status.is_slower and (action := _action(split, found, label)) is not None:
         lines.append(action)
     return tuple(lines)
 
@@ -137,14 +137,16 @@ def _plain_name(name: str) -> str:
     return "::".join(words[-1].split("::")[-2:])[:MAX_NAME] if words else ""
 
 
-def _action(split: Budget, found: Both) -> Line | None:
-    """Against what changed; else what holds both sides back, said to be that."""
+def _action(split: Budget, found: Both, label: str) -> Line | None:
+    """Against what changed; else against what holds both sides back alike, said to be that."""
+    where: Line = (" on ", Code(label), ":") if label else ()
     if split.causes:
         advice = against_change(split.causes[0], found.head.kernel)
-        return _try(advice) if advice is not None else None
-    both = found.base is not None and found.base.bottleneck.bottleneck is found.head.bottleneck.bottleneck
-    if both and found.head.recommendations and found.head.bottleneck.strength >= SURE:
-        return _try(found.head.recommendations[0], (" of both sides, not of the change:",))
+        return _try(advice, where) if advice is not None else None
+    before, after = (one.recommendations[:1] if one else () for one in (found.base, found.head))
+    alike = [one.action for one in before] == [one.action for one in after]
+    if alike and after and found.head.bottleneck.strength >= SURE:
+        return _try(after[0], (*where, " of both sides, not of the change:"))
     return None
 
 

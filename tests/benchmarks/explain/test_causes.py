@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -60,11 +61,14 @@ def of_record(name: str, made: RunRecord, named: tuple[str, ...]) -> Measured:
     return Measured(name, sides["base"], sides["head"], 100 * (median(ratios) - 1), named)
 
 
+@cache
+def figures(name: str) -> Mapping[str, float]:
+    return ncu_reader.launches(str(DATA / "nsight" / f"attention_{name}.ncu-repz"))[0].figures
+
+
 def of_report(name: str) -> Measured:
     """Changed by what the profile's own cycles changed: nothing else was measured."""
-    base, head = (
-        ncu_reader.launches(str(DATA / "nsight" / f"attention_{side}.ncu-repz"))[0].figures for side in ("before", name)
-    )
+    base, head = (figures(side) for side in ("before", name))
     cycles = [side["duration_us"] * side["sm_mhz"] for side in (base, head)]
     return Measured(name, base, head, 100 * (cycles[1] / cycles[0] - 1), REPORTS[name])
 

@@ -74,11 +74,10 @@ def test_the_worst_gpu_opens_and_each_has_its_column() -> None:
     assert "✅ `l4`: correct: 38 of 38 fuzz cases" in text
 
 
-def test_why_and_try_name_gpu_and_case() -> None:
+def test_why_names_gpu_and_case() -> None:
     said = together(gpu("l4", "equivalent"), profiled("h100"))
     lines = ["".join(getattr(piece, "text", piece) for piece in line) for line in said.why]
-    assert lines[0].startswith("Why: h100, S=512 B=32 H=8 fp16: occupancy 12.0% → 6.2%")
-    assert lines[1].startswith("Try: h100, S=512 B=32 H=8 fp16: cut shared memory")
+    assert lines[0].startswith("Why, by the profile of S=512 B=32 H=8 fp16 on h100: ")
 
 
 def test_plots_and_pictures_name_their_gpu() -> None:
