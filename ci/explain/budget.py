@@ -137,9 +137,10 @@ def _rank(one: Contribution) -> int:
 
 
 def _unchanged(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, ...]:
-    keys = {"registers": "registers", "occupancy_pct": "occupancy", "local_instructions": "spills"}
+    noise = {"registers": 0.0, "occupancy_pct": STEADY, "local_instructions": 0.0}
+    words = {"registers": "registers", "occupancy_pct": "occupancy", "local_instructions": "spills"}
     return tuple(
-        words
-        for key, words in keys.items()
-        if key in before and key in after and abs(after[key] - before[key]) <= STEADY * before[key]
+        words[key]
+        for key, least in noise.items()
+        if key in before and key in after and abs(after[key] - before[key]) <= least * before[key]
     )
