@@ -18,6 +18,8 @@ from kernelgate.ci.explain.split import LogPart, usable
 
 WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
+LEAST_EXPLAINED = 0.25
+"""Causes of less than this share of the change are not what it comes of."""
 STEADY = 0.02
 """Occupancy varies by less from run to run."""
 NOISE_POINTS = 1.5
@@ -72,8 +74,10 @@ class Budget:
     @property
     def causes(self) -> tuple[Contribution, ...]:
         """Those in the change's direction, the one to name first in front; none where the profiles show another
-        change."""
-        return tuple(one for one in self.contributions if one.share_pct * self.change_pct > 0) if self.is_shown else ()
+        change, or hardly anything of what it comes of."""
+        found = tuple(one for one in self.contributions if one.share_pct * self.change_pct > 0)
+        enough = sum(abs(one.share_pct) for one in found) >= LEAST_EXPLAINED * abs(self.change_pct)
+        return found if self.is_shown and enough else ()
 
     @property
     def against(self) -> tuple[Contribution, ...]:

@@ -64,7 +64,8 @@ def _clauses(found: Budget) -> Iterator[str]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"
     sign = "−" if found.change_pct > 0 else "+"
-    if found.against and abs(found.against[-1].share_pct) >= LARGE * change:
+    too_much = sum(abs(one.share_pct) for one in found.causes) > (1 + LARGE) * change
+    if too_much and found.against and abs(found.against[-1].share_pct) >= LARGE * change:
         largest = found.against[-1]
         yield f"against that {cause(largest)}: {sign}{abs(largest.share_pct):.1f}"
     if found.unexplained_pct / found.change_pct >= LARGE:

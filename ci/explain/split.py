@@ -26,6 +26,8 @@ NOISE = 0.005
 """Counts and rates of the same code differ by less, as a logarithm."""
 TRAFFIC_NOISE = 0.03
 """What the same code moves through L2 and DRAM differs by less: other blocks run side by side."""
+SATURATED_PCT = 80.0
+"""Of DRAM's peak, NVIDIA's own rules call it saturated."""
 WORK = ("instructions", "local_instructions")
 LEAST, MOST = 1e-9, 1e18
 """Figures outside are no measurement."""
@@ -106,7 +108,19 @@ def _kernel(before: Figures, after: Figures, whole: float) -> list[LogPart]:
     waits = [*(part for part in found if part.metric not in WORK), _unread(before, after)]
     warps, waits = _net(_warps(before, after), waits)
     found = [*count, *waits, warps, *_idle(before, after)]
-    return [*_merged(found), LogPart("", 0, 0, whole - sum(part.log for part in found))]
+    rest = LogPart("", 0, 0, whole - sum(part.log for part in found))
+    return _merged(_at_the_roof(before, after, whole, [*found, rest]))
+
+
+def _at_the_roof(before: Figures, after: Figures, whole: float, found: list[LogPart]) -> list[LogPart]:
+    """Where DRAM is saturated, time goes with the bytes, whatever warps wait for meanwhile."""
+    traffic = _log_of(before, after, "dram_bytes")
+    busy = min(side.get("dram_pct", 0.0) for side in (before, after))
+    if busy < SATURATED_PCT or abs(traffic) < TRAFFIC_NOISE or traffic * whole <= 0:
+        return found
+    taken = math.copysign(min(abs(traffic), abs(whole)), whole)
+    others = [replace(part, log=part.log * (1 - taken / whole)) for part in found]
+    return [_part("dram_bytes", before, after, taken), *others]
 
 
 def _instructions(before: Figures, after: Figures) -> list[LogPart]:

@@ -103,7 +103,7 @@ def _where(case: JudgedCase, is_first: bool, label: str) -> Line:
         return (", by the profile of ", case.name, *on, ": ")
     change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
     moved = f"{change} {'slower' if case.status.is_slower else 'faster'}"
-    return (", by the profile of ", case.name, *on, f", which is {moved}; the first case was not profiled: ")
+    return (", by the profile of ", case.name, *on, f", which is {moved}; the table's first case was not profiled: ")
 
 
 def budget_of(record: RunRecord, found: Both, case: JudgedCase) -> Budget:

@@ -61,6 +61,12 @@ def changed(**figures: float) -> dict[str, float]:
     return after
 
 
+def more_instructions(count: float, **figures: float) -> dict[str, float]:
+    """So many instructions, which wait as long as the others for one another, and for nothing else."""
+    events = ("stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier")
+    return changed(instructions=count, **{key: KERNEL[key] * 10e6 / count for key in events}, **figures)
+
+
 def of(after: dict[str, float], before: dict[str, float] = KERNEL) -> Budget:
     return budget(before, after, 100 * (after["duration_us"] / before["duration_us"] - 1))
 
@@ -165,6 +171,48 @@ def test_any_figures_will_do(before: dict[str, float], after: dict[str, float], 
 )
 def test_what_moved_is_named_first(figures: dict[str, float], words: str) -> None:
     assert in_words.sentences(of(changed(**figures)))[0].startswith(words)
+
+
+def test_instructions_that_wait_less_are_no_gain_of_their_own() -> None:
+    """A quarter more instructions, which wait for nothing: the mean wait falls, and nobody waits less."""
+    waits = {key: 0.8 * KERNEL[key] for key in ("stall_wait", "stall_long_scoreboard", "stall_short_scoreboard")}
+    made = of(changed(instructions=12.5e6, stall_barrier=0.8, **waits))
+    assert [one.metric for one in made.contributions] == ["instructions"]
+    assert made.contributions[0].share_pct == pytest.approx(made.change_pct)
+
+
+def test_spills_and_the_other_new_instructions_share_what_they_cost() -> None:
+    made = of(more_instructions(12e6, local_instructions=15e5))
+    assert {one.metric for one in made.contributions} == {"instructions", "local_instructions"}
+    assert made.unexplained_pct == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_kernel_costs_its_call_no_more_than_its_part_of_it() -> None:
+    """Another kernel takes as long: a tenth more of the one is a twentieth of the call."""
+    before, after = {**KERNEL, "launches": 2.0, "call_us": 200.0}, more_instructions(12e6)
+    slower = after["duration_us"] - 100.0
+    made = budget(before, {**after, "launches": 2.0, "call_us": 200.0 + slower}, slower / 2)
+    assert [one.metric for one in made.causes] == ["instructions"]
+    assert made.causes[0].share_pct == pytest.approx(slower / 2)
+
+
+def test_a_little_more_traffic_does_not_explain_long_waits() -> None:
+    first, *_ = of(changed(dram_bytes=1.04e8, stall_long_scoreboard=9.0)).causes
+    assert first.metric == "stall_long_scoreboard"
+
+
+def test_a_small_part_is_not_called_the_cause() -> None:
+    made = of(changed(instructions=10.1e6, duration_us=108.0))
+    assert in_words.sentences(made) == ("the profile shows a change of +8.0%, but not what it comes of.",)
+
+
+def test_at_the_rate_of_dram_time_goes_with_the_bytes() -> None:
+    """Warps wait elsewhere, too; were DRAM not saturated, that would be the cause."""
+    waits = {"stall_long_scoreboard": 2.5, "stall_wait": 3.0}
+    for busy, metric in ((90.0, "dram_bytes"), (50.0, "stall_wait")):
+        before = {**KERNEL, "dram_pct": busy}
+        after = {**changed(dram_bytes=1.06e8, **waits), "dram_pct": busy}
+        assert of(after, before).causes[0].metric == metric
 
 
 def test_a_launch_more_is_a_cause() -> None:
