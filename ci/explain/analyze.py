@@ -175,7 +175,9 @@ def budget_of(before: Analysis, after: Analysis) -> Budget | None:
     old, new = _duration(before), _duration(after)
     if not old or not new:
         return None
-    return budget.budget(before.kernel.figures, after.kernel.figures, 100 * (new / old - 1))
+    clocks = [side.kernel.figures.get("sm_mhz", 0.0) for side in (before, after)]
+    known = (clocks[0], clocks[1]) if all(clocks) else None
+    return budget.budget(before.kernel.figures, after.kernel.figures, 100 * (new / old - 1), known)
 
 
 def changes(before: Analysis, after: Analysis) -> list[MetricChange]:

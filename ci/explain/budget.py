@@ -98,8 +98,8 @@ def budget(
     before, after = usable(before), usable(after)
     parts = split.parts(before, after)
     profiled = 100 * math.expm1(sum(part.log for part in parts)) if parts else None
-    if parts and clocks is not None:
-        parts.append(_clock(*clocks, math.log1p(change_pct / 100) - sum(part.log for part in parts)))
+    if parts and clocks is not None and all(split.LEAST <= clock <= split.MOST for clock in clocks):
+        parts.append(_clock(*clocks, math.log1p(max(change_pct, -99.9) / 100) - sum(part.log for part in parts)))
     total = sum(part.log for part in parts)
     shown = 100 * math.expm1(total)
     # Points of percent for a logarithm, so that the parts sum up to what the profiles show, or to what was measured of

@@ -28,6 +28,8 @@ RECORDS = {
     "cards/swiglu_slower": ("DRAM traffic",),
 }
 LEAST = 11 / 12
+COUNTS_PCT = 1.0
+"""A planted cause that changed the time by less is no cause of anything."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def measured() -> Iterator[PlantedChange]:
     for cause in CAUSES:
         path = DATA / "causes" / f"{cause.name}.json"
         if path.exists():
-            yield of_record(cause.name, record.read(path), cause.named)
+            found = of_record(cause.name, record.read(path), cause.named)
+            if abs(found.change_pct) >= COUNTS_PCT:
+                yield found
     yield from map(of_report, REPORTS)
     for name, named in RECORDS.items():
         yield of_record(name, record.read(DATA / f"{name}.json"), named)

@@ -164,6 +164,19 @@ def test_a_renamed_kernel_is_set_beside_the_one_that_does_its_work() -> None:
     assert "  before, as old_norm: " in analyze.to_text(after, before)
 
 
+def test_a_slower_clock_of_the_profile_is_named() -> None:
+    """The same cycles at another clock: reports hold no other time than the profile's own."""
+    figures = {"duration_us": 100.0, "sm_mhz": 1900.0}
+    fast = launched("norm", 100.0)
+    fast, slow = (
+        replace(fast, kernel=replace(fast.kernel, figures={**figures, "duration_us": time, "sm_mhz": clock}))
+        for time, clock in ((100.0, 1900.0), (110.0, 1900.0 / 1.1))
+    )
+    assert "  +10.0%: the SM clock fell while this was timed, 1,900 → 1,727 MHz: 10.0 of the 10.0 points." in (
+        analyze.to_text([slow], [fast])
+    )
+
+
 def test_another_number_of_launches_is_said_first() -> None:
     text = analyze.to_text([launched("norm", 20.0), launched("norm", 20.0)], [launched("norm", 20.0)])
     assert text.startswith("1 → 2 launches, 20.00 → 40.00 µs in all, 50% of it norm\n")
