@@ -125,15 +125,15 @@ def _clocks(record: RunRecord, key: CaseKey) -> tuple[float, float] | None:
 def _other_kernel(record: RunRecord, key: CaseKey) -> Line:
     """That another kernel does the work: its figures are set beside those of the one before."""
     names = {one.side: str(one.metrics.get("kernel") or "") for one in record.profile if one.key == key}
-    before, after = (_plain_name(names.get(side, "")) for side in ("base", "head"))
+    before, after = (plain_name(names.get(side, "")) for side in ("base", "head"))
     if not before or not after or before == after:
         return ()
-    return ("another kernel takes most of the time, ", Code(before), " → ", Code(after), ". ")
+    return ("another kernel takes most of the time, ", Code(before), " → ", Code(after), "; ")
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """Without template arguments and parameters, and without what stands before the last "::" but one."""
-    words = ncu_reader.plain(name).split("<")[0].split("(")[0].split()
+    words = ncu_reader.plain(name).replace("(anonymous namespace)::", "").split("<")[0].split("(")[0].split()
     return "::".join(words[-1].split("::")[-2:])[:MAX_NAME] if words else ""
 
 

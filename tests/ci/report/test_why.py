@@ -130,7 +130,21 @@ def test_another_kernel_is_named() -> None:
         }
     )
     reason, _ = words(renamed, judged(renamed, judge(Outcome.REGRESSED, slower(TIMED, 22.9))))
-    assert reason.startswith(f"{PROFILE}another kernel takes most of the time, mine::fast → mine::slow. occupancy")
+    assert reason.startswith(f"{PROFILE}another kernel takes most of the time, mine::fast → mine::slow; occupancy")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("void a::b::kernel<(int)4>(float*, int)", "b::kernel"),
+        ("void (anonymous namespace)::kernel(float*)", "kernel"),
+        ("_swiglu", "_swiglu"),
+        ("", ""),
+    ],
+)
+def test_a_kernel_goes_by_its_name_alone(name: str, shown: str) -> None:
+    """Other template arguments make it no other kernel."""
+    assert explaining.plain_name(name) == shown
 
 
 def test_a_slower_clock_explains_what_the_profiles_do_not() -> None:
