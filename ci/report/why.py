@@ -78,15 +78,16 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 
 def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
-    Nothing where no case changed or none has both profiles.
+    Nothing where no case changed or none was profiled.
 
     `label`: of the GPU, where several are reported.
     """
-    profiles = {one.key: one for one in both_sides(record) if one.base is not None}
+    profiles = {one.key: one for one in both_sides(record)}
     news = [one for one in cases if one.status.is_news]
-    case = next((one for one in news if one.case.key in profiles), None)
+    profiled = [one for one in news if one.case.key in profiles]
+    case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
     if case is None:
-        return ()
+        return ((Strong("Why"), *_on(label), ": not known; only the head was profiled."),) if profiled else ()
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
     where, other = _where(case, case is news[0], label), _other_kernel(record, found.key)
@@ -98,12 +99,20 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tupl
 
 def _where(case: JudgedCase, is_first: bool, label: str) -> Line:
     """Whose profile it is, always by name: a headline may be of another case."""
-    on: Line = (" on ", Code(label)) if label else ()
     if is_first:
-        return (", by the profile of ", case.name, *on, ": ")
+        return (", by the profile of ", case.name, *_on(label), ": ")
     change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
     moved = f"{change} {'slower' if case.status.is_slower else 'faster'}"
-    return (", by the profile of ", case.name, *on, f", which is {moved}; the table's first case was not profiled: ")
+    return (
+        ", by the profile of ",
+        case.name,
+        *_on(label),
+        f", which is {moved}; the table's first case was not profiled: ",
+    )
+
+
+def _on(label: str) -> Line:
+    return (" on ", Code(label)) if label else ()
 
 
 def budget_of(record: RunRecord, found: Both, case: JudgedCase) -> Budget:
@@ -139,7 +148,7 @@ def plain_name(name: str) -> str:
 
 def _action(split: Budget, found: Both, label: str) -> Line | None:
     """Against what changed; else against what holds both sides back alike, said to be that."""
-    where: Line = (" on ", Code(label), ":") if label else ()
+    where: Line = (*_on(label), ":") if label else ()
     if split.causes:
         advice = against_change(split.causes[0], found.head.kernel)
         return _try(advice, where) if advice is not None else None
