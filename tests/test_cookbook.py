@@ -53,9 +53,11 @@ def test_no_link_is_dead() -> None:
     assert named == set(re.findall(r"^\[(\w+)\]: https://\S+$", TEXT, re.MULTILINE))
 
 
-@pytest.mark.parametrize("bottleneck", Bottleneck)
-def test_each_recommendation_links_to_its_section(bottleneck: Bottleneck) -> None:
-    path, _, fragment = recommend.link(recommend.ANCHORS[bottleneck]).partition("#")
+@pytest.mark.parametrize(
+    "anchor", [*map(recommend.ANCHORS.__getitem__, Bottleneck), *(one for _, one in recommend.OWN_ADVICE.values())]
+)
+def test_each_recommendation_links_to_its_section(anchor: str) -> None:
+    path, _, fragment = recommend.link(anchor).partition("#")
     assert ROOT / path == COOKBOOK
     assert fragment in anchors(COOKBOOK)
 

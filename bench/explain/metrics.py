@@ -161,6 +161,8 @@ STALLS: Mapping[str, str] = {
 
 QUICK_STALLS = (
     "barrier",
+    "dispatch_stall",
+    "drain",
     "lg_throttle",
     "long_scoreboard",
     "math_pipe_throttle",
@@ -171,7 +173,13 @@ QUICK_STALLS = (
     "short_scoreboard",
     "wait",
 )
-"""Those that a quick profile reads. All of them would need 14 passes on an H200, these need 11."""
+"""Those that a quick profile reads, with one more: all of them would need 14 passes on an H200, these need 12."""
+
+
+def quick_stalls(compute_capability: tuple[int, int]) -> tuple[str, ...]:
+    """Warpgroup products where there are any; elsewhere the branches of a warp that diverges."""
+    return (*QUICK_STALLS, "gmma" if compute_capability == (9, 0) else "branch_resolving")
+
 
 BY_KEY: Mapping[str, Metric] = {metric.key: metric for metric in (*METRICS, *SECTION_METRICS)}
 
@@ -183,7 +191,7 @@ def stall_counter(reason: str) -> str:
 def quick_counters(compute_capability: tuple[int, int]) -> tuple[str, ...]:
     """What `kernelgate profile --set quick` asks ncu for: at most 12 replay passes."""
     own = [metric.sm_89 if compute_capability == (8, 9) else metric.sm_90 for metric in METRICS]
-    return (*own, "l1tex__t_sector_hit_rate.pct", *(stall_counter(reason) for reason in QUICK_STALLS))
+    return (*own, "l1tex__t_sector_hit_rate.pct", *map(stall_counter, quick_stalls(compute_capability)))
 
 
 def is_stall(key: str) -> bool:

@@ -191,12 +191,11 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
 
 
 def of_call(kernels: Sequence[ProfiledKernel]) -> dict[str, float | str | None]:
-    """One call's figures: those of its longest launch, which says most, and what all of its launches take."""
+    """One call's figures: those of its longest launch, which says most, and what all of its launches take, unless there
+    may be more of them than were profiled."""
     longest = max(kernels, key=lambda one: one.figures.get("duration_us", 0.0))
-    whole = {"launches": float(len(kernels))}
     times = [one.figures["duration_us"] for one in kernels if "duration_us" in one.figures]
-    if len(times) == len(kernels):
-        whole["call_us"] = sum(times)
+    whole = {"launches": float(len(kernels)), "call_us": sum(times)} if len(times) == len(kernels) < MAX_KERNELS else {}
     return {**longest.figures, **whole, "kernel": longest.name[:MAX_NAME]}
 
 

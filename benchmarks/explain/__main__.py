@@ -131,7 +131,8 @@ def small(made: RunRecord, profiles: nsight.ProfilingResult) -> RunRecord:
     return made.model_copy(
         update={
             "processes": tuple(_only_sides(process) for process in made.processes if process.role == "paired"),
-            "checks": (),
+            **dict.fromkeys(("builds", "checks", "costs", "notes"), ()),
+            "expected": None,
             "profile": profiles.profiles,
         }
     )
@@ -154,6 +155,7 @@ def _only_sides(process: Process) -> Process:
 def write(made: RunRecord, path: Path) -> None:
     kept = json.loads(made.model_dump_json(exclude_defaults=True), parse_float=lambda word: float(f"{float(word):.6g}"))
     for environment in kept["environments"]:
+        del environment["os"], environment["device"]["uuid"]
         environment.pop("host", None)
     path.write_text(json.dumps(kept, separators=(",", ":")) + "\n", encoding="utf-8")
 

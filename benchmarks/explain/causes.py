@@ -1,4 +1,4 @@
-"""All planted causes: what base and head are made of, and which figures the explanation must begin with."""
+"""All planted causes: what base and head are made of, and what the explanation must begin with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cause:
     head: Bug
     case: str
     named: tuple[str, ...]
-    """The explanation is right if the figure that it begins with is one of these, by its key in explain/metrics.py."""
+    """The explanation is right if what it begins with, up to the first semicolon, has one of these words."""
 
 
 def _build(kernel: KernelName, path: CodePath, name: str, *edits: Edit) -> Bug:
@@ -213,60 +213,63 @@ CAUSES = (
     _mma_sync(
         "dependent-arithmetic",
         "a chain of 16 multiply-adds for each row and step",
-        ("instructions", "stall_wait"),
+        ("instructions executed", "waits of fixed latency"),
         _DEPENDENT,
     ),
     _mma_sync(
-        "more-instructions", "two multiply-adds more for each score, all independent", ("instructions",), _INDEPENDENT
+        "more-instructions",
+        "two multiply-adds more for each score, all independent",
+        ("instructions executed",),
+        _INDEPENDENT,
     ),
-    _mma_sync("occupancy-by-shared-memory", "96 KiB of shared memory that nobody uses", ("occupancy_pct",), *_SHARED),
+    _mma_sync("occupancy-by-shared-memory", "96 KiB of shared memory that nobody uses", ("occupancy ",), *_SHARED),
     Cause(
         "occupancy-by-registers",
         "two blocks on a multiprocessor instead of four, with twice the registers",
         _build("attention", "mma_sync", "four-blocks", _sm90(4, _SMALL_TILE)),
         _build("attention", "mma_sync", "two-blocks", _sm90(2, _SMALL_TILE)),
         TARGET,
-        ("occupancy_pct",),
+        ("occupancy ",),
     ),
-    _mma_sync("spills", "registers for four blocks instead of two", ("local_instructions",), _sm90(4)),
+    _mma_sync("spills", "registers for four blocks instead of two", ("spills, ",), _sm90(4)),
     _mma_sync(
         "bank-conflicts",
         "tiles in shared memory are not swizzled",
-        ("bank_conflicts",),
+        ("bank conflicts",),
         Edit(SWIZZLE, "((chunk ^ (row & 7)) << 4)", "(chunk << 4)"),
     ),
     _mma_sync(
         "unbalanced-barrier",
         "one of four warps computes for longer between two barriers",
-        ("stall_barrier",),
+        ("waits at barriers",),
         _chain("100", "threadIdx.x < 32"),
     ),
     _mma_sync(
         "divergence",
         "a loop whose length differs from lane to lane",
-        ("threads_per_instruction",),
+        ("warps diverge",),
         _chain("warp.lane * 2"),
     ),
     _mma_sync(
         "without-cp-async",
         "copies to shared memory go through registers",
-        ("async_copies", "stall_long_scoreboard"),
+        ("asynchronous copies", "waits for L1, L2 or DRAM"),
         _DIRECT_COPY,
     ),
     _mma_sync(
         "heads-apart",
         "blocks of one head run far apart, and read its keys from DRAM again",
-        ("l2_hit_pct", "dram_bytes"),
+        ("DRAM traffic",),
         _HEADS_APART,
         case="s512_b48_h16_d64_fp16",
     ),
-    _other("fewer-blocks", "three quarters of the blocks", "wgmma", TARGET, ("grid",), _FEWER_BLOCKS),
+    _other("fewer-blocks", "three quarters of the blocks", "wgmma", TARGET, (" blocks, ",), _FEWER_BLOCKS),
     _other(
         "dependent-arithmetic-wgmma",
         "a chain of 32 multiply-adds for each row and step",
         "wgmma",
         TARGET,
-        ("instructions", "stall_wait"),
+        ("instructions executed", "waits of fixed latency"),
         _WGMMA_CHAIN,
     ),
     _other(
@@ -274,17 +277,17 @@ CAUSES = (
         "lanes read and write addresses that are far apart",
         "rmsnorm",
         NORMS,
-        ("sectors_per_request",),
+        ("sectors moved",),
         _SCATTERED,
     ),
-    _other("small-grid", "88 blocks, which take all rows", "rmsnorm", NORMS, ("grid",), *_SMALL_GRID),
-    _other("launched-twice", "the kernel is launched twice", "rmsnorm", NORMS, ("launches",), _TWICE),
+    _other("small-grid", "88 blocks, which take all rows", "rmsnorm", NORMS, (" blocks, ",), *_SMALL_GRID),
+    _other("launched-twice", "the kernel is launched twice", "rmsnorm", NORMS, ("kernel launches",), _TWICE),
     _other(
         "other-tile-order",
         "tiles run in an order in which L2 forgets the larger matrix",
         "int8_gemm",
         "m4096_n14336_k4096_int8",
-        ("l2_hit_pct", "dram_bytes"),
+        ("DRAM traffic",),
         *_OTHER_ORDER,
     ),
     _other(
@@ -292,7 +295,7 @@ CAUSES = (
         "a barrier more for every two products",
         "int8_gemm",
         "m4096_n4096_k4096_int8",
-        ("stall_barrier",),
+        ("waits at barriers",),
         _MORE_BARRIERS,
     ),
     _other(
@@ -300,7 +303,7 @@ CAUSES = (
         "products by dot-product instructions instead of tensor cores",
         "int8_gemm",
         "m512_n4096_k4096_int8",
-        ("tensor_pct",),
+        ("tensor cores",),
         _WITHOUT_TENSOR_CORES,
     ),
     _other(
@@ -308,7 +311,7 @@ CAUSES = (
         "the output is read before it is written",
         "swiglu",
         "t4096_f14336_bf16",
-        ("dram_bytes",),
+        ("DRAM traffic",),
         _READ_AGAIN,
     ),
 )

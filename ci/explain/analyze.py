@@ -11,8 +11,9 @@ from typing import Any
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
-from kernelgate.ci.explain import bottleneck, recommend, roofline
+from kernelgate.ci.explain import bottleneck, budget, in_words, recommend, roofline
 from kernelgate.ci.explain.bottleneck import WORDS, Diagnosis
+from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT
 from kernelgate.ci.explain.figures import show
 from kernelgate.ci.explain.recommend import Recommendation
@@ -88,14 +89,17 @@ def top_stalls(figures: Mapping[str, float], most: int = TOP_STALLS) -> list[tup
 
 
 def to_json(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> str:
-    """One object with `kernels`; with another report also `against`, the same for that one, and `changes`."""
+    """One object with `kernels`; with another report also `against`, the same for that one, and for each kernel that
+    both have `changes` and `budgets`."""
     content: dict[str, Any] = {"kernels": [_as_dict(analysis) for analysis in analyses]}
     if against:
         content["against"] = [_as_dict(analysis) for analysis in against]
+        together = list(pairs(analyses, against))
         content["changes"] = [
             {"kernel": here.kernel.name, **{change.key: change.as_dict() for change in changes(there, here)}}
-            for here, there in pairs(analyses, against)
+            for here, there in together
         ]
+        content["budgets"] = [_budget_as_dict(here, there) for here, there in together]
     return json.dumps(content, indent=2, allow_nan=False)
 
 
@@ -110,6 +114,13 @@ def _as_dict(analysis: Analysis) -> dict[str, Any]:
         "roofline": asdict(analysis.roofline),
         "recommendations": [asdict(one) for one in analysis.recommendations],
     }
+
+
+def _budget_as_dict(here: Analysis, there: Analysis) -> dict[str, Any]:
+    """What the change of the profile's duration is made of; None where a side has no duration."""
+    split = budget_of(there, here)
+    content = None if split is None else {**asdict(split), "words": in_words.sentences(split)}
+    return {"kernel": here.kernel.name, "against": there.kernel.name, "budget": content}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -132,16 +143,41 @@ class MetricChange:
 
 
 def pairs(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> Iterator[tuple[Analysis, Analysis]]:
-    """Launches that belong together: the n-th of a name with the n-th of that name; two single launches always."""
-    if len(analyses) == len(against) == 1:
-        yield analyses[0], against[0]
-        return
-    waiting = list(against)
-    for here in analyses:
-        there = next((one for one in waiting if one.kernel.name == here.kernel.name), None)
-        if there is not None:
-            waiting.remove(there)
-            yield here, there
+    """Launches that belong together: the n-th of a name with the n-th of that name, with its template arguments or
+    without; of the rest, which one side calls otherwise, the longest with the longest."""
+    waiting, found = list(against), dict[int, Analysis]()
+    for name in (_whole_name, _template):
+        for here in analyses:
+            there = next((one for one in waiting if name(one) == name(here)), None)
+            if there is not None and id(here) not in found:
+                waiting.remove(there)
+                found[id(here)] = there
+    rest = [here for here in analyses if id(here) not in found]
+    if rest and waiting:
+        found[id(max(rest, key=_duration))] = max(waiting, key=_duration)
+    yield from ((here, found[id(here)]) for here in analyses if id(here) in found)
+
+
+def _whole_name(one: Analysis) -> str:
+    return one.kernel.name
+
+
+def _template(one: Analysis) -> str:
+    return one.kernel.name.partition("<")[0]
+
+
+def _duration(one: Analysis) -> float:
+    return one.kernel.figures.get("duration_us", 0.0)
+
+
+def budget_of(before: Analysis, after: Analysis) -> Budget | None:
+    """What the change from one launch to the other is made of; None where a side has no duration."""
+    old, new = _duration(before), _duration(after)
+    if not old or not new:
+        return None
+    clocks = [side.kernel.figures.get("sm_mhz", 0.0) for side in (before, after)]
+    known = (clocks[0], clocks[1]) if all(clocks) else None
+    return budget.budget(before.kernel.figures, after.kernel.figures, 100 * (new / old - 1), known)
 
 
 def changes(before: Analysis, after: Analysis) -> list[MetricChange]:
@@ -159,7 +195,17 @@ def changes(before: Analysis, after: Analysis) -> list[MetricChange]:
 
 def to_text(analyses: Sequence[Analysis], against: Sequence[Analysis] = ()) -> str:
     others = {id(here): there for here, there in pairs(analyses, against)} if against else {}
-    return "\n\n".join("\n".join(_lines(analysis, others.get(id(analysis)))) for analysis in analyses)
+    parts = ["\n".join(_lines(analysis, others.get(id(analysis)))) for analysis in analyses]
+    several = max(len(analyses), len(against)) > 1 and bool(against)
+    return "\n\n".join([*([_launches(analyses, against)] if several else ()), *parts])
+
+
+def _launches(analyses: Sequence[Analysis], against: Sequence[Analysis]) -> str:
+    """How many there are, how long all of them take, and which of them takes most."""
+    old, new = (sum(map(_duration, side)) for side in (against, analyses))
+    longest = max(analyses, key=_duration)
+    share = f", {_duration(longest) / new:.0%} of it {ncu_reader.plain(longest.kernel.name)}" if new else ""
+    return f"{len(against)} → {len(analyses)} launches, {old:.2f} → {new:.2f} µs in all{share}"
 
 
 def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
@@ -171,7 +217,10 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
     yield f"    {'; '.join(finding.evidence)}"
     yield from _roofline_lines(analysis.roofline)
     if against is not None:
-        yield f"  before: {WORDS[against.bottleneck.bottleneck]}"
+        renamed = f", as {ncu_reader.plain(against.kernel.name)}" if against.kernel.name != kernel.name else ""
+        yield f"  before{renamed}: {WORDS[against.bottleneck.bottleneck]}"
+        if (split := budget_of(against, analysis)) is not None:
+            yield f"  {split.change_pct:+.1f}%: {' '.join(in_words.sentences(split))}"
         for change in changes(against, analysis):
             pct = "" if change.pct is None else f"  {change.pct:+.1f}%"
             sides = f"{show(change.key, change.before)} → {show(change.key, change.after)}"

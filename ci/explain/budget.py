@@ -18,6 +18,8 @@ from kernelgate.ci.explain.split import LogPart, usable
 
 WORTH_A_WORD = 0.08
 """The share of the change from which on a contribution is named: with ten of less, most would still be named."""
+LEAST_EXPLAINED = 0.25
+"""Causes of less than this share of the change are not what it comes of."""
 STEADY = 0.02
 """Occupancy varies by less from run to run."""
 NOISE_POINTS = 1.5
@@ -72,8 +74,10 @@ class Budget:
     @property
     def causes(self) -> tuple[Contribution, ...]:
         """Those in the change's direction, the one to name first in front; none where the profiles show another
-        change."""
-        return tuple(one for one in self.contributions if one.share_pct * self.change_pct > 0) if self.is_shown else ()
+        change, or hardly anything of what it comes of."""
+        found = tuple(one for one in self.contributions if one.share_pct * self.change_pct > 0)
+        enough = sum(abs(one.share_pct) for one in found) >= LEAST_EXPLAINED * abs(self.change_pct)
+        return found if self.is_shown and enough else ()
 
     @property
     def against(self) -> tuple[Contribution, ...]:
@@ -93,14 +97,16 @@ def budget(
     """
     before, after = usable(before), usable(after)
     parts = split.parts(before, after)
+    profiled = 100 * math.expm1(sum(part.log for part in parts)) if parts else None
+    if parts and clocks is not None and all(split.LEAST <= clock <= split.MOST for clock in clocks):
+        parts.append(_clock(*clocks, math.log1p(max(change_pct, -99.9) / 100) - sum(part.log for part in parts)))
     total = sum(part.log for part in parts)
-    profiled = 100 * math.expm1(total) if parts else None
-    if profiled is not None and clocks is not None:
-        parts.append(_clock(*clocks, math.log1p(change_pct / 100) - total))
-    # Points of percent for a logarithm, so that the parts sum up to the profiled change, or to what was measured of it.
-    points = 100 * math.expm1(total) / total if total else 100.0
-    if profiled and abs(profiled) > abs(change_pct):
-        points *= abs(change_pct / profiled)
+    shown = 100 * math.expm1(total)
+    # Points of percent for a logarithm, so that the parts sum up to what the profiles show, or to what was measured of
+    # it.
+    points = shown / total if total else 100.0
+    if abs(shown) > abs(change_pct):
+        points *= abs(change_pct / shown)
     found = [Contribution(one.metric, one.before, one.after, points * one.log, one.because) for one in parts]
     named = [one for one in found if one.metric and abs(one.share_pct) >= _least(one, change_pct) > 0]
     named.sort(key=lambda one: -math.copysign(one.share_pct, one.share_pct * change_pct))
@@ -135,9 +141,10 @@ def _rank(one: Contribution) -> int:
 
 
 def _unchanged(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, ...]:
-    keys = {"registers": "registers", "occupancy_pct": "occupancy", "local_instructions": "spills"}
+    noise = {"registers": 0.0, "occupancy_pct": STEADY, "local_instructions": 0.0}
+    words = {"registers": "registers", "occupancy_pct": "occupancy", "local_instructions": "spills"}
     return tuple(
-        words
-        for key, words in keys.items()
-        if key in before and key in after and abs(after[key] - before[key]) <= STEADY * before[key]
+        words[key]
+        for key, least in noise.items()
+        if key in before and key in after and abs(after[key] - before[key]) <= least * before[key]
     )

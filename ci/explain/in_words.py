@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelgate.bench.explain import metrics
+from kernelgate.ci.document import formatting
 from kernelgate.ci.explain.budget import Budget, Contribution
 from kernelgate.ci.explain.figures import pair
 
@@ -17,7 +18,7 @@ MOSTLY = 0.5
 _COUNTS = {
     "bank_conflicts": "shared-memory bank conflicts",
     "shared_wavefronts": "shared-memory wavefronts",
-    "async_copies": "asynchronous copies (cp.async)",
+    "async_copies": "asynchronous copies to shared memory",
     "dram_bytes": "DRAM traffic",
     "load_requests": "loads of global memory",
     "l2_sectors": "L2 sectors",
@@ -48,7 +49,7 @@ def sentences(found: Budget) -> tuple[str, ...]:
     if not found.is_shown:
         return (_not_shown(found),)
     if not found.causes:
-        return (f"nothing that the profile counts moved enough to explain it ({_profiled(found)} in the profile).",)
+        return (f"the profile shows a change of {_profiled(found)}, but not what it comes of.",)
     unchanged = f"{_listed(found.unchanged)}: unchanged." if found.unchanged else ""
     return tuple(filter(None, (f"{'; '.join(_clauses(found))}.", unchanged[:1].upper() + unchanged[1:])))
 
@@ -63,7 +64,8 @@ def _clauses(found: Budget) -> Iterator[str]:
         if abs(one.share_pct) >= LARGE * change:
             yield f"{cause(one)}: {abs(one.share_pct):.1f} points"
     sign = "−" if found.change_pct > 0 else "+"
-    if found.against and abs(found.against[-1].share_pct) >= LARGE * change:
+    too_much = sum(abs(one.share_pct) for one in found.causes) > (1 + LARGE) * change
+    if too_much and found.against and abs(found.against[-1].share_pct) >= LARGE * change:
         largest = found.against[-1]
         yield f"against that {cause(largest)}: {sign}{abs(largest.share_pct):.1f}"
     if found.unexplained_pct / found.change_pct >= LARGE:
@@ -109,12 +111,12 @@ def _ratio(one: Contribution) -> str:
 def _not_shown(found: Budget) -> str:
     if found.profiled_pct is None:
         return "the profile does not say: it holds no duration of both sides."
-    there = f"{_profiled(found)} there, at equal clocks"
-    return f"the profile does not show it: {there}, where {found.change_pct:+.1f}% was measured."
+    measured = formatting.percent(found.change_pct, 1, sign=True)
+    return f"the profile does not show it: {_profiled(found)} there, at equal clocks, and {measured} as measured."
 
 
 def _profiled(found: Budget) -> str:
-    return f"{found.profiled_pct or 0.0:+.1f}%"
+    return formatting.percent(found.profiled_pct or 0.0, 1, sign=True)
 
 
 def _listed(words: tuple[str, ...]) -> str:

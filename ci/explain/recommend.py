@@ -113,7 +113,8 @@ def against_change(one: Contribution, kernel: ProfiledKernel) -> Recommendation 
         return Recommendation(action, reason, None, "kernelgate", link(anchor))
     if one.metric not in CHANGED:
         return None
-    meant = CHANGED[one.metric]
+    again = one.metric == "dram_bytes" and one.because  # what L2 held before is read again
+    meant = Bottleneck.L2 if again else CHANGED[one.metric]
     action = _actions(kernel, Diagnosis(meant, 1.0, ()))[0]
     return Recommendation(action, reason, None, "kernelgate", link(ANCHORS[meant]))
 

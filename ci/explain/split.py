@@ -26,6 +26,8 @@ NOISE = 0.005
 """Counts and rates of the same code differ by less, as a logarithm."""
 TRAFFIC_NOISE = 0.03
 """What the same code moves through L2 and DRAM differs by less: other blocks run side by side."""
+SATURATED_PCT = 80.0
+"""Of DRAM's peak, NVIDIA's own rules call it saturated."""
 WORK = ("instructions", "local_instructions")
 LEAST, MOST = 1e-9, 1e18
 """Figures outside are no measurement."""
@@ -52,10 +54,10 @@ def usable(figures: Figures) -> dict[str, float]:
 def parts(before: Figures, after: Figures) -> list[LogPart]:
     """Their logarithms sum up to that of the profiled call's time at equal clocks; nothing where the profiles have no
     duration or clock. The figures must be `usable`."""
-    cycles = [_cycles(side) for side in (before, after)]
-    calls = [_call_cycles(side) for side in (before, after)]
-    if not all(cycles) or not all(calls):
+    cycles = _cycles(before, after)
+    if not all(cycles):
         return []
+    calls = _call_cycles(before, after, cycles)
     found = _kernel(before, after, _log(*cycles))
     # The kernel is a part of the call, whose other launches have their own.
     weight = _log_mean(*cycles) / _log_mean(*calls)
@@ -73,14 +75,21 @@ def _launches(before: Figures, after: Figures, log: float) -> LogPart:
     return LogPart("call_us", before["call_us"], after["call_us"], log)
 
 
-def _cycles(side: Figures) -> float:
-    return side.get("duration_us", 0.0) * side.get("sm_mhz", 0.0) or side.get("elapsed_cycles", 0.0)
+def _cycles(before: Figures, after: Figures) -> tuple[float, float]:
+    """Of the kernel on each side; its times where a profile has neither clocks nor cycles."""
+    for clock in ("sm_mhz", ""):
+        found = [side.get("duration_us", 0.0) * (side.get(clock, 0.0) if clock else 1.0) for side in (before, after)]
+        if all(found):
+            return found[0], found[1]
+    return before.get("elapsed_cycles", 0.0), after.get("elapsed_cycles", 0.0)
 
 
-def _call_cycles(side: Figures) -> float:
-    if side.get("call_us") and side.get("duration_us"):
-        return _cycles(side) * side["call_us"] / side["duration_us"]
-    return _cycles(side)
+def _call_cycles(before: Figures, after: Figures, cycles: tuple[float, float]) -> tuple[float, float]:
+    """Of all kernels of a call, where both profiles saw them all."""
+    if not all(side.get(key) for side in (before, after) for key in ("call_us", "duration_us")):
+        return cycles
+    old, new = (side["call_us"] / side["duration_us"] for side in (before, after))
+    return cycles[0] * old, cycles[1] * new
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -99,7 +108,19 @@ def _kernel(before: Figures, after: Figures, whole: float) -> list[LogPart]:
     waits = [*(part for part in found if part.metric not in WORK), _unread(before, after)]
     warps, waits = _net(_warps(before, after), waits)
     found = [*count, *waits, warps, *_idle(before, after)]
-    return [*_merged(found), LogPart("", 0, 0, whole - sum(part.log for part in found))]
+    rest = LogPart("", 0, 0, whole - sum(part.log for part in found))
+    return _merged(_at_the_roof(before, after, whole, [*found, rest]))
+
+
+def _at_the_roof(before: Figures, after: Figures, whole: float, found: list[LogPart]) -> list[LogPart]:
+    """Where DRAM is saturated, time goes with the bytes, whatever warps wait for meanwhile."""
+    traffic = _log_of(before, after, "dram_bytes")
+    busy = min(side.get("dram_pct", 0.0) for side in (before, after))
+    if busy < SATURATED_PCT or abs(traffic) < TRAFFIC_NOISE or traffic * whole <= 0:
+        return found
+    taken = math.copysign(min(abs(traffic), abs(whole)), whole)
+    others = [replace(part, log=part.log * (1 - taken / whole)) for part in found]
+    return [_part("dram_bytes", before, after, taken), *others]
 
 
 def _instructions(before: Figures, after: Figures) -> list[LogPart]:
@@ -153,7 +174,7 @@ def _why_more(before: Figures, after: Figures, more: float) -> str:
     sign = math.copysign(1, more)
     if all(side.get("tensor_pct") is not None for side in (before, after)):
         busy = before["tensor_pct"], after["tensor_pct"]
-        tensor = [pct * _cycles(side) for pct, side in zip(busy, (before, after), strict=True)]
+        tensor = [pct * cycles for pct, cycles in zip(busy, _cycles(before, after), strict=True)]
         work = -sign * _log(max(tensor[0], tensor[1] / 1e3), max(tensor[1], tensor[0] / 1e3)) if any(tensor) else 0.0
         if max(busy) >= TENSOR_UNUSED_PCT and work > max(0.05, 0.25 * abs(more)):
             verb = "less" if sign > 0 else "more"

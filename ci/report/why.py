@@ -78,32 +78,41 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 
 def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
-    Nothing where no case changed or none has both profiles.
+    Nothing where no case changed or none was profiled.
 
     `label`: of the GPU, where several are reported.
     """
-    profiles = {one.key: one for one in both_sides(record) if one.base is not None}
+    profiles = {one.key: one for one in both_sides(record)}
     news = [one for one in cases if one.status.is_news]
-    case = next((one for one in news if one.case.key in profiles), None)
+    profiled = [one for one in news if one.case.key in profiles]
+    case = next((one for one in profiled if profiles[one.case.key].base is not None), None)
     if case is None:
-        return ()
+        return ((Strong("Why"), *_on(label), ": not known; only the head was profiled."),) if profiled else ()
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
     where, other = _where(case, case is news[0], label), _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *other, " ".join(in_words.sentences(split)))]
-    if case.status.is_slower and (action := _action(split, found)) is not None:
+    if case.status.is_slower and (action := _action(split, found, label)) is not None:
         lines.append(action)
     return tuple(lines)
 
 
 def _where(case: JudgedCase, is_first: bool, label: str) -> Line:
     """Whose profile it is, always by name: a headline may be of another case."""
-    on: Line = (" on ", Code(label)) if label else ()
     if is_first:
-        return (" (profile of ", case.name, *on, "): ")
+        return (", by the profile of ", case.name, *_on(label), ": ")
     change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
     moved = f"{change} {'slower' if case.status.is_slower else 'faster'}"
-    return (" (profile of ", case.name, *on, f", which is {moved}; the first case was not profiled): ")
+    return (
+        ", by the profile of ",
+        case.name,
+        *_on(label),
+        f", which is {moved}; the table's first case was not profiled: ",
+    )
+
+
+def _on(label: str) -> Line:
+    return (" on ", Code(label)) if label else ()
 
 
 def budget_of(record: RunRecord, found: Both, case: JudgedCase) -> Budget:
@@ -125,26 +134,28 @@ def _clocks(record: RunRecord, key: CaseKey) -> tuple[float, float] | None:
 def _other_kernel(record: RunRecord, key: CaseKey) -> Line:
     """That another kernel does the work: its figures are set beside those of the one before."""
     names = {one.side: str(one.metrics.get("kernel") or "") for one in record.profile if one.key == key}
-    before, after = (_plain_name(names.get(side, "")) for side in ("base", "head"))
+    before, after = (plain_name(names.get(side, "")) for side in ("base", "head"))
     if not before or not after or before == after:
         return ()
-    return ("another kernel takes most of the time, ", Code(before), " → ", Code(after), ". ")
+    return ("another kernel takes most of the time, ", Code(before), " → ", Code(after), "; ")
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """Without template arguments and parameters, and without what stands before the last "::" but one."""
-    words = ncu_reader.plain(name).split("<")[0].split("(")[0].split()
+    words = ncu_reader.plain(name).replace("(anonymous namespace)::", "").split("<")[0].split("(")[0].split()
     return "::".join(words[-1].split("::")[-2:])[:MAX_NAME] if words else ""
 
 
-def _action(split: Budget, found: Both) -> Line | None:
-    """Against what changed; else what holds both sides back, said to be that."""
+def _action(split: Budget, found: Both, label: str) -> Line | None:
+    """Against what changed; else against what holds both sides back alike, said to be that."""
+    where: Line = (*_on(label), ":") if label else ()
     if split.causes:
         advice = against_change(split.causes[0], found.head.kernel)
-        return _try(advice) if advice is not None else None
-    both = found.base is not None and found.base.bottleneck.bottleneck is found.head.bottleneck.bottleneck
-    if both and found.head.recommendations and found.head.bottleneck.strength >= SURE:
-        return _try(found.head.recommendations[0], (" of both sides, not of the change:",))
+        return _try(advice, where) if advice is not None else None
+    before, after = (one.recommendations[:1] if one else () for one in (found.base, found.head))
+    alike = [one.action for one in before] == [one.action for one in after]
+    if alike and after and found.head.bottleneck.strength >= SURE:
+        return _try(after[0], (*where, " of both sides, not of the change:"))
     return None
 
 

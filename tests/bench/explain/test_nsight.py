@@ -11,6 +11,7 @@ import pytest
 
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.explain import metrics, ncu_reader, nsight
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.explain.nsight import Options, ProfilingJob, ProfilingResult
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
@@ -193,7 +194,23 @@ def test_counters_are_those_of_the_gpu() -> None:
     assert "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed" in hopper
     assert "sm__ops_path_tensor_src_fp16_dst_fp32.sum" in l4
     assert "sm__ops_path_tensor_src_fp16.sum" in hopper
+    assert metrics.stall_counter("gmma") in hopper
+    assert metrics.stall_counter("gmma") not in l4  # nor known there: ncu would refuse
     assert len(l4) == len(hopper) == len(set(hopper))
+
+
+def launch(name: str, duration_us: float) -> ProfiledKernel:
+    return ProfiledKernel(name, None, None, None, {"duration_us": duration_us}, ())
+
+
+def test_of_several_launches_the_longest_speaks_for_the_call() -> None:
+    made = nsight.of_call([launch("first", 2.0), launch("longest", 30.0), launch("last", 3.0)])
+    assert made == {"duration_us": 30.0, "kernel": "longest", "launches": 3.0, "call_us": 35.0}
+
+
+def test_launches_that_may_not_be_all_are_not_counted() -> None:
+    made = nsight.of_call([launch("one of many", 2.0)] * nsight.MAX_KERNELS)
+    assert made == {"duration_us": 2.0, "kernel": "one of many"}
 
 
 def test_every_figure_has_a_name_and_a_unit() -> None:

@@ -132,14 +132,65 @@ def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "duration: 62.7 µs → 150 µs  +138.7%" in out
     assert "registers per thread: 242 → 128  -47.1%" in out
     assert "before: latency bound by low occupancy" in out
+    out_of_people = out
     _, out, _ = run(*arguments, "--json", capsys=capsys)
     content = json.loads(out)
-    assert set(content) == {"kernels", "against", "changes"}
+    assert set(content) == {"kernels", "against", "changes", "budgets"}
+    [made] = content["budgets"]
+    shares = [one["share_pct"] for one in made["budget"]["contributions"]]
+    assert sum(shares) + made["budget"]["unexplained_pct"] == pytest.approx(made["budget"]["change_pct"])
+    assert made["budget"]["contributions"][0]["metric"] == "local_instructions"
+    assert f"  +138.7%: {' '.join(made['budget']['words'])}\n" in out_of_people
     assert content["changes"][0]["registers"] == {
         "before": 242,
         "after": 128,
         "change_pct": pytest.approx(-47.1, abs=0.1),
     }
+
+
+def launched(name: str, duration_us: float) -> analyze.Analysis:
+    kernel = ProfiledKernel(name, "NVIDIA H200", (9, 0), 132, {"duration_us": duration_us}, ())
+    return analyze.analyze_kernel(kernel)
+
+
+def test_a_renamed_kernel_is_set_beside_the_one_that_does_its_work() -> None:
+    before = [launched("helper", 2.0), launched("gemm<64>", 90.0), launched("old_norm", 30.0)]
+    after = [launched("helper", 2.0), launched("new_norm", 40.0), launched("gemm<128>", 80.0)]
+    assert [(here.kernel.name, there.kernel.name) for here, there in analyze.pairs(after, before)] == [
+        ("helper", "helper"),
+        ("new_norm", "old_norm"),
+        ("gemm<128>", "gemm<64>"),
+    ]
+    assert "  before, as old_norm: " in analyze.to_text(after, before)
+
+
+def test_a_slower_clock_of_the_profile_is_named() -> None:
+    """The same cycles at another clock: reports hold no other time than the profile's own."""
+    figures = {"duration_us": 100.0, "sm_mhz": 1900.0}
+    fast = launched("norm", 100.0)
+    fast, slow = (
+        replace(fast, kernel=replace(fast.kernel, figures={**figures, "duration_us": time, "sm_mhz": clock}))
+        for time, clock in ((100.0, 1900.0), (110.0, 1900.0 / 1.1))
+    )
+    assert "  +10.0%: the SM clock fell while this was timed, 1,900 → 1,727 MHz: 10.0 of the 10.0 points." in (
+        analyze.to_text([slow], [fast])
+    )
+
+
+def test_another_number_of_launches_is_said_first() -> None:
+    text = analyze.to_text([launched("norm", 20.0), launched("norm", 20.0)], [launched("norm", 20.0)])
+    assert text.startswith("1 → 2 launches, 20.00 → 40.00 µs in all, 50% of it norm\n")
+
+
+@pytest.mark.parametrize("name", ["dram", "l2", "launch", "coalescing"])
+def test_tensor_cores_that_nobody_uses_come_last(name: str) -> None:
+    (copy,) = analyze.analyze(DATA / f"{name}.ncu-rep")
+    text = analyze.to_text([copy])
+    assert "tensor-core bound" not in text
+    assert not any("tensor" in words for words in copy.bottleneck.evidence)
+    assert copy.roofline.roof != "tensor"
+    [shown] = [line for line in text.splitlines() if "L2 hit rate" in line]
+    assert shown.index("L2 hit rate") < shown.index("tensor cores busy")
 
 
 def test_roofline_of_a_copy_and_of_matrix_products() -> None:

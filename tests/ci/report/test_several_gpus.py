@@ -73,11 +73,10 @@ def test_the_worst_gpu_opens_and_every_row_names_its_own() -> None:
     assert "**Now:** `kernelgate pr --base 9f8e7d6`" in text
 
 
-def test_why_and_try_name_gpu_and_case() -> None:
+def test_why_names_gpu_and_case() -> None:
     said = together(gpu("l4", "equivalent"), profiled("h100"))
     lines = ["".join(getattr(piece, "text", piece) for piece in line) for line in said.why]
-    assert lines[0].startswith("Why: h100, S=512 B=32 H=8 fp16: occupancy 12.0% → 6.2%")
-    assert lines[1].startswith("Try: h100, S=512 B=32 H=8 fp16: cut shared memory")
+    assert lines[0].startswith("Why, by the profile of S=512 B=32 H=8 fp16 on h100: ")
 
 
 def test_the_worst_case_of_any_gpu_is_the_first_row() -> None:

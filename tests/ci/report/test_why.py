@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, RunRecord, Side
+from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, RunRecord, Side, Timing
 from kernelgate.ci.document.model import Table
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge.policy import Gates, Static
 from kernelgate.ci.judge.verdict import Outcome
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.build import report
-from kernelgate.ci.report.gpu import judged
-from tests.ci.report_examples import case, judge, record, same, slower, with_kernels
+from kernelgate.ci.report.gpu import JudgedCase, judged
+from tests.ci.report_examples import case, faster, judge, record, same, slower, with_kernels
 
 DATA = Path(__file__).parents[2] / "data"
 GOLDEN = DATA / "explained" / "comment.md"
@@ -26,8 +27,12 @@ TIMED = case(512, 32, 62.66, 22.9)
 
 
 def profiled(side: Side, name: str) -> Profile:
-    kernel = ncu_reader.launches(str(DATA / "nsight" / f"{name}.ncu-repz"))[0]
-    return Profile(case=TIMED.id, side=side, metrics=dict(kernel.figures), report=f"{name}.ncu-repz")
+    return Profile(case=TIMED.id, side=side, metrics=figures(name), report=f"{name}.ncu-repz")
+
+
+@cache
+def figures(name: str) -> dict[str, float | str | None]:
+    return dict(ncu_reader.launches(str(DATA / "nsight" / f"{name}.ncu-repz"))[0].figures)
 
 
 def built(registers: int, spill: int, shared: int, occupancy: float) -> KernelFacts:
@@ -49,31 +54,107 @@ def with_profiles(head: str, base: str | None = "attention_before") -> RunRecord
     return with_kernels(made, built(242, 0, 49152, 12.5), built(242, 0, 147456, 6.25))
 
 
-def why(head: str) -> list[str]:
+def why(head: str, change_pct: float = 22.9) -> list[str]:
     found = with_profiles(head)
-    cases = judged(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)))
+    return words(found, judged(found, judge(Outcome.REGRESSED, slower(TIMED, change_pct))))
+
+
+def words(found: RunRecord, cases: tuple[JudgedCase, ...]) -> list[str]:
     return ["".join(getattr(piece, "text", piece) for piece in line) for line in explaining.why(found, cases)]
+
+
+PROFILE = "Why, by the profile of S=512 B=32 H=8 fp16: "
 
 
 def test_less_occupancy_is_blamed_on_shared_memory() -> None:
     reason, action = why("attention_occupancy")
-    assert reason.startswith("Why: occupancy 12.0% → 6.2%, because shared memory rose 48 KiB → 144 KiB; ")
+    assert reason.startswith(f"{PROFILE}occupancy 12.0 → 6.2%, as shared memory a block rose 48 → 144 KiB: ")
+    assert reason.endswith(" points. Spills: unchanged.")
     assert action.startswith(
         "Try: cut shared memory from 144 KiB per block: fewer stages, a smaller or narrower tile; see "
     )
 
 
 def test_bank_conflicts_are_what_explains_a_lost_swizzle() -> None:
-    reason, action = why("attention_banks")
-    assert reason.startswith("Why: shared-memory bank conflicts 39,106 → 31,")
+    reason, action = why("attention_banks", 179.2)
+    assert reason.startswith(f"{PROFILE}more shared-memory bank conflicts, 39,106 → 31.2 M: ")
     assert action.startswith("Try: swizzle or pad the tile")
 
 
 def test_spills_come_before_what_they_cause() -> None:
-    reason, action = why("attention_spills")
-    assert reason.startswith("Why: spill instructions 0 → 6,717,440, because registers fell 242 → 128; ")
+    reason, action = why("attention_spills", 124.6)
+    assert reason.startswith(
+        f"{PROFILE}more spills, 0 → 6.72 M instructions that load or store local memory, "
+        "as registers a thread fell 242 → 128: "
+    )
     assert "occupancy" not in reason  # it rose, which explains no loss
     assert action.startswith("Try: give the kernel more registers")
+
+
+def test_an_improvement_is_explained_and_nothing_is_advised() -> None:
+    found = with_profiles("attention_before", base="attention_occupancy")
+    [reason] = words(found, judged(found, judge(Outcome.IMPROVED, faster(TIMED, -17.3))))
+    assert reason.startswith(f"{PROFILE}occupancy 6.2 → 12.0%, as shared memory a block fell 144 → 48 KiB: ")
+
+
+def test_a_profile_that_does_not_show_the_change_gives_no_cause() -> None:
+    # Nor advice: that on the head's shared memory would be about what only the head has.
+    [reason] = why("attention_occupancy", 140.0)
+    assert reason == f"{PROFILE}the profile does not show it: +20.9% there, at equal clocks, and +140.0% as measured."
+    [reason] = why("attention_occupancy", 4.0)
+    assert "the profile does not show it" in reason
+
+
+def test_another_case_than_the_first_is_said_to_be_another() -> None:
+    found = with_profiles("attention_occupancy")
+    other = case(512, 64, 130.0, 30.0)
+    two = found.model_copy(update={"cases": (*found.cases, *record((other,)).cases)})
+    lines = words(two, judged(two, judge(Outcome.REGRESSED, slower(other, 30.0), slower(TIMED, 22.9))))
+    assert lines[0].startswith(
+        "Why, by the profile of S=512 B=32 H=8 fp16, which is 22.9% slower; the table's first case was not profiled: "
+        "occupancy 12.0 → 6.2%"
+    )
+
+
+def test_another_kernel_is_named() -> None:
+    found = with_profiles("attention_occupancy")
+    names = {"base": "void mine::fast<(int)4>(float*)", "head": "void mine::slow<(int)4>(float*)"}
+    renamed = found.model_copy(
+        update={
+            "profile": tuple(
+                one.model_copy(update={"metrics": {**one.metrics, "kernel": names[one.side]}}) for one in found.profile
+            )
+        }
+    )
+    reason, _ = words(renamed, judged(renamed, judge(Outcome.REGRESSED, slower(TIMED, 22.9))))
+    assert reason.startswith(f"{PROFILE}another kernel takes most of the time, mine::fast → mine::slow; occupancy")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("void a::b::kernel<(int)4>(float*, int)", "b::kernel"),
+        ("void (anonymous namespace)::kernel(float*)", "kernel"),
+        ("_swiglu", "_swiglu"),
+        ("", ""),
+    ],
+)
+def test_a_kernel_goes_by_its_name_alone(name: str, shown: str) -> None:
+    """Other template arguments make it no other kernel."""
+    assert explaining.plain_name(name) == shown
+
+
+def test_a_slower_clock_explains_what_the_profiles_do_not() -> None:
+    """At equal clocks nothing changed; while it was timed, the head's clock was lower."""
+    found = with_profiles("attention_before")
+    clocks = {"base": (1800.0,), "head": (1710.0,)}
+    timing = Timing(case=TIMED.id, samples_us={"base": (62.66,), "head": (65.8,)}, sm_mhz=clocks)
+    process = found.processes[0].model_copy(update={"timings": (timing,)})
+    slow = found.model_copy(update={"processes": (process,)})
+    reason, *_ = words(slow, judged(slow, judge(Outcome.REGRESSED, slower(TIMED, 5.0))))
+    assert reason.startswith(
+        f"{PROFILE}the SM clock fell while this was timed, 1,800 → 1,710 MHz: 5.0 of the 5.0 points"
+    )
 
 
 def test_an_unchanged_case_needs_no_reason() -> None:
@@ -84,7 +165,7 @@ def test_an_unchanged_case_needs_no_reason() -> None:
 def test_a_profile_of_the_head_alone_explains_nothing() -> None:
     found = with_profiles("attention_spills", base=None)
     cases = judged(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)))
-    assert explaining.why(found, cases) == ()
+    assert words(found, cases) == ["Why: not known; only the head was profiled."]
     section = explaining.section(found, cases)
     assert section is not None
     [table] = [block for block in section.blocks if isinstance(block, Table)]
@@ -96,7 +177,9 @@ def test_a_profile_of_the_head_alone_explains_nothing() -> None:
 def test_identical_profiles_explain_nothing() -> None:
     found = with_profiles("attention_before")
     cases = judged(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)))
-    assert all("Why:" not in str(line) for line in explaining.why(found, cases))
+    reason, action = words(found, cases)
+    assert reason.endswith("the profile does not show it: 0.0% there, at equal clocks, and +22.9% as measured.")
+    assert action.startswith("Try: of both sides, not of the change: ")
 
 
 def test_the_comment_is_the_golden_one() -> None:

@@ -1,0 +1,260 @@
+"""The time budget: what the parts of a change must hold, whatever the profiles say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelgate.bench.explain.metrics import STALL_PREFIX
+from kernelgate.ci.explain import in_words, split
+from kernelgate.ci.explain.budget import Budget, budget
+
+KERNEL: dict[str, float] = {
+    "duration_us": 100.0,
+    "sm_mhz": 1700.0,
+    "instructions": 10e6,
+    "latency_cycles": 8.0,
+    "occupancy_pct": 25.0,
+    "theoretical_occupancy_pct": 25.0,
+    "registers": 128.0,
+    "shared_bytes": 49152.0,
+    "block_threads": 256.0,
+    "blocks_by_registers": 2.0,
+    "blocks_by_shared": 4.0,
+    "blocks_by_warps": 8.0,
+    "local_instructions": 0.0,
+    "load_requests": 1e5,
+    "store_requests": 1e5,
+    "load_sectors": 16e5,
+    "store_sectors": 16e5,
+    "async_copies": 5e4,
+    "dram_bytes": 1e8,
+    "l2_hit_pct": 90.0,
+    "l2_sectors": 4e6,
+    "shared_wavefronts": 2e6,
+    "bank_conflicts": 0.0,
+    "threads_per_instruction": 32.0,
+    "tensor_pct": 40.0,
+    "grid": 1024.0,
+    "sm_active_cycles": 160000.0,
+    "elapsed_cycles": 170000.0,
+    "stall_selected": 1.0,
+    "stall_wait": 2.0,
+    "stall_long_scoreboard": 3.0,
+    "stall_short_scoreboard": 1.0,
+    "stall_barrier": 1.0,
+}
+
+
+def changed(**figures: float) -> dict[str, float]:
+    """The kernel with other figures, its latency and its time as they come of them."""
+    after = {**KERNEL, **figures}
+    if "latency_cycles" not in figures:
+        after["latency_cycles"] = sum(value for key, value in after.items() if key.startswith(STALL_PREFIX))
+    if "duration_us" not in figures:
+        work = after["instructions"] * after["latency_cycles"] / after["occupancy_pct"]
+        after["duration_us"] = 100.0 * work / (10e6 * 8.0 / 25.0)
+    return after
+
+
+def more_instructions(count: float, **figures: float) -> dict[str, float]:
+    """So many instructions, which wait as long as the others for one another, and for nothing else."""
+    events = ("stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier")
+    return changed(instructions=count, **{key: KERNEL[key] * 10e6 / count for key in events}, **figures)
+
+
+def of(after: dict[str, float], before: dict[str, float] = KERNEL) -> Budget:
+    return budget(before, after, 100 * (after["duration_us"] / before["duration_us"] - 1))
+
+
+FIGURES = st.fixed_dictionaries({}, optional={key: st.floats(0, 1e9) for key in KERNEL})
+ANYTHING = st.dictionaries(
+    st.sampled_from([*KERNEL, "launches", "call_us", "stall_gmma", "stall_sleeping"]),
+    st.floats() | st.floats(0, 1e12) | st.just(0.0),
+)
+
+
+@given(FIGURES, FIGURES, st.floats(-99, 1000))
+def test_shares_and_what_is_left_sum_up_to_the_change(before: Any, after: Any, change_pct: float) -> None:
+    made = budget(KERNEL | before, KERNEL | after, change_pct)
+    assert sum(one.share_pct for one in made.contributions) + made.unexplained_pct == pytest.approx(change_pct)
+
+
+@given(FIGURES, FIGURES)
+def test_the_parts_sum_up_to_the_profiled_time_and_the_other_way_round_to_its_inverse(before: Any, after: Any) -> None:
+    one, other = KERNEL | before, KERNEL | after
+    there, back = (
+        split.parts(split.usable(one), split.usable(other)),
+        split.parts(split.usable(other), split.usable(one)),
+    )
+    assert sum(part.log for part in there) == pytest.approx(-sum(part.log for part in back), abs=1e-6)
+    # Figures are what differs; the order in which a report holds them does not.
+    again = split.parts(split.usable(dict(reversed(one.items()))), split.usable(dict(reversed(other.items()))))
+    logs = {part.metric: part.log for part in there if part.metric}
+    assert {part.metric: part.log for part in again if part.metric} == pytest.approx(logs, abs=1e-6)
+
+
+@given(ANYTHING, ANYTHING, st.floats(-100, 1000), st.tuples(st.floats(), st.floats()) | st.just((1700.0, 1690.0)))
+def test_any_figures_will_do(
+    before: dict[str, float], after: dict[str, float], change_pct: float, clocks: tuple[float, float]
+) -> None:
+    """A record may come from anywhere."""
+    made = budget(before, after, change_pct, clocks)
+    assert all(sentence.endswith(".") for sentence in in_words.sentences(made))
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        (
+            {"instructions": 11e6, "stall_wait": 2.2},
+            "10.0% more instructions executed, 10 → 11 M: ",
+        ),
+        (
+            {"instructions": 11e6, "threads_per_instruction": 20.0},
+            "10.0% more instructions executed, 10 → 11 M, as warps diverge: 32.0 → 20.0 threads active in each: ",
+        ),
+        (
+            {"instructions": 30e6, "tensor_pct": 0.0},
+            "3.0 times as many instructions executed, 10 → 30 M, as the tensor cores do less of the work: "
+            "busy 40 → 0%: ",
+        ),
+        (
+            {"occupancy_pct": 12.5, "theoretical_occupancy_pct": 12.5, "registers": 255.0, "blocks_by_registers": 1.0},
+            "occupancy 25.0 → 12.5%, as registers a thread rose 128 → 255: ",
+        ),
+        (
+            {
+                "occupancy_pct": 12.5,
+                "theoretical_occupancy_pct": 12.5,
+                "shared_bytes": 147456.0,
+                "blocks_by_shared": 1.0,
+            },
+            "occupancy 25.0 → 12.5%, as shared memory a block rose 48 → 144 KiB: ",
+        ),
+        (
+            {"occupancy_pct": 12.5, "theoretical_occupancy_pct": 12.5, "block_threads": 512.0, "blocks_by_warps": 1.0},
+            "occupancy 25.0 → 12.5%, as threads a block rose 256 → 512: ",
+        ),
+        (
+            {"occupancy_pct": 12.5},
+            "occupancy 25.0 → 12.5%: ",
+        ),
+        (
+            {"instructions": 12e6, "local_instructions": 15e5, "registers": 64.0, "stall_long_scoreboard": 6.0},
+            "more spills, 0 → 1.50 M instructions that load or store local memory, "
+            "as registers a thread fell 128 → 64: ",
+        ),
+        (
+            {"bank_conflicts": 6e6, "shared_wavefronts": 8e6, "stall_short_scoreboard": 4.0},
+            "more shared-memory bank conflicts, 0 → 6 M: ",
+        ),
+        (
+            {"dram_bytes": 5e8, "l2_hit_pct": 50.0, "stall_long_scoreboard": 6.0, "stall_barrier": 3.0},
+            "more DRAM traffic, 95 → 477 MiB, as the L2 hit rate fell 90.0 → 50.0%: ",
+        ),
+        (
+            {"async_copies": 0.0, "stall_long_scoreboard": 6.0},
+            "fewer asynchronous copies to shared memory, 50,000 → 0: ",
+        ),
+        (
+            {"stall_barrier": 4.0},
+            "longer waits at barriers, 1.00 → 4.00 cycles an instruction: ",
+        ),
+        (
+            {"stall_long_scoreboard": 6.0, "stall_barrier": 5.0},
+            "longer waits for L1, L2 or DRAM (long scoreboard), 3.00 → 6.00 cycles an instruction: ",
+        ),
+    ],
+)
+def test_what_moved_is_named_first(figures: dict[str, float], words: str) -> None:
+    assert in_words.sentences(of(changed(**figures)))[0].startswith(words)
+
+
+def test_instructions_that_wait_less_are_no_gain_of_their_own() -> None:
+    """A quarter more instructions, which wait for nothing: the mean wait falls, and nobody waits less."""
+    waits = {key: 0.8 * KERNEL[key] for key in ("stall_wait", "stall_long_scoreboard", "stall_short_scoreboard")}
+    made = of(changed(instructions=12.5e6, stall_barrier=0.8, **waits))
+    assert [one.metric for one in made.contributions] == ["instructions"]
+    assert made.contributions[0].share_pct == pytest.approx(made.change_pct)
+
+
+def test_spills_and_the_other_new_instructions_share_what_they_cost() -> None:
+    made = of(more_instructions(12e6, local_instructions=15e5))
+    assert {one.metric for one in made.contributions} == {"instructions", "local_instructions"}
+    assert made.unexplained_pct == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_kernel_costs_its_call_no_more_than_its_part_of_it() -> None:
+    """Another kernel takes as long: a tenth more of the one is a twentieth of the call."""
+    before, after = {**KERNEL, "launches": 2.0, "call_us": 200.0}, more_instructions(12e6)
+    slower = after["duration_us"] - 100.0
+    made = budget(before, {**after, "launches": 2.0, "call_us": 200.0 + slower}, slower / 2)
+    assert [one.metric for one in made.causes] == ["instructions"]
+    assert made.causes[0].share_pct == pytest.approx(slower / 2)
+
+
+def test_a_little_more_traffic_does_not_explain_long_waits() -> None:
+    first, *_ = of(changed(dram_bytes=1.04e8, stall_long_scoreboard=9.0)).causes
+    assert first.metric == "stall_long_scoreboard"
+
+
+def test_a_small_part_is_not_called_the_cause() -> None:
+    made = of(changed(instructions=10.1e6, duration_us=108.0))
+    assert in_words.sentences(made) == ("the profile shows a change of +8.0%, but not what it comes of.",)
+
+
+def test_at_the_rate_of_dram_time_goes_with_the_bytes() -> None:
+    """Warps wait elsewhere, too; were DRAM not saturated, that would be the cause."""
+    waits = {"stall_long_scoreboard": 2.5, "stall_wait": 3.0}
+    for busy, metric in ((90.0, "dram_bytes"), (50.0, "stall_wait")):
+        before = {**KERNEL, "dram_pct": busy}
+        after = {**changed(dram_bytes=1.06e8, **waits), "dram_pct": busy}
+        assert of(after, before).causes[0].metric == metric
+
+
+def test_a_launch_more_is_a_cause() -> None:
+    once, twice = {**KERNEL, "launches": 1.0, "call_us": 100.0}, {**KERNEL, "launches": 2.0, "call_us": 200.0}
+    first, *_ = in_words.sentences(budget(once, twice, 99.0))
+    assert first == "more kernel launches in a call, 1 → 2: 99.0 of the 99.0 points."
+
+
+def test_noise_of_a_wait_is_no_cause() -> None:
+    made = of(changed(stall_long_scoreboard=3.1))
+    assert (made.is_shown, made.causes) == (True, ())
+    assert in_words.sentences(made) == ("the profile shows a change of +1.2%, but not what it comes of.",)
+
+
+@pytest.mark.parametrize(
+    ("measured_pct", "shown"), [(10.0, True), (19.0, True), (21.0, False), (3.0, False), (-10.0, False)]
+)
+def test_a_profile_shows_what_is_of_its_direction_and_size(measured_pct: float, shown: bool) -> None:
+    made = budget(KERNEL, changed(instructions=11e6), measured_pct)
+    assert made.is_shown is shown
+    assert bool(made.causes) is shown
+    assert in_words.sentences(made)[0].startswith("the profile does not show it: +10.0% there") is not shown
+
+
+def test_what_a_profile_lacks_explains_nothing() -> None:
+    bare = {"duration_us": 100.0, "sm_mhz": 1700.0}
+    assert in_words.sentences(of({**bare, "duration_us": 110.0}, bare)) == (
+        "the profile shows a change of +10.0%, but not what it comes of.",
+    )
+    assert in_words.sentences(budget({}, KERNEL, 10.0)) == (
+        "the profile does not say: it holds no duration of both sides.",
+    )
+
+
+def test_what_did_not_change_is_said() -> None:
+    made = of(changed(stall_wait=3.0))
+    assert made.unchanged == ("registers", "occupancy", "spills")
+    assert of(changed(stall_wait=3.0, registers=130.0)).unchanged == ("occupancy", "spills")
+
+
+def test_most_of_it_unexplained_is_said() -> None:
+    half = replace(of(changed(instructions=11e6)), change_pct=19.0, unexplained_pct=9.0)
+    assert in_words.sentences(half)[0].endswith("; 9.0 points stay unexplained.")

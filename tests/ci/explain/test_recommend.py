@@ -1,0 +1,46 @@
+"""What is to be tried against a change: about the figure that moved, and about nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
+from kernelgate.ci.explain.budget import Contribution
+from kernelgate.ci.explain.recommend import against_change
+
+KERNEL = ProfiledKernel("kernel", None, (9, 0), 132, {"registers": 242.0, "blocks_by_registers": 1.0}, ())
+
+
+@pytest.mark.parametrize(
+    ("metric", "because", "action"),
+    [
+        ("instructions", "", "look for what the change computes more often"),
+        ("stall_wait", "", "look for arithmetic that waits"),
+        ("occupancy_pct", "", "cut registers from 242 per thread"),
+        ("local_instructions", "", "give the kernel more registers"),
+        ("bank_conflicts", "", "swizzle or pad"),
+        ("sectors_per_request", "", "let neighbouring lanes touch"),
+        ("async_copies", "", "copy to shared memory by cp.async"),
+        ("launches", "", "capture the launches in a CUDA graph"),
+        ("dram_bytes", "", "move fewer bytes"),
+        ("dram_bytes", "as the L2 hit rate fell 94.0 → 55.4%", "reuse what was loaded"),
+        ("stall_barrier", "", "let fewer threads wait"),
+    ],
+)
+def test_each_cause_has_its_advice(metric: str, because: str, action: str) -> None:
+    found = against_change(Contribution(metric, 1.0, 2.0, 5.0, because), KERNEL)
+    assert found is not None
+    assert found.action.startswith(action)
+
+
+def test_more_blocks_need_other_advice_than_fewer() -> None:
+    more, fewer = (against_change(Contribution("grid", 4096.0, after, 5.0), KERNEL) for after in (4300.0, 88.0))
+    assert more is not None
+    assert fewer is not None
+    assert more.action == "start no more blocks than before"
+    assert fewer.action.startswith("cut the work into as many blocks as fill whole waves")
+
+
+@pytest.mark.parametrize("metric", ["sm_mhz", "stall_not_selected", "call_us"])
+def test_where_nothing_is_known_to_help_nothing_is_advised(metric: str) -> None:
+    assert against_change(Contribution(metric, 1.0, 2.0, 5.0), KERNEL) is None
