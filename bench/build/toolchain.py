@@ -54,14 +54,14 @@ class Toolchain:
 
 def find() -> Toolchain:
     """This machine's toolchain. Raises CannotCompileError naming what not even a CPU library can do without."""
-    gxx = _on_path("g++")
+    gxx = on_path("g++")
     if gxx is None:
         raise CannotCompileError("no C++ compiler: g++ is not on PATH; install it (apt-get install g++)")
-    ninja = _on_path("ninja")
+    ninja = on_path("ninja")
     if ninja is None:
         raise CannotCompileError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
     cuda, missing = _find_cuda()
-    return Toolchain(gxx, _version(gxx), ninja, _on_path("ccache"), _find_torch(), cuda, missing)
+    return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), _find_torch(), cuda, missing)
 
 
 def linked(toolchain: Toolchain) -> Toolchain:
@@ -126,7 +126,7 @@ def _folder_with(name: str, roots: tuple[Path, ...], folders: tuple[str, ...]) -
     return next((candidate for candidate in candidates if (candidate / name).is_file()), None)
 
 
-def _on_path(name: str) -> Path | None:
+def on_path(name: str) -> Path | None:
     """Beside Python first: a virtual environment's tools count although it was not activated."""
     found = shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
     return Path(found) if found else None

@@ -17,8 +17,8 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import fuzz_risk
-from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, Trial
 from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import environment, lock, progress, strays
 from kernelgate.bench.system.children import Children
@@ -118,6 +118,16 @@ def run(
         tolerance=card.recorded_case(card.target).tolerance,
         results=tuple(results),
     )
+
+
+def try_case(library: Library, card: CardFacts, case: CaseFacts, machine: record.Environment) -> str | None:
+    """What is wrong with the kernel on one case; None where its outputs are right.
+
+    Raises KernelgateError where the library cannot be loaded.
+    """
+    trial = Trial(id=case.id, axes={**case.axes, DISTRIBUTION: card.distributions[0]}, seed=0)
+    with lock.device(machine.device.uuid), child_processes.opened() as processes:
+        return next(_outcomes(library, card, environment.kind(machine), [trial], processes)).fault
 
 
 def nothing_to_fuzz(card: CardFacts, device: environment.DeviceKind) -> str:
