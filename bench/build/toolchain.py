@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import zlib
 from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
@@ -50,6 +52,21 @@ class Toolchain:
     cuda: Cuda | None
     cuda_missing: str
     """What this machine lacks to compile for a GPU; empty where `cuda` is there."""
+
+
+NVCC_HOST = Path("host", "g++")
+"""Below LINKS: the C++ compiler that nvcc calls."""
+NVCC_HOST_SCRIPT = """\
+#!/bin/sh
+{gxx} "$@" || exit
+case " $* " in *" -E "*) ;; *) exit 0 ;; esac
+while [ $# -gt 1 ]; do
+  [ "$1" = -o ] && exec sed -i 's|^\\(# [0-9]* "\\)\\.\\./{links}/|\\1/{links}/|' "$2"
+  shift
+done
+"""
+"""g++, whose preprocessed output names the environment's headers where there are none: of a header that it finds, ptxas
+writes into line tables when that was installed."""
 
 
 def find() -> Toolchain:
@@ -96,6 +113,12 @@ def link(toolchain: Toolchain, folder: Path) -> None:
     for name, path in links.items():
         (folder / LINKS / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / LINKS / name).symlink_to(path.absolute())
+    host = folder / LINKS / NVCC_HOST
+    host.parent.mkdir()
+    host.write_text(NVCC_HOST_SCRIPT.format(gxx=shlex.quote(str(toolchain.gxx)), links=LINKS), encoding="utf-8")
+    host.chmod(0o755)
+    version = zlib.crc32(toolchain.gxx_version.encode())
+    os.utime(host, (version, version))  # ccache takes a compiler for the one of before by its time
 
 
 def _find_torch() -> Torch:
