@@ -15,6 +15,7 @@ from typing import Any
 
 from kernelgate.bench.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import Kernel
+from kernelgate.bench.system import numerics
 
 _numbers = count()
 
@@ -40,8 +41,10 @@ def trying(path: Path, member: str) -> Iterator[None]:
 
 
 def load(path: Path) -> Kernel:
-    """The card in a file. Raises CardError."""
-    return kernel_class(load_module(path), path)()
+    """The card in a file, with torch set as `numerics.pin` does, whatever its module sets. Raises CardError."""
+    card = kernel_class(load_module(path), path)()
+    numerics.pin()
+    return card
 
 
 def load_module(path: Path) -> ModuleType:
