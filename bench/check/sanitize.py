@@ -99,8 +99,8 @@ def _found(tool: str, running: Running) -> tuple[SanitizerFinding, ...]:
             lines.append,
             lambda seconds: progress.say(f"{tool} has printed nothing for {seconds:.0f} s"),
         )
-    except TimeoutError:
-        raise KernelgateError(f"{tool} was stopped after {TIMEOUT_S:.0f} s without finishing") from None
+    except TimeoutError as error:
+        raise KernelgateError(f"{tool} was stopped after {TIMEOUT_S:.0f} s without finishing; {error}") from None
     found = parse(tool, lines)
     if not found and code != 0:
         last = next(

@@ -18,7 +18,7 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
     nothing is compiled: a runner is handed libraries.
     """
     checks: list[MachineCheck] = []
-    with progress.track("doctor", 3 if gpu_wanted else 4) as advance:
+    with progress.track("doctor", 3 if gpu_wanted else 4, alike=False) as advance:
         found = gpu.gpu_facts()
         if isinstance(found, NoDeviceError):
             checks.append(gpu.gpu_absent(root, found, gpu_wanted))
