@@ -15,7 +15,6 @@ from typing import Any
 
 from kernelgate.bench.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import Kernel
-from kernelgate.bench.system import numerics
 
 _numbers = count()
 
@@ -42,6 +41,8 @@ def trying(path: Path, member: str) -> Iterator[None]:
 
 def load(path: Path) -> Kernel:
     """The card in a file, with torch set as `numerics.pin` does, whatever its module sets. Raises CardError."""
+    from kernelgate.bench.system import numerics  # here, because who reads cards without torch loads this module, too
+
     card = kernel_class(load_module(path), path)()
     numerics.pin()
     return card
