@@ -29,8 +29,8 @@ from torch.profiler import ProfilerActivity, profile
 from kernelgate.bench.build.library import LibraryAt, Sides
 from kernelgate.bench.kernel import calls, cards, commit, loading
 from kernelgate.bench.kernel.package.cache import SharedCache
-from kernelgate.bench.system import environment, telemetry
-from kernelgate.bench.timing import checking, process, timer, verifier, witness
+from kernelgate.bench.system import environment, numerics, telemetry
+from kernelgate.bench.timing import checking, process, timer, witness
 from kernelgate.bench.timing.batches import MeasuredProcess
 from kernelgate.bench.timing.pool import Pool
 from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Turn
@@ -242,7 +242,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--kernels", action="store_true")
     asked = parser.parse_args()
-    verifier.exact_float32()
+    numerics.pin()
     parts = DeviceParts()
     run = prepared(parts, asked.cases)
     watched(parts)

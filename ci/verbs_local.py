@@ -11,17 +11,29 @@ from kernelgate.ci.verbs_measure import both_sides
 
 
 @click.command()
-@click.option("--gpu", is_flag=True, help="A machine without a GPU is not fit; for GPU runners.")
-def doctor(gpu: bool) -> int:
-    """Is this machine fit to measure? Each check that fails says how to fix it.
+@click.option(
+    "--gpu", is_flag=True, help="A machine without a GPU is not fit, and nothing is compiled; for GPU runners."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all as JSON.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write all as JSON to this file, too.")
+def doctor(gpu: bool, as_json: bool, output: Path | None) -> int:
+    """Is this machine fit to measure, and do the checkout's kernels work on it? What does not says how to fix it.
+
+    Each kernel is compiled, unless the cache has it, and called on its smallest case.
 
     Exit codes: 0 fit, 1 not fit.
     """
-    from kernelgate.bench import doctor
+    from kernelgate.bench import files
+    from kernelgate.bench.doctor import check
+    from kernelgate.bench.doctor.examine import examine
 
-    checks = doctor.examine(gpu_wanted=gpu)
-    click.echo(doctor.report(checks))
-    return 0 if doctor.fit(checks) else 1
+    if output:
+        files.try_file(output)
+    checks = examine(Path.cwd(), gpu_wanted=gpu)
+    if output:
+        files.write(output, check.to_json(checks) + "\n")
+    click.echo(check.to_json(checks) if as_json else check.report(checks))
+    return 0 if check.fit(checks) else 1
 
 
 @click.command()

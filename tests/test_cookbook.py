@@ -9,10 +9,12 @@ from pathlib import Path
 import click
 import pytest
 
+from kernelgate.bench.build import toolchain
 from kernelgate.bench.explain.nsight import PERMISSION
 from kernelgate.ci import cli
 from kernelgate.ci.explain import recommend
 from kernelgate.ci.explain.bottleneck import Bottleneck
+from tests import docs_code
 
 ROOT = Path(__file__).parent.parent
 COOKBOOK = ROOT / "docs" / "CUDA_COOKBOOK.md"
@@ -23,7 +25,8 @@ NEEDS_NO_GPU = [line for line in COMMANDS if re.match(r"kernelgate (analyze|deci
 
 HEADINGS = ("Quick start", "Architecture primer", "The six metrics", "Benchmarking protocol", "Build strategy",
             "Optimisation catalogue", "Statistical requirements", "Deployment and fallback", "References",
-            "Troubleshooting", "Quick reference")  # fmt: skip
+            "Troubleshooting", "Quick reference", "Ablation and pass bars", "The debugging loop",
+            "The memory hierarchy")  # fmt: skip
 
 
 def anchor(heading: str) -> str:
@@ -49,7 +52,8 @@ def test_no_link_is_dead() -> None:
         file = (COOKBOOK.parent / path) if path else COOKBOOK
         assert file.exists(), target
         assert not fragment or fragment in anchors(file), target
-    named = set(re.findall(r"\]\[(\w+)\]", TEXT))
+    prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+    named = set(re.findall(r"\]\[(\w+)\]", prose))
     assert named == set(re.findall(r"^\[(\w+)\]: https://\S+$", TEXT, re.MULTILINE))
 
 
@@ -88,3 +92,42 @@ def test_the_quick_reference_has_every_verb() -> None:
 def test_permission_is_explained_as_the_tool_says_it() -> None:
     assert "NVreg_RestrictProfilingToAdminUsers=0" in PERMISSION
     assert "NVreg_RestrictProfilingToAdminUsers=0" in TEXT
+
+
+NVCC = pytest.mark.skipif(toolchain.find().cuda is None, reason="there is no nvcc")
+INSTRUCTIONS = {
+    "loads": (set(), {"LDG.E.128", "STG.E.128"}),
+    "restrict": ({"LDG.E"}, {"LDG.E.CONSTANT"}),
+    "unroll": ({"LDL", "STL"}, set()),
+    "index": (set(), set()),
+}
+"""Of each pair of fragments: what the first alone, and the second alone, has of these."""
+
+
+@NVCC
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", INSTRUCTIONS)
+def test_each_fragment_compiles_to_what_the_page_says(pair: str, tmp_path: Path) -> None:
+    docs_code.write_files(COOKBOOK, tmp_path)
+    before, after = (instructions(tmp_path / f"{pair}_{when}.cu") for when in ("before", "after"))
+    gone, new = INSTRUCTIONS[pair]
+    assert gone <= before - after
+    assert new <= after - before
+
+
+def test_each_fragment_belongs_to_a_pair(tmp_path: Path) -> None:
+    docs_code.write_files(COOKBOOK, tmp_path)
+    names = {f"{pair}_{when}.cu" for pair in INSTRUCTIONS for when in ("before", "after")}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert len(docs_code.blocks(COOKBOOK, "cuda")) == len(names)
+
+
+def instructions(source: Path) -> set[str]:
+    """The memory instructions of a kernel for sm_89, without what follows their width."""
+    compiled = docs_code.run(docs_code.ShownCommand(f"nvcc -O3 -arch=sm_89 -cubin {source}", ()), source.parent)
+    assert compiled.returncode == 0, compiled.stdout
+    cubin = source.with_suffix(".cubin")
+    words = docs_code.ShownCommand(f"cuobjdump -sass {cubin.name}", ())
+    return set(
+        re.findall(r"\b(?:LDG|STG|LDL|STL)(?:\.E)?(?:\.128|\.CONSTANT)?", docs_code.run(words, source.parent).stdout)
+    )

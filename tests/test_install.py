@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import tarfile
 import venv
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,7 @@ q, k, v = (torch.randn(2, 3, 77, 64, generator=torch.Generator().manual_seed(see
 expected = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True)
 error = (fa_s512.attention(q, k, v, causal=True) - expected).abs().max().item()
 assert error <= 1e-5, error
+assert torch.equal(fa_s512.fa_s512(q, k, v), fa_s512.attention(q, k, v))
 print(fa_s512.__file__)
 """
 
@@ -77,6 +79,15 @@ def run(python: Path, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([python, "-I", "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
 
 
+def bare(tmp_path: Path) -> Path:
+    """The Python of an environment that holds pip and setuptools alone."""
+    home = tmp_path / "bare"
+    venv.create(home, with_pip=False)
+    for package in (OURS / "pip", *OURS.glob("setuptools*"), OURS / "_distutils_hack"):
+        (site_packages(home) / package.name).symlink_to(package)
+    return home / "bin" / "python"
+
+
 @pytest.mark.slow
 def test_installed_package_computes_attention(
     checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
@@ -106,13 +117,55 @@ def test_editable_install_compiles_nothing(
 
 
 @pytest.mark.slow
+def test_in_place_is_in_place(
+    checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """As README.md says it: `import fa_s512` finds what was compiled in the checkout, and a wheel never takes it up."""
+    assert pip("--editable", str(checkout)).returncode == 0
+    words = [str(python), "setup.py", "build_ext", "--inplace"]
+    built = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    library = checkout / "csrc" / "fa_s512" / "kernel.so"
+    assert built.stdout.splitlines()[-1] == f"{library} is there; import fa_s512 loads it"
+    computed = run(python, ATTENTION, tmp_path)
+    assert computed.returncode == 0, computed.stderr
+    assert Path(computed.stdout.strip()).parent == library.parent
+
+    library.write_bytes(b"of other sources, and newer than what is cached")
+    code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(tmp_path)!r}))"
+    made = subprocess.run([python, "-c", code], cwd=checkout, capture_output=True, text=True, check=True)
+    with zipfile.ZipFile(tmp_path / made.stdout.split()[-1]) as wheel:
+        assert wheel.read("fa_s512/kernel.so").startswith(b"\x7fELF")
+
+
+@pytest.mark.slow
+def test_in_place_without_an_editable_install_says_how_to_import(checkout: Path, python: Path, tmp_path: Path) -> None:
+    words = [str(python), "setup.py", "build_ext", "--inplace"]
+    built = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    folder = checkout / "csrc"
+    assert built.stdout.endswith(f"in an editable install (make env), or with PYTHONPATH={folder}\n")
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    computed = subprocess.run(
+        [python, "-c", ATTENTION], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert computed.returncode == 0, computed.stderr
+
+
+@pytest.mark.slow
+def test_in_place_with_a_bare_python_is_one_sentence(checkout: Path, tmp_path: Path) -> None:
+    python = bare(tmp_path)
+    words = [python, "setup.py", "build_ext", "--inplace"]
+    refused = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].startswith("error: this Python lacks pydantic: run this with")
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.slow
 def test_editable_install_needs_nothing_but_setuptools(checkout: Path, tmp_path: Path) -> None:
     """As in `make env`, where the other packages come with that very install."""
-    home = tmp_path / "bare"
-    venv.create(home, with_pip=False)
-    for package in (OURS / "pip", *OURS.glob("setuptools*"), OURS / "_distutils_hack"):
-        (site_packages(home) / package.name).symlink_to(package)
-    words = (home / "bin" / "python", "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout)
+    words = (bare(tmp_path), "-I", "-m", "pip", "install", *OFFLINE, "--editable", checkout)
     installed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert installed.returncode == 0, installed.stdout + installed.stderr
 

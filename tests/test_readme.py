@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,18 @@ def test_every_command_exists(verb: str) -> None:
 def test_every_make_target_exists(target: tuple[str, str]) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert re.search(rf"^{''.join(target)}:", makefile, re.MULTILINE)
+
+
+def test_the_license_is_one() -> None:
+    """The founding documents say MIT: so do the file, the package and the page, and no file says otherwise."""
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("MIT License\n\nCopyright (c) ")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (project["license"], project["license-files"]) == ("MIT", ["LICENSE"])
+    assert not [word for word in project.get("classifiers", []) if word.startswith("License")]
+    assert "## License\n\n[MIT](LICENSE)." in README
+    other = "Apa" + "che"
+    found = subprocess.run(["git", "grep", "-il", other], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.stdout.split() == []
 
 
 @pytest.mark.parametrize(

@@ -191,11 +191,16 @@ def _launch_bounds(text: str, kernels: dict[str, _Kernel]) -> None:
 
 
 def demangled(names: list[str]) -> dict[str, str]:
-    """Readable names, without return types and parameters, from c++filt; the mangled ones where it is missing."""
+    """Readable names, without return types and parameters, from c++filt; the mangled ones without it."""
     filter_ = shutil.which("c++filt")
     if not names or filter_ is None:
         return {name: name for name in names}
-    done = subprocess.run([filter_], input="\n".join(names), capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            [filter_], input="\n".join(names), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {name: name for name in names}
     readable = done.stdout.splitlines()
     if len(readable) != len(names):
         return {name: name for name in names}
@@ -233,7 +238,7 @@ def _run(tools: Disassembler, *words: str | Path) -> str:
             [tools.cuobjdump, *words], capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
         )
     except subprocess.TimeoutExpired:
-        raise KernelgateError(f"{tools.cuobjdump.name} printed nothing for {TIMEOUT_S:.0f} s on {words[-1]}") from None
+        raise KernelgateError(f"{tools.cuobjdump.name} did not end within {TIMEOUT_S:.0f} s on {words[-1]}") from None
     if done.returncode != 0 and "does not contain device code" not in done.stderr + done.stdout:
         first = next(_lines(done.stderr), "no message")
         raise KernelgateError(f"{words[-1]}: {tools.cuobjdump.name} cannot read it: {first}")

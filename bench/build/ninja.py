@@ -51,7 +51,8 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
     unfinished = [*recipe.units, LIBRARY]
     job.log.parent.mkdir(parents=True, exist_ok=True)
     search = ErrorSearch(recipe.sources.files.keys())
-    with job.log.open("w", encoding="utf-8") as file, track(f"compile {job.label}", len(unfinished)) as advance:
+    told = track(f"compile {job.label}", len(unfinished), alike=False, limit_s=limits.total_s)
+    with job.log.open("w", encoding="utf-8") as file, told as advance:
         shown, kept = 0, 0
 
         def on_line(line: str) -> None:
@@ -74,10 +75,11 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
 
         try:
             code = _ninja(recipe, tree, limits, on_line, on_silence)
-        except TimeoutError:
+        except TimeoutError as overdue:
             raise CannotCompileError(
                 f"{job.name} took longer to compile than the limit of {limits.total_s:g} s and was ended; "
-                f"unfinished: {' '.join(unfinished)} (output so far: {job.log}); `build --time-limit` allows more"
+                f"unfinished: {' '.join(unfinished)}; {overdue} "
+                f"(output so far: {job.log}); `build --time-limit` allows more"
             ) from None
     if code < 0:
         raise CannotCompileError(f"{job.name} could not be compiled: ninja was ended by {signal.Signals(-code).name}")

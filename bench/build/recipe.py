@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelgate.bench.build.archs import Target, sm, target
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.build.toolchain import Toolchain, anywhere, linked
+from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain, anywhere, linked
 from kernelgate.bench.errors import BuildError, UsageError
 
 HOST_UNITS = (".cpp", ".cc", ".cxx")
@@ -373,7 +373,7 @@ def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchai
     if chosen and (cuda := toolchain.cuda):
         include += ["-isystem", str(cuda.include)]
         link += [f"-L{cuda.lib}", *CUDA_LINK_FLAGS]
-        nvcc = [*ccache, str(cuda.nvcc), "-ccbin", str(toolchain.gxx), *NVCC_FLAGS, *defines]
+        nvcc = [*ccache, str(cuda.nvcc), "-ccbin", str(Path("..", LINKS, NVCC_HOST)), *NVCC_FLAGS, *defines]
         # Where device code does not register operators, ccache need not tell namespaces apart.
         nvcc += registers if _mentions_namespace(sources) else []
         # Flags such as -fopenmp are g++'s alone.

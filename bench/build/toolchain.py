@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import zlib
 from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
@@ -52,16 +54,31 @@ class Toolchain:
     """What this machine lacks to compile for a GPU; empty where `cuda` is there."""
 
 
+NVCC_HOST = Path("host", "g++")
+"""Below LINKS: the C++ compiler that nvcc calls."""
+NVCC_HOST_SCRIPT = """\
+#!/bin/sh
+{gxx} "$@" || exit
+case " $* " in *" -E "*) ;; *) exit 0 ;; esac
+while [ $# -gt 1 ]; do
+  [ "$1" = -o ] && exec sed -i 's|^\\(# [0-9]* "\\)\\.\\./{links}/|\\1/{links}/|' "$2"
+  shift
+done
+"""
+"""g++, whose preprocessed output names the environment's headers where there are none: of a header that it finds, ptxas
+writes into line tables when that was installed."""
+
+
 def find() -> Toolchain:
     """This machine's toolchain. Raises CannotCompileError naming what not even a CPU library can do without."""
-    gxx = _on_path("g++")
+    gxx = on_path("g++")
     if gxx is None:
         raise CannotCompileError("no C++ compiler: g++ is not on PATH; install it (apt-get install g++)")
-    ninja = _on_path("ninja")
+    ninja = on_path("ninja")
     if ninja is None:
         raise CannotCompileError("ninja is neither on PATH nor beside Python; install it (pip install ninja)")
     cuda, missing = _find_cuda()
-    return Toolchain(gxx, _version(gxx), ninja, _on_path("ccache"), _find_torch(), cuda, missing)
+    return Toolchain(gxx, _version(gxx), ninja, on_path("ccache"), _find_torch(), cuda, missing)
 
 
 def linked(toolchain: Toolchain) -> Toolchain:
@@ -96,6 +113,12 @@ def link(toolchain: Toolchain, folder: Path) -> None:
     for name, path in links.items():
         (folder / LINKS / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / LINKS / name).symlink_to(path.absolute())
+    host = folder / LINKS / NVCC_HOST
+    host.parent.mkdir()
+    host.write_text(NVCC_HOST_SCRIPT.format(gxx=shlex.quote(str(toolchain.gxx)), links=LINKS), encoding="utf-8")
+    host.chmod(0o755)
+    version = zlib.crc32(toolchain.gxx_version.encode())
+    os.utime(host, (version, version))  # ccache takes a compiler for the one of before by its time
 
 
 def _find_torch() -> Torch:
@@ -126,7 +149,7 @@ def _folder_with(name: str, roots: tuple[Path, ...], folders: tuple[str, ...]) -
     return next((candidate for candidate in candidates if (candidate / name).is_file()), None)
 
 
-def _on_path(name: str) -> Path | None:
+def on_path(name: str) -> Path | None:
     """Beside Python first: a virtual environment's tools count although it was not activated."""
     found = shutil.which(name, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
     return Path(found) if found else None

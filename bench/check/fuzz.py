@@ -17,8 +17,8 @@ from kernelgate.bench.check import failures
 from kernelgate.bench.check.failures import FailureFacts
 from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
-from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.fuzz_list import WAY, Trial
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, WAY, Trial
 from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.children import Children
@@ -144,6 +144,20 @@ def _with_facts(
             "smallest": facts.smallest and facts.smallest.id,
         }
     )
+
+
+def try_case(library: Library, card: CardFacts, case: CaseFacts, machine: record.Environment) -> str | None:
+    """What is wrong with the kernel on one case; None where its outputs are right.
+
+    Raises KernelgateError where the library cannot be loaded.
+    """
+    trial = Trial(id=case.id, axes={**case.axes, DISTRIBUTION: card.distributions[0]}, run_seed=0, seed=0)
+    with (
+        lock.device(machine.device.uuid),
+        child_processes.opened() as children,
+        TrialProcess(library, card, environment.kind(machine), children) as process,
+    ):
+        return process.tried(trial).fault
 
 
 def nothing_to_fuzz(card: CardFacts, device: environment.DeviceKind) -> str:

@@ -170,8 +170,8 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
             lines.append,
             lambda seconds: progress.say(f"ncu has printed nothing for {seconds:.0f} s"),
         )
-    except TimeoutError:
-        raise ProfileError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished") from None
+    except TimeoutError as error:
+        raise ProfileError(f"ncu was ended after {options.timeout_s:.0f} s; it had not finished; {error}") from None
     reason = failure(lines, code, pattern)
     if reason is not None:
         raise ProfileError(reason)

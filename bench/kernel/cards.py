@@ -185,8 +185,9 @@ def read(
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)
     except subprocess.TimeoutExpired as error:
-        begun = _last(error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout)
-        raise KernelgateError(f"{folder / begun}: reading the card took longer than {PATIENCE_S:g} s") from None
+        begun, last = (_last(said.decode(errors="replace") if said else "") for said in (error.stdout, error.stderr))
+        text = f"reading the card took longer than {PATIENCE_S:g} s{f'; last line: {last}' if last else ''}"
+        raise KernelgateError(f"{folder / begun}: {text}") from None
     if done.returncode != 0:
         begun = _last(done.stdout)
         raise KernelgateError(f"{folder / begun}: {_how_it_ended(done.returncode)}: {_last(done.stderr) or 'no word'}")

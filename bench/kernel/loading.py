@@ -40,8 +40,12 @@ def trying(path: Path, member: str) -> Iterator[None]:
 
 
 def load(path: Path) -> Kernel:
-    """The card in a file. Raises CardError."""
-    return kernel_class(load_module(path), path)()
+    """The card in a file, with torch set as `numerics.pin` does, whatever its module sets. Raises CardError."""
+    from kernelgate.bench.system import numerics  # here, because who reads cards without torch loads this module, too
+
+    card = kernel_class(load_module(path), path)()
+    numerics.pin()
+    return card
 
 
 def load_module(path: Path) -> ModuleType:

@@ -67,6 +67,24 @@ class Device(Model):
     """Generation and width of the link, such as "gen4 x16"."""
 
 
+class Numerics(Model):
+    """How torch computed references and oracles, on which times and float32 results depend."""
+
+    matmul: str | None = None
+    """How float32 products are rounded inside, in torch's words: "ieee" is not at all, "tf32" to 10 bits."""
+    convolution: str | None = None
+    deterministic: Flag | None = None
+    """Whether operators that have an algorithm whose bits repeat use it."""
+    variables: tuple[str, ...] = ()
+    """Such as "NVIDIA_TF32_OVERRIDE=0": of the process, where they are set."""
+
+    @property
+    def words(self) -> str:
+        repeat = {True: "deterministic", False: "not deterministic", None: "maybe deterministic"}[self.deterministic]
+        products = f"products in {self.matmul or '?'}, convolutions in {self.convolution or '?'}"
+        return ", ".join((f"float32 {products}", repeat, *self.variables))
+
+
 class Environment(Model):
     id: str = "0"
     device: Device = Device()
@@ -78,6 +96,8 @@ class Environment(Model):
     host: str | None = None
     clock_policy: str | None = None
     """How clocks are held, such as "default" or "locked 1500 MHz"."""
+    numerics: Numerics | None = None
+    """Null in records from before it was set."""
 
 
 class Work(Model):

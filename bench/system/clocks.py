@@ -61,7 +61,10 @@ def _watchdog(uuid: str | None) -> Iterator[Callable[[bytes], int]]:
             yield pipe.write
         finally:
             pipe.close()
-            watchdog.wait(RELEASE_S)
+            try:
+                watchdog.wait(RELEASE_S)
+            except subprocess.TimeoutExpired:
+                watchdog.kill()
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.system import nvml
+from kernelgate.bench.system import numerics, nvml
 from kernelgate.bench.system.worker_process import Child, ChildError, Parent
 
 DeviceKind = Literal["cuda", "cpu"]
@@ -39,8 +39,10 @@ def kind(environment: record.Environment) -> DeviceKind:
 
 
 def seen_by_torch() -> record.Environment:
-    """The same, in this process."""
+    """The same, in this process, whose numerics are set as where kernels run."""
     import torch
+
+    numerics.pin()
 
     cuda = torch.cuda.is_available()
     return record.Environment(
@@ -51,6 +53,7 @@ def seen_by_torch() -> record.Environment:
         python=platform.python_version(),
         os=f"{platform.system()} {platform.release()}",
         host=platform.node() or None,
+        numerics=numerics.here(),
     )
 
 
@@ -104,6 +107,7 @@ def differences(before: record.Environment, now: record.Environment) -> tuple[st
         "driver": (before.device.driver, now.device.driver),
         "torch": (before.torch, now.torch),
         "host": (before.host, now.host),
+        "numerics": (before.numerics and before.numerics.words, now.numerics and now.numerics.words),
     }
     return tuple(f"{what} {was}, now {is_}" for what, (was, is_) in compared.items() if was != is_)
 

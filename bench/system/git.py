@@ -13,6 +13,8 @@ from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.system import temporary
 from kernelgate.bench.system.progress import say
 
+PATIENCE_S = 600.0
+"""A worktree of a large repository takes a while; no call here talks to a network."""
 MISDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Set while git runs a hook; they would send every call to that hook's repository."""
 
@@ -175,7 +177,15 @@ def _git(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> sub
             encoding="utf-8",
             errors="surrogateescape",  # paths may be any bytes
             check=False,
+            stdin=subprocess.DEVNULL,  # it may ask, and nobody answers
+            timeout=PATIENCE_S,
         )
+    except subprocess.TimeoutExpired as error:
+        said = error.stderr.decode(errors="replace") if isinstance(error.stderr, bytes) else error.stderr or ""
+        last = said.strip().rpartition("\n")[2]
+        raise KernelgateError(
+            f"git {words[0]} in {repo} did not end within {PATIENCE_S:g} s{f'; last line: {last}' if last else ''}"
+        ) from None
     except FileNotFoundError:
         if repo.is_dir():
             raise KernelgateError("git is not on PATH: install it (apt-get install git)") from None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 LOG_INTERVAL_S = 5.0
 
@@ -34,19 +34,35 @@ def inert(text: str, variables: Mapping[str, str] = os.environ) -> str:
 
 
 @contextmanager
-def track(label: str, total: int) -> Iterator[Advance]:
-    """Shows how many of `total` steps are done until the block ends."""
-    with _bar(label, total) if sys.stderr.isatty() else _lines(label, total) as advance:
+def track(label: str, total: int, alike: bool = True, limit_s: float | None = None) -> Iterator[Advance]:
+    """Shows how many of `total` steps are done until the block ends, and how long all may take.
+
+    `alike`: steps take about as long as each other; of others nothing is expected but `limit_s`, where all are ended.
+    """
+    shown = _bar(label, total, alike) if sys.stderr.isatty() else _lines(label, total, alike, limit_s)
+    with shown as advance:
         yield advance
 
 
+def expected_s(stepped_s: float, current_s: float, done: int, total: int) -> float | None:
+    """How long all steps take if those to come are like those that are done; None where none or all are.
+
+    `stepped_s`: what the steps that are done took; `current_s`: the one that runs, so far.
+    """
+    if not 0 < done < total:
+        return None
+    each = stepped_s / done
+    return stepped_s + max(each, current_s) + (total - done - 1) * each
+
+
 @contextmanager
-def _bar(label: str, total: int) -> Iterator[Advance]:
+def _bar(label: str, total: int, alike: bool) -> Iterator[Advance]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        *([TextColumn("left about"), TimeRemainingColumn()] if alike else []),
         TextColumn("{task.fields[step]}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
@@ -55,10 +71,10 @@ def _bar(label: str, total: int) -> Iterator[Advance]:
 
 
 @contextmanager
-def _lines(label: str, total: int) -> Iterator[Advance]:
+def _lines(label: str, total: int, alike: bool, limit_s: float | None) -> Iterator[Advance]:
     """A line every LOG_INTERVAL_S, whether steps end or not, and one at the end."""
     start = time.monotonic()
-    last = start
+    last = stepped = start
     done = 0
     current = ""
     ended = threading.Event()
@@ -67,11 +83,15 @@ def _lines(label: str, total: int) -> Iterator[Advance]:
     def line() -> None:
         nonlocal last
         last = time.monotonic()
-        say(f"{label}: {done}/{total}, {last - start:.0f} s{f', {current}' if current else ''}")
+        whole = expected_s(stepped - start, last - stepped, done, total) if alike else None
+        most = f" s of at most {limit_s:.0f} s" if limit_s and done < total else " s"
+        of = f" s of about {whole:.0f} s" if whole else most
+        say(f"{label}: {done}/{total}, {last - start:.0f}{of}{f', {current}' if current else ''}")
 
     def advance(step: str) -> None:
-        nonlocal done, current
+        nonlocal done, current, stepped
         done += 1
+        stepped = time.monotonic()
         current = step
         if done == total or time.monotonic() - last >= LOG_INTERVAL_S:
             line()

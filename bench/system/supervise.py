@@ -16,6 +16,8 @@ from kernelgate.bench.system import sessions
 
 MAX_LINE = 1 << 16
 """Bytes of a line, about; what is longer comes in pieces."""
+MAX_LAST = 200
+"""Characters of the last line that an error quotes."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Running:
     def follow(self, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]) -> int:
         """Its exit code; `on_line` gets each line of its output as it comes. Time counts from this call on.
 
-        Raises TimeoutError past the limit.
+        Raises TimeoutError past the limit, with what it said last: "last line: …" or "it printed nothing".
         """
         _follow(self.pipe, limits, on_line, on_silence)
         return self.process.wait()
@@ -85,10 +87,12 @@ def _follow(
     """Reads until the command closes its output."""
     start = heard = warned = time.monotonic()
     rest = b""
+    last = ""
     while True:
         now = time.monotonic()
         if now - start >= limits.total_s:
-            raise TimeoutError
+            last = rest.decode(errors="replace").strip() or last
+            raise TimeoutError(f"last line: {last[:MAX_LAST]}" if last else "it printed nothing")
         if now - warned >= limits.silence_s:
             warned = now
             on_silence(now - heard)
@@ -102,6 +106,8 @@ def _follow(
             lines.append(rest)
             rest = b""
         for line in lines:
-            on_line(line.decode(errors="replace").rstrip("\r"))
+            text = line.decode(errors="replace").rstrip("\r")
+            last = text.strip() or last
+            on_line(text)
         if not chunk:
             return

@@ -36,8 +36,10 @@ STEADY = {
     # processes, and none in others.
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
     "MALLOC_MMAP_MAX_": "0",
+    # cuBLAS repeats its bits on several streams only with a workspace of fixed size: 32 MiB, torch's own on sm_90.
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
-"""Variables of a child's environment, for times that repeat."""
+"""Variables of a child's environment, for times and results that repeat."""
 WITHHELD = re.compile(
     r"^(?:GITHUB|ACTIONS|RUNNER|AWS|AZURE|GOOGLE)_|TOKEN|SECRET|PASSWORD|CREDENTIAL|KEY$"
     r"|^KERNELGATE_FAILURE$|^SSH_AUTH_SOCK$"

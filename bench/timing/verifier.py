@@ -357,16 +357,9 @@ def cpu_threads(cores: int) -> int:
     return max(1, cores - 1)
 
 
-def exact_float32() -> None:
-    """Products in float32 are of float32, not of fewer bits."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-
-
 def main() -> None:
     parent = Parent()
     prctl.keep_private()  # references and seeds are in here
-    exact_float32()
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
     verifier = Verifier()
     try:

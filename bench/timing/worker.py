@@ -24,7 +24,7 @@ from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.package import autotune
 from kernelgate.bench.kernel.package import cache as package_cache
 from kernelgate.bench.kernel.package.cache import SharedCache
-from kernelgate.bench.system import telemetry
+from kernelgate.bench.system import numerics, telemetry
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker_process import Parent
 from kernelgate.bench.timing import arena as memory
@@ -309,6 +309,8 @@ class Worker:
 
 def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     """Why the reference cannot be timed; None where it can. It is tried on copies of the inputs."""
+    if otherwise := numerics.changed():
+        return f"the code of base or head sets torch to other numerics than references are timed with: {otherwise}"
     given = memory.arguments(case.arena, case.asked.prepared.inputs, 0, 0)
     before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
     try:

@@ -127,6 +127,11 @@ def _mismatch(record: RunRecord, baseline: RunRecord, policy: Policy) -> str | N
     now, was = record.environment.device.name, baseline.environment.device.name
     if now and was and now != was:
         return f"the baseline was measured on {was}, this record on {now}: times of different devices are not compared"
+    set_now, set_then = record.environment.numerics, baseline.environment.numerics
+    if set_now and set_then and set_now != set_then:
+        return (
+            f"the baseline was measured with {set_then.words}, this record with {set_now.words}: they are not compared"
+        )
     if not list(_stored(record, baseline)):
         ids, known = (", ".join(case.id for case in cards.compared(one)) or "none" for one in (record, baseline))
         return f"the baseline has other cases: it holds {known}; this record holds {ids}"

@@ -238,6 +238,7 @@ def machine(record: RunRecord) -> Section | None:
         *_device_facts(device),
         ("torch", _named(environment.torch)),
         ("CUDA", _named(environment.cuda)),
+        ("numerics", _named(environment.numerics.words if environment.numerics else None)),
         ("Python", _named(environment.python)),
         ("system", _named(environment.os)),
         ("host", _named(environment.host)),

@@ -1,7 +1,7 @@
 """Scaled-dot-product attention, forward, for head dimension 64, on CUDA and on the CPU.
 
-Importing loads the compiled library that `pip install .` puts beside this file, and registers its operators as
-`torch.ops.fa_s512.forward` and `torch.ops.fa_s512.forward_out`.
+Importing loads the compiled library that `pip install .`, or `python setup.py build_ext --inplace`, puts beside this
+file, and registers its operators as `torch.ops.fa_s512.forward` and `torch.ops.fa_s512.forward_out`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fa_s512._fake import register_fake
 
-__all__ = ["HEAD_DIM", "attention", "register_fake"]
+__all__ = ["HEAD_DIM", "attention", "fa_s512", "register_fake"]
 
 HEAD_DIM = 64
 
@@ -40,7 +40,15 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None, ca
     return result
 
 
+def fa_s512(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """`attention` with the default scale and no mask."""
+    return attention(q, k, v)
+
+
 if not _LIBRARY.exists():
-    raise ImportError(f"fa_s512 is not compiled: {_LIBRARY} is missing; run `pip install .` in the checkout")
+    raise ImportError(
+        f"fa_s512 is not compiled: {_LIBRARY} is missing; run `pip install .` in the checkout, or, where that is "
+        "installed editable, `python setup.py build_ext --inplace`"
+    )
 torch.ops.load_library(str(_LIBRARY))  # type: ignore[no-untyped-call]
 register_fake(_NAMESPACE)

@@ -77,6 +77,12 @@ WHOLE: dict[str, Any] = {
             "os": "Linux",
             "host": "runner-1",
             "clock_policy": "locked 1500 MHz",
+            "numerics": {
+                "matmul": "ieee",
+                "convolution": "ieee",
+                "deterministic": True,
+                "variables": ["CUBLAS_WORKSPACE_CONFIG=:4096:8"],
+            },
         }
     ],
     "cards": [

@@ -75,4 +75,7 @@ def test_a_checkout_says_how_to_compile(tmp_path: Path, monkeypatch: pytest.Monk
     finally:
         forget_package()
         sys.modules.update(loaded)
-    assert str(raised.value) == f"fa_s512 is not compiled: {missing} is missing; run `pip install .` in the checkout"
+    assert str(raised.value) == (
+        f"fa_s512 is not compiled: {missing} is missing; run `pip install .` in the checkout, or, where that "
+        "is installed editable, `python setup.py build_ext --inplace`"
+    )

@@ -39,6 +39,7 @@ from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import child_environment
 
 SILENCE_S = 5.0
+PROBE_S = 120.0
 FUZZ_SEED = 0
 """Of the fuzz list that kernels are compiled for: other seeds draw other sizes, of the same kinds mostly."""
 RISKY = 64
@@ -174,7 +175,13 @@ def _compile(recipe: PackageRecipe, work: Path, limits: TimeLimits) -> CompiledP
 def probe(folder: Path, name: str) -> tuple[str, ...]:
     """What importing the package registers with torch, found in a process of its own; nothing where it cannot be."""
     words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.package.probe", str(folder), name]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=child_environment())
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=PROBE_S, check=False, env=child_environment()
+        )
+    except subprocess.TimeoutExpired:
+        say(f"importing the package {name} did not end within {PROBE_S:g} s: its operators are not known")
+        return ()
     return tuple(json.loads(done.stdout)) if done.returncode == 0 else ()
 
 

@@ -231,9 +231,10 @@ def test_ninja_file() -> None:
         recipe.ninja_file
         == """\
 rule nvcc
-  command = /opt/ccache ../tools/cuda/bin/nvcc -ccbin /opt/g++ -O3 -std=c++17 --expt-relaxed-constexpr -lineinfo \
--Xcompiler -fPIC,-fvisibility=hidden,-fno-gnu-unique,-Wall -DKERNELGATE_CUDA -DKERNELGATE_SM89 -DKERNELGATE_SM90 \
--DTORCH_TARGET_VERSION=0x020b000000000000 -isystem ../tools/torch/include -isystem ../tools/cuda/include \
+  command = /opt/ccache ../tools/cuda/bin/nvcc -ccbin ../tools/host/g++ -O3 -std=c++17 --expt-relaxed-constexpr \
+-lineinfo -Xcompiler -fPIC,-fvisibility=hidden,-fno-gnu-unique,-Wall -DKERNELGATE_CUDA -DKERNELGATE_SM89 \
+-DKERNELGATE_SM90 -DTORCH_TARGET_VERSION=0x020b000000000000 -isystem ../tools/torch/include \
+-isystem ../tools/cuda/include \
 --objdir-as-tempdir -Xcudafe --orig_src_path_name=$in $gencode -c $in -o $out
   description = $in
 rule cxx

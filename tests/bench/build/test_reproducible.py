@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,17 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 HEADER = '#define WHERE(name) __attribute__((visibility("default"))) const char* name() { return __FILE__; }\n'
 """Of an environment: its macro says where it is used, and `here` where it stands."""
-HERE = "inline const char* header() { return __FILE__; }\n"
+HERE = """\
+inline const char* header() { return __FILE__; }
+#ifdef __CUDACC__
+__device__ inline float twice(float x) { return sqrtf(x * x) / 3.0f; }
+#endif
+"""
 BINDING = '#include <installed.h>\nWHERE(where)\n__attribute__((visibility("default"))) auto x() { return header(); }\n'
 KERNEL = """\
 #include <installed.h>
 namespace {
-template <int N> __global__ void of_a_template(float* out) { out[threadIdx.x] += __shfl_sync(~0U, out[0], N); }
+template <int N> __global__ void of_a_template(float* out) { out[threadIdx.x] += twice(__shfl_sync(~0U, out[0], N)); }
 __device__ int counter;
 __global__ void counting() { atomicAdd(&counter, 1); }
 }
@@ -35,6 +41,7 @@ def built(place: Path, files: dict[str, str], *flags: str) -> bytes:
     """The library of these sources, built in a checkout, an environment and a cache of its own."""
     real = toolchain.find()
     environment = write(place / "environment", {"include/installed.h": HEADER + HERE})
+    os.utime(environment / "include/installed.h", (time := len(str(place)) * 10**7, time))
     torch = replace(real.torch, include=environment / "include", lib=environment / "lib")
     torch.lib.symlink_to(real.torch.lib)
     with pytest.MonkeyPatch.context() as patched:
@@ -62,7 +69,7 @@ def test_two_builds_for_the_cpu(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_builds_for_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvcc names what is local after the absolute path, intermediate files after the process, and writes down when
-    sources were changed."""
+    sources were changed, and when the headers of the environment were, whose device code stands in line tables."""
     monkeypatch.setenv(archs.ARCH_LIST, "8.9;9.0a")
     own = {"csrc/launch.cu": KERNEL, "csrc/deeper/answer_sm90a.cu": KERNEL.replace("launch", "launch_wgmma")}
     here_and_elsewhere(tmp_path, {**GPU_FILES, **own}, "-g")

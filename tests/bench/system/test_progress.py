@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -19,9 +20,39 @@ def test_a_log_hears_something_although_no_step_ends(
     first, *between, last = capfd.readouterr().err.splitlines()
     assert first == "compile: 2 steps"
     assert between
-    assert set(between) <= {"compile: 1/2, 0 s, the slow one", "compile: 1/2, 1 s, the slow one"}
+    assert all(re.fullmatch(r"compile: 1/2, \d+ s of about \d+ s, the slow one", line) for line in between)
     assert last.startswith("compile: 2/2, ")
     assert "progress" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_steps_that_are_not_alike_say_where_they_end(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LOG_INTERVAL_S", 0.01)
+    with progress.track("compile", 2, alike=False, limit_s=600) as advance:
+        time.sleep(0.05)
+        advance("kernel.so")
+        advance("")
+    lines = capfd.readouterr().err.splitlines()
+    assert "compile: 0/2, 0 s of at most 600 s" in lines
+    assert "compile: 2/2, 0 s" in lines
+
+
+@pytest.mark.parametrize(
+    ("stepped", "current", "done", "expected"),
+    [
+        (0.0, 9.0, 0, None),
+        (10.0, 0.0, 1, 40.0),
+        (30.0, 5.0, 3, 40.0),
+        (30.0, 25.0, 3, 55.0),
+        (40.0, 0.0, 4, None),
+    ],
+    ids=["nothing is known", "from one step", "from three", "the last one takes longer", "all are done"],
+)
+def test_what_is_expected_comes_from_the_steps_that_are_done(
+    stepped: float, current: float, done: int, expected: float | None
+) -> None:
+    assert progress.expected_s(stepped, current, done, total=4) == expected
 
 
 def test_one_step_is_one(capfd: pytest.CaptureFixture[str]) -> None:

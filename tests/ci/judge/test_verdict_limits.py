@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.policy import Policy
@@ -187,6 +188,23 @@ def test_a_baseline_of_another_device_is_refused(now: str, was: str | None, refu
     assert ("is not known" in verdict.reason) == (was is None)
     assert verdict.refused is not None or verdict.verdict is Outcome.INCONCLUSIVE, "a day's drift is not known"
     assert exit_code(verdict) == 3
+
+
+@pytest.mark.parametrize(
+    ("was", "refused"),
+    [(record.Numerics(matmul="ieee"), False), (record.Numerics(matmul="tf32"), True), (None, False)],
+    ids=["the same", "with TF32", "from before it was set"],
+)
+def test_a_baseline_of_other_numerics_is_refused(was: record.Numerics | None, refused: bool) -> None:
+    steady = [100 * np.exp(np.random.default_rng(seed).normal(0, 0.001, 50)) for seed in range(3)]
+    now, then = (
+        one.model_copy(update={"environments": (one.environment.model_copy(update={"numerics": numerics}),)})
+        for one, numerics in ((heads(steady), record.Numerics(matmul="ieee")), (heads(steady), was))
+    )
+    verdict = judge(now, policy(), then)
+    assert (verdict.refused is not None) == refused
+    if verdict.refused:
+        assert verdict.refused.startswith("the baseline was measured with float32 products in tf32, ")
 
 
 def test_cards_keep_cases_of_one_id_apart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.record import Calls, Note, RunRecord, TimedProcess
+from kernelgate.bench.record import Calls, Note, Numerics, RunRecord, TimedProcess
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Bullets
 from kernelgate.ci.report import how_measured, sections
@@ -107,3 +107,14 @@ def test_other_notes_stand_as_they_are_and_all_of_it_in_the_report() -> None:
     section = sections.conditions(made, ())
     assert section is not None
     assert Bullets(how_measured.lines(made)) in section.blocks
+
+
+def test_the_machine_says_what_references_were_computed_with() -> None:
+    made = record(timed())
+    tf32 = Numerics(matmul="tf32", convolution="ieee", deterministic=True)
+    known = made.model_copy(update={"environments": (made.environment.model_copy(update={"numerics": tf32}),)})
+    section = sections.machine(known)
+    assert section is not None
+    shown = str(section.blocks)
+    assert "float32 products in tf32, convolutions in ieee, deterministic" in shown
+    assert "numerics" not in str(sections.machine(made))

@@ -1,0 +1,218 @@
+"""Each check on machines that are fit and machines that are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.doctor import check as checks
+from kernelgate.bench.doctor import compiling, examine, gpu, machine
+from kernelgate.bench.doctor.check import Level, MachineCheck
+from kernelgate.bench.errors import KernelgateError, NoDeviceError, OutputError
+from kernelgate.bench.system.nvml import Reading
+from kernelgate.ci import cli
+from tests.bench import driver
+
+ROOT = Path(__file__).parents[3]
+GPU = gpu.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30), 2040, True, (), 0)
+
+
+def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> None:
+    check = gpu.gpu_absent(tmp_path, NoDeviceError("no driver"))
+    assert check.level is Level.WARNING
+    assert check.found == "this machine has no NVIDIA GPU: the CPU kernel will be measured"
+
+
+def test_a_gpu_runner_without_its_gpu_is_not_fit(tmp_path: Path) -> None:
+    check = gpu.gpu_absent(tmp_path, NoDeviceError("no driver"), wanted=True)
+    assert not checks.fit([check])
+    assert check.fix
+
+
+def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
+    for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
+        (tmp_path / f"sys/bus/pci/devices/{name}").mkdir(parents=True)
+        (tmp_path / f"sys/bus/pci/devices/{name}/vendor").write_text(f"{vendor}\n")
+    check = gpu.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not respond: Driver Not Loaded"))
+    assert check.level is Level.FAILED
+    assert "Driver Not Loaded" in check.found
+    assert check.fix
+    assert "driver" in check.fix
+
+
+def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.install(monkeypatch, nvmlDeviceGetComputeRunningProcesses=lambda _: [SimpleNamespace(pid=42)])
+    facts = gpu.gpu_facts()
+    assert facts == gpu.GpuFacts(
+        "NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456, max_sm_mhz=1980), 1980, True, (42,), 0
+    )
+    driver.install(monkeypatch, nvmlInit=driver.refused)
+    assert isinstance(gpu.gpu_facts(), NoDeviceError)
+
+
+def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "usr/local/cuda/bin").mkdir(parents=True)
+    (tmp_path / "usr/local/cuda/bin/ncu").touch()
+    monkeypatch.setenv("PATH", "/nowhere")
+    checks = gpu.gpu_checks(GPU, tmp_path)
+    assert {check.level for check in checks} == {Level.PASSED}
+    assert all(check.fix is None for check in checks)
+    assert checks[0].found == "NVIDIA L4, driver 570.1"
+
+
+@pytest.mark.parametrize(
+    ("check", "level", "found", "fix"),
+    [
+        (gpu.persistence_check(False), Level.WARNING, "off", "nvidia-smi -pm 1"),
+        (gpu.processes_check((7, 8)), Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
+        (gpu.throttle_check(("gpu_idle", "hw_thermal_slowdown")), Level.FAILED, "hw_thermal_slowdown", "cooling"),
+        (gpu.temperature_check(81), Level.FAILED, "81 °C", "cool down"),
+        (gpu.ecc_check(3), Level.FAILED, "3 uncorrected", "reset"),
+        (
+            machine.disk_check({Path("/a"): 9 << 30, Path("/b"): 1 << 30}),
+            Level.FAILED,
+            "1.0 GiB free in /b",
+            "free some",
+        ),
+        (compiling.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
+        (machine.load_check("1.50 1.00 0.5 1/99 1", 4), Level.WARNING, "1.50", "end what else computes"),
+        (machine.steal_check(0.05), Level.WARNING, "5.0%", "not shared"),
+        (compiling.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
+        (
+            compiling.torch_check(record.Environment(torch="2.13.0+cpu"), True),
+            Level.FAILED,
+            "torch 2.13.0+cpu does not see the GPU",
+            "built for CUDA",
+        ),
+    ],
+)
+def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, found: str, fix: str) -> None:
+    assert check.level is level
+    assert found in check.found
+    assert check.fix is not None
+    assert fix in check.fix
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        gpu.persistence_check(True),
+        gpu.persistence_check(None),
+        gpu.processes_check(()),
+        gpu.throttle_check(("gpu_idle", "applications_clocks_setting")),
+        gpu.temperature_check(80),
+        gpu.temperature_check(None),
+        gpu.ecc_check(0),
+        gpu.ecc_check(None),
+        machine.disk_check({Path("/a"): 2 << 30}),
+        compiling.nvcc_check(None),
+        machine.load_check("0.90 1.00 0.5 1/99 1", 4),
+        machine.load_check(None, 4),
+        machine.steal_check(0.01),
+        machine.steal_check(None),
+        compiling.torch_check(record.Environment(torch="2.13.0+cpu"), False),
+    ],
+)
+def test_what_is_fit_passes(check: MachineCheck) -> None:
+    assert check.level is Level.PASSED
+    assert check.fix is None
+
+
+@pytest.mark.parametrize(("why", "level"), [(None, Level.PASSED), ("bubblewrap is not installed", Level.WARNING)])
+def test_a_runner_that_cannot_keep_kernels_apart_is_told(why: str | None, level: Level) -> None:
+    found = machine.isolation_check(why)
+    assert found.level is level
+    assert (why is None) == (found.fix is None)
+    assert (why or "kept apart") in found.found
+
+
+def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert gpu.ncu_check(tmp_path).level is Level.WARNING
+    (tmp_path / "opt/nvidia/nsight-compute/2025.3").mkdir(parents=True)
+    (tmp_path / "opt/nvidia/nsight-compute/2025.3/ncu").touch()
+    assert gpu.ncu_check(tmp_path).level is Level.PASSED
+
+
+@pytest.mark.parametrize(
+    ("flag", "user", "level"), [(1, 1000, Level.WARNING), (1, 0, Level.PASSED), (0, 1000, Level.PASSED)]
+)
+def test_counters_may_be_open_to_root_alone(tmp_path: Path, flag: int, user: int, level: Level) -> None:
+    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
+    (tmp_path / "proc/driver/nvidia/params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {flag}\n")
+    check = gpu.counters_check(tmp_path, user)
+    assert check.level is level
+    assert (check.fix is None) == (level is Level.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("governors", "level"),
+    [([], Level.PASSED), (["performance"] * 2, Level.PASSED), (["performance", "powersave"], Level.WARNING)],
+)
+def test_the_governor_of_every_core_counts(tmp_path: Path, governors: list[str], level: Level) -> None:
+    for core, governor in enumerate(governors):
+        (tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq").mkdir(parents=True)
+        (tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor").write_text(f"{governor}\n")
+    assert machine.governor_check(tmp_path).level is level
+
+
+def test_stolen_time_is_a_share_of_all_time() -> None:
+    before = "cpu  100 0 50 800 10 0 5 20 0 0\ncpu0 1"
+    after = "cpu  150 0 70 840 20 0 5 25 0 0\ncpu0 1"
+    assert machine.steal_of(before, after) == pytest.approx(5 / 125)
+    assert machine.steal_of(before, before) is None
+    assert machine.steal_of("", "") is None
+
+
+def test_warnings_are_fit_and_failures_are_not() -> None:
+    passed, warning, failed = (MachineCheck(level.value, level, "found", "fix it") for level in Level)
+    assert checks.fit([passed, warning])
+    assert not checks.fit([failed, passed, warning])
+    said = checks.report([failed, passed, warning])
+    assert said.index("passed:") < said.index("warning:") < said.index("failed:") < said.index("Not fit")
+    assert said.count("→ fix it") == 3
+    assert checks.report([passed]).endswith("This machine is fit to measure.")
+
+
+def test_the_verb_on_this_machine_without_a_gpu(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kernelgate.ci.cli", "doctor", "--json", "-o", str(tmp_path / "doctor.json")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert "Traceback" not in done.stderr
+    told = json.loads(done.stdout)
+    assert done.returncode == (0 if told["fit"] else 1)
+    assert {one["name"] for one in told["checks"]} >= {
+        "GPU",
+        "torch",
+        "disk",
+        "g++",
+        "ninja",
+        "nvcc",
+        "load",
+        "kernels",
+    }
+    assert all(one["fix"] for one in told["checks"] if one["level"] != "passed")
+    assert json.loads((tmp_path / "doctor.json").read_text(encoding="utf-8")) == told
+
+
+def test_a_runner_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examine.environment, "describe", lambda: record.Environment(torch="2.13.0+cpu"))
+    monkeypatch.setattr(machine, "STEAL_WINDOW_S", 0.0)
+    names = [check.name for check in examine.examine(tmp_path, tmp_path, gpu_wanted=True)]
+    assert {"isolation", "torch"} <= set(names)
+    assert not {"g++", "kernels", "nvcc"} & set(names)
+
+
+def test_a_result_that_cannot_be_written_is_known_at_once(tmp_path: Path) -> None:
+    """Before anything is compiled."""
+    with pytest.raises(OutputError):
+        cli.cli.main(["doctor", "-o", str(tmp_path)], standalone_mode=False)

@@ -1,0 +1,136 @@
+"""Every kind of process that kernelgate starts, hanging: each is ended at its limit, with what it said last."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from kernelgate.bench.build import machine_code, toolchain
+from kernelgate.bench.check import sanitize
+from kernelgate.bench.doctor import compiling
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.explain import ncu_reader
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.package import build as package_build
+from kernelgate.bench.system import git, isolation, supervise
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker_process import Child, ChildError, Message
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(50)]
+
+HANG = '#!/bin/sh\necho "almost done" >&2\nexec sleep 60\n'
+LIMIT_S = 1.0
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Puts a program of this name first on PATH, which says something and hangs."""
+
+    def make(name: str) -> Path:
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(HANG, encoding="utf-8")
+        (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        return folder / name
+
+    return make
+
+
+def test_a_followed_command(tool: Callable[[str], Path], tmp_path: Path) -> None:
+    """Such as ninja, ncu and compute-sanitizer."""
+    for text, command in (("last line: almost done", [tool("ninja")]), ("it printed nothing", ["sleep", "60"])):
+        with pytest.raises(TimeoutError) as raised:
+            supervise.run(
+                command,
+                cwd=tmp_path,
+                env=dict(os.environ),
+                limits=TimeLimits(total_s=LIMIT_S),
+                on_line=lambda _: None,
+                on_silence=lambda _: None,
+            )
+        assert str(raised.value) == text
+
+
+def test_half_a_line_is_a_last_line(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError, match="last line: 40% of it"):
+        supervise.run(
+            ["sh", "-c", "echo first; printf '40%% of it'; exec sleep 60"],
+            cwd=tmp_path,
+            env=dict(os.environ),
+            limits=TimeLimits(total_s=LIMIT_S),
+            on_line=lambda _: None,
+            on_silence=lambda _: None,
+        )
+
+
+def test_the_sanitizer(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitize, "TIMEOUT_S", LIMIT_S)
+    with pytest.raises(KernelgateError, match="memcheck was stopped after 1 s without finishing; last line: almost do"):
+        sanitize.program(tool("compute-sanitizer"), "memcheck", ["true"])
+
+
+def test_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys, time\nprint('almost done', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "hanging_worker.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Child("hanging_worker") as child, pytest.raises(ChildError, match=r"did not answer for 5 s .*almost done"):
+        child.receive(TypeAdapter(Message), 5.0)
+
+
+def test_git(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(git, "PATIENCE_S", LIMIT_S)
+    tool("git")
+    with pytest.raises(KernelgateError, match=r"git rev-parse .* did not end within 1 s; last line: almost done"):
+        git.root(tmp_path)
+
+
+def test_a_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cards, "PATIENCE_S", 5.0)
+    code = "import sys, time\nprint('almost done', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "slow.py").write_text(code, encoding="utf-8")
+    with pytest.raises(
+        KernelgateError, match=r"slow\.py: reading the card took longer than 5 s; last line: almost don"
+    ):
+        cards.read(tmp_path)
+
+
+def test_a_package_that_does_not_end_its_import(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(package_build, "PROBE_S", LIMIT_S)
+    (tmp_path / "endless.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
+    assert package_build.probe(tmp_path, "endless") == ()
+    assert "importing the package endless did not end within 1 s" in capfd.readouterr().err
+
+
+def test_compilers_that_are_asked_for_their_version(
+    tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(compiling, "PATIENCE_S", LIMIT_S)
+    with pytest.raises(KernelgateError, match="did not end within 1 s"):
+        toolchain._version(tool("g++"))
+    assert "does not run" in str(compiling.version_of(tool("ccache").name))
+
+
+def test_readers_of_machine_code_and_reports(
+    tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine_code, "TIMEOUT_S", LIMIT_S)
+    tool("c++filt")
+    assert machine_code.demangled(["_Z1av"]) == {"_Z1av": "_Z1av"}
+    monkeypatch.setattr(ncu_reader, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(sys, "executable", str(tool("python")))
+    with pytest.raises(KernelgateError, match="it took longer than 1 s"):
+        ncu_reader.apart(tmp_path / "a.ncu-rep")
+
+
+def test_bubblewrap(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "PROBE_S", LIMIT_S)
+    assert "timed out" in (isolation.unusable([str(tool("bwrap"))]) or "")
