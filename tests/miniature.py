@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import build
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.build.recipe import read_sources
+from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
 
 ENVIRONMENT = {

@@ -21,14 +21,8 @@ from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, Library, Manifest, card_in
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.ninja import CompileJob
-from kernelgate.bench.build.recipe import (
-    COMPILER_VARIABLES,
-    Recipe,
-    Sources,
-    files_by_target,
-    literal_namespace,
-    namespace_of,
-)
+from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
+from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace
 from kernelgate.bench.build.toolchain import Toolchain
 from kernelgate.bench.errors import CannotCompileError, KernelgateError
 from kernelgate.bench.system import cuda_tools
@@ -225,7 +219,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
             sha256=digest,
             kernels=code.kernels,
             facts_missing=code.missing,
-            sources=files_by_target(recipe),
+            sources=files_by_target(recipe.sources, recipe.targets),
         )
         put_in_place(manifest, tree, entry, (LIBRARY,))
     finally:

@@ -13,7 +13,8 @@ from pathlib import Path
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.build.compiler_errors import MAX_LINE, STATUS, ErrorSearch, FirstError
 from kernelgate.bench.build.library import LIBRARY
-from kernelgate.bench.build.recipe import Recipe, target_of
+from kernelgate.bench.build.recipe import Recipe
+from kernelgate.bench.build.sources import target_of
 from kernelgate.bench.errors import CannotCompileError, CompileError, UsageError
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.progress import say, track

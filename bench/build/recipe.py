@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 
-from kernelgate.bench.build.archs import Target, sm, target
+from kernelgate.bench.build.archs import Target, sm
 from kernelgate.bench.build.library import LIBRARY
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import HOST_UNITS, NAMESPACES, TARGET_UNIT, Sources, literal_namespace, registered
 from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain, anywhere, linked
-from kernelgate.bench.errors import BuildError, UsageError
+from kernelgate.bench.errors import UsageError
 
-HOST_UNITS = (".cpp", ".cc", ".cxx")
-HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inl", ".inc")
-SUFFIXES = frozenset({*HOST_UNITS, *HEADERS, ".cu"})
-TARGET_UNIT = re.compile(r"(?:.+/)?[^/]+_sm(\d{2,3}a?)\.cu")
-INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
-NAME = re.compile(r"(?!-)[\w./-]+")
-CLASSIC = re.compile(r"torch/(?:all|custom_class|extension|library|python|script|torch|types)\.h|(?:ATen|c10)/.+")
-"""Headers that are not of the stable ABI: torch's own refuse to be compiled with it."""
-INCLUDE_FOLDER = re.compile(r"-(?:I|iquote)(.*)")
-NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
-"""What the build defines as the namespace; the second is the name that torch's own builds define."""
 NINJA_WORD = re.compile(r"(?:--orig_src_path_name=)?\$(?:in|out|gencode)")
-REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
 
 # Hidden symbols, and none that are unique in the process: base and head have the same names and must not share statics.
 COMPILE = ("-O3", "-std=c++17")
@@ -70,57 +56,6 @@ COMPILER_VARIABLES = (
     "NVCC_APPEND_FLAGS",
     CUDA_FLAGS,
 )
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What enters a compile: path below the repository's root -> contents."""
-
-    card: str
-    """The name of the card that they are of."""
-    spec: ExtensionSpec
-    files: Mapping[str, bytes]
-
-    @property
-    def host_units(self) -> tuple[str, ...]:
-        """The C++ translation units."""
-        return tuple(name for name in sorted(self.files) if name.endswith(HOST_UNITS) and name not in self.included)
-
-    @property
-    def plain_units(self) -> tuple[str, ...]:
-        """The CUDA translation units that are compiled for every target."""
-        found = (name for name in sorted(self.files) if name.endswith(".cu") and not TARGET_UNIT.fullmatch(name))
-        return tuple(name for name in found if name not in self.included)
-
-    @property
-    def target_units(self) -> dict[Target, tuple[str, ...]]:
-        """Those of one target each, named `…_sm<NN>.cu`."""
-        units: dict[Target, tuple[str, ...]] = {}
-        for name in sorted(self.files):
-            if match := TARGET_UNIT.fullmatch(name):
-                key = target(match[1])
-                units[key] = (*units.get(key, ()), name)
-        return units
-
-    @cached_property
-    def included(self) -> frozenset[str]:
-        """The files that others include, such as `impl.cu`: part of these, and no translation units of their own."""
-        folders = _include_folders(self.spec)
-        names = (name for path, data in self.files.items() for name in _included_names(path, data, folders))
-        return frozenset(name for name in names if name in self.files)
-
-    def available(self, wanted: Iterable[Target]) -> tuple[Target, ...]:
-        """What these sources can be compiled for, of what is wanted and beyond."""
-        own = set(self.target_units)
-        plain = {_as_units_have_it(one, own) for one in wanted} if self.plain_units else set()
-        return tuple(sorted(own | plain))
-
-    def for_targets(self, targets: Iterable[Target]) -> Sources:
-        """Without the translation units of other targets, which must not tell two libraries apart."""
-        wanted = set(targets)
-        unwanted = {name for key, names in self.target_units.items() if key not in wanted for name in names}
-        unwanted -= self.included
-        return replace(self, files={name: data for name, data in self.files.items() if name not in unwanted})
 
 
 @dataclass(frozen=True)
@@ -181,162 +116,10 @@ class Recipe:
         return _units(self.sources, self.targets)
 
 
-def read_sources(tree: Path, name: str, card: str, spec: ExtensionSpec) -> Sources:
-    """A card's sources in a work tree, which errors call `name`, with the headers that they include.
-
-    Raises BuildError where a pattern matches nothing or leads out of the tree, as an include does, where a name is no
-    plain one, where there is nothing to compile, and where a source needs the classic ABI and the card does not say for
-    which torch.
-    """
-    files: dict[str, bytes] = {}
-    for pattern in spec.sources:
-        try:
-            found = _matches(tree, pattern)
-        except ValueError as error:
-            raise BuildError(f"{name}: the pattern {pattern} of the card {card} {error}") from None
-        if not found:
-            suffixes = " ".join(sorted(SUFFIXES))
-            raise BuildError(f"{name} has no sources at {pattern}, which the card {card} names ({suffixes})")
-        files |= {path.relative_to(tree).as_posix(): path.read_bytes() for path in found}
-    folders = _include_folders(spec)
-    _with_headers(tree, files, folders)
-    for path, contents in files.items():
-        _check_file(name, path, contents, folders)
-    sources = Sources(card, spec, dict(sorted(files.items())))
-    if not sources.host_units and not sources.plain_units:
-        raise BuildError(f"{name}: the sources of the card {card} hold no .cpp or .cu that every library has")
-    _check_abi(name, sources)
-    return sources
-
-
-def files_by_target(recipe: Recipe) -> dict[str, tuple[str, ...]]:
-    """What each target's code is compiled from: its translation units, and the repository's headers that they include.
-
-    By the target's name, such as "sm_90a".
-    """
-    sources, folders = recipe.sources, _include_folders(recipe.sources.spec)
-    found: dict[str, tuple[str, ...]] = {}
-    for key in recipe.targets:
-        waiting = [*sources.target_units.get(key, ()), *sources.plain_units]
-        reached = set(waiting)
-        while waiting:
-            includer = waiting.pop()
-            names = set(_included_names(includer, sources.files[includer], folders)) & sources.files.keys()
-            waiting += names - reached
-            reached |= names
-        found[sm(key)] = tuple(sorted(reached))
-    return found
-
-
-def literal_namespace(sources: Sources) -> str | None:
-    """The name of their own under which the sources register operators, on some path at least."""
-    literal = sorted(_registered(sources) - set(NAMESPACES))
-    return literal[0] if literal else None
-
-
 def namespace_of(recipe: Recipe) -> str:
     """Where torch.ops will have the operators: sources that can register them where the build asks for it do so."""
     literal = literal_namespace(recipe.sources)
-    return recipe.namespace if literal is None or _registered(recipe.sources) & set(NAMESPACES) else literal
-
-
-def _registered(sources: Sources) -> set[str]:
-    return {name.decode() for data in sources.files.values() for name in REGISTERS.findall(data)}
-
-
-def target_of(unit: str) -> str | None:
-    """ "sm_89" for csrc/kernel_sm89.cu; None for a translation unit that every library has."""
-    match = TARGET_UNIT.fullmatch(unit)
-    return sm(target(match[1])) if match else None
-
-
-def _as_units_have_it(wanted: Target, units: set[Target]) -> Target:
-    """The target; its plain code where translation units are named after that and none after the target itself."""
-    plain = wanted[0], wanted[1]
-    return plain if wanted not in units and plain in units else wanted
-
-
-def _matches(tree: Path, pattern: str) -> list[Path]:
-    """The sources that a pattern names; a folder stands for all in it. Raises ValueError saying what is wrong."""
-    if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-        raise ValueError("leads out of the repository")
-    try:
-        found = sorted(tree.glob(pattern)) if Path(pattern).parts else [tree]
-    except ValueError as error:
-        raise ValueError(f"is no pattern: {error}") from None
-    listed = dict.fromkeys(inner for path in found for inner in (path, *(path.rglob("*") if path.is_dir() else ())))
-    taken = [path for path in listed if path.suffix in SUFFIXES or path.is_dir()]
-    outside = next((path for path in sorted(taken) if not _inside(tree, path)), None)
-    if outside is not None:
-        raise ValueError(f"leads out of the repository through the link {outside.relative_to(tree)}")
-    return [path for path in taken if path.suffix in SUFFIXES and path.is_file()]
-
-
-def _inside(tree: Path, path: Path) -> bool:
-    return path.resolve().is_relative_to(tree.resolve())
-
-
-def _with_headers(tree: Path, files: dict[str, bytes], folders: Iterable[str]) -> None:
-    """Adds the repository's own headers that the files include, and those that these include."""
-    waiting = list(files)
-    while waiting:
-        includer = waiting.pop()
-        for name in _included_names(includer, files[includer], folders):
-            path = tree / name
-            if name in files or name.startswith(("../", "/")) or not path.is_file():
-                continue
-            if not _inside(tree, path):
-                raise BuildError(f"{includer} includes {name}, a link that leads out of the repository")
-            files[name] = path.read_bytes()
-            waiting.append(name)
-
-
-def _check_file(name: str, path: str, contents: bytes, folders: Iterable[str]) -> None:
-    """Refuses a name that a command line could take for something else, and includes from outside of the repository."""
-    if not NAME.fullmatch(path):
-        raise BuildError(f"{name}: the source {path!r} needs another name, of letters, digits and . _ - / alone")
-    for match in INCLUDE.finditer(contents):
-        header = match[2].decode(errors="replace")
-        candidates = (*_candidates(path, match, folders), posixpath.normpath(header))
-        if header.startswith("/") or all(one.startswith("../") for one in candidates):
-            line = contents.count(b"\n", 0, match.start()) + 1
-            raise BuildError(f"{name}: {path}:{line} includes {header}, which lies outside of the repository")
-
-
-def _included_names(includer: str, contents: bytes, folders: Iterable[str]) -> Iterator[str]:
-    """Every path below the repository's root that an include of this file may mean."""
-    for match in INCLUDE.finditer(contents):
-        yield from _candidates(includer, match, folders)
-
-
-def _candidates(includer: str, include: re.Match[bytes], folders: Iterable[str]) -> Iterator[str]:
-    own = [posixpath.dirname(includer)] if include[1] == b'"' else []
-    for folder in (*own, *folders):
-        yield posixpath.normpath(posixpath.join(folder, include[2].decode(errors="replace")))
-
-
-def _include_folders(spec: ExtensionSpec) -> tuple[str, ...]:
-    """The folders of the repository in which the card's flags let compilers look for headers."""
-    words = pairwise((*spec.flags, *spec.nvcc_flags, ""))
-    named = ((INCLUDE_FOLDER.fullmatch(word), after) for word, after in words)
-    return tuple(match[1] or after for match, after in named if match)
-
-
-def _check_abi(name: str, sources: Sources) -> None:
-    """Says what to do about a source that includes headers beyond the stable ABI."""
-    if sources.spec.torch is not None:
-        return
-    for path, contents in sources.files.items():
-        for found in INCLUDE.finditer(contents):
-            header = found[2].decode(errors="replace")
-            if CLASSIC.fullmatch(header):
-                line = contents.count(b"\n", 0, found.start()) + 1
-                raise BuildError(
-                    f"{name}: {path}:{line} includes {header}, but the card {sources.card} is compiled to the stable "
-                    "ABI, which runs on every torch from 2.11 on: include <torch/csrc/stable/library.h> instead, or "
-                    f'name the torch that will load the library: Extension(…, torch="2.11") (docs/cards.md, '
-                    '"torch/extension.h")'
-                )
+    return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
 
 
 def _cuda_flags(text: str) -> tuple[str, ...]:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from kernelgate.bench import files
 from kernelgate.bench.build import build as builder
-from kernelgate.bench.build import recipe
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
-from kernelgate.bench.build.recipe import Sources
+from kernelgate.bench.build.sources import Sources, read_sources
 from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
 from kernelgate.bench.errors import BuildError, CardError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import cards, operators
@@ -136,7 +135,7 @@ class SourceTree:
 
 def _extension(at: SourceTree, card: CardFacts, spec: ExtensionSpec, how: HowToBuild) -> Library:
     def read(tree: Path) -> Sources:
-        return recipe.read_sources(tree, at.name, card.name, spec)
+        return read_sources(tree, at.name, card.name, spec)
 
     try:
         sources = read(at.path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import package
-from kernelgate.bench.build.recipe import read_sources
+from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.errors import BuildError, CompileError
 from kernelgate.bench.system import git

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.recipe import Recipe, Sources, read_sources, target_of
+from kernelgate.bench.build.recipe import Recipe
+from kernelgate.bench.build.sources import Sources, read_sources, target_of
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
 from kernelgate.bench.errors import UsageError

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build.recipe import literal_namespace, namespace_of, read_sources
+from kernelgate.bench.build.recipe import namespace_of
+from kernelgate.bench.build.sources import literal_namespace, read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.errors import BuildError
 from tests.bench.build.test_recipe import BOTH, SPEC, sources
