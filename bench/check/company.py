@@ -16,7 +16,7 @@ import torch
 from kernelgate.bench.check import examine
 from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
 from kernelgate.bench.check.guarded import bits
-from kernelgate.bench.check.tried import Examined, UntriedError, drawn
+from kernelgate.bench.check.tried import Examined, InapplicableError, drawn
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
@@ -52,7 +52,7 @@ def between_others(subject: Subject, trial: Trial) -> Examined:
 def shared_inputs(subject: Subject, trial: Trial) -> Examined:
     ready = examine.prepared(subject, drawn(subject, trial), share=True)
     if len(ready.inputs) == len(list(operands.tensors(ready.originals))):
-        raise UntriedError("no two inputs are of one shape and dtype")
+        raise InapplicableError("no two inputs are of one shape and dtype")
     done = examine.run(ready)
     found = examine.fault([done])
     return Examined(found and f"where inputs of one shape are one tensor: {found}", (done.comparison,))

@@ -108,6 +108,8 @@ def _results(
             begun, outcome = monotonic(), _tried(process, trial)
             spent_s += monotonic() - begun if at else 0.0  # the first waits for the process
             advance(trial.id)
+            if outcome.inapplicable:
+                continue
             if outcome.untried:
                 untried.append(f"{trial.id}: {outcome.untried}")
                 continue

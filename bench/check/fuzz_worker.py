@@ -10,7 +10,7 @@ import torch
 from kernelgate.bench.check import ways
 from kernelgate.bench.check.examine import KernelCallError, Subject
 from kernelgate.bench.check.trial_process import FuzzRequest, Loaded, TrialOutcome, Unloadable
-from kernelgate.bench.check.tried import UntriedError
+from kernelgate.bench.check.tried import InapplicableError, UntriedError
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import calls, compare, loading
 from kernelgate.bench.kernel.fuzz_list import WAY, Trial
@@ -76,6 +76,8 @@ def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome
             return examine(subject, trial)
     except KernelCallError as error:
         return _without_result(str(error), request.device)
+    except InapplicableError as error:
+        return _untried(str(error), request.device).model_copy(update={"inapplicable": True})
     except UntriedError as error:
         return _untried(str(error), request.device)
     except Exception as error:

@@ -55,6 +55,8 @@ class TrialOutcome(Message):
     repeatable: bool | None = None
     untried: str | None = None
     """Why the card cannot make such a case: then nothing was tried."""
+    inapplicable: bool = False
+    """Nothing was to be tried: the way is none for such a card."""
     last: bool = False
     """The device is beyond use in this process; the next trial needs another."""
     ended: Literal["crashed", "hung"] | None = None

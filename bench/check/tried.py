@@ -15,6 +15,10 @@ class UntriedError(Exception):
     """The card itself cannot make such a case: says why."""
 
 
+class InapplicableError(UntriedError):
+    """The way is none for such a card, which is nothing that anybody must know: says why."""
+
+
 @dataclass(frozen=True)
 class Examined:
     """What one trial showed."""

@@ -23,7 +23,7 @@ import torch
 from kernelgate.bench.check import company, examine
 from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
 from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded
-from kernelgate.bench.check.tried import Examined, UntriedError, drawn
+from kernelgate.bench.check.tried import Examined, InapplicableError, UntriedError, drawn
 from kernelgate.bench.errors import first_line
 from kernelgate.bench.kernel import compare, operands, own_words
 from kernelgate.bench.kernel.compare import Comparison
@@ -113,7 +113,7 @@ def layout(subject: Subject, trial: Trial) -> Examined:
         if found:
             return Examined(f"where {name} {how}: {found}; support that, or refuse it by an error that names {name}")
     if not comparisons and not refused:
-        raise UntriedError(f"no tensor can be laid out so: {trial.way}")
+        raise InapplicableError(f"no tensor can be laid out so: {trial.way}")
     return Examined(None, tuple(comparisons), f"refused by name: {', '.join(refused)}" if refused else None)
 
 

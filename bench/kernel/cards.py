@@ -74,7 +74,7 @@ class CardFacts(_Facts):
     extremes: tuple[CaseFacts, ...]
     """Cases at the ends of the limits, with tensors of more than 2 GiB."""
     distributions: tuple[str, ...]
-    nonfinite: tuple[str, ...]
+    nonfinite: tuple[str, ...] = ()
     """Inputs that may hold NaN or Inf."""
     gives: tuple[str, ...] | None
     """The names of its inputs and outputs; None where they are known with torch alone."""

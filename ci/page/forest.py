@@ -39,7 +39,7 @@ def scale(cases: Sequence[CaseVerdict], gates: Gates) -> Scale:
     changes = [change for case in cases if (change := _known(case.change_pct)) is not None]
     bounds = [bound for case in cases for bound in case.interval_pct or () if math.isfinite(bound)]
     usual = statistics.median(map(abs, changes)) if changes else 0.0
-    most = max(FAR * usual, 2 * gates.regression_pct)
+    most = min(max(FAR * usual, 2 * gates.regression_pct), formatting.LARGEST)
     shown = [min(max(value, -most), most) for value in (*changes, *bounds)]
     return Scale.over([*shown, -gates.margin_pct, gates.regression_pct], *EDGES)
 
@@ -159,4 +159,4 @@ def _anchor(x: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{value:+g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%"
+    return f"{value:+,g}".replace("-", "−") + "%" if abs(value) > 1e-12 else "0%"

@@ -140,7 +140,7 @@ TEXT = Chapter(
         Tried(
             "the same on the page and in its pictures",
             "no element, attribute or style of its own",
-            "ci/document/test_render.py::test_no_text_of_a_record_becomes_an_element_of_the_page",
+            "ci/page/test_write.py::test_no_text_of_a_record_becomes_an_element_of_the_page",
         ),
         Tried(
             "a finding of compute-sanitizer in a workflow's file, in another folder, or outside of the repository",
@@ -175,12 +175,12 @@ TEXT = Chapter(
         Tried(
             "the page loads or runs something",
             "forbidden by the page itself",
-            "ci/document/test_render.py::test_the_page_needs_nothing_but_itself",
+            "ci/page/test_write.py::test_the_page_needs_nothing_but_itself",
         ),
         Tried(
             "control sequences for a terminal",
             "printed as their code points",
-            "ci/document/test_render.py::test_no_text_of_a_record_steers_the_terminal",
+            "ci/document/test_terminal.py::test_no_text_of_a_record_steers_the_terminal",
         ),
         Tried(
             "hostile branch, title, description, claim, host and device over the wire",

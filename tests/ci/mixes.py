@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
 from kernelgate.ci.report.gpu import Failure, GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
@@ -55,7 +55,7 @@ def parts(label: str, mix: Mix) -> tuple[GpuEvidence, GpuReport]:
     if fault is not None:
         return GpuEvidence(label, fault=fault), GpuReport(label, failure=Failure(fault, "It broke."))
     made = MADE[name]
-    held = gate.evidence(label, made.record, made.verdict, Static())
+    held = gate.evidence(label, made.record, made.verdict, Policy())
     return (
         replace(held, static=static, contradicted=contradicted, missing=missing),
         GpuReport(label, made.record, made.verdict),

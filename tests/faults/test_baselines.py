@@ -80,4 +80,4 @@ def test_a_baseline_without_these_cases_judges_nothing(tmp_path: Path, capsys: p
     path = tmp_path / "baseline.json"
     path.write_text("{}", encoding="utf-8")
     assert cli.run(["compare", str(RECORD), "--baseline", str(path)]) == 3
-    assert "cannot be judged" in capsys.readouterr().out
+    assert "Cannot be judged" in capsys.readouterr().out

@@ -23,6 +23,7 @@ from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.post_label import put_labels
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.gate import Label
+from kernelgate.ci.judge.pull_request_rules import Measure
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import FakeGitHub
@@ -68,15 +69,16 @@ def admitted(desk: Desk, folder: Path) -> object:
 
 
 def asked_for(desk: Desk, _: Path) -> object:
-    asked = command._asked(
+    asked = command.requester(
         {
+            "action": "created",
             "comment": {"id": 1, "user": {"type": "User", "login": "m"}, "created_at": "2030-01-01T00:00:00Z"},
             "issue": {"number": 1, "pull_request": {"url": "x"}},
         }
     )
     assert asked is not None
     desk.github.collaborators["m"] = "write"
-    return command._decide(desk.bot, asked, command.Command("bench"))
+    return command._decide(desk.bot, asked, command.Command("bench"), Measure())
 
 
 def labelled(desk: Desk, _: Path) -> object:

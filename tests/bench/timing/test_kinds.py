@@ -299,7 +299,7 @@ def test_what_cannot_share_a_process(
 ) -> None:
     common = {"card": "kind", "namespace": "same", "kind": "extension", "operators": (), "card_sha256": None}
     one, other = (
-        Library(bench.folder, Manifest.model_construct(**{**common, "key": key, **fields}), cached=True)
+        Library(bench.folder, Manifest.model_construct(**{**common, "key": key, "sha256": key, **fields}), cached=True)
         for key, fields in (("a", base), ("b", head))
     )
     assert Sides(one, other).clash == says

@@ -16,7 +16,8 @@ from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.post_comment import stated
 from kernelgate.ci.github.publish import post, prepare
 from kernelgate.ci.github.run_info import read_run_info
-from kernelgate.ci.judge.policy import Policy, RunnerGpu
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.pull_request_rules import RunnerGpu
 from kernelgate.ci.report.links import DOCS
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.desk import Desk

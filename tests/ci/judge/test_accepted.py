@@ -115,9 +115,9 @@ def test_what_is_missing_takes_no_failure_back() -> None:
 
 def test_the_heads_own_card_needs_no_acceptance() -> None:
     made = CARD_EXAMPLES["card_changed"]()
-    [worst] = {one.case for one in decide([gate.evidence("l4", made.record, made.verdict, Static())]).regressions}
+    [worst] = {one.case for one in decide([gate.evidence("l4", made.record, made.verdict, Policy())]).regressions}
     cards = tuple(card.model_copy(update={"source": "head"}) for card in made.record.cards)
-    own = gate.evidence("l4", made.record.model_copy(update={"cards": cards}), made.verdict, Static())
+    own = gate.evidence("l4", made.record.model_copy(update={"cards": cards}), made.verdict, Policy())
     run = made.record.run
     taken = Acceptance(worst, "ada", "so", run.head_sha or "", run.base_sha or "")
     assert decide([own], accepted=[taken]) == decide([own])

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.render import comment, page
+from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Direction, Outcome, Status, overall
 from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.validity import LARGEST_LOG, percent
-from kernelgate.ci.report.build import report
+from kernelgate.ci.page.write import write
+from kernelgate.ci.report.build import of_verdict
 from tests.ci.report_examples import NINE, case, mean, record, verdict_of
 from tests.ci.report_examples import judge as verdict_on
 
@@ -75,8 +76,9 @@ def test_comment_and_page_are_readable(log: float, half: float) -> None:
     one = replace(one, sentence=sentences.of_case(one, POLICY))
     together = replace(mean(Status.SLOWER, 1.0, 9), change_pct=change, interval_pct=interval, direction=one.direction)
     together = replace(together, sentence=sentences.of_mean(together, POLICY))
-    made = report(record((timed,)), verdict_on(overall([one]), one, means=(together,)), Gates())
-    for text in (comment(made), re.sub(r"<style>.*?</style>|<[^>]+>", " ", page(made), flags=re.DOTALL)):
+    made = of_verdict(record((timed,)), verdict_on(overall([one]), one, means=(together,)), POLICY)
+    page = re.sub(r"<(style|script)\b.*?</\1>|<[^>]+>", " ", write(made, Gates()), flags=re.DOTALL)
+    for text in (comment(made.report), page):
         words = re.sub(r"\b[0-9a-f]{7,}\b|GPU-[\w-]+", "", text)  # commits and devices
         assert readable(words), UNREADABLE.findall(words)
 

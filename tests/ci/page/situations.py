@@ -69,7 +69,7 @@ def together(*parts: Part) -> BuiltReport:
 
 def on(label: str, name: str) -> Part:
     example = EXAMPLES[name]()
-    evidence = gate.evidence(label, example.record, example.verdict, POLICY.static)
+    evidence = gate.evidence(label, example.record, example.verdict, POLICY)
     return evidence, of_record(label, example.record, example.verdict)
 
 

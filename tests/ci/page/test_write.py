@@ -213,7 +213,7 @@ def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
     [said] = [
         svg.get("aria-label") or "" for svg in drawings(page) if "the base's time" in (svg.get("aria-label") or "")
     ]
-    assert said.startswith("In percent of the base's time. instructions 39.5 → 47.7 M: +")
+    assert said.startswith("In percent of the base's time. DRAM traffic 319 → 335 MiB: +")
     steps = [float(step.replace("−", "-")) for step in re.findall(r": ([+−]?[\d.]+)%", said)]
     assert sum(steps[:-1]) == pytest.approx(steps[-1], abs=0.06 * len(steps))
     assert said.endswith(f"measured: +{steps[-1]}%.")
@@ -227,7 +227,7 @@ def test_several_gpus_share_one_axis_and_each_case_names_its_own() -> None:
     parts = []
     for label, name in (("l4", "equivalent"), ("h100", "slower")):
         example = EXAMPLES[name]()
-        evidence = gate.evidence(label, example.record, example.verdict, POLICY.static)
+        evidence = gate.evidence(label, example.record, example.verdict, POLICY)
         parts.append((evidence, of_record(label, example.record, example.verdict)))
     decision = gate.decide([evidence for evidence, _ in parts])
     gpus = tuple(part for _, part in parts)

@@ -180,4 +180,4 @@ def test_what_the_heads_own_card_says_of_accuracy_blocks_nothing() -> None:
 def test_a_block_says_which_case_lost_accuracy() -> None:
     made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm"))
     headline = plain_line(judged_report(made, Policy(accuracy=FAIL)).headline)
-    assert headline.startswith("❌ Blocked by a loss of accuracy in m0; ")
+    assert headline.startswith("⛔ Blocked by a loss of accuracy in m0")

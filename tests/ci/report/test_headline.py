@@ -124,7 +124,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("name", "facts", "said"), WORDS)
 def test_what_decided_comes_first(name: str, facts: dict[str, Any], said: str) -> None:
     made = MADE[name]
-    evidence = gate.evidence("l4", made.record, made.verdict, POLICY.static)
+    evidence = gate.evidence("l4", made.record, made.verdict, POLICY)
     found = decide([evidence], **facts)
     line = headline.headline([GpuReport("l4", made.record, made.verdict)], found, Gates())
     assert render.plain_line(line) == said

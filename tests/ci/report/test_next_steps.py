@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,8 +25,8 @@ DIFF = f"[the diff]({REPOSITORY}/compare/{BASE_SHA}..{HEAD_SHA})"
 
 def comment(name: str, static: tuple[Any, ...] = (), claims: tuple[str, ...] = (), **facts: Any) -> str:
     made = MADE[name]
-    held = gate.evidence("l4", made.record, made.verdict, Policy().static)
-    found = GpuEvidence(held.label, held.verdict, held.wrong, static, claims, held.fault, held.missing)
+    held = gate.evidence("l4", made.record, made.verdict, Policy())
+    found = replace(held, static=static, contradicted=claims)
     part = GpuReport("l4", made.record, made.verdict)
     return render.comment(build([part], decide([found], **facts), Policy(), places=ON_GITHUB))
 

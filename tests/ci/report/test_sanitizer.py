@@ -87,6 +87,8 @@ def test_of_several_cards_each_line_names_its_own() -> None:
 def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> None:
     made = EXAMPLES["equivalent"]().record
     text = comment(judged_report(made.model_copy(update={"checks": (*made.checks, check(RACE))}), Policy()))
-    assert text.splitlines()[0].startswith("### ❌ Blocked by what compute-sanitizer found in `k<1>`; no change, ")
+    assert text.splitlines()[0].startswith(
+        "### ⛔ Blocked by what compute-sanitizer found in `k<1>`, not by speed (no change: "
+    )
     assert "`csrc/k.cu:12`" in text
     assert "✅ compute-sanitizer" not in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelgate.bench.kernel import fuzz_list, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.fuzz_domain import LAYOUTS
 from kernelgate.bench.kernel.package import build
 from tests import registered
 
@@ -21,8 +22,10 @@ def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:
     risky = [case for case in cases if not case.timed and case.id not in own]
     assert 0 < len(risky) <= build.RISKY
     assert len({case.id for case in cases}) == len(cases)
-    assert [case.axes["way"] for case in risky].count("offset") == 1
-    assert {case.axes["way"] for case in risky} <= {"offset", "plain", "empty", "repeat", "two-streams"}, "nothing huge"
+    assert [case.axes["way"] for case in risky].count("offset") == 2, (
+        "where nothing divides the sizes, and where wide loads do"
+    )
+    assert {case.axes["way"] for case in risky} <= {*LAYOUTS, "plain", "empty", "repeat", "two-streams"}, "nothing huge"
 
 
 def test_other_seeds_fuzz_few_kinds_that_were_not_compiled_for() -> None:
