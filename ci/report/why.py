@@ -15,7 +15,19 @@ from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Case, CaseKey, Profile, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Mark, Paragraph, Section, Strong, Table
+from kernelgate.ci.document.model import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Line,
+    Link,
+    Mark,
+    Paragraph,
+    Section,
+    Strong,
+    Table,
+)
 from kernelgate.ci.explain import analyze, budget, figures, in_words
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.bottleneck import SURE, WORDS
@@ -24,6 +36,7 @@ from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.judge.policy import Static
 from kernelgate.ci.report.gpu import JudgedCase
+from kernelgate.ci.report.links import docs
 
 MAX_NAME = 60
 MIN_STRENGTH = 0.1
@@ -177,7 +190,7 @@ def _limits(one: Both, name: Code) -> Iterator[Line]:
 
 
 def _try(one: Recommendation, where: Line = ()) -> Line:
-    return (Strong("Try:"), *where, f" {one.action}; see ", Code(one.link))
+    return (Strong("Try:"), *where, f" {one.action}; see ", _cookbook(one.link))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -225,7 +238,7 @@ def _verdicts(one: Both) -> str:
 
 def _recommendation(one: Recommendation) -> Line:
     gain = "" if one.expected_gain_pct is None else f", up to {one.expected_gain_pct:.0f}% of the time"
-    return (f"{one.action}{gain}; see ", Code(one.link))
+    return (f"{one.action}{gain}; see ", _cookbook(one.link))
 
 
 def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Line, ...]]:
@@ -337,3 +350,9 @@ def _sides(before: float | None, after: float | None, unit: str = "") -> str:
     if after is None:
         return formatting.MISSING
     return f"{after:,g}{unit}" if before is None or before == after else f"{before:,g} → {after:,g}{unit}"
+
+
+def _cookbook(link: str) -> Link:
+    """A heading of the cookbook, such as "docs/CUDA_COOKBOOK.md#occupancy"."""
+    heading = link.partition("#")[2].replace("-", " ")
+    return docs(f"the cookbook on {heading}", link.removeprefix("docs/"))

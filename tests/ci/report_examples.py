@@ -132,7 +132,7 @@ def verdict_of(
         mann_whitney_p=1e-30 if certain else 0.4,
         bootstrap_pct=(low - 0.1 * half_width, high + 0.1 * half_width),
         base_us=base,
-        head_us=head,
+        head_us=head if base is None else base * (1 + change_pct / 100),  # the times are those of the change
         reference_us=reference,
         processes=PROCESSES,
         rounds=PROCESSES * ROUNDS,
