@@ -1,6 +1,7 @@
 """Which cases compute-sanitizer watches: the smallest that together launch every kernel of a library.
 
-Which kernels a case launches is asked of torch's profiler, in a process that calls each case once.
+Which kernels a case launches is asked of torch's profiler, in a process that calls each case once. It starts while the
+tools load torch, and is over before the first of them calls a kernel.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system.worker_process import ChildError, Message
 
 WORKER = "kernelgate.bench.check.reach_worker"
-PATIENCE_S = 60.0
-"""For one case, with loading torch."""
+STARTING_S = 30.0
+"""For the process to load torch and the library, and for the profiler to start; on an H200 that took under 5 s."""
 
 
 class ReachRequest(Message):
@@ -32,6 +33,10 @@ class ReachRequest(Message):
     cases: tuple[dict[str, bool | int | float | str], ...]
 
 
+class SearchReady(Message):
+    """The process has loaded what takes seconds: from here on, time is the cases'."""
+
+
 class LaunchedKernels(Message):
     """The kernels of one case, as the profiler names them; none where the case could not be made, or was refused."""
 
@@ -39,6 +44,7 @@ class LaunchedKernels(Message):
 
 
 _LAUNCHED = TypeAdapter(LaunchedKernels)
+_READY = TypeAdapter(SearchReady)
 
 
 @dataclass(frozen=True)
@@ -47,9 +53,9 @@ class Reach:
 
     cases: tuple[CaseFacts, ...]
     unreached: tuple[str, ...] = ()
-    """Kernels that no case of the card was seen to launch."""
+    """Kernels that no case of the card launches; none where not every case was tried."""
     unknown: str | None = None
-    """Why it is not known, or not of every case, which kernels are launched."""
+    """What is not known of the kernels that are launched, and why."""
 
 
 def of_card(card: CardFacts) -> tuple[CaseFacts, ...]:
@@ -59,12 +65,12 @@ def of_card(card: CardFacts) -> tuple[CaseFacts, ...]:
 
 def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float) -> Reach:
     """The card's own cases, and of its suites and its fuzz list the smallest that launch a kernel which no earlier one
-    launches; as far as that can be found out in the time."""
+    launches; as far as that can be found out in the time, which counts from when torch is loaded."""
     own = of_card(card)
     wanted = _kernels(library, gpu)
     if not wanted:
         why = library.manifest.facts_missing or "nothing is known of the library's kernels"
-        return Reach(own, unknown=why)
+        return Reach(own, unknown=f"which kernels these cases launch is not known: {why}")
     candidates = (*own, *_others(card, own))
     found, unknown = _launches(library, card, candidates, len(own), wanted, patience_s)
     reached: set[str] = set()
@@ -74,15 +80,24 @@ def choose(library: Library, card: CardFacts, gpu: Capability, patience_s: float
         if number < len(own) or new:
             chosen.append(case)
             reached |= new
-    if not reached:
-        return Reach(tuple(chosen), unknown=unknown or "the profiler saw no launch of a kernel of the library")
-    return Reach(tuple(chosen), tuple(sorted(wanted - reached)), unknown)
+    missing = sorted(wanted - reached)
+    if unknown is None and not reached:
+        unknown = "the profiler saw no launch of any"
+    if unknown and missing:
+        seen = f"no case was seen to launch {len(missing)} of {len(wanted)} kernels, and the search is not whole"
+        return Reach(tuple(chosen), unknown=f"{seen}: {unknown}")
+    return Reach(tuple(chosen), tuple(missing))
+
+
+def targets_on(library: Library, gpu: Capability) -> frozenset[str]:
+    """Those of the library whose code runs on this GPU, such as "sm_90a"."""
+    targets = [target(name.removeprefix("sm_")) for name in library.manifest.targets]
+    return frozenset(sm(one) for one in archs.serving([gpu], targets))
 
 
 def _kernels(library: Library, gpu: Capability) -> frozenset[str]:
     """The names of the kernels that run on this GPU; of a package, those of its functions."""
-    targets = [target(name.removeprefix("sm_")) for name in library.manifest.targets]
-    here = {sm(one) for one in archs.serving([gpu], targets)}
+    here = targets_on(library, gpu)
     names = [kernel.name for kernel in library.manifest.kernels if kernel.target in here]
     if library.manifest.kind == "package":
         return frozenset(name.partition(" at ")[0].partition("[")[0] for name in names)
@@ -115,16 +130,18 @@ def _launches(
     why some were not tried, where the time is over or the kernel takes the process down."""
     found: list[set[str]] = []
     axes = tuple(case.axes for case in candidates)
-    deadline = time.monotonic() + patience_s
+    deadline = None
     try:
         with child_processes.opened() as children:
             child = children.take(WORKER)
             child.send(ReachRequest(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes))
+            child.receive(_READY, STARTING_S)
+            deadline = time.monotonic() + patience_s
             while len(found) < len(candidates) and (len(found) < least or not wanted <= set().union(*found)):
-                if found and time.monotonic() > deadline:
-                    return found, f"only {len(found)} of {len(candidates)} cases were tried in {patience_s:.0f} s"
-                launched = child.receive(_LAUNCHED, PATIENCE_S)
+                launched = child.receive(_LAUNCHED, max(0.0, deadline - time.monotonic()))
                 found.append(set(machine_code.short_names(launched.kernels).values()))
     except ChildError as error:
+        if deadline is not None and time.monotonic() >= deadline:
+            return found, f"only {len(found)} of {len(candidates)} cases were tried in {patience_s:.0f} s"
         return found, f"the process {error}"
     return found, None

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from kernelgate.bench.check.reach import LaunchedKernels, ReachRequest
+from kernelgate.bench.check.reach import LaunchedKernels, ReachRequest, SearchReady
 from kernelgate.bench.kernel import calls, loading, watched_call
 from kernelgate.bench.kernel.package import cache as package_cache
 from kernelgate.bench.system.worker_process import Parent
@@ -30,6 +30,8 @@ def main() -> None:
     with package_cache.shared([request.library.folder]):
         judge = loading.load(request.card)
         bound = calls.bind(request.library.read(), judge, "head")
+        launches(lambda: None)  # the first time, the profiler takes seconds
+        parent.send(SearchReady())
         for axes in request.cases:
             try:
                 launched = LaunchedKernels(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))

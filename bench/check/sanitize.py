@@ -21,7 +21,7 @@ from kernelgate.bench.check import reach
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.kernel.watched_call import DONE, WatchedCall, Watching
+from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import Running, TimeLimits
 from kernelgate.bench.system.worker_process import ROOT, child_environment
@@ -33,10 +33,15 @@ FOUND = 7
 SANITIZER = "compute-sanitizer"
 EACH_ALLOCATED = (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"),)
 """Each tensor is memory of its own: in torch's pools nobody could see an access past its end."""
+STARTING_S = 10.0
+"""Of each tool, beyond its share of a card's seconds: on an H200, torch took 3 to 5 s to start under one."""
 SEARCH_SHARE = 0.25
-"""Of the time of a card, for looking which cases launch its kernels: where one is launched by none, all are tried."""
+"""As a share of a card's seconds, and beyond them, for looking which cases launch its kernels, once torch is loaded:
+where one is launched by none, all are tried."""
 MAX_FINDINGS, MAX_LINES, MAX_TEXT = 50, 20_000, 500
 """Findings in a record, lines that are kept of a tool, and characters of one text."""
+MAX_KERNELS, MAX_NAMED = 1000, 3
+"""Kernels in a record that no case launches, and those that a terminal names."""
 
 # "=========     at kernel(float *, int)+0xc0 in file.cu:7", also "… access at kernel(float *)+0xa0 in race.cu:6".
 _AT = re.compile(r"at (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>\S+?):(?P<line>\d+))?$")
@@ -81,7 +86,7 @@ class SanitizerOptions:
 
     tools: tuple[str, ...] = TOOLS
     seconds: float | None = None
-    """For one card, finding its cases included; None sets a limit to each tool alone."""
+    """For the calls of one card under all tools, with `STARTING_S` more for each; None sets each tool a limit alone."""
     cases: tuple[CaseFacts, ...] = ()
     """Of the card; without any, those that reach every kernel."""
 
@@ -92,26 +97,26 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
     Skipped, with the reason, where there is no case or no tool ran one. Raises NoDeviceError without compute-sanitizer.
     """
     sanitizer = cuda_tools.find(SANITIZER)
-    begun = time.monotonic()
-    patience = TIMEOUT_S if asked.seconds is None else asked.seconds * SEARCH_SHARE
-    reached = reach.Reach(asked.cases) if asked.cases else reach.choose(sides.head, card, gpu, patience)
-    if not reached.cases:
+    if not asked.cases and not reach.of_card(card):
         return skipped(f"the card {card.name} has no cases for a GPU", card.name)
-    spent = time.monotonic() - begun
-    progress.say(f"sanitize {card.name}: {', '.join(case.id for case in reached.cases)}, found in {spent:.1f} s")
-    runs = watch(sanitizer, sides.head, card, reached.cases, replace(asked, seconds=_left(asked.seconds, spent)))
+    patience = TIMEOUT_S if asked.seconds is None else asked.seconds * SEARCH_SHARE
+    with _loading(sanitizer, asked.tools, WatchedCall.of(sides.head, card, warm_up=0)) as processes:
+        reached = reach.Reach(asked.cases) if asked.cases else reach.choose(sides.head, card, gpu, patience)
+        progress.say(f"sanitize {card.name}: {', '.join(case.id for case in reached.cases)}")
+        runs = watch(processes, card, reached.cases, asked)
     found = [one for run in runs for one in run.findings]
     on_base: list[bool | None] = [None] * len(found)
     problems = [run.problem for run in runs if run.problem]
     if found and sides.base is not None:
         again = tuple(dict.fromkeys(one.tool for one in found))
-        before = watch(sanitizer, sides.base, card, reached.cases, replace(asked, tools=again))
+        with _loading(sanitizer, again, WatchedCall.of(sides.base, card, warm_up=0)) as processes:
+            before = watch(processes, card, reached.cases, replace(asked, tools=again))
         on_base = known_to(found, [one for run in before for one in run.findings])
         if gone := [run.problem for run in before if run.problem]:
             problems.append(f"of the base: {gone[0]}")
             on_base = [known or None for known in on_base]
     if reached.unknown:
-        problems.append(f"which kernels these cases launch is not known: {reached.unknown}")
+        problems.append(reached.unknown)
     ran = sum(run.done for run in runs)
     return record.Check(
         kind="sanitizer",
@@ -122,11 +127,12 @@ def check(card: CardFacts, sides: Sides, gpu: Capability, asked: SanitizerOption
         run=ran,
         failed=len(found),
         findings=tuple(
-            _recorded(one, sides.head, known) for one, known in list(zip(found, on_base, strict=True))[:MAX_FINDINGS]
+            _recorded(one, sides.head, gpu, known)
+            for one, known in list(zip(found, on_base, strict=True))[:MAX_FINDINGS]
         ),
         tools=asked.tools,
         cases=tuple(case.id for case in reached.cases),
-        unreached=tuple(name[:MAX_TEXT] for name in reached.unreached[:MAX_FINDINGS]),
+        unreached=tuple(name[:MAX_TEXT] for name in reached.unreached[:MAX_KERNELS]),
     )
 
 
@@ -155,29 +161,37 @@ def to_text(done: record.Check) -> Iterator[str]:
     if done.reason:
         yield f"{about}: {done.reason}"
     if done.unreached:
-        yield f"{about}: not reached by any case: {', '.join(done.unreached)}"
+        few = len(done.unreached) <= MAX_NAMED
+        what = ", ".join(done.unreached) if few else f"{len(done.unreached)} kernels, which the run record names"
+        yield f"{about}: no case was seen to launch {what}"
 
 
 def skipped(reason: str, card: str) -> record.Check:
     return record.Check(kind="sanitizer", card=card, status="skipped", reason=reason)
 
 
+@contextmanager
+def _loading(sanitizer: Path, tools: Sequence[str], call: WatchedCall) -> Iterator[WarmProcesses]:
+    """The tools with torch below each of them; which cases they call can be said later."""
+    watching = [Watching(_words(sanitizer, tool), call, variables=EACH_ALLOCATED) for tool in tools]
+    with _started_by(sanitizer), watched_call.warm(watching) as processes:
+        yield processes
+
+
 def watch(
-    sanitizer: Path, library: Library, card: CardFacts, cases: Sequence[CaseFacts], asked: SanitizerOptions
+    processes: WarmProcesses, card: CardFacts, cases: Sequence[CaseFacts], asked: SanitizerOptions
 ) -> tuple[ToolRun, ...]:
-    """What each tool finds in a compiled kernel. A tool that takes longer than its share of the time left is ended."""
-    call = WatchedCall.of(library, card, *cases, warm_up=0)
-    watching = [Watching(_words(sanitizer, tool), call, variables=EACH_ALLOCATED) for tool in asked.tools]
+    """What each tool finds in a compiled kernel. A tool that takes longer than its share of the time left is ended;
+    what one leaves of its time for starting is the next ones'."""
+    axes = tuple(case.axes for case in cases)
+    processes.watching = [replace(one, call=one.call.model_copy(update={"cases": axes})) for one in processes.watching]
+    hard = None if asked.seconds is None else asked.seconds + STARTING_S * len(asked.tools)
     begun = time.monotonic()
     runs: list[ToolRun] = []
-    with (
-        _started_by(sanitizer),
-        watched_call.warm(watching) as processes,
-        progress.track("sanitize", len(watching)) as advance,
-    ):
+    with progress.track("sanitize", len(asked.tools)) as advance:
         for at, tool in enumerate(asked.tools):
-            left = _left(asked.seconds, time.monotonic() - begun)
-            limit = TIMEOUT_S if left is None else left / (len(asked.tools) - at)
+            left = None if hard is None else hard - (time.monotonic() - begun)
+            limit = TIMEOUT_S if left is None else max(0.1, left / (len(asked.tools) - at))
             runs.append(_followed(tool, processes.go(at), [case.id for case in cases], limit))
             advance(f"{tool}, {card.name}")
     return tuple(runs)
@@ -205,14 +219,12 @@ def known_to(found: Sequence[SanitizerFinding], before: Sequence[SanitizerFindin
     return list(known)
 
 
-def _left(seconds: float | None, spent: float) -> float | None:
-    return None if seconds is None else max(0.1, seconds - spent)
-
-
-def _recorded(one: SanitizerFinding, library: Library, on_base: bool | None) -> record.CheckFinding:
+def _recorded(one: SanitizerFinding, library: Library, gpu: Capability, on_base: bool | None) -> record.CheckFinding:
     kernel = machine_code.short_names([one.kernel])[one.kernel]
-    path = source_of(one, library)
-    elsewhere = f" ({one.file}:{one.line}, which is not a file of this commit)" if one.file and path is None else ""
+    fitting = sources_of(one, library, gpu)
+    path = fitting[0] if len(fitting) == 1 else None
+    which = f"one of {' and '.join(fitting)}" if fitting else "which is not a file of this commit"
+    elsewhere = f" ({one.file}:{one.line}, {which})" if one.file and path is None else ""
     return record.CheckFinding(
         text=f"{one.what}{elsewhere}"[:MAX_TEXT],
         kernel=kernel[:MAX_TEXT],
@@ -224,18 +236,21 @@ def _recorded(one: SanitizerFinding, library: Library, on_base: bool | None) -> 
     )
 
 
-def source_of(one: SanitizerFinding, library: Library) -> str | None:
-    """The commit's file that a finding names, from the repository's root; None where it is no file of it, or where
-    several have the name."""
+def sources_of(one: SanitizerFinding, library: Library, gpu: Capability) -> tuple[str, ...]:
+    """The files of the commit that a finding may mean, from the repository's root: of its kernel's target, else of this
+    GPU, else any. The tools give a file's name alone, and often a function's instead of its kernel's."""
     if one.file is None:
-        return None
+        return ()
     sources = library.manifest.sources
     kernel = machine_code.short_names([one.kernel])[one.kernel]
-    compiled = {each.target for each in library.manifest.kernels if each.name == kernel} & sources.keys()
-    files = {path for target in compiled or sources for path in sources[target]}
-    named = PurePosixPath(one.file)
-    fitting = [path for path in files if named.name == PurePosixPath(path).name]
-    return fitting[0] if len(fitting) == 1 else None
+    here = reach.targets_on(library, gpu) & sources.keys()
+    compiled = {each.target for each in library.manifest.kernels if each.name == kernel} & here
+    name = PurePosixPath(one.file).name
+    for targets in (compiled, here, sources.keys()):
+        files = {path for target in targets for path in sources[target]}
+        if fitting := tuple(sorted(path for path in files if PurePosixPath(path).name == name)):
+            return fitting
+    return ()
 
 
 def program(sanitizer: Path, tool: str, words: Sequence[str | Path]) -> tuple[SanitizerFinding, ...]:

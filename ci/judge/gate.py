@@ -3,8 +3,8 @@
 Plain data in, a `Decision` out. The rules, in order:
 
 1. What is certain and bad blocks: a head that does not compile, a wrong output, a finding of compute-sanitizer that the
-   base does not have, a regression, a static finding or a loss of accuracy that the policy fails, a contradicted claim
-   or an incomplete description where the policy says so. The check fails.
+   base does not have, a regression, a static finding, a loss of accuracy or a speed far below the reference that the
+   policy fails, a contradicted claim or an incomplete description where the policy says so. The check fails.
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
@@ -27,7 +27,7 @@ from typing import Literal
 
 from kernelgate.bench.record import CaseKey, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import accuracy, cards, completeness, outputs, sanitizer, static
+from kernelgate.ci.judge import accuracy, cards, completeness, outputs, reference, sanitizer, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
@@ -67,6 +67,7 @@ class BlockCode(StrEnum):
     LESS_ACCURATE = "less_accurate"
     NEW_SPILLS = "new_spills"
     OCCUPANCY_LOSS = "occupancy_loss"
+    BELOW_REFERENCE = "below_reference"
     CONTRADICTED_CLAIM = "contradicted_claim"
     DESCRIPTION = "description"
     SHARED_COMMIT = "shared_commit"
@@ -116,6 +117,8 @@ class GpuEvidence:
     less_accurate: tuple[str, ...] = ()
     """The cases whose outputs are, where the policy lets that block."""
     static: tuple[StaticFinding, ...] = ()
+    below_reference: tuple[str, ...] = ()
+    """The cases that are too far below the reference, where the policy lets that block."""
     sanitizer: tuple[CheckFinding, ...] = ()
     """What compute-sanitizer found that blocks."""
     contradicted: tuple[str, ...] = ()
@@ -169,12 +172,15 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
         return GpuEvidence(label, fault=Fault.OURS)
     proven = cards.without(record, cards.of_head(record))
     accuracy_blocks = policy.accuracy.action == "fail"
+    decides = _of_proven(record, verdict)
+    far_below = reference.far_below(decides, policy.gates) if policy.gates.below_reference_min == "fail" else ()
     return GpuEvidence(
         label=label,
-        verdict=_of_proven(record, verdict),
+        verdict=decides,
         wrong=outputs.is_wrong(proven),
         less_accurate=accuracy.less_accurate(proven, policy.accuracy) if accuracy_blocks else (),
         static=static.judge(proven.builds, policy.static),
+        below_reference=tuple(case.id for case, _ in far_below),
         sanitizer=sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else (),
         missing=(*held.missing, *(accuracy.unmeasured(proven) if accuracy_blocks else ())),
         head_sha=record.run.head_sha,
@@ -245,6 +251,8 @@ def _of_gpu(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> Iterator[Blocke
             yield Blocker(BlockCode.SLOWER, gpu.label, left[0] if left else "")
     if gpu.less_accurate and not wrong:
         yield Blocker(BlockCode.LESS_ACCURATE, gpu.label, gpu.less_accurate[0])
+    if gpu.below_reference and not wrong:
+        yield Blocker(BlockCode.BELOW_REFERENCE, gpu.label, gpu.below_reference[0])
     for finding in gpu.static:
         if finding.severity == "fail":
             yield Blocker(BlockCode(finding.code), gpu.label, finding.kernel)

@@ -26,6 +26,7 @@ from kernelgate.ci.report import (
     headline,
     links,
     next_steps,
+    reference,
     sanitizer,
     sections,
     summary,
@@ -58,6 +59,7 @@ def build(
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=summary.summary(gpus, decision, policy, places, drawn),
         remarks=(
+            *(named(label, line) for gpu, label in each for line in reference.lines(gpu, policy.gates)),
             *accepted.lines(gpus, decision),
             *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),

@@ -150,6 +150,8 @@ def cause(blocker: Blocker, named_: bool) -> Line:
             return ("a regression", *((" of ", subject) if blocker.subject else ()), *where)
         case BlockCode.LESS_ACCURATE:
             return ("a loss of accuracy in ", subject, *where)
+        case BlockCode.BELOW_REFERENCE:
+            return ("less than the reference's least speed in ", subject, *where)
         case BlockCode.NEW_SPILLS:
             return ("new register spills in ", subject, *where)
         case BlockCode.OCCUPANCY_LOSS:

@@ -54,6 +54,9 @@ def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
         case BlockCode.LESS_ACCURATE:
             told = docs("how it is measured", "statistics.md#accuracy")
             return (NOW, " see where precision went; ", Code("kernelgate accuracy"), " measures it again (", told, ").")
+        case BlockCode.BELOW_REFERENCE:
+            told = docs("how to read it", "CUDA_COOKBOOK.md")
+            return (NOW, " ", Code("kernelgate profile"), " says what takes the time (", told, ").")
         case BlockCode.NEW_SPILLS:
             told = docs("what helps", "CUDA_COOKBOOK.md#register-spills")
             return (

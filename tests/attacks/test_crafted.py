@@ -97,7 +97,7 @@ def test_a_record_that_makes_us_stumble_is_refused_and_a_check_is_posted(
         monkeypatch.setattr(assemble.claims if where == "claims.assess" else assemble, where.split(".")[-1], stumbles)
     found = pull.run([("l4", changed(measured(-0.3)))])
     assert (found.conclusion, found.labels) == ("neutral", ())
-    assert "what the run left cannot be judged: unexpected ZeroDivisionError (of)" in found.comment.replace("`", "")
+    assert "What the run left cannot be judged: unexpected ZeroDivisionError (of)" in found.comment.replace("`", "")
 
 
 def test_a_regression_blocks_beside_a_record_that_makes_us_stumble(

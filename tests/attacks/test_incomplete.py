@@ -66,14 +66,16 @@ def test_a_harmless_case_takes_no_failure_back(pull: PullRequestRuns, command: b
 def test_a_harmless_case_alone_is_no_verdict(pull: PullRequestRuns) -> None:
     found = pull.run([("l4", changed(measured(-0.3), one_case))], command=True)
     assert (found.conclusion, found.labels) == ("neutral", ())
-    assert found.comment.startswith("### ❔ Incomplete: `m1024` was not timed; so far faster")
+    assert found.comment.startswith(
+        "### ❔ Incomplete: `m1024` was not timed; so far: 29.96% faster on the L4; does not block\n"
+    )
 
 
 def test_a_gpu_that_a_command_left_out_keeps_the_verdict_open(pull: PullRequestRuns) -> None:
     pull.plan = TWO
     found = pull.run([("l4", honest(-0.3))], command=True)
     assert (found.conclusion, found.labels) == ("neutral", ())
-    assert "the GPU h100 was to be measured" in found.comment
+    assert "The GPU h100 was to be measured, and left no record that can be used" in found.comment
 
 
 def test_a_check_that_waits_for_somebody_takes_no_failure_back(pull: PullRequestRuns) -> None:
@@ -108,7 +110,8 @@ def test_an_invented_label_proves_nothing(pull: PullRequestRuns, beside: float |
     found = pull.run(records)
     assert IMPROVED not in found.labels
     assert found.conclusion == ("failure" if beside else "neutral")
-    assert "`moon` not measured" in found.comment or "the policy has no GPU with the label moon" in found.comment
+    assert "Not your fault on `moon`: kernelgate itself failed" in found.comment
+    assert ("The policy has no GPU with the label moon" in found.comment) is (not beside)
 
 
 def device(**facts: str) -> Change:
@@ -195,7 +198,8 @@ def test_a_note_does_not_outweigh_what_github_says(pull: PullRequestRuns, fault:
     assert (found.conclusion, found.labels) == ("action_required", ())
     first = f"### ❔ Not verified: the job {job} stopped at {step}, and only a file that it left says that"
     assert found.comment.replace("`", "").startswith(first)
-    assert "Nothing passes until somebody with write access has it measured again" in found.comment
+    assert found.comment.split("\n")[0].endswith("; blocks merge until it is measured again")
+    assert "**Now:** somebody with write access has it measured again: `/kernelgate bench`" in found.comment
 
 
 def test_a_record_that_says_nothing_of_a_failed_fuzz_step_does_not_pass(pull: PullRequestRuns) -> None:

@@ -62,8 +62,11 @@ def test_a_job_that_may_write_installs_by_hashes_alone() -> None:
         job for each in workflows().values() for job in each.jobs.values() if "write" in job["permissions"].values()
     ]
     stepping = [job for job in writing if "uses" not in job]
-    assert len(stepping) == 3
-    for job in stepping:
+    [site] = [job for job in stepping if "pages" in job["permissions"]]
+    assert [step["uses"].partition("@")[0] for step in site["steps"]] == ["actions/deploy-pages"], "it installs nothing"
+    judging = [job for job in stepping if job is not site]
+    assert len(judging) == 3
+    for job in judging:
         [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
         assert setup["with"] == {"target": "env-judge"}
         assert all(step["run"].startswith("kernelgate ") for step in job["steps"] if "run" in step)

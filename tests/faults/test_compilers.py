@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import build, ninja, recipe, toolchain
+from kernelgate.bench.build import build, ninja, toolchain
 from kernelgate.bench.build.library import LIBRARY
+from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.system import supervise
@@ -231,5 +232,5 @@ def test_what_killed_builds_left_is_removed_by_the_next_one(tree: Path, cache: P
 def test_a_compile_without_an_end(tree: Path, compiler: Callable[[str], Path]) -> None:
     compiler("exec sleep 1000")
     with pytest.raises(CannotCompileError, match=r"took longer to compile than the limit of 0.5 s") as caught:
-        build.build(recipe.read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(total_s=0.5))
+        build.build(read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(total_s=0.5))
     assert caught.value.exit_code == 3

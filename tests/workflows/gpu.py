@@ -22,10 +22,12 @@ from unittest.mock import MagicMock, create_autospec
 # ruff: noqa: E402 - so it is left out before anything imports it
 sys.modules |= {name: MagicMock() for name in ("torch", "torch.nn", "torch.nn.attention", "torch.nn.functional")}
 
-from kernelgate.bench import doctor, record
+from kernelgate.bench import record
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz, sanitize
+from kernelgate.bench.doctor import examine as doctor
+from kernelgate.bench.doctor.check import Level, MachineCheck
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import cards, fuzz_risk, watched_call
@@ -54,7 +56,7 @@ MACHINE = record.Environment(
 
 def main() -> None:
     """The verb that the command line names, on the made-up card."""
-    doctor.examine = lambda **_: (health(),)
+    doctor.examine = lambda *_, **__: (health(),)
     environment.describe = lambda: MACHINE
     archs.only_gpu = lambda: (8, 9)
     cards.select = targets
@@ -67,10 +69,10 @@ def main() -> None:
     cli.main()
 
 
-def health() -> doctor.MachineCheck:
+def health() -> MachineCheck:
     if GPU_IS == "lost":
-        return doctor.MachineCheck("GPU", doctor.Level.FAILED, "the driver does not answer", "restart the machine")
-    return doctor.MachineCheck("GPU", doctor.Level.PASSED, f"{MACHINE.device.name}, made up")
+        return MachineCheck("GPU", Level.FAILED, "the driver does not answer", "restart the machine")
+    return MachineCheck("GPU", Level.PASSED, f"{MACHINE.device.name}, made up")
 
 
 SELECT = cards.select

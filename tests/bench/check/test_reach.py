@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Manifest
@@ -39,25 +40,36 @@ def library(*names: str, target: str = "sm_89", kind: str = "extension", **field
 
 
 class FakeChild:
-    """Answers for one case after the other with what `launches` gives; then it is gone."""
+    """Says that it is ready, answers for one case after the other with what `launches` gives; then it is gone."""
 
-    def __init__(self, launches: Sequence[Sequence[str]]) -> None:
+    def __init__(self, launches: Sequence[Sequence[str]], ready: bool) -> None:
         self.answers = list(launches)
+        self.ready = ready
         self.asked: list[dict[str, Any]] = []
 
     def send(self, request: reach.ReachRequest) -> None:
         self.asked = [dict(case) for case in request.cases]
 
-    def receive(self, _: object, __: float) -> LaunchedKernels:
+    def receive(self, kind: TypeAdapter[Any], patience_s: float) -> object:
+        if kind is reach._READY:
+            if self.ready:
+                return reach.SearchReady()
+            raise ChildError(f"did not answer for {patience_s:g} s and was killed")
+        if patience_s <= 0:
+            raise ChildError("did not answer for 0 s and was killed")
         if not self.answers:
             raise ChildError("was killed by SIGSEGV")
         return LaunchedKernels(kernels=tuple(RAW.get(name, name) for name in self.answers.pop(0)))
 
 
 def chosen(
-    monkeypatch: pytest.MonkeyPatch, made: Library, launches: Sequence[Sequence[str]], patience_s: float = 60.0
+    monkeypatch: pytest.MonkeyPatch,
+    made: Library,
+    launches: Sequence[Sequence[str]],
+    patience_s: float = 60.0,
+    ready: bool = True,
 ) -> tuple[Reach, FakeChild]:
-    child = FakeChild(launches)
+    child = FakeChild(launches, ready)
     opened = SimpleNamespace(take=lambda _: child)
     monkeypatch.setattr(reach.child_processes, "opened", lambda: nullcontext(opened))
     return reach.choose(made, CARD, L4, patience_s), child
@@ -93,7 +105,7 @@ def test_a_kernel_that_no_case_launches_is_named(monkeypatch: pytest.MonkeyPatch
 
 def test_kernels_of_other_targets_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = chosen(monkeypatch, library(*KERNELS, target="sm_90a"), [])
-    assert found.unknown == "nothing is known of the library's kernels"
+    assert found.unknown == "which kernels these cases launch is not known: nothing is known of the library's kernels"
 
 
 def test_variants_of_a_packages_function_are_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,30 +115,41 @@ def test_variants_of_a_packages_function_are_one_kernel(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("launches", "unreached", "unknown"),
+    ("launches", "missing", "why"),
     [
-        ([], (), "the process was killed by SIGSEGV"),
-        ([[KERNELS[0]]], (KERNELS[1],), "the process was killed by SIGSEGV"),
-        ([[]] * 200, (), "the profiler saw no launch of a kernel of the library"),
+        ([], 2, "the process was killed by SIGSEGV"),
+        ([[KERNELS[0]]], 1, "the process was killed by SIGSEGV"),
+        ([[]] * 200, 2, "the profiler saw no launch of any"),
     ],
     ids=["at once", "at the second", "no profiler"],
 )
 def test_what_could_not_be_found_out_is_said_and_leaves_the_cards_own_cases(
-    monkeypatch: pytest.MonkeyPatch, launches: list[list[str]], unreached: tuple[str, ...], unknown: str
+    monkeypatch: pytest.MonkeyPatch, launches: list[list[str]], missing: int, why: str
 ) -> None:
+    """No kernel is said to be launched by no case where not every case was tried."""
     found, _ = chosen(monkeypatch, library(*KERNELS), launches)
-    assert ([case.id for case in found.cases], found.unreached, found.unknown) == (OWN, unreached, unknown)
+    assert ([case.id for case in found.cases], found.unreached) == (OWN, ())
+    assert found.unknown == f"no case was seen to launch {missing} of 2 kernels, and the search is not whole: {why}"
 
 
 def test_past_its_time_the_search_ends_and_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, child = chosen(monkeypatch, library(*KERNELS), [[KERNELS[0]]] * 9, patience_s=-1.0)
-    assert found.unknown == f"only 1 of {len(child.asked)} cases were tried in -1 s"
+    found, child = chosen(monkeypatch, library(*KERNELS), [[KERNELS[0]]] * 9, patience_s=0.0)
+    assert (found.unknown or "").endswith(f"only 0 of {len(child.asked)} cases were tried in 0 s")
+    assert [case.id for case in found.cases] == OWN
+
+
+def test_loading_torch_is_no_time_of_the_cases_and_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = chosen(monkeypatch, library(*KERNELS), [], patience_s=0.0, ready=False)
+    assert (found.unknown or "").endswith(f"the process did not answer for {reach.STARTING_S:g} s and was killed")
     assert [case.id for case in found.cases] == OWN
 
 
 def test_without_facts_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = chosen(monkeypatch, library(facts_missing="cuobjdump is missing"), [])
-    assert ([case.id for case in found.cases], found.unknown) == (OWN, "cuobjdump is missing")
+    assert ([case.id for case in found.cases], found.unknown) == (
+        OWN,
+        "which kernels these cases launch is not known: cuobjdump is missing",
+    )
 
 
 def test_without_own_cases_it_begins_with_the_smallest_that_is_timed_on_a_gpu() -> None:

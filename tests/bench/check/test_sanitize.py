@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.build.library import Sides
+from kernelgate.bench.build.archs import Capability
+from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import reach, sanitize
 from kernelgate.bench.check.sanitize import SanitizerFinding, SanitizerOptions
 from kernelgate.bench.errors import KernelgateError
@@ -91,10 +93,12 @@ def test_a_tool_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # ----------------------------------------------------------------------------------------------------------------------
 
 GPU = (8, 9)
+H200 = (9, 0)
 CASES = reach.of_card(faulty.card())
 ASKED = SanitizerOptions(("memcheck", "racecheck"), cases=CASES)
 SIDES = ("the_base", "the_head")
-SOURCES = {"sm_89": ("csrc/other.cu", "csrc/race.cu"), "sm_90a": ("csrc/hopper/race.cu",)}
+PTX = ("csrc/mma_sync/ptx.cuh", "csrc/wgmma/ptx.cuh")
+SOURCES = {"sm_89": ("csrc/other.cu", "csrc/race.cu", PTX[0]), "sm_90a": ("csrc/hopper/race.cu", *PTX)}
 
 
 def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, **by_tool: str) -> Path:
@@ -102,7 +106,7 @@ def tool(folder: Path, monkeypatch: pytest.MonkeyPatch, **by_tool: str) -> Path:
     does = {"memcheck": all_done(), "racecheck": all_done()} | by_tool
     cases = "".join(f"{name})\n{body}\n;;\n" for name, body in does.items())
     body = (
-        'for word; do last="$word"; done; read -r asked < "$last"\n'
+        f'for word; do last="$word"; done; echo "$2" >> {folder / "started"}; read -r asked < "$last"\n'
         f'echo "$2 $PYTORCH_NO_CUDA_MEMORY_CACHING $asked" >> {folder / "said"}\ncase $2 in\n{cases}esac'
     )
     script = fake(folder, body)
@@ -122,7 +126,10 @@ def finds(name: str) -> str:
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Sides:
     kernels = (KernelFacts(target="sm_89", name="read_the_neighbour"), KernelFacts(target="sm_90a", name="another"))
     folder = tmp_path_factory.mktemp("sanitized")
-    made = (faulty.build(folder / name, f"sanitized_{name}", sources=SOURCES, kernels=kernels) for name in SIDES)
+    made = (
+        faulty.build(folder / name, f"sanitized_{name}", targets=tuple(SOURCES), sources=SOURCES, kernels=kernels)
+        for name in SIDES
+    )
     return Sides(*made)
 
 
@@ -131,8 +138,8 @@ def alone(libraries: Sides) -> Sides:
     return Sides(None, libraries.head)
 
 
-def checked(sides: Sides, asked: SanitizerOptions = ASKED) -> record.Check:
-    return sanitize.check(faulty.card(), sides, GPU, asked)
+def checked(sides: Sides, asked: SanitizerOptions = ASKED, gpu: Capability = GPU) -> record.Check:
+    return sanitize.check(faulty.card(), sides, gpu, asked)
 
 
 def test_each_tool_runs_every_case_in_one_process(
@@ -166,21 +173,24 @@ def finding(file: str | None, kernel: str = "read_the_neighbour(float *)", line:
 
 
 @pytest.mark.parametrize(
-    ("found", "path"),
+    ("found", "gpu", "paths"),
     [
-        (finding("race.cu"), "csrc/race.cu"),
-        (finding("/work/tree/csrc/race.cu"), "csrc/race.cu"),
-        (finding("race.cu", "void ns::another<float>(float *)"), None),
-        (finding("race.cu", "another(int)"), "csrc/hopper/race.cu"),
-        (finding("cuda_fp16.hpp"), None),
-        (finding(None), None),
+        (finding("race.cu"), GPU, ("csrc/race.cu",)),
+        (finding("/work/tree/csrc/race.cu"), GPU, ("csrc/race.cu",)),
+        (finding("race.cu", "void ns::a_function<float>(float *)"), GPU, ("csrc/race.cu",)),
+        (finding("race.cu", "void ns::a_function<float>(float *)"), H200, ("csrc/hopper/race.cu",)),
+        (finding("race.cu", "another(int)"), H200, ("csrc/hopper/race.cu",)),
+        (finding("ptx.cuh"), GPU, PTX[:1]),
+        (finding("other.cu"), H200, ("csrc/other.cu",)),
+        (finding("ptx.cuh"), H200, PTX),
+        (finding("cuda_fp16.hpp"), GPU, ()),
+        (finding(None), GPU, ()),
     ],
 )
-def test_the_file_is_the_one_that_the_kernels_target_was_compiled_from(
-    alone: Sides, found: SanitizerFinding, path: str | None
+def test_the_file_is_one_that_the_code_of_this_gpu_was_compiled_from(
+    alone: Sides, found: SanitizerFinding, gpu: Capability, paths: tuple[str, ...]
 ) -> None:
-    """Of two of one name, it is that of the kernel; of a kernel that nobody knows, none."""
-    assert sanitize.source_of(found, alone.head) == path
+    assert sanitize.sources_of(found, alone.head, gpu) == paths
 
 
 def test_a_header_of_somebody_else_is_named_and_has_no_place(
@@ -192,6 +202,16 @@ def test_a_header_of_somebody_else_is_named_and_has_no_place(
     (found,) = checked(alone).findings
     assert (found.file, found.line) == (None, None)
     assert "(cuda_fp16.hpp:6, which is not a file of this commit)" in found.text
+
+
+def test_of_a_file_name_that_the_commit_has_twice_both_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    """What racecheck said on an H200 of a missing __syncthreads: it names the function, not the kernel."""
+    tool(tmp_path, monkeypatch, racecheck=finds("racecheck_in_function"))
+    (found,) = checked(alone, gpu=H200).findings
+    assert (found.kernel, found.file, found.line, found.times) == ("cp_async", None, None, 2)
+    assert found.text == f"Race reported at a write (ptx.cuh:17, one of {PTX[0]} and {PTX[1]})"
 
 
 @pytest.mark.parametrize(
@@ -218,11 +238,48 @@ def test_what_did_not_come_to_its_end_is_no_pass(
 def test_a_tool_that_takes_too_long_is_ended_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
 ) -> None:
+    monkeypatch.setattr(sanitize, "STARTING_S", 0.0)
     tool(tmp_path, monkeypatch, racecheck=f"echo '{DONE}'; echo stuck here; sleep 60")
     done = checked(alone, replace(ASKED, tools=("racecheck",), seconds=1.0))
     assert (done.status, done.asked, done.run) == ("passed", 2, 1)
     assert done.reason == (
         "racecheck was stopped after 1 s in the case s129_b2_h1_d64_bf16_causal; last line: stuck here"
+    )
+
+
+def test_starting_torch_under_a_tool_is_not_taken_from_the_time_of_the_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    slow = f"sleep 0.5; {all_done()}"
+    tool(tmp_path, monkeypatch, memcheck=slow, racecheck=slow)
+    assert (checked(alone, replace(ASKED, seconds=0.1)).run, sanitize.exit_code([checked(alone)])) == (4, 0)
+
+
+def test_the_tools_load_torch_while_the_cases_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: Sides
+) -> None:
+    tool(tmp_path, monkeypatch)
+
+    def choose(_: Library, __: object, gpu: Capability, patience_s: float) -> reach.Reach:
+        started = tmp_path / "started"
+        for _turn in range(1000):
+            if started.exists() and len(started.read_text().splitlines()) == len(ASKED.tools):
+                break
+            time.sleep(0.01)
+        else:
+            pytest.fail("no tool was started before the search was over")
+        assert not (tmp_path / "said").exists(), "a kernel is called while another process profiles"
+        assert (gpu, patience_s) == (GPU, 5.0)
+        return reach.Reach(CASES[1:], unreached=("a", "b", "c", "d"))
+
+    monkeypatch.setattr(reach, "choose", choose)
+    done = checked(alone, replace(ASKED, cases=(), seconds=20.0))
+    assert (done.status, done.cases, done.asked, done.run) == ("passed", (CASES[1].id,), 2, 2)
+    said = [json.loads(line.split(" ", 2)[2]) for line in (tmp_path / "said").read_text().splitlines()]
+    assert [[case["S"] for case in asked["cases"]] for asked in said] == [[129]] * 2
+    assert sanitize.exit_code([done]) == 0, "other code paths of the GPU are said, and leave nothing open"
+    assert list(sanitize.to_text(done))[-1].endswith(
+        ": no case was seen to launch 4 kernels, which the run record names"
     )
 
 

@@ -228,11 +228,10 @@ def test_a_small_loss_in_every_case_is_certain_and_blocks(
     assert (verdict.verdict, exit_code(verdict)) == (Outcome.REGRESSED, 1)
     records.write(record, tmp_path / "run.json")
     assert run(["compare", "run.json"]) == 1
-    text = capsys.readouterr().out
-    assert text.startswith("run.json: regressed\n")
-    reason = text.splitlines()[1]
-    assert reason.endswith(", past the 1% that blocks; of 27 cases 27 slower")
-    assert "% slower over 27 cases [1.1" in reason
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith(" ❌ 1.20% slower over 27 cases together: blocks merge")
+    assert "Sure: 95% interval 1.19 to 1.22%; past the 1% that blocks." in said
+    assert "17 more below: all slower within the gate." in said
     assert run(["compare", "--json", "run.json"]) == 1
     (found,) = json.loads(capsys.readouterr().out)["means"]
     assert (found["verdict"], found["direction"], found["cases"], found["of"]) == ("regressed", "slower", 27, 27)

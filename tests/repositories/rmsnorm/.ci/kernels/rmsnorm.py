@@ -1,7 +1,5 @@
 from math import inf, nan
 
-from torch.nn.functional import rms_norm
-
 from kernelgate import Extension, Kernel
 
 
@@ -19,8 +17,8 @@ class RMSNorm(Kernel):
     def call(self, ops, case, out, x, weight):
         ops.rms_norm(out, x, weight, 1e-6)
 
-    def oracle(self, case, x, weight):
-        return rms_norm(x, weight.shape, weight, 1e-6)
+    def oracle(self, case, x, weight):  # on a GPU, torch's own is NaN all along a row with Inf
+        return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * weight
 
     def nonfinite(self, case):
         return dict(x=[nan, inf, -inf], weight=[nan, inf, -inf])
