@@ -10,7 +10,7 @@ from kernelgate.ci.report.gpu import GpuReport
 
 
 def lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
-    """ "0.31× of PyTorch in S=512: profile before anything else"; nothing where no case is below the policy's minimum."""
+    """ "0.31× of PyTorch in S=512: profile first"; nothing where no case is below the policy's minimum."""
     found = reference.far_below(gpu.verdict, gates)
     if gpu.record is None or gpu.is_wrong or not found:
         return ()

@@ -50,7 +50,8 @@ def _of_check(check: Check, gates: Gates) -> Iterator[Line]:
     if not sanitizer.is_whole(check):
         yield (Mark.UNKNOWN, " compute-sanitizer: ", *_short_of(check))
     elif not found:
-        did = f"{' and '.join(check.tools) or 'it'} found nothing in {counted(len(check.cases), 'case')}"
+        where = f" in {counted(len(check.cases), 'case')}" if check.cases else ""
+        did = f"{' and '.join(check.tools) or 'it'} found nothing{where}"
         yield (Mark.PASSED, f" compute-sanitizer: {did}", *_beyond(check))
 
 
