@@ -32,7 +32,10 @@ class Attention(Kernel):
         case(512, 32, 8, "bf16"),
     ]
     cpu_cases = [case(512, 1, 8, "fp32"), case(512, 1, 8, "fp32", causal=True), case(512, 1, 4, "bf16")]
-    suites = {"full": target_first(case(*sizes) for sizes in AROUND)}
+    suites = {
+        "full": target_first(case(*sizes) for sizes in AROUND),
+        "ladder": [case(32 << step, 32, 8) for step in range(8)],  # from hardly any work to 4,096 keys
+    }
     # Ragged lengths, so that masks and edges are met.
     sanitize = [case(65, 1, 2), case(129, 2, 1, "bf16", causal=True)]
     fuzz = dict(D=64, causal=(False, True), scale=(0.125, between(1 / 32, 1 / 4)))

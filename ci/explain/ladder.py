@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeGuard
 
-LEAST_RUNGS = 3
-"""Fewer show no tendency."""
+LEAST_RUNGS = 5
+"""Fewer show no tendency, and are no ladder: a suite has a few sizes anyway."""
 
 
 class LadderFinding(StrEnum):

@@ -29,6 +29,7 @@ from kernelgate.ci.report import (
     reference,
     sanitizer,
     sections,
+    sizes,
     summary,
     tables,
     why,
@@ -194,7 +195,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
     if not gpu.is_wrong:
         found = sections.sections(gpu.record, gpu.cases, policy.static, gpu.verdict.means if gpu.verdict else ())
-        found = (*found, *accuracy.sections(gpu.record, policy.accuracy))
+        found = (*found, *accuracy.sections(gpu.record, policy.accuracy), *sizes.sections(gpu, policy.guidance))
         return (*found, baselines.section(gpu.record, gpu.baseline)) if gpu.baseline else found
     parts = (
         correctness.section(gpu.record),
