@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
+from kernelgate.bench.check.trial_process import Loaded, Unloadable
 from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
@@ -61,15 +62,6 @@ class AccuracyRequest(Message):
     budget_s: float
 
 
-class BothLoaded(Message):
-    kind: Literal["loaded"] = "loaded"
-
-
-class NotLoaded(Message):
-    kind: Literal["not loaded"] = "not loaded"
-    why: str
-
-
 class CaseMeasured(Message):
     """What came of one case."""
 
@@ -82,8 +74,8 @@ class CaseMeasured(Message):
     """The device is beyond use in this process; the cases after this one need another."""
 
 
-FromWorker = Annotated[BothLoaded | NotLoaded | CaseMeasured, Field(discriminator="kind")]
-_MESSAGE: TypeAdapter[BothLoaded | NotLoaded | CaseMeasured] = TypeAdapter(FromWorker)
+FromWorker = Annotated[Loaded | Unloadable | CaseMeasured, Field(discriminator="kind")]
+_MESSAGE: TypeAdapter[Loaded | Unloadable | CaseMeasured] = TypeAdapter(FromWorker)
 
 
 @dataclass(frozen=True)
@@ -222,7 +214,7 @@ def _start(child: Child, part: CardCases, request: AccuracyRequest) -> str | Non
     except ChildError as error:
         folders = " and ".join(str(library.folder) for library in part.compared.sides.named.values())
         return f"{folders} cannot be loaded: the process {error}"
-    return answer.why if isinstance(answer, NotLoaded) else None
+    return answer.why if isinstance(answer, Unloadable) else None
 
 
 def _next(child: Child, asked: DrawnInputs) -> CaseMeasured:

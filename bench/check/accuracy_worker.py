@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.check.accuracy import AccuracyRequest, BothLoaded, CaseMeasured, DrawnInputs, NotLoaded
+from kernelgate.bench.check.accuracy import AccuracyRequest, CaseMeasured, DrawnInputs
 from kernelgate.bench.check.guarded import bits
+from kernelgate.bench.check.trial_process import Loaded, Unloadable
 from kernelgate.bench.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands, own_words, ulp
 from kernelgate.bench.kernel.calls import Bound
@@ -229,9 +230,9 @@ def main() -> None:
             judge = loading.load(request.card)
             bound = {side: calls.bind(at.read(), judge, side) for side, at in request.libraries}
         except KernelgateError as error:
-            parent.send(NotLoaded(why=str(error)))
+            parent.send(Unloadable(why=str(error)))
             return
-        parent.send(BothLoaded())
+        parent.send(Loaded())
         for outcome in outcomes(request, Pairing(judge, bound, request.device)):
             parent.send(outcome)
 

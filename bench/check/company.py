@@ -11,11 +11,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import torch
-
 from kernelgate.bench.check import examine
 from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
-from kernelgate.bench.check.guarded import bits
+from kernelgate.bench.check.guarded import bits, same_bits
 from kernelgate.bench.check.tried import Examined, InapplicableError, drawn
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes
@@ -89,7 +87,7 @@ def _compared(ready: ReadyCall, right: Tensors) -> list[Comparison]:
     for _ in range(THREAD_CALLS - 1):
         ready.refill()
         made = examine.called(ready)
-        if not all(torch.equal(bits(tensor), first[name]) for name, tensor in made.items()):
+        if not same_bits(made, first):
             found.append(ready.compared(made, right))
     return found
 

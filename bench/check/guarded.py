@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,6 +58,11 @@ class Guarded:
     def poison(self) -> None:
         """Fills it with the pattern again."""
         self.buffer.fill_(self.pattern)
+
+
+def same_bits(made: Mapping[str, torch.Tensor], first: Mapping[str, torch.Tensor]) -> bool:
+    """Whether these tensors have the bits that `first` holds, by name."""
+    return all(torch.equal(bits(tensor), first[name]) for name, tensor in made.items())
 
 
 def guarded(

@@ -22,7 +22,7 @@ import torch
 
 from kernelgate.bench.check import company, examine
 from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
-from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded
+from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded, same_bits
 from kernelgate.bench.check.tried import Examined, InapplicableError, UntriedError, drawn
 from kernelgate.bench.errors import first_line
 from kernelgate.bench.kernel import compare, operands, own_words
@@ -164,7 +164,7 @@ def repeat(subject: Subject, trial: Trial) -> Examined:
         ready.refill()
         made = examine.called(ready)
         done += 1
-        if not all(torch.equal(bits(tensor), first[name]) for name, tensor in made.items()):
+        if not same_bits(made, first):
             other += 1
             compared = ready.compared(made, right)
     fault = examine.wrong(compared, made[compared.output].shape)

@@ -50,6 +50,7 @@ def main(context: click.Context, output: Path) -> None:
     """Call every latent bug's kernel under load, and count the calls of which a bit differs."""
     if context.invoked_subcommand:
         return
+    machine = f"{environment.describe().device.name}, torch {torch.__version__}"
     found: list[LatentResult] = []
     with tempfile.TemporaryDirectory(prefix="kernelgate-latent-") as folder, ThreadPoolExecutor(4) as builders:
         for one, right in builders.map(lambda bug: _built(bug, Path(folder)), _latent()):
@@ -57,8 +58,8 @@ def main(context: click.Context, output: Path) -> None:
             done = subprocess.run(words, env=one.environment, cwd=planting.ROOT, stdout=subprocess.PIPE, check=True)
             found.append(LatentResult(bug=one.bug.id, **json.loads(done.stdout)))
             say(f"{one.bug.id}: {found[-1].differing} of {found[-1].calls} calls differ")
-    machine = f"{environment.describe().device.name}, torch {torch.__version__}"
-    files.write(output, LatentResults(machine=machine, results=tuple(found)).model_dump_json(indent=1) + "\n")
+            # As it grows: what was counted stays where a later bug's run is ended.
+            files.write(output, LatentResults(machine=machine, results=tuple(found)).model_dump_json(indent=1) + "\n")
 
 
 def _latent() -> tuple[Bug, ...]:
@@ -86,11 +87,12 @@ def compare_calls(wrong: Path, right: Path) -> None:
     sides = [Subject(judge, _bound(one, judge), "cuda") for one in (wrong, right)]
     listed = [case.axes for case in card.suites["full"]]
     risky = [one.axes for one in fuzz_risk.risks(1, card, "cuda") if one.way == PLAIN][:FUZZED]
+    loads = _loads()
     count, differing, where = 0, 0, []
     for axes in (*listed, *risky):
         case = {name: value for name, value in axes.items() if name not in ("distribution", "way")}
         one, other = (examine.prepared(side, Draw(CaseAxes(case), "cuda", 1)) for side in sides)
-        for load, begin in _loads().items():
+        for load, begin in loads.items():
             made, bad = _differing(one, other, begin)
             count, differing = count + made, differing + bad
             where += [f"{case}, {load}: {bad} of {made}"] if bad else []

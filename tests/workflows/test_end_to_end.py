@@ -550,7 +550,8 @@ def test_a_profile_of_a_branch_is_on_the_page_of_its_run(project: Project) -> No
     run = project.dispatch("profile.yml", ref="faster")
     assert run.conclusion == "success", run.log
     assert "### ✅ Profiled: `s512_b32_h8_d64_fp16` on the L4" in run.summary
-    assert f"`{head[:7]}` against `{project.repository.main[:7]}`." in run.summary
+    assert f"[`{head[:7]}`](" in run.summary
+    assert f") vs [`{project.repository.main[:7]}`](" in run.summary
     assert "**Try:** " in run.summary
     assert project.server.writes() == []
     kept = project.platform.artifacts(run.id)
@@ -568,7 +569,7 @@ def test_the_default_branch_is_profiled_alone(project: Project) -> None:
     project.server.merge_bases["main", main] = main
     run = project.dispatch("profile.yml")
     assert run.conclusion == "success", run.log
-    assert f"Of `{main[:7]}` alone." in run.summary
+    assert re.search(rf"^Of \[`{main[:7]}`\]\(\S+\) alone$", run.summary, re.M)
     assert "kernelgate-library-base" not in project.platform.artifacts(run.id)
 
 
