@@ -117,7 +117,7 @@ def test_what_nsight_compute_counted_reaches_the_comment(project: Project) -> No
     project.report(run)
     [comment] = project.server.bodies(1)
     assert "the profile does not show it: +20.9% there, at equal clocks, and +5.0% as measured" in comment
-    assert "| occupancy | 12.0% | 6.2% | −48.0% |" in comment
+    assert "| achieved occupancy | 12.0% | 6.2% | −47.8% |" in comment
 
 
 def halve_the_output(tree: Path) -> None:
