@@ -7,16 +7,29 @@ What survives is named in benchmarks/fuzzing/survivors.py with the reason.
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from benchmarks.fuzzing import library, survivors
+import pytest
+from _pytest.mark import ParameterSet
+
+from benchmarks.fuzzing import library, results, survivors
 from benchmarks.fuzzing.bug import Bug
 from benchmarks.fuzzing.measure import Asked, measure
 from benchmarks.fuzzing.results import BugResult
 
-pytestmark = pytest.mark.nightly
+RECORDED = results.read(Path(results.__file__).parents[1] / "results/fuzzing_cpu.json")
+NIGHTLY_S = 20.0
+"""What took longer when it was recorded is looked for each night alone: eight of them, all through their accuracy."""
 
-ON_CPU = library.select("cpu")
+
+def on_cpu(*, equivalent: bool) -> list[ParameterSet]:
+    bugs = [bug for bug in library.select("cpu") if bool(bug.equivalent) is equivalent]
+    return [pytest.param(bug, id=bug.id, marks=mark(bug)) for bug in bugs]
+
+
+def mark(bug: Bug) -> pytest.MarkDecorator:
+    found = RECORDED.of(bug.id, "cpu")
+    return pytest.mark.nightly if found and found.seconds > NIGHTLY_S else pytest.mark.slow
 
 
 def look(bug: Bug, tmp_path_factory: pytest.TempPathFactory) -> BugResult:
@@ -27,14 +40,14 @@ def look(bug: Bug, tmp_path_factory: pytest.TempPathFactory) -> BugResult:
     return result
 
 
-@pytest.mark.parametrize("bug", [bug for bug in ON_CPU if bug.equivalent], ids=lambda bug: bug.id)
+@pytest.mark.parametrize("bug", on_cpu(equivalent=True))
 def test_what_changes_no_result_is_not_called_wrong(bug: Bug, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The kernels as they are, too."""
     found = look(bug, tmp_path_factory)
     assert found.caught_by is None, found.looks
 
 
-@pytest.mark.parametrize("bug", [bug for bug in ON_CPU if not bug.equivalent], ids=lambda bug: bug.id)
+@pytest.mark.parametrize("bug", on_cpu(equivalent=False))
 def test_a_bug_is_caught(bug: Bug, tmp_path_factory: pytest.TempPathFactory) -> None:
     """One that is caught although it is named as a survivor: take it off the list."""
     caught = look(bug, tmp_path_factory).caught_by is not None
