@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelgate.bench.record import RunRecord, TimedCase, timed_cases
+from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.judge.case import severity
@@ -34,6 +35,28 @@ def rows(gpus: Sequence[GpuReport]) -> list[CaseRow]:
     """Every judged case of every GPU."""
     found = [row for gpu in gpus for row in _of(gpu, gpu.label if len(gpus) > 1 else "")]
     return sorted(found, key=lambda row: severity(row.one.case))
+
+
+@dataclass(frozen=True)
+class ProfiledAlone:
+    """A case that was profiled and not timed, as a profiling run makes it."""
+
+    title: Line
+    profile: Both
+
+
+def profiled_alone(gpus: Sequence[GpuReport]) -> list[ProfiledAlone]:
+    """What no row opens to."""
+    found = []
+    for gpu in gpus:
+        if gpu.record is None or gpu.is_wrong:
+            continue
+        shown, names = {one.case.key for one in gpu.cases}, formatting.names(gpu.record.cases, gpu.record.cards)
+        label: Line = (Code(gpu.label), " ") if len(gpus) > 1 else ()
+        for both in both_sides(gpu.record):
+            if both.key not in shown:
+                found.append(ProfiledAlone((*label, names.get(both.key, Code(both.key.id))), both))
+    return found
 
 
 def _of(gpu: GpuReport, label: str) -> list[CaseRow]:

@@ -18,7 +18,7 @@ from kernelgate.ci.judge.case import CaseVerdict, Status
 from kernelgate.ci.judge.outputs import fuzz_checks
 from kernelgate.ci.judge.policy import Gates
 from kernelgate.ci.page import data, errors, forest, html, processes, profile, times, waterfall
-from kernelgate.ci.page.rows import CaseRow, rows
+from kernelgate.ci.page.rows import CaseRow, profiled_alone, rows
 from kernelgate.ci.page.scale import Scale
 from kernelgate.ci.report import links
 from kernelgate.ci.report.build import BuiltReport
@@ -62,6 +62,7 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
         axis=forest.axis_above(gates, axis),
         picture=forest.picture([row.one for row in found], axis) if len(found) > forest.MANY else None,
         margin=formatting.threshold(gates.margin_pct),
+        profiles=[(one.title, profile.drawings(one.profile)) for one in profiled_alone(reported.gpus)],
         errors=_errors(reported.gpus),
         data=data.embedded(found),
     )

@@ -52,6 +52,12 @@ def _explained(name: str) -> BuiltReport:
     return of_verdict(profiled(name), EXAMPLES["slower"]().verdict, POLICY)
 
 
+def _profiled_alone() -> BuiltReport:
+    """As a profiling run makes it: nothing is timed."""
+    made = profiled("attention_occupancy").model_copy(update={"processes": (), "checks": ()})
+    return together((gate.evidence("", made, None, POLICY), of_record("", made, None)))
+
+
 def many(count: int) -> BuiltReport:
     """Most are unchanged, a few slower."""
     cases = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
@@ -133,6 +139,7 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "less occupancy": lambda: _explained("attention_occupancy"),
     "spills": lambda: _explained("attention_spills"),
     "bank conflicts": lambda: _explained("attention_banks"),
+    "profiled alone": _profiled_alone,
     "measured: at the power limit": lambda: _kept("traces/capped.json"),
     "measured: beside another process": lambda: _kept("traces/contended.json"),
     "measured: 27 cases": lambda: _kept("timing/all_cases_slower.json"),
