@@ -28,6 +28,7 @@ def torch_after(code: str) -> tuple[bool, str]:
     return done.stdout.strip().splitlines()[-1] == "True", done.stderr
 
 
+@pytest.mark.slow
 def test_the_test_would_see_it() -> None:
     assert torch_after("import kernelgate.bench.timing.worker")[0]
 

@@ -48,6 +48,7 @@ def test_a_right_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert code == list_cards.RIGHT == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -84,6 +84,7 @@ def test_a_kernel_that_does_not_compile_is_the_authors_to_fix(project: Project) 
     assert HEADER in comment
 
 
+@pytest.mark.slow
 def test_documentation_is_not_measured_and_the_check_says_so(project: Project) -> None:
     run = project.measure(project.pull(edit_docs))
     assert run.conclusion == "success", run.log
@@ -308,6 +309,7 @@ class Approvals(dict[int, dict[str, str]]):
         return {"kernelgate-forks": self.login}
 
 
+@pytest.mark.slow
 def test_an_environment_that_nobody_protected_lets_nobody_in(project: Project) -> None:
     """GitHub makes a missing environment on first use, without reviewers: its jobs start at once."""
     project.platform.protected.clear()

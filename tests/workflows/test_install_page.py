@@ -26,6 +26,9 @@ from tests.workflows.documents import ROOT, workflows
 from tests.workflows.repository import AUTHOR, Change, Repository
 from tests.workflows.runner import HOME_REPOSITORY
 
+pytestmark = pytest.mark.xdist_group("install page")
+"""One process does what the page says, once."""
+
 PAGE = (ROOT / "docs/install.md").read_text("utf-8")
 [PUBLISHED] = re.findall(r"gh repo fork (\S+)", PAGE)
 OWN, FORK = "my-org/my-kernels", "my-org/kernelgate"

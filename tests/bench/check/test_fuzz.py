@@ -193,6 +193,7 @@ def test_a_crash_fails_its_case_and_the_list_goes_on(built: Build, causal: list[
     assert done.results[1].message == "the process was killed by SIGSEGV; last lines of stderr: about to crash"
 
 
+@pytest.mark.slow
 def test_a_hang_fails_its_case_and_the_list_goes_on(
     built: Build, causal: list[str], full: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +203,7 @@ def test_a_hang_fails_its_case_and_the_list_goes_on(
     assert "did not answer for 8 s and was killed" in (done.results[0].message or "")
 
 
+@pytest.mark.slow
 def test_after_three_crashes_the_rest_is_not_run(built: Build, causal: list[str], full: list[str]) -> None:
     done = run(built("crashes_if_causal"), [*causal[:4], full[0]])
     assert [result.passed for result in done.results] == [False] * 5

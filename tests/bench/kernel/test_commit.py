@@ -96,6 +96,7 @@ def test_base_and_head_run_their_own_code_in_one_process(repo: Path) -> None:
     assert [scaled(base), scaled(head), scaled(base)] == [3.0, 30.0, 3.0]
 
 
+@pytest.mark.slow
 def test_a_working_tree_has_a_sha_only_while_its_card_and_sources_are_heads(repo: Path) -> None:
     including = '#include "../inc/x.h"\n' + SCALE
     sha = miniature.commit(repo, {"csrc/scale.cpp": including, "inc/x.h": "", ".gitignore": "gen.h\n"})

@@ -156,6 +156,7 @@ def test_who_wants_no_witness_gets_none(plan: Plan, tmp_path: Path) -> None:
     assert roles(run(replace(plan(), witness=False), tmp_path / "run.json")) == ["paired"]
 
 
+@pytest.mark.slow
 def test_two_cards_have_a_witness_each(plan: Plan, tmp_path: Path) -> None:
     both = plan(card="one"), plan(card="two")
     done = run(replace(both[0], parts=(*both[0].parts, *both[1].parts)), tmp_path / "run.json")
@@ -164,6 +165,7 @@ def test_two_cards_have_a_witness_each(plan: Plan, tmp_path: Path) -> None:
     assert [{timing.card for timing in one.timings} for one in done.processes[2::3]] == [{"one"}, {"two"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_resumed_record_that_lacks_it_gets_it_alone(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
@@ -187,6 +189,7 @@ def test_a_resumed_record_that_lacks_it_gets_it_alone(
     assert run(planned, path, resume=True).processes == done.processes, "and once alone"
 
 
+@pytest.mark.slow
 def test_a_resumed_witness_goes_on_where_it_stopped(plan: Plan, tmp_path: Path) -> None:
     planned, path = plan(), tmp_path / "run.json"
     whole = run(planned, path)
