@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeGuard
 
 LEAST_RUNGS = 5
 """Fewer show no tendency, and are no ladder: a suite has a few sizes anyway."""
@@ -53,11 +52,11 @@ def ladder(cases: Sequence[tuple[Mapping[str, object], float, float]]) -> Ladder
     None where there are fewer than LEAST_RUNGS.
     """
     found: list[Ladder] = []
-    for axis in dict.fromkeys(name for axes, *_ in cases for name, value in axes.items() if _is_size(value)):
+    for axis in dict.fromkeys(name for axes, *_ in cases for name, value in axes.items() if _size(value)):
         groups: dict[frozenset[tuple[str, object]], dict[int, Rung]] = {}
         for axes, head_us, reference_us in cases:
-            size = axes.get(axis)
-            if _is_size(size):
+            size = _size(axes.get(axis))
+            if size is not None:
                 rest = frozenset((name, value) for name, value in axes.items() if name != axis)
                 groups.setdefault(rest, {})[size] = Rung(size, head_us, reference_us)
         found += [Ladder(axis, tuple(rungs[size] for size in sorted(rungs))) for rungs in groups.values()]
@@ -87,5 +86,8 @@ def diagnose(found: Ladder, profile_below: float) -> LadderDiagnosis:
     return LadderDiagnosis(LadderFinding.FAST_THROUGHOUT, said)
 
 
-def _is_size(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _size(value: object) -> int | None:
+    """A record holds every number as a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
+        return None
+    return int(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kernelgate.bench.record import Case
 from kernelgate.ci.document.model import Paragraph
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.report import sizes
@@ -17,7 +18,7 @@ def part(count: int) -> GpuReport:
     """The first cases as sizes from 32 on, each a little less fast beside its reference."""
     keys = [case.key for case in MADE.verdict.cases[:count]]
     listed = tuple(
-        case.model_copy(update={"axes": {"S": 32 << keys.index(case.key), "dtype": "fp16"}})
+        Case(**{**dict(case), "axes": {"S": 32 << keys.index(case.key), "dtype": "fp16"}})
         if case.key in keys
         else case
         for case in MADE.record.cases
