@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -33,3 +34,19 @@ def sentence(share: LaunchShare) -> str:
         f"{share.kernel_gain_pct:.0f}%, two calls fused into one are {share.fused_speedup(2):.2g}× as fast, four "
         f"{share.fused_speedup(4):.2g}×"
     )
+
+
+def is_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]], limit: float) -> bool:
+    """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process.
+
+    In every process calls change the same way, and the launch makes more than half of that change, and more than
+    `limit` of the slower call.
+    """
+    ways = {after.call_us > before.call_us for before, after in pairs}
+    return len(ways) == 1 and all(_explains(before, after, limit) for before, after in pairs)
+
+
+def _explains(before: LaunchShare, after: LaunchShare, limit: float) -> bool:
+    slower = max(before, after, key=lambda share: share.call_us)
+    change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
+    return slower.launch_us > limit * slower.call_us and of_launch * change > 0 and abs(of_launch) > abs(change) / 2

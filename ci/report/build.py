@@ -24,6 +24,7 @@ from kernelgate.ci.report import (
     card_remarks,
     correctness,
     headline,
+    launches,
     links,
     next_steps,
     reference,
@@ -73,7 +74,7 @@ def build(
             *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
             *(named(label, line) for gpu, label in each for line in gpu.claims),
         ),
-        why=tuple(line for gpu, label in each for line in _why(gpu, label)),
+        why=tuple(line for gpu, label in each for line in _why(gpu, label, policy)),
         now=next_steps.now(gpus, decision, places) if merge else (),
         sections=tuple(
             Section(f"{label}: {part.title}" if label else part.title, part.blocks, part.worth)
@@ -183,10 +184,12 @@ def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[
     return (*correctness.lines(gpu.record, any(one.is_wrong for one in gpus)), *checked, *stored)
 
 
-def _why(gpu: GpuReport, label: str) -> tuple[Line, ...]:
+def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
     if gpu.record is None or gpu.is_wrong:
         return ()
-    return why.limits(gpu.record, label) if gpu.verdict is None else why.why(gpu.record, gpu.cases, label)
+    if gpu.verdict is None:
+        return why.limits(gpu.record, label)
+    return launches.why(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, label)
 
 
 def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
@@ -194,7 +197,7 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
         log = gpu.failure.log if gpu.failure else ()
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
     if not gpu.is_wrong:
-        found = sections.sections(gpu.record, gpu.cases, policy.static, gpu.verdict.means if gpu.verdict else ())
+        found = sections.sections(gpu.record, gpu.cases, policy, gpu.verdict.means if gpu.verdict else ())
         found = (*found, *accuracy.sections(gpu.record, policy.accuracy), *sizes.sections(gpu, policy.guidance))
         return (*found, baselines.section(gpu.record, gpu.baseline)) if gpu.baseline else found
     parts = (

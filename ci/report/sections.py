@@ -34,23 +34,23 @@ from kernelgate.ci.document.model import (
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import MeanVerdict, Status
-from kernelgate.ci.judge.policy import Static
-from kernelgate.ci.report import how_measured, why
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.report import how_measured, launches, why
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
 
 
 def sections(
-    record: RunRecord, cases: Sequence[JudgedCase], policy: Static, means: Sequence[MeanVerdict] = ()
+    record: RunRecord, cases: Sequence[JudgedCase], policy: Policy, means: Sequence[MeanVerdict] = ()
 ) -> tuple[Section, ...]:
     """Every folded part that the record has something for, in reading order."""
     parts = (
         statistics(cases, record.cards, means),
-        speed(record, cases),
+        speed(record, cases, policy.guidance.launch_share),
         conditions(record, cases),
         machine(record),
         why.section(record, cases),
-        why.static_section(record, policy),
+        why.static_section(record, policy.static),
         commands(record, cases),
     )
     return tuple(part for part in parts if part is not None)
@@ -121,8 +121,11 @@ def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
     )
 
 
-def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
-    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process."""
+def speed(record: RunRecord, cases: Sequence[JudgedCase], launch_share: float) -> Section | None:
+    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process.
+
+    `launch_share`: of a call; where its launch takes more, that is spelled out.
+    """
     by_key = {case.key: case for case in timed_cases(record)}
     timed = [(one.name, by_key[one.case.key]) for one in cases if one.case.key in by_key]
     beside = formatting.reference(record.cards)
@@ -142,7 +145,8 @@ def speed(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         "kernel's: above 1 the kernel is the faster one. “Kernel” is "
         "the same call replayed from a CUDA graph; “launch overhead” is what P50 holds beyond it.",
     )
-    return Section("Speed: percentiles, throughput, launch overhead", (Table(columns, rows), Paragraph(note)), worth=40)
+    blocks = (Table(columns, rows), *launches.blocks(record, cases, launch_share), Paragraph(note))
+    return Section("Speed: percentiles, throughput, launch overhead", blocks, worth=40)
 
 
 def _speed_row(name: Piece, case: TimedCase, side: Side) -> tuple[Line, ...] | None:

@@ -18,9 +18,7 @@ def part(count: int) -> GpuReport:
     """The first cases as sizes from 32 on, each a little less fast beside its reference."""
     keys = [case.key for case in MADE.verdict.cases[:count]]
     listed = tuple(
-        Case(**{**dict(case), "axes": {"S": 32 << keys.index(case.key), "dtype": "fp16"}})
-        if case.key in keys
-        else case
+        Case(**{**dict(case), "axes": {"S": 32 << keys.index(case.key), "dtype": "fp16"}}) if case.key in keys else case
         for case in MADE.record.cases
     )
     judged = tuple(
