@@ -21,12 +21,25 @@ class LadderFinding(StrEnum):
 
 
 @dataclass(frozen=True)
+class SizedCase:
+    """A case that was timed beside its reference: typical times in microseconds."""
+
+    card: str
+    axes: Mapping[str, object]
+    head_us: float
+    reference_us: float
+    base_us: float | None = None
+    """None where the head was measured alone."""
+
+
+@dataclass(frozen=True)
 class Rung:
-    """One size: medians in microseconds."""
+    """One size."""
 
     size: int
     head_us: float
     reference_us: float
+    base_us: float | None = None
 
     @property
     def speedup(self) -> float:
@@ -35,6 +48,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class Ladder:
+    card: str
     axis: str
     rungs: tuple[Rung, ...]
     """From the smallest size to the largest."""
@@ -46,20 +60,22 @@ class LadderDiagnosis:
     sentence: str
 
 
-def ladder(cases: Sequence[tuple[Mapping[str, object], float, float]]) -> Ladder | None:
-    """The longest series of cases (axes, the head's and the reference's time) that differ in one whole number alone.
+def ladder(cases: Sequence[SizedCase]) -> Ladder | None:
+    """The longest series of cases of one card that differ in one whole number alone.
 
     None where there are fewer than LEAST_RUNGS.
     """
     found: list[Ladder] = []
-    for axis in dict.fromkeys(name for axes, *_ in cases for name, value in axes.items() if _size(value)):
-        groups: dict[frozenset[tuple[str, object]], dict[int, Rung]] = {}
-        for axes, head_us, reference_us in cases:
-            size = _size(axes.get(axis))
+    for axis in dict.fromkeys(name for case in cases for name, value in case.axes.items() if _size(value)):
+        groups: dict[tuple[str, frozenset[tuple[str, object]]], dict[int, Rung]] = {}
+        for case in cases:
+            size = _size(case.axes.get(axis))
             if size is not None:
-                rest = frozenset((name, value) for name, value in axes.items() if name != axis)
-                groups.setdefault(rest, {})[size] = Rung(size, head_us, reference_us)
-        found += [Ladder(axis, tuple(rungs[size] for size in sorted(rungs))) for rungs in groups.values()]
+                rest = frozenset((name, value) for name, value in case.axes.items() if name != axis)
+                rung = Rung(size, case.head_us, case.reference_us, case.base_us)
+                groups.setdefault((case.card, rest), {})[size] = rung
+        for (card, _), rungs in groups.items():
+            found.append(Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs))))
     longest = max(found, key=lambda one: len(one.rungs), default=None)
     return longest if longest is not None and len(longest.rungs) >= LEAST_RUNGS else None
 

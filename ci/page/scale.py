@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 ROOM = 0.06
 """Of an axis, left free beyond the first and the last value."""
+NARROW = 5.0
+"""The largest value over the smallest: below that, a logarithmic axis has round numbers like any other."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +62,29 @@ class Decades:
 
     def ticks(self) -> list[float]:
         return [10.0**power for power in range(self.low, self.high + 1)]
+
+
+@dataclass(frozen=True)
+class Logarithmic:
+    """A logarithmic axis from the smallest of its values to the largest."""
+
+    logs: Scale
+
+    @classmethod
+    def over(cls, values: Sequence[float], start: float, end: float) -> Logarithmic:
+        return cls(Scale.over([math.log10(value) for value in values], start, end))
+
+    def at(self, value: float) -> float:
+        return self.logs.at(math.log10(value))
+
+    def ticks(self, most: int) -> list[float]:
+        """Round numbers over a small range; else 1, 2 and 5 times powers of ten, or as many of the powers as fit."""
+        low, high = 10.0**self.logs.low, 10.0**self.logs.high
+        if high < NARROW * low:
+            return Scale(low, high, self.logs.start, self.logs.end).ticks(most)
+        powers = range(math.floor(self.logs.low), math.ceil(self.logs.high) + 1)
+        fine = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+        held = [value for value in fine if low <= value <= high]
+        if len(held) > most:
+            held = [value for value in fine[::3] if low <= value <= high]
+        return held[:: math.ceil(len(held) / most)]

@@ -17,10 +17,11 @@ from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Status
 from kernelgate.ci.judge.outputs import fuzz_checks
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.page import data, errors, forest, html, processes, profile, times, waterfall
+from kernelgate.ci.page import data, errors, forest, html, processes, profile, sizes, times, waterfall
 from kernelgate.ci.page.rows import CaseRow, profiled_alone, rows
 from kernelgate.ci.page.scale import Scale
 from kernelgate.ci.report import links
+from kernelgate.ci.report import sizes as ladders
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.gpu import GpuReport
 from kernelgate.ci.report.links import NO_LINKS, Links
@@ -63,6 +64,7 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
         picture=forest.picture([row.one for row in found], axis) if len(found) > forest.MANY else None,
         margin=formatting.threshold(gates.margin_pct),
         profiles=[(one.title, profile.drawings(one.profile)) for one in profiled_alone(reported.gpus)],
+        sizes=_sizes(reported.gpus),
         errors=_errors(reported.gpus),
         data=data.embedded(found),
     )
@@ -141,6 +143,19 @@ def _drawings(row: CaseRow, gates: Gates) -> tuple[Markup, ...]:
     if row.profile is not None:
         drawn += profile.drawings(row.profile)
     return tuple(one for one in drawn if one is not None)
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(gpus: Sequence[GpuReport]) -> list[Markup]:
+    """The ladder of each GPU that has one."""
+    found: list[Markup] = []
+    for gpu in gpus:
+        if (ladder := ladders.of_gpu(gpu)) is not None:
+            title = f"{gpu.label}: {ladders.title(gpu, ladder)}" if len(gpus) > 1 else ladders.title(gpu, ladder)
+            found += sizes.drawings(ladder, ladders.beside(gpu, ladder), title)
+    return found
 
 
 # ---- correctness -----------------------------------------------------------------------------------------------------

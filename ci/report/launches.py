@@ -31,7 +31,7 @@ def blocks(record: RunRecord, cases: Sequence[JudgedCase], limit: float) -> tupl
     if not large:
         return ()
     said: Line = (f"The launch takes more than {100 * limit:.0f}% of the head's call, {MEASURED}:",)
-    lines = [(name, ": ", launch.sentence(share), ".") for name, share in large[:MAX_CASES]]
+    lines: list[Line] = [(name, ": ", launch.sentence(share), ".") for name, share in large[:MAX_CASES]]
     if len(large) > MAX_CASES:
         lines.append((f"So it does in {formatting.counted(len(large) - MAX_CASES, 'more case')}.",))
     return Paragraph(said), Bullets(tuple(lines))

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from kernelgate.ci.explain.ladder import LadderFinding, diagnose, ladder
+from kernelgate.ci.explain.ladder import LadderFinding, SizedCase, diagnose, ladder
 
 AXES = {"B": 32, "H": 8, "dtype": "fp16", "causal": False}
 
 
-def cases(*speedups: float, start: int = 32) -> list[tuple[dict[str, object], float, float]]:
-    return [({**AXES, "S": start << at}, 10.0, 10.0 * speedup) for at, speedup in enumerate(speedups)]
+def cases(*speedups: float, start: int = 32, card: str = "attention") -> list[SizedCase]:
+    return [SizedCase(card, {**AXES, "S": start << at}, 10.0, 10.0 * up) for at, up in enumerate(speedups)]
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,7 @@ def test_where_a_kernel_is_slow(speedups: Sequence[float], finding: LadderFindin
 
 
 def test_the_longest_series_is_the_ladder_in_whatever_order_it_was_timed() -> None:
-    others: list[tuple[dict[str, object], float, float]] = [
-        ({**AXES, "S": 512, "B": batch}, 10.0, 10.0) for batch in (16, 48)
-    ]
+    others = [SizedCase("attention", {**AXES, "S": 512, "B": batch}, 10.0, 10.0) for batch in (16, 48)]
     found = ladder([*others, *reversed(cases(1, 1, 1, 1, 1))])
     assert found is not None
     assert (found.axis, [rung.size for rung in found.rungs]) == ("S", [32, 64, 128, 256, 512])
@@ -45,5 +43,12 @@ def test_the_longest_series_is_the_ladder_in_whatever_order_it_was_timed() -> No
 
 def test_a_few_sizes_and_a_switch_are_no_ladder() -> None:
     assert ladder(cases(1, 1, 1, 1)) is None
-    assert ladder([({"causal": False}, 1.0, 1.0), ({"causal": True}, 1.0, 1.0)]) is None
+    assert ladder([SizedCase("", {"causal": on}, 1.0, 1.0) for on in (False, True)]) is None
     assert ladder([]) is None
+
+
+def test_the_sizes_of_two_cards_are_two_ladders() -> None:
+    found = ladder([*cases(1, 1, 1, 1, 1), *cases(2, 2, 2, 2, 2, 2, card="norm")])
+    assert found is not None
+    assert (found.card, {rung.speedup for rung in found.rungs}) == ("norm", {2.0})
+    assert ladder([*cases(1, 1, 1), *cases(1, 1, 1, start=256, card="norm")]) is None

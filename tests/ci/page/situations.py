@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelgate.bench import record
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.record import Profile, Run, RunRecord, Side
+from kernelgate.bench.record import Card, Profile, Run, RunRecord, Side
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
@@ -66,6 +66,17 @@ def many(count: int) -> BuiltReport:
         for index, one in enumerate(cases)
     ]
     return of_verdict(example_record(cases), judge(Outcome.REGRESSED, *verdicts), POLICY)
+
+
+def ladder(words: str = "PyTorch") -> BuiltReport:
+    """From hardly any work to the largest: a little slower in the middle, and the reference ahead at first."""
+    cases = tuple(case(32 << step, 32, 4.0 + 0.02 * 4**step, 0.0) for step in range(8))
+    verdicts = [
+        replace(same(one, 0.1) if step != 4 else slower(one, 9.0), reference_us=3.0 + 0.03 * 4**step)
+        for step, one in enumerate(cases)
+    ]
+    cards = (Card(name="", reference=words),)
+    return of_verdict(example_record(cases, cards=cards), judge(Outcome.REGRESSED, *verdicts), POLICY)
 
 
 def together(*parts: Part) -> BuiltReport:
@@ -132,6 +143,8 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "wrong on one GPU": lambda: together(on("l4", "equivalent"), on("h100", "wrong_result")),
     "250 cases": lambda: many(250),
     "one case": lambda: many(1),
+    "a ladder of sizes": ladder,
+    "a ladder beside a stranger's name": lambda: ladder(HOSTILE + LONG),
     "two speeds": _bimodal,
     "hiccups": _hiccup,
     "one case far from the rest": _far,
