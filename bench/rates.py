@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles, stdev
 
-from kernelgate.bench.record import CaseKey, RunRecord, Side, TimedCase, timed_cases
+from kernelgate.bench.record import Case, CaseKey, RunRecord, Side, TimedCase, timed_cases
 
 SIDES: tuple[Side, ...] = ("base", "head", "reference")
 
@@ -75,6 +75,12 @@ def variation_pct(samples: Sequence[float]) -> float:
 def tflops(flops: float | None, microseconds: float) -> float | None:
     """1 TFLOP/s is 1e6 FLOP in a microsecond."""
     return None if flops is None else flops / microseconds / 1e6
+
+
+def gflops(case: Case, microseconds: float) -> float | None:
+    """In billions of operations a second, as a baseline states its throughput; None where the case states no work."""
+    rate = tflops(case.work.flops if case.work else None, microseconds)
+    return None if rate is None else round(1e3 * rate, 1)
 
 
 def gbps(moved_bytes: float | None, microseconds: float) -> float | None:

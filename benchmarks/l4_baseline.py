@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelgate.bench import record
+from kernelgate.bench import rates, record
 from kernelgate.bench.record import (
     BaselineSummary,
     Case,
@@ -41,16 +41,15 @@ def baseline() -> RunRecord:
     published = json.loads(SAMPLES.read_text(encoding="utf-8"))
     (found,) = (one for one in published["configurations"] if all(one[key] == SHAPE[key] for key in SHAPE))
     times_us = tuple(round(1e3 * milliseconds, 3) for milliseconds in found["latency_ms"])
+    case = Case(
+        id=CASE,
+        axes={"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0},
+        work=_work(**SHAPE),
+    )
     return RunRecord(
         run=Run(created_at=published["environment"]["date"]),
         environments=(_environment(published["environment"]),),
-        cases=(
-            Case(
-                id=CASE,
-                axes={"S": 512.0, "B": 32.0, "H": 8.0, "D": 64.0, "dtype": "fp16", "causal": 0.0},
-                work=_work(**SHAPE),
-            ),
-        ),
+        cases=(case,),
         processes=(
             Process(
                 id="1",
@@ -59,7 +58,7 @@ def baseline() -> RunRecord:
             ),
         ),
         notes=(Note(text="One process: its spread from process to process is taken from the policy."),),
-        summary=Summary(source=published["about"], cases={CASE: _summary(times_us)}),
+        summary=Summary(source=published["about"], cases={CASE: _summary(case, times_us)}),
     )
 
 
@@ -75,13 +74,18 @@ def _work(seq: int, batch: int, heads: int, dim: int) -> Work:
     return Work(flops=4 * batch * heads * seq**2 * dim, bytes=4 * 2 * batch * heads * seq * dim)
 
 
-def _summary(times_us: tuple[float, ...]) -> BaselineSummary:
+def _summary(case: Case, times_us: tuple[float, ...]) -> BaselineSummary:
     """The median with its 95% bootstrap interval, for people: a judgement goes back to the samples."""
     drawn = np.random.default_rng(SEED).choice(sorted(times_us), (RESAMPLES, len(times_us)))
     low, high = np.quantile(np.median(drawn, axis=1), (0.025, 0.975))
     interval = (round(float(low), 1), round(float(high), 1))
+    middle = float(np.median(times_us))
     return BaselineSummary(
-        median_us=round(float(np.median(times_us)), 1), interval_us=interval, samples=len(times_us), processes=1
+        median_us=round(middle, 1),
+        interval_us=interval,
+        gflops=rates.gflops(case, middle),
+        samples=len(times_us),
+        processes=1,
     )
 
 

@@ -178,6 +178,8 @@ class BaselineSummary(Model):
     median_us: Microseconds
     interval_us: tuple[Microseconds, Microseconds]
     """95% interval of the median."""
+    gflops: NonNegative | None = None
+    """1e9 floating-point operations in a second: the case's own work over the median; null where it states none."""
     samples: Count
     processes: Count
     days: tuple[BaselineDay, ...] = ()

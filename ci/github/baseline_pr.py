@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 from github import UnknownObjectException
 
-from kernelgate.bench import record
+from kernelgate.bench import rates, record
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.record import (
     COMPARED,
@@ -228,6 +228,7 @@ def _summary(case: TimedCase, rules: Policy) -> BaselineSummary:
     return BaselineSummary(
         median_us=round(middle, 4),
         interval_us=(round(interval[0], 4), round(interval[1], 4)),
+        gflops=rates.gflops(case.case, middle),
         samples=sum(map(len, processes)),
         processes=len(processes),
     )

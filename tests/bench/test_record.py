@@ -285,6 +285,7 @@ WHOLE: dict[str, Any] = {
             "s512": {
                 "median_us": 300.5,
                 "interval_us": [299.0, 302.0],
+                "gflops": 57170.9,
                 "samples": 100,
                 "processes": 5,
                 "days": [{"measured": "2026-11-22", "code": "a1b2", "median_us": 300.5}],

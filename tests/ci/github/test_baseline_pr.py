@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -194,6 +195,9 @@ def test_the_numbers_in_short_are_those_of_the_samples(rules: Policy) -> None:
         assert short.processes == 5
         assert short.interval_us[0] <= short.median_us <= short.interval_us[1]
         assert samples[0] <= short.interval_us[0]
+        work = case.case.work
+        flops = work.flops if work else None
+        assert short.gflops == (None if flops is None else round(flops / median(samples) / 1e3, 1))
     assert made.summary.source == f"commit {HEAD_SHA}, measured 2026-11-20"
 
 

@@ -203,6 +203,7 @@ def test_the_l4_reference_is_what_its_samples_give(tmp_path: Path) -> None:
     assert stored.summary is not None
     summary = stored.summary.cases[L4_CASE]
     assert (summary.median_us, summary.interval_us) == (321.0, (319.5, 337.9))
+    assert round(summary.gflops or 0.0) == 53_516  # as founded, 2025-10-14
     assert "Public measurement data" in stored.summary.source
 
 
