@@ -55,9 +55,11 @@ def fuzz(
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
     be run, 64 usage.
     """
-    from kernelgate.bench import run_checks
+    from kernelgate.bench import record, run_checks
     from kernelgate.bench.check import fuzz
+    from kernelgate.ci.document import escape, render
     from kernelgate.ci.judge import policy
+    from kernelgate.ci.report import fuzzing
 
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")
@@ -74,6 +76,8 @@ def fuzz(
     done = run_checks.fuzz(Path.cwd(), ref, library, run_checks.FuzzOptions(seed, case_ids, limits), output)
     for check in done:
         click.echo(fuzz.summary(check))
+        if said := fuzzing.in_words(record.RunRecord(checks=done), check):
+            click.echo(f"  {escape.visible(render.plain_line(said))}")
     return fuzz.exit_code(done)
 
 

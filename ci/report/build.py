@@ -23,6 +23,7 @@ from kernelgate.ci.report import (
     accuracy,
     card_remarks,
     correctness,
+    fuzzing,
     headline,
     launches,
     links,
@@ -199,9 +200,12 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
     if not gpu.is_wrong:
         found = sections.sections(gpu.record, gpu.cases, policy, gpu.verdict.means if gpu.verdict else ())
         found = (*found, *accuracy.sections(gpu.record, policy.accuracy), *sizes.sections(gpu, policy.guidance))
+        fuzzed = fuzzing.section(gpu)
+        found = (*found, fuzzed) if fuzzed else found
         return (*found, baselines.section(gpu.record, gpu.baseline)) if gpu.baseline else found
     parts = (
         correctness.section(gpu.record),
+        fuzzing.section(gpu),
         sections.conditions(gpu.record, ()),
         sections.machine(gpu.record),
         sections.commands(gpu.record, judged(gpu.record, gpu.verdict) if gpu.verdict else ()),

@@ -146,10 +146,11 @@ def repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
 
 def _case(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
     title = titles(record).get(card)
-    return (*((f"{title}, ",) if title else ()), *_label(record, card, result))
+    return (*((f"{title}, ",) if title else ()), *label(record, card, result))
 
 
-def _label(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
+def label(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
+    """A fuzz case by its axes, where they are plainly words; else its id."""
     every = [one.axes for check in fuzz_checks(record) if check.card == card for one in check.results]
     return (formatting.label(result.axes, formatting.switched(every)) or Code(result.id),)
 
@@ -176,7 +177,7 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
         return (f", no error above {formatting.significant(largest, 2)}",)
     if worst.error_ratio == 0:
         return (", without any error",)
-    name = _label(record, fuzz.card, worst)
+    name = label(record, fuzz.card, worst)
     return ("; nearest to its limit: ", *name, f" at {100 * worst.error_ratio:.0f}% of it", *shown)
 
 

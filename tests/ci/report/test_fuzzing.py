@@ -1,0 +1,88 @@
+"""The fuzz list in short: what passed, how near errors come to the tolerance, and the speed where it was timed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernelgate.bench.record import Check, FuzzResult, RunRecord
+from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Section, Table
+from kernelgate.ci.report import fuzzing
+from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.report_examples import EXAMPLES
+
+
+def result(number: int, share: float | None, passed: bool = True) -> FuzzResult:
+    axes: dict[str, bool | float | str] = {"S": float(number), "distribution": "peaked"}
+    return FuzzResult(id=f"fuzz_{number}", seed=1, axes=axes, passed=passed, error_ratio=share)
+
+
+def check(*results: FuzzResult, card: str = "") -> Check:
+    status = "passed" if all(one.passed for one in results) else "failed"
+    return Check(kind="fuzz", card=card, status=status, results=results)
+
+
+def said(*results: FuzzResult) -> str:
+    made = check(*results)
+    return render.plain_line(fuzzing.in_words(RunRecord(checks=(made,)), made))
+
+
+def cells(section: Section | None) -> list[list[str]]:
+    assert section is not None
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    return [[render.plain_line(cell) for cell in row] for row in table.rows]
+
+
+def test_the_errors_are_spread_out_and_the_worst_is_named() -> None:
+    shares = [number / 100 for number in range(1, 12)]
+    assert said(*(result(number, share) for number, share in enumerate(shares))) == (
+        "pass rate 100%; error in % of the tolerance: median 6.0%, 90th percentile 10%, worst 11% "
+        "in fuzz_10 (S=10 distribution=peaked)"
+    )
+
+
+def test_one_failure_of_many_is_not_a_hundred_percent() -> None:
+    """Neither of the cases nor of the tolerance; what crashed has no error."""
+    many = [result(number, 0.5) for number in range(1998)]
+    text = said(*many, result(1998, 1.0004, passed=False), result(1999, None, passed=False))
+    assert text.startswith("pass rate 99.9%; error in % of the tolerance (of 1999 that have one): median 50%")
+    assert "worst 101% in fuzz_1998" in text
+    assert "worst 4,000× in fuzz_1" in said(result(1, 4000.0, passed=False))
+
+
+def test_what_was_not_measured_is_not_called_small() -> None:
+    assert said(result(1, None)) == "pass rate 100%; errors not measured"
+    assert said() == ""
+    assert said(result(1, 0.0)).endswith("worst 0%")
+    assert fuzzing.section(GpuReport("l4", RunRecord(checks=(check(),)))) is None
+
+
+def test_each_card_has_a_row() -> None:
+    made = RunRecord(checks=(check(result(1, 0.25), card="one"), check(result(2, None), card="two")))
+    assert cells(fuzzing.section(GpuReport("l4", made))) == [
+        ["one", "1 of 1", "100%", "25%", "25%", "25%", "S=1 distribution=peaked"],
+        ["two", "1 of 1", "100%", "—", "—", "—", "—"],
+    ]
+
+
+def test_the_speed_is_that_of_what_was_timed_beside_the_reference() -> None:
+    made = EXAMPLES["equivalent"]()
+    ratios = [0.5, 2.0, 1.0]
+    judged = tuple(
+        replace(case, head_us=10.0, reference_us=10.0 * ratio)
+        for case, ratio in zip(made.verdict.cases, ratios, strict=False)
+    )
+    timed = replace(made.verdict, cases=judged)
+    section = fuzzing.section(GpuReport("l4", made.record, timed))
+    assert section is not None
+    assert section.title == "Fuzzing: 38 of 38 cases passed"
+    assert cells(section)[0][-1] == "1.00 (0.50 to 2.00)"
+    alone = replace(made.verdict, cases=tuple(replace(case, reference_us=None) for case in judged))
+    assert cells(fuzzing.section(GpuReport("l4", made.record, alone)))[0][-1] == "S=485 B=16 H=4 D=64 fp16 causal"
+
+
+def test_what_did_not_run_is_not_passed() -> None:
+    made = check(result(1, 0.5)).model_copy(update={"asked": 38})
+    section = fuzzing.section(GpuReport("l4", RunRecord(checks=(made,))))
+    assert section is not None
+    assert section.title == "Fuzzing: 1 of 1 case passed; 38 were asked for"
