@@ -132,7 +132,9 @@ class Report:
     """Correctness; the stored baseline where it shows something; claims."""
     sections: tuple[Section, ...] = ()
     why: tuple[Line, ...] = ()
-    """What explains the change, and what to try."""
+    """What explains the change, and what to try: on one GPU, so that it is no longer where there are several."""
+    also_why: tuple[Line, ...] = ()
+    """The same on the other GPUs."""
     now: Line = ()
     """The next step."""
     left_out: Line = ()

@@ -39,7 +39,7 @@ def text(report: Report, details: bool = True, width: int = WIDTH) -> str:
     parts = [*_details(report, width)] if details else []
     parts += [_wrapped(line, width) for line in report.remarks]
     parts += [_table(report.cases, width)] if report.cases else []
-    parts += [_wrapped(line, width) for line in (report.under, *report.why, *report.checks) if line]
+    parts += [_wrapped(line, width) for line in (report.under, *report.also_why, *report.why, *report.checks) if line]
     if not details and (folded := _folded(report)):
         parts.append(_fill(DETAILS.format("; ".join(folded)), width))
     parts += [_wrapped(line, width) for line in (report.summary,) if line]

@@ -54,10 +54,15 @@ def build(
     gpus: Sequence[GpuReport], decision: Decision, policy: Policy, merge: bool = True, places: Links = NO_LINKS
 ) -> Report:
     """The whole report. `merge`: else it is not about merging, such as that of a profile."""
-    about = headline.of_gpu(headline.deciding_gpu(gpus, decision), policy.gates).about
+    deciding = headline.deciding_gpu(gpus, decision)
+    about = headline.of_gpu(deciding, policy.gates).about
     shown = tables.cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
     drawn = _drawn(gpus)
+    of_deciding_first = sorted(each, key=lambda one: one[0] is not deciding)
+    why_here, *why_elsewhere = [lines for gpu, label in of_deciding_first if (lines := _why(gpu, label, policy))] or [
+        ()
+    ]
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=summary.summary(gpus, decision, policy, places, drawn),
@@ -75,7 +80,8 @@ def build(
             *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
             *(named(label, line) for gpu, label in each for line in gpu.claims),
         ),
-        why=tuple(line for gpu, label in each for line in _why(gpu, label, policy)),
+        why=why_here,
+        also_why=tuple(line for lines in why_elsewhere for line in lines),
         now=next_steps.now(gpus, decision, places) if merge else (),
         sections=tuple(
             Section(f"{label}: {part.title}" if label else part.title, part.blocks, part.worth)

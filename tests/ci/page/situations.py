@@ -12,15 +12,17 @@ import numpy as np
 from kernelgate.bench import record
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.record import Card, Profile, Run, RunRecord, Side
-from kernelgate.ci.judge import gate
+from kernelgate.ci.judge import gate, verdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.verdict import Outcome
+from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
 from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
+from kernelgate.ci.report.links import NO_LINKS, Links
 from tests.ci import records
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.document.test_render import hostile_reported
+from tests.ci.page.browser import PLACES
 from tests.ci.report_examples import EXAMPLES, NINE, all_reported, case, judge, same, slower
 from tests.ci.report_examples import record as example_record
 
@@ -79,15 +81,30 @@ def ladder(words: str = "PyTorch") -> BuiltReport:
     return of_verdict(example_record(cases, cards=cards), judge(Outcome.REGRESSED, *verdicts), POLICY)
 
 
-def together(*parts: Part) -> BuiltReport:
+def together(*parts: Part, description: tuple[str, ...] = (), places: Links = NO_LINKS) -> BuiltReport:
     gpus = tuple(part for _, part in parts)
-    return BuiltReport(build(gpus, gate.decide([evidence for evidence, _ in parts]), POLICY), gpus)
+    decision = gate.decide([evidence for evidence, _ in parts], description)
+    return BuiltReport(build(gpus, decision, POLICY, places=places), gpus)
+
+
+def of(label: str, measured: RunRecord, verdict: RecordVerdict) -> Part:
+    return gate.evidence(label, measured, verdict, POLICY), of_record(label, measured, verdict)
 
 
 def on(label: str, name: str) -> Part:
     example = EXAMPLES[name]()
-    evidence = gate.evidence(label, example.record, example.verdict, POLICY)
-    return evidence, of_record(label, example.record, example.verdict)
+    return of(label, example.record, example.verdict)
+
+
+def _everything() -> BuiltReport:
+    """Three GPUs, each with more rows than are shown, profiles of both sides, and a description that lacks parts."""
+    paths = ("cards/swiglu_slower.json", "comparisons/wgmma.json", "timing/all_cases_slower.json")
+    measured = [record.read(DATA / path) for path in paths]
+    parts = [
+        of(label, one, verdict.judge(one, POLICY))
+        for label, one in zip(("h200-sxm-runner", "l4", "h100-nvl-runner"), measured, strict=True)
+    ]
+    return together(*parts, description=("## Intent and hypothesis", "## Claimed effect"), places=PLACES)
 
 
 def _lost(label: str) -> Part:
@@ -141,6 +158,7 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "two GPUs": lambda: together(on("l4", "equivalent"), on("h100", "slower")),
     "a GPU lost": lambda: together(on("l4", "faster"), _lost("h100")),
     "wrong on one GPU": lambda: together(on("l4", "equivalent"), on("h100", "wrong_result")),
+    "everything at once": _everything,
     "250 cases": lambda: many(250),
     "one case": lambda: many(1),
     "a ladder of sizes": ladder,

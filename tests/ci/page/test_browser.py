@@ -23,17 +23,6 @@ GEOMETRY = (HERE / "geometry.js").read_text(encoding="utf-8")
 GITHUB = (HERE / "github.css").read_text(encoding="utf-8")
 """What GitHub's own style makes of a comment: its fonts' sizes, its widths, its tables."""
 
-LONGER: dict[str, str] = {
-    "hostile names": "a stranger's names may take the screen",
-    "long names": "names of a hundred characters",
-    "hostile, slower": "a stranger's names may take the screen",
-    "hostile, wrong": "a stranger's names may take the screen",
-    "hostile, build": "a stranger's names may take the screen",
-}
-"""Where verdict, how sure, why and what now need more than the first screen of a phone, and why that may be."""
-MOST_ROWS = 6
-"""Of a table above them: with more, why and what now are not on the first screen."""
-
 
 def test_a_browser_is_at_hand() -> None:
     if browser.executable() is None:
@@ -60,6 +49,10 @@ def looked_at(tab: Page, *ways: tuple[tuple[int, int], str]) -> Iterator[str]:
 CLOSED = (DESK, "light"), (PHONE, "dark")
 OPENED = (DESK, "dark"), (PHONE, "light")
 """Both widths and both schemes: what stands where depends on no colour, and no colour on the width."""
+NOW_ENDS = """
+() => Math.max(0, ...Array.from(document.querySelectorAll('p.why'))
+  .filter(one => /^(Now|To unblock):/.test(one.textContent)).map(one => one.getBoundingClientRect().bottom))
+"""
 OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true })"
 
 
@@ -71,7 +64,8 @@ def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) 
         assert (how, tab.evaluate(GEOMETRY)) == (how, [])
     heading = tab.locator("h1").bounding_box()
     assert heading is not None
-    assert name in LONGER or heading["y"] + heading["height"] <= PHONE[1] / 2
+    assert heading["y"] + heading["height"] <= PHONE[1] / 2
+    assert tab.evaluate(NOW_ENDS) <= PHONE[1]
     if name == "250 cases":
         return  # as many drawings as in ten of the others
     tab.evaluate(OPEN_ALL)
@@ -99,22 +93,24 @@ def test_the_comment_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: st
         assert (how, tab.evaluate(GEOMETRY)) == (how, [])
 
 
-FIRST = """
-most => Array.from(document.querySelectorAll('.markdown-body > *'))
-  .filter(one => one.localName === 'h3' || /^(Sure|Why|Now|To unblock)/.test(one.textContent))
-  .filter(one => one.getBoundingClientRect().bottom > most).map(one => one.textContent.trim().slice(0, 80))
+READ_FIRST = """
+() => {
+  const parts = Array.from(document.querySelectorAll('.markdown-body > *'));
+  const last = parts.findIndex(one => /^(Now|To unblock):/.test(one.textContent));
+  return parts.slice(0, last + 1).map(one => [one.textContent.trim(), one.getBoundingClientRect().bottom]);
+}
 """
 WIDER = "Array.from(document.querySelectorAll('table')).slice(0, 1).map(one => one.scrollWidth - one.clientWidth)"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in LONGER])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_phone_shows_the_verdict_why_and_what_now_at_once(tab: Page, tmp_path: Path, name: str) -> None:
     shown(tab, tmp_path, on_github(name))
     tab.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    table = situation(name).report.cases
-    said = tab.evaluate(FIRST, PHONE[1])
-    assert said == [] or (table and len(table.rows) > MOST_ROWS and not said[0].startswith(("Sure", "❌"))), said
+    parts = tab.evaluate(READ_FIRST)
+    assert len(parts) == len(("headline", "how sure", *situation(name).report.why, "now"))
+    assert parts[-1][1] <= PHONE[1], parts
 
 
 @pytest.mark.slow

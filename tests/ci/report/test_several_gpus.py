@@ -80,6 +80,13 @@ def test_why_names_gpu_and_case() -> None:
     assert lines[0].startswith("Why, by the profile of S=512 B=32 H=8 fp16 on h100: ")
 
 
+def test_the_first_screen_explains_the_gpu_of_the_first_line_and_the_others_come_below_the_table() -> None:
+    text = render.comment(together(profiled("l4"), profiled("h100"), gpu("b200", "slower")))
+    parts = [text.index(f"fp16 on `{label}`") for label in ("l4", "h100")]
+    assert text.startswith("### ❌ 4.9% slower in 1 of 9 cases on `l4`")
+    assert parts[0] < text.index("**Now:**") < text.index("| | change |") < parts[1]
+
+
 def test_the_worst_case_of_any_gpu_is_the_first_row() -> None:
     said = together(gpu("l4", "faster"), gpu("h100", "mixed"))
     assert said.cases is not None
