@@ -60,9 +60,8 @@ def build(
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
     drawn = _drawn(gpus)
     of_deciding_first = sorted(each, key=lambda one: one[0] is not deciding)
-    why_here, *why_elsewhere = [lines for gpu, label in of_deciding_first if (lines := _why(gpu, label, policy))] or [
-        ()
-    ]
+    reasons = (_why(gpu, label, policy) for gpu, label in of_deciding_first)
+    why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=summary.summary(gpus, decision, policy, places, drawn),
