@@ -3,8 +3,9 @@
 Plain data in, a `Decision` out. The rules, in order:
 
 1. What is certain and bad blocks: a head that does not compile, a wrong output, a finding of compute-sanitizer that the
-   base does not have, a regression, a static finding, a loss of accuracy or a speed far below the reference that the
-   policy fails, a contradicted claim or an incomplete description where the policy says so. The check fails.
+   base does not have, a regression, a static finding, a loss of accuracy, a speed far below the reference or a memory
+   far above it that the policy fails, a contradicted claim or an incomplete description where the policy says so. The
+   check fails.
 2. Anything that was to be measured and is not known keeps the decision open. Then nothing passes: the check is neutral,
    and no label says improved or unchanged.
 3. The check succeeds only where every GPU was measured as planned, every verdict is certain, and none is slower. What
@@ -27,7 +28,7 @@ from typing import Literal
 
 from kernelgate.bench.record import CaseKey, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.judge import accuracy, cards, completeness, outputs, reference, sanitizer, static
+from kernelgate.ci.judge import accuracy, cards, completeness, memory, outputs, reference, sanitizer, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
@@ -68,6 +69,7 @@ class BlockCode(StrEnum):
     NEW_SPILLS = "new_spills"
     OCCUPANCY_LOSS = "occupancy_loss"
     BELOW_REFERENCE = "below_reference"
+    MEMORY = "memory"
     CONTRADICTED_CLAIM = "contradicted_claim"
     DESCRIPTION = "description"
     SHARED_COMMIT = "shared_commit"
@@ -119,6 +121,8 @@ class GpuEvidence:
     static: tuple[StaticFinding, ...] = ()
     below_reference: tuple[str, ...] = ()
     """The cases that are too far below the reference, where the policy lets that block."""
+    memory: tuple[str, ...] = ()
+    """The cases that take too much memory beside the reference, where the policy lets that block."""
     sanitizer: tuple[CheckFinding, ...] = ()
     """What compute-sanitizer found that blocks."""
     contradicted: tuple[str, ...] = ()
@@ -174,6 +178,7 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
     accuracy_blocks = policy.accuracy.action == "fail"
     decides = _of_proven(record, verdict)
     far_below = reference.far_below(decides, policy.gates) if policy.gates.below_reference_min == "fail" else ()
+    memory_blocks = policy.gates.above_memory_max == "fail"
     return GpuEvidence(
         label=label,
         verdict=decides,
@@ -181,8 +186,13 @@ def evidence(label: str, record: RunRecord, verdict: RecordVerdict | None, polic
         less_accurate=accuracy.less_accurate(proven, policy.accuracy) if accuracy_blocks else (),
         static=static.judge(proven.builds, policy.static),
         below_reference=tuple(case.id for case, _ in far_below),
+        memory=tuple(one.key.id for one in memory.above(proven, policy.gates)) if memory_blocks else (),
         sanitizer=sanitizer.new_findings(proven) if policy.gates.sanitizer == "fail" else (),
-        missing=(*held.missing, *(accuracy.unmeasured(proven) if accuracy_blocks else ())),
+        missing=(
+            *held.missing,
+            *(accuracy.unmeasured(proven) if accuracy_blocks else ()),
+            *(memory.unmeasured(proven) if memory_blocks else ()),
+        ),
         head_sha=record.run.head_sha,
         base_sha=record.run.base_sha,
     )
@@ -253,6 +263,8 @@ def _of_gpu(gpu: GpuEvidence, accepted: Sequence[Acceptance]) -> Iterator[Blocke
         yield Blocker(BlockCode.LESS_ACCURATE, gpu.label, gpu.less_accurate[0])
     if gpu.below_reference and not wrong:
         yield Blocker(BlockCode.BELOW_REFERENCE, gpu.label, gpu.below_reference[0])
+    if gpu.memory and not wrong:
+        yield Blocker(BlockCode.MEMORY, gpu.label, gpu.memory[0])
     for finding in gpu.static:
         if finding.severity == "fail":
             yield Blocker(BlockCode(finding.code), gpu.label, finding.kernel)

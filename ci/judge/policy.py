@@ -55,6 +55,9 @@ class Gates(PolicySection):
     mean_improvement_pct: Speedup = 3.0
     reference_min: Times = 0.5
     below_reference_min: Literal["fail", "warn", "ignore"] = "warn"
+    memory_max: Times = 2.0
+    above_memory_max: Literal["fail", "warn", "ignore"] = "ignore"
+    memory_increase_pct: PercentOrNone = 1.0
     sanitizer: Literal["fail", "warn", "ignore"] = "fail"
 
     @model_validator(mode="after")

@@ -27,6 +27,7 @@ from kernelgate.ci.report import (
     headline,
     launches,
     links,
+    memory,
     next_steps,
     reference,
     sanitizer,
@@ -186,7 +187,8 @@ def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[
     if gpu.verdict is None:
         return ()
     stored = baselines.line(gpu.record, gpu.baseline, policy.gates) if gpu.baseline else ()
-    checked = (*sanitizer.lines(gpu.record, policy.gates), *accuracy.lines(gpu.record, policy.accuracy))
+    accurate = accuracy.lines(gpu.record, policy.accuracy)
+    checked = (*sanitizer.lines(gpu.record, policy.gates), *accurate, *memory.lines(gpu.record, policy.gates))
     return (*correctness.lines(gpu.record, any(one.is_wrong for one in gpus)), *checked, *stored)
 
 

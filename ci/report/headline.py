@@ -152,6 +152,8 @@ def cause(blocker: Blocker, named_: bool) -> Line:
             return ("a loss of accuracy in ", subject, *where)
         case BlockCode.BELOW_REFERENCE:
             return ("less than the reference's least speed in ", subject, *where)
+        case BlockCode.MEMORY:
+            return ("more memory than the policy allows in ", subject, *where)
         case BlockCode.NEW_SPILLS:
             return ("new register spills in ", subject, *where)
         case BlockCode.OCCUPANCY_LOSS:

@@ -57,6 +57,9 @@ def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
         case BlockCode.BELOW_REFERENCE:
             told = docs("how to read it", "CUDA_COOKBOOK.md")
             return (NOW, " ", Code("kernelgate profile"), " says what takes the time (", told, ").")
+        case BlockCode.MEMORY:
+            told = docs("what is counted", "comment.md#memory")
+            return (NOW, " free or reuse the workspace of a call; see ", told, ".")
         case BlockCode.NEW_SPILLS:
             told = docs("what helps", "CUDA_COOKBOOK.md#register-spills")
             return (

@@ -35,7 +35,7 @@ from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.report import how_measured, launches, why
+from kernelgate.ci.report import how_measured, launches, memory, why
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
 
@@ -47,6 +47,7 @@ def sections(
     parts = (
         statistics(cases, record.cards, means),
         speed(record, cases, policy.guidance.launch_share),
+        memory.section(record, cases, policy.gates),
         conditions(record, cases),
         machine(record),
         why.section(record, cases),

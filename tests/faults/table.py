@@ -853,6 +853,8 @@ RECORDS = Chapter(
                 "gates.margin_pct",
                 "gates.mean_regression_pct",
                 "gates.mean_improvement_pct",
+                "gates.memory_max",
+                "gates.memory_increase_pct",
                 "certainty.alpha",
                 "certainty.baseline_alpha",
                 "certainty.equivalence_alpha",

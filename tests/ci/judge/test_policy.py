@@ -16,7 +16,7 @@ from kernelgate.ci.judge.policy import Policy, PolicyError
 
 NOT_STATISTICS = dict.fromkeys(
     ("timing", "fuzz", "static", "sanitizer", "guidance", "profiling", "template", "measure"), True
-) | {"gates": {"sanitizer", "below_reference_min"}}
+) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
 """What the page on statistics leaves to others."""
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
 
@@ -108,6 +108,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "gates.mean_regression_pct": (0.001, 1000.0),
     "gates.mean_improvement_pct": (0.001, 99.9),
     "gates.reference_min": (1e-06, 1000000.0),
+    "gates.memory_max": (1e-06, 1000000.0),
+    "gates.memory_increase_pct": (0.0, 1000.0),
     "certainty.alpha": (1e-12, 0.5),
     "certainty.baseline_alpha": (1e-12, 0.5),
     "certainty.equivalence_alpha": (1e-12, 0.5),

@@ -1,0 +1,119 @@
+"""Peak memory of a call: base, head and reference beside each other, and what a team may make of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.document import render
+from kernelgate.ci.judge import gate, memory
+from kernelgate.ci.judge.gate import BlockCode
+from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.report.build import build
+from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.report_examples import EPYC, EXAMPLES
+
+MADE = EXAMPLES["equivalent"]()
+FIRST = MADE.verdict.cases[0].id
+MIB = 2**20
+
+
+def taking(*processes: dict[str, int]) -> RunRecord:
+    """The first case takes this much in each process; of the others nothing is known."""
+    known = [*processes, *[processes[-1]] * (len(MADE.record.processes) - len(processes))]
+    changed = tuple(
+        process.model_copy(
+            update={
+                "timings": tuple(
+                    one.model_copy(update={"memory_bytes": taken}) if one.case == FIRST else one
+                    for one in process.timings
+                )
+            }
+        )
+        for process, taken in zip(MADE.record.processes, known, strict=True)
+    )
+    return MADE.record.model_copy(update={"processes": changed})
+
+
+def comment(record: RunRecord, action: Literal["fail", "warn", "ignore"] = "ignore") -> tuple[str, gate.Decision]:
+    policy = Policy(gates=Gates(above_memory_max=action))
+    decision = gate.decide([gate.evidence("l4", record, MADE.verdict, policy)])
+    return render.comment(build([GpuReport("l4", record, MADE.verdict)], decision, policy)), decision
+
+
+def sides(base: int, head: int, reference: int) -> dict[str, int]:
+    return {"base": base, "head": head, "reference": reference}
+
+
+def test_the_fold_has_every_side_and_says_what_was_not_measured() -> None:
+    text, decision = comment(taking(sides(16 * MIB, 16 * MIB, 32 * MIB)))
+    assert "| S=448 B=8 H=8 fp16 | 16.0 MiB | 16.0 MiB | 32.0 MiB | 0.500× |" in text
+    assert text.count("| not measured | not measured | not measured | — |") == len(MADE.verdict.cases) - 1
+    assert "By `gates.above_memory_max` more than 2× of PyTorch blocks nothing." in text
+    assert "more memory" not in text
+    assert not decision.blocks
+    assert "Peak memory" not in comment(MADE.record)[0]
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("ignore", ""),
+        ("warn", "⚠️ takes 3.00× the memory of PyTorch in S=448 B=8 H=8 fp16; the limit is 2×"),
+        ("fail", "❌ takes 3.00× the memory of PyTorch in S=448 B=8 H=8 fp16; the limit is 2×"),
+    ],
+)
+def test_three_times_the_references_memory(action: Literal["fail", "warn", "ignore"], said: str) -> None:
+    text, decision = comment(taking(sides(96 * MIB, 96 * MIB, 32 * MIB)), action)
+    assert said in text
+    assert ("the limit is 2×" in text) is bool(said)
+    assert [one.code for one in decision.blockers] == [BlockCode.MEMORY] * (action == "fail")
+    assert text.startswith("### ⛔ Blocked by more memory than the policy allows in ") is (action == "fail")
+
+
+@pytest.mark.parametrize(
+    ("processes", "found"),
+    [
+        ((sides(100, 201, 100),), True),
+        ((sides(100, 200, 100),), False),
+        ((sides(100, 201, 100), sides(100, 150, 100)), False),
+        ((sides(100, 201, 100), sides(100, 201, 110)), False),
+        ((sides(100, 201, 0),), False),
+        (({"head": 201},), False),
+    ],
+    ids=["above", "at the limit", "not in each process", "the reference takes more in one", "no bytes", "unknown"],
+)
+def test_only_what_every_process_shows_is_above_the_limit(processes: tuple[dict[str, int], ...], found: bool) -> None:
+    assert bool(memory.above(taking(*processes), Gates())) is found
+
+
+@pytest.mark.parametrize(
+    ("processes", "found"),
+    [
+        ((sides(16 * MIB, 24 * MIB, MIB),), True),
+        ((sides(16 * MIB, 16 * MIB + 512, MIB),), False),
+        ((sides(24 * MIB, 16 * MIB, MIB),), False),
+        ((sides(16 * MIB, 24 * MIB, MIB), sides(25 * MIB, 24 * MIB, MIB)), False),
+        (({"head": 24 * MIB},), False),
+    ],
+    ids=["more", "a rounded tensor", "less", "another way in one process", "no base"],
+)
+def test_a_head_that_certainly_takes_more_than_its_base_is_said(
+    processes: tuple[dict[str, int], ...], found: bool
+) -> None:
+    text, decision = comment(taking(*processes))
+    said = "⚠️ takes more memory a call than the base: 16.0 MiB → 24.0 MiB in S=448 B=8 H=8 fp16"
+    assert (said in text) is found
+    assert not decision.blocks
+
+
+def test_a_gate_that_blocks_is_open_where_memory_was_not_measured() -> None:
+    known = taking(sides(16, 16, 32))
+    _, decision = comment(known, "fail")
+    left = len(MADE.verdict.cases) - 1
+    assert [render.plain_line(line) for line in decision.open] == [f"the peak memory of {left} cases was not measured"]
+    assert comment(known, "warn")[1].open == ()
+    cpu = known.environment.model_copy(update={"device": EPYC})
+    assert comment(known.model_copy(update={"environments": (cpu,)}), "fail")[1].open == ()
