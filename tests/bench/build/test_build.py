@@ -16,6 +16,7 @@ import pytest
 
 from kernelgate.bench.build import build, library, recipe
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
+from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.errors import BuildError, CompileError, KernelgateError, UsageError
 from kernelgate.bench.system import sessions, supervise
@@ -281,7 +282,7 @@ def test_a_silent_compiler_is_reported(
     tree: Path, compiler: Callable[[str], Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
     compiler('sleep 0.4; exec $GXX "$@"')
-    build.build(recipe.read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(silence_s=0.2, total_s=60))
+    build.build(read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(silence_s=0.2, total_s=60))
     assert "still compiling csrc/binding.cpp kernel.so: silent for 0 s" in capfd.readouterr().err
 
 
@@ -294,6 +295,6 @@ def test_a_compile_over_its_limit_is_ended(
         BuildError,
         match=r"the limit of 2 s and was ended; unfinished: \S+ kernel.so; it printed nothing .* allows more",
     ):
-        build.build(recipe.read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(total_s=2))
+        build.build(read_sources(tree, "here", CARD, SPEC), None, limits=TimeLimits(total_s=2))
     assert not alive(int((tmp_path / "pid").read_text(encoding="utf-8")))
     assert not list((cache / "building").iterdir())
