@@ -166,9 +166,10 @@ def _targets(sources: Sources, tools: Toolchain) -> tuple[Target, ...]:
 def _cached(entry: Path) -> Library | None:
     """None for a damaged entry, too, and for one whose manifest is of an earlier form."""
     try:
-        return _with_facts(library.read(entry))
+        found = _with_facts(library.read(entry))
     except KernelgateError:
         return None
+    return None if found.manifest.kind == "extension" and found.manifest.warnings is None else found
 
 
 @contextmanager
@@ -203,7 +204,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
     try:
         start = time.monotonic()
         subject = _subject(recipe.sources.card, sha, [*map(sm, recipe.targets)])
-        ninja.compile_in(tree, recipe, CompileJob(subject, _name(sha), log), limits)
+        warnings = ninja.compile_in(tree, recipe, CompileJob(subject, _name(sha), log), limits)
         digest = hashlib.sha256((tree / LIBRARY).read_bytes()).hexdigest()
         seconds = time.monotonic() - start
         code = _facts(tree / LIBRARY, recipe.targets)
@@ -219,6 +220,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
             sha256=digest,
             kernels=code.kernels,
             facts_missing=code.missing,
+            warnings=warnings,
             sources=files_by_target(recipe.sources, recipe.targets),
         )
         put_in_place(manifest, tree, entry, (LIBRARY,))

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from kernelgate.bench import record
 from kernelgate.bench.build.occupancy import with_occupancy
 from kernelgate.bench.errors import KernelgateError, faults
-from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.record import CompilerWarning, KernelFacts
 
 LIBRARY = "kernel.so"
 MANIFEST = "library.json"
@@ -65,6 +65,8 @@ class Manifest(BaseModel):
     before this field is refused, so that its library is built again."""
     facts_missing: str | None = None
     """Why `kernels` is empty."""
+    warnings: tuple[CompilerWarning, ...] | None = None
+    """What the compilers warn of in the sources; null of a package, and of a library from before they were kept."""
     sources: dict[str, tuple[str, ...]] = {}
     """The repository's files that each target's code was compiled from; empty for a package."""
 
@@ -249,6 +251,7 @@ def build_record(library: Library, side: record.Side) -> record.Build:
         targets=manifest.targets,
         library_sha256=manifest.sha256,
         kernels=tuple(map(with_occupancy, manifest.kernels)),
+        warnings=manifest.warnings,
     )
 
 

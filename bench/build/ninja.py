@@ -12,10 +12,12 @@ from pathlib import Path
 
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.build.compiler_errors import MAX_LINE, STATUS, ErrorSearch, FirstError
+from kernelgate.bench.build.compiler_warnings import WarningSearch
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.recipe import Recipe
 from kernelgate.bench.build.sources import target_of
 from kernelgate.bench.errors import CannotCompileError, CompileError, UsageError
+from kernelgate.bench.record import CompilerWarning
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.progress import say, track
 from kernelgate.bench.system.supervise import TimeLimits
@@ -41,8 +43,9 @@ class CompileJob:
     log: Path
 
 
-def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) -> None:
-    """Compiles in `tree`, a folder of which nothing is there yet. Returns when tree/kernel.so is there.
+def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) -> tuple[CompilerWarning, ...]:
+    """Compiles in `tree`, a folder of which nothing is there yet. Returns when tree/kernel.so is there, with what the
+    compilers warn of.
 
     Raises CompileError, and CannotCompileError where it is the machine's.
     """
@@ -52,6 +55,7 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
     unfinished = [*recipe.units, LIBRARY]
     job.log.parent.mkdir(parents=True, exist_ok=True)
     search = ErrorSearch(recipe.sources.files.keys())
+    warned = WarningSearch(recipe.sources.files.keys(), recipe.namespace, recipe.sources.card)
     told = track(f"compile {job.label}", len(unfinished), alike=False, limit_s=limits.total_s)
     with job.log.open("w", encoding="utf-8") as file, told as advance:
         shown, kept = 0, 0
@@ -59,6 +63,7 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
         def on_line(line: str) -> None:
             nonlocal shown, kept
             search.read(line)
+            warned.read(line)
             kept += len(line) + 1
             if kept <= MAX_LOG:
                 print(line, file=file)
@@ -88,7 +93,7 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
     if code == 0 and not (tree / LIBRARY).is_file():
         error = FirstError(LIBRARY, f"{LIBRARY}: error: the compilers ended without an error, and made nothing", False)
     elif code == 0:
-        return
+        return warned.result()
     if error.broken:
         raise CannotCompileError(f"{job.name} could not be compiled: {error.text} (all of it: {job.log})")
     if not error.in_sources:

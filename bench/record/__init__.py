@@ -21,7 +21,7 @@ from kernelgate.bench.record.base import (
     Share,
     Side,
 )
-from kernelgate.bench.record.builds import Build, KernelFacts
+from kernelgate.bench.record.builds import MAX_WARNING, MAX_WARNINGS, Build, CompilerWarning, KernelFacts
 from kernelgate.bench.record.files import from_json, json_schema, read, to_json, write
 from kernelgate.bench.record.findings import (
     BaselineDay,
@@ -55,6 +55,8 @@ __all__ = [
     "COMPARED",
     "LARGEST",
     "MAX_DRAWS",
+    "MAX_WARNING",
+    "MAX_WARNINGS",
     "SCHEMA",
     "Axes",
     "BaselineDay",
@@ -67,6 +69,7 @@ __all__ = [
     "Check",
     "CheckFinding",
     "CheckKind",
+    "CompilerWarning",
     "Condensed",
     "Cost",
     "Count",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from kernelgate.bench.record.base import Count, Flag, Model, NonNegative, Side
 
@@ -35,6 +37,22 @@ class KernelFacts(Model):
         return None if self.static_shared_bytes is None else self.static_shared_bytes + (self.dynamic_shared_bytes or 0)
 
 
+MAX_WARNING = 500
+"""Characters of a warning."""
+MAX_WARNINGS = 200
+"""Of one build; as many are all that were kept, and there may be more."""
+
+
+class CompilerWarning(Model):
+    """What a compiler says of a line without refusing it."""
+
+    file: str
+    """Of the commit, from the repository's root."""
+    line: Count | None = None
+    """Null where the tool names none, as ptxas does."""
+    text: Annotated[str, Field(max_length=MAX_WARNING)]
+
+
 class Build(Model):
     card: str = ""
     side: Side
@@ -50,3 +68,5 @@ class Build(Model):
     targets: tuple[str, ...] = ()
     library_sha256: str | None = None
     kernels: tuple[KernelFacts, ...] = ()
+    warnings: Annotated[tuple[CompilerWarning, ...], Field(max_length=MAX_WARNINGS)] | None = None
+    """What the compilers warn of in the sources; null where nobody looked."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.post_check_run import Annotation, Level
 from kernelgate.ci.judge import sanitizer
 from kernelgate.ci.judge.case import Outcome, severity
 from kernelgate.ci.judge.gate import BlockCode, Fault
+from kernelgate.ci.report import compiler_warnings
 from kernelgate.ci.report import sanitizer as words
 from kernelgate.ci.report.gpu import GpuReport
 
 MAX_ANNOTATIONS = 100
 MAX_FINDINGS = 20
 """Of compute-sanitizer, on one GPU."""
+MAX_WARNINGS = 20
+"""Of compilers."""
 MAX_LINE = 10**7
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
@@ -35,6 +38,7 @@ def line_notes(
     changed = [(path, patch) for path, patch in files if path.startswith(tuple(kernel_paths))]
     found = [note for one in posting.gpus for note in _of_compiler(one, [path for path, _ in changed], posting.title)]
     found += dict.fromkeys(note for one in posting.gpus for note in _of_sanitizer(one, posting, tuple(kernel_paths)))
+    found += _of_warnings(posting.gpus, {path for path, _ in files})
     remark = _remark(posting)
     if remark is not None:
         level, message = remark
@@ -108,6 +112,14 @@ def _of_compiler(one: GpuReport, paths: Sequence[str], title: str) -> list[Annot
         return []
     line = int(found["line"])
     return [Annotation(path, line, line, "failure", title, one.failure.message)]
+
+
+def _of_warnings(gpus: Sequence[GpuReport], paths: Collection[str]) -> Iterator[Annotation]:
+    """What the compilers warn of in changed files, at its line."""
+    for found in compiler_warnings.news(gpus)[:MAX_WARNINGS]:
+        line = found.line or 0
+        if found.file in paths and 0 < line < MAX_LINE:
+            yield Annotation(found.file, line, line, "warning", "compiler warning", escape.visible(found.text))
 
 
 def _of_sanitizer(one: GpuReport, posting: Posting, kernel_paths: tuple[str, ...]) -> Iterator[Annotation]:

@@ -175,7 +175,9 @@ def places(info: RunInfo, page: str | None = None) -> Links:
 
 def _posting(results: Sequence[GpuResult], decision: Decision, policy: Policy, about: _About) -> Posting:
     """What is to be posted; it can be rendered."""
-    gpus, change, task = tuple(result.report for result in results), about.change, about.task
+    change, task = about.change, about.task
+    names = change.names if change else None
+    gpus = tuple(replace(result.report, changed=names) for result in results)
     report = build(gpus, decision, policy, task == "bench", about.places)
     description = change.description if change and task == "bench" else None
     later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()

@@ -22,6 +22,7 @@ from kernelgate.ci.report import (
     accepted,
     accuracy,
     card_remarks,
+    compiler_warnings,
     correctness,
     fuzzing,
     headline,
@@ -87,7 +88,8 @@ def build(
             Section(f"{label}: {part.title}" if label else part.title, part.blocks, part.worth)
             for gpu, label in each
             for part in _sections(gpu, policy)
-        ),
+        )
+        + compiler_warnings.sections(gpus),
         elsewhere=links.elsewhere(gpus, places, drawn is not None),
     )
 

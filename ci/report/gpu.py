@@ -69,6 +69,8 @@ class GpuReport:
     claims: tuple[Line, ...] = ()
     """Each claim beside this GPU's measurement."""
     remarks: tuple[Line, ...] = ()
+    changed: tuple[str, ...] | None = None
+    """The paths that the pull request touches; None where that is not known."""
 
     @cached_property
     def is_wrong(self) -> bool:

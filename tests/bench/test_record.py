@@ -122,6 +122,7 @@ WHOLE: dict[str, Any] = {
                     "instructions": {"HMMA": 64, "total": 1000},
                 }
             ],
+            "warnings": [{"file": "csrc/attention/a.cu", "line": 12, "text": "unused variable 'x'"}],
         }
     ],
     "cases": [

@@ -1,0 +1,122 @@
+"""Of the compilers' warnings those are said that the author's change brought, where the author's change is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from kernelgate.bench.record import MAX_WARNINGS, Build, CompilerWarning, RunRecord, Side
+from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Report
+from kernelgate.ci.github.annotations import MAX_WARNINGS as MOST_ANNOTATIONS
+from kernelgate.ci.github.annotations import line_notes
+from kernelgate.ci.github.assemble import Posting
+from kernelgate.ci.github.post_check_run import Annotation
+from kernelgate.ci.judge import new_warnings
+from kernelgate.ci.judge.gate import Decision
+from kernelgate.ci.report import compiler_warnings
+from kernelgate.ci.report.gpu import GpuReport
+
+Warnings = Sequence[CompilerWarning] | None
+UNUSED = CompilerWarning(file="csrc/k.cu", line=12, text="unused variable 'x' [-Wunused-variable]")
+ELSEWHERE = CompilerWarning(file="csrc/other.cu", line=3, text="unused variable 'y'")
+
+
+def at(line: int, text: str = UNUSED.text) -> CompilerWarning:
+    return UNUSED.model_copy(update={"line": line, "text": text})
+
+
+def built(side: Side, warnings: Warnings) -> Build:
+    return Build(side=side, warnings=None if warnings is None else tuple(warnings))
+
+
+def measured(head: Warnings, *base: Warnings, changed: tuple[str, ...] | None = ("csrc/k.cu",)) -> GpuReport:
+    builds = (built("head", head), *(built("base", one) for one in base))
+    return replace(GpuReport("l4", RunRecord(builds=builds)), changed=changed)
+
+
+def lines(head: Warnings, *base: Warnings) -> list[int | None]:
+    return [one.line for one in compiler_warnings.news([measured(head, *base)])]
+
+
+@pytest.mark.parametrize(
+    ("head", "base", "new"),
+    [
+        ([UNUSED], [], [12]),
+        ([UNUSED], [UNUSED], []),
+        ([at(14)], [UNUSED], []),  # lines were added above it
+        ([at(12), at(20)], [at(12)], [20]),
+        ([at(12), at(20)], [at(20)], [12]),
+        ([at(12), at(13), at(14)], [at(5), at(6)], [14]),
+        ([at(9, "f (declared at line 7) is unused")], [at(9, "f (declared at line 5) is unused")], []),
+        ([ELSEWHERE], [], []),
+        ([ELSEWHERE, UNUSED], [], [12]),
+        (None, [UNUSED], []),
+        ([], [UNUSED], []),
+    ],
+)
+def test_only_what_the_base_has_not_is_news(head: Warnings, base: Warnings, new: list[int | None]) -> None:
+    assert lines(head, base) == new
+
+
+@pytest.mark.parametrize("bases", [(), (None,), ([at(n) for n in range(1, MAX_WARNINGS + 1)],)])
+def test_what_is_not_known_of_the_base_is_not_called_new(bases: tuple[Warnings, ...]) -> None:
+    gpu = measured([UNUSED], *bases)
+    (section,) = compiler_warnings.sections([gpu])
+    assert section.title == "Compiler warnings (1)"
+    assert "Whether the base has these, too, is not known." in shown(gpu)
+    (known,) = compiler_warnings.sections([measured([UNUSED], [])])
+    assert known.title == "New compiler warnings (1)"
+
+
+def shown(*gpus: GpuReport) -> str:
+    return render.comment(Report(("News",), (), sections=compiler_warnings.sections(gpus)))
+
+
+def test_two_gpus_of_one_build_say_it_once() -> None:
+    one = measured([UNUSED], [])
+    assert shown(one, one).count("csrc/k.cu:12") == 1
+    assert compiler_warnings.sections([measured([], []), GpuReport("h100")]) == ()
+
+
+def test_a_pull_request_whose_files_are_not_known_has_them_of_all_files() -> None:
+    gpu = measured([UNUSED, ELSEWHERE], [UNUSED], changed=None)
+    assert [one.file for one in compiler_warnings.news([gpu])] == ["csrc/other.cu"]
+
+
+def test_a_strangers_text_stays_text() -> None:
+    evil = at(1, "</code></details> @everyone ![x](https://evil) `| <!-- kernelgate --> \u202e\n# big")
+    comment = shown(measured([evil], []))
+    assert "\u202e" not in comment
+    assert comment.count("<!-- kernelgate -->") == 1
+    assert "``</code></details> @everyone" in comment
+    (note,) = annotations(measured([evil], []))
+    assert "\n" not in note.message
+    assert "\u202e" not in note.message
+
+
+def annotations(*gpus: GpuReport) -> list[Annotation]:
+    posting = Posting(Report(("News",), ()), Decision("success"), gpus)
+    return list(line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"]))
+
+
+def test_a_warning_stands_at_its_line_in_a_changed_file() -> None:
+    """Whatever files a forged record names, and wherever the tool gave no line."""
+    forged = UNUSED.model_copy(update={"file": "../.github/workflows/check.yml"})
+    gpu = measured([UNUSED, ELSEWHERE, forged, at(0), at(10**9)], [], changed=None)
+    assert annotations(gpu, gpu) == [
+        Annotation("csrc/k.cu", 12, 12, "warning", "compiler warning", UNUSED.text),
+    ]
+    assert len(annotations(measured([at(n) for n in range(1, 90)], []))) == MOST_ANNOTATIONS
+
+
+def test_each_card_has_a_base_of_its_own() -> None:
+    builds = [
+        Build(card=card, side=side, warnings=(UNUSED,) if card == "old" or side == "head" else ())
+        for card in ("old", "new")
+        for side in ("base", "head")
+    ]
+    found = new_warnings.of_record(RunRecord(builds=tuple(builds)), None)
+    assert {one.card: len(one.warnings) for one in found} == {"old": 0, "new": 1}
