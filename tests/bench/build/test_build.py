@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.build import build, library, recipe
+from kernelgate.bench.build import build, library
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
