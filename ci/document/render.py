@@ -6,7 +6,7 @@ Escaping is the default: whatever a template writes goes through escape.py. The 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TextIO
@@ -15,7 +15,7 @@ import jinja2
 
 from kernelgate.ci.document import escape, terminal
 from kernelgate.ci.document.escape import Markdown
-from kernelgate.ci.document.model import Code, Line, Link, Mark, Piece, Report, Strong
+from kernelgate.ci.document.model import Block, Code, Line, Link, Mark, Piece, Report, Strong
 
 COMMENT_LIMIT = 65_536
 """Characters that GitHub takes in one comment."""
@@ -33,6 +33,11 @@ def comment(report: Report, limit: int = COMMENT_LIMIT) -> str:
         if len(text) < limit:
             break
     return text
+
+
+def blocks(blocks_: Sequence[Block]) -> str:
+    """The blocks as the comment's folded parts have them."""
+    return _markdown().get_template("blocks.md.jinja").render(blocks=blocks_).strip()
 
 
 def first_line(report: Report) -> str:

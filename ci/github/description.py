@@ -13,6 +13,7 @@ from enum import Enum
 
 from kernelgate.bench import dtypes
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github import results_block
 from kernelgate.ci.judge.pull_request_rules import Template
 
 MAX_CLAIMS = 20
@@ -148,8 +149,9 @@ _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
 
 
 def split(body: str) -> dict[Part, str]:
-    """The text under each section's heading, comments taken out. A section that stands twice is joined."""
-    text = _COMMENT.sub("", body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n"))
+    """The text under each section's heading, without comments and what the bot wrote. A section that stands twice is
+    joined."""
+    text = _COMMENT.sub("", results_block.without(body[:MAX_BODY]).replace("\r\n", "\n").replace("\r", "\n"))
     found: dict[Part, list[str]] = {}
     current: list[str] = []
     for line, heading, rest in _lines(text):

@@ -9,7 +9,7 @@ from pathlib import Path
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Mark
-from kernelgate.ci.github import description
+from kernelgate.ci.github import description, results_block
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import (
     NOTHING_TRUSTED,
@@ -25,6 +25,7 @@ from kernelgate.ci.github.plan import skipped
 from kernelgate.ci.github.post_check_run import CheckRun, begin_check, end_check, hand_over_check, put_check
 from kernelgate.ci.github.post_comment import comment_step, put_comment
 from kernelgate.ci.github.post_label import VERDICTS, put_labels
+from kernelgate.ci.github.post_results import put_results
 from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
 from kernelgate.ci.github.stamp import Posted, Stamp
 from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED, Label
@@ -32,6 +33,7 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.page.write import write as write_page
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.headline import cause, with_consequence
+from kernelgate.ci.report.results import results
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"
 """The permissions that posting needs."""
@@ -112,7 +114,19 @@ def post(
     ended = [written, *_post_verdict(bot, info, posting, check)]
     if _may_be_two(*ended[:: len(ended) - 1]):
         ended.append(_one(bot, "comment", PULLS, lambda: until_done("comment", look, bot)))
+    if isinstance(written, Posted) and not written.left:
+        ended += _post_results(bot, info, posting)
     return _exit_code(ended)
+
+
+def _post_results(bot: Bot, info: RunInfo, posting: Posting) -> list[Ended]:
+    """The statistics in the description, where it has a place for them."""
+    body = info.pull.body if info.pull else None
+    made = render.blocks(results(posting.gpus, info.run))
+    if not made or not results_block.is_there(body):
+        return []
+    number, stamp = info.pull_request or 0, Stamp.of(info.run)
+    return [_one(bot, "block of results in the description", PULLS, lambda: put_results(bot, number, made, stamp))]
 
 
 def _post_verdict(bot: Bot, info: RunInfo, posting: Posting, check: CheckRun) -> list[Ended]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github import results_block
 from kernelgate.ci.github.description import Claim, Effect, Part, describe, read_claims, split
 from kernelgate.ci.judge.pull_request_rules import Template
 from tests.ci.desk import Desk
@@ -92,7 +93,16 @@ def test_the_template_itself_asks_for_everything_and_claims_nothing() -> None:
 
 def test_headings_of_the_messages_are_those_of_the_template() -> None:
     text = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
-    assert [line for line in text.splitlines() if line.startswith("## ")] == [part.heading for part in Part]
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert [one for one in headings if one != "## Statistical results"] == [part.heading for part in Part]
+    assert results_block.is_there(text)
+
+
+def test_what_the_bot_wrote_is_no_claim_and_no_hypothesis() -> None:
+    words = "<!-- kernelgate-results -->\n\n10% faster\n\n<!-- /kernelgate-results 0123456789abcdef -->"
+    said = describe(f"## Intent and hypothesis\n{words}\n## Claimed effect\n{words}\n- S=512: 5% faster", RULES, KERNEL)
+    assert [claim.text for claim in said.claims] == ["S=512: 5% faster"]
+    assert Part.HYPOTHESIS in [one.part for one in said.missing]
 
 
 # Incomplete ----------------------------------------------------------------------------------------------------------

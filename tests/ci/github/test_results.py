@@ -1,0 +1,165 @@
+"""The bot fills the section of statistical results in a description, and never touches anybody's words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelgate.ci.document import render
+from kernelgate.ci.github import results_block
+from kernelgate.ci.github.description import describe, split
+from kernelgate.ci.github.post_results import put_results
+from kernelgate.ci.github.publish import post
+from kernelgate.ci.github.results_block import BEGIN, filled
+from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.report.gpu import GpuReport
+from kernelgate.ci.report.results import MAX_ROWS, results
+from tests.ci.desk import Desk
+from tests.ci.github.test_publish import BODY, l4, measured
+from tests.ci.report_examples import EXAMPLES, HEAD_SHA
+from tests.workflows.project import ROOT
+
+POLICY = Policy()
+TEMPLATE = (ROOT / ".github/pull_request_template.md").read_text(encoding="utf-8")
+PLACE = f"{BEGIN}\n<!-- /kernelgate-results -->"
+MINE = f"{BODY.format(claim='none')}\n## Statistical results\n{PLACE}\nmy own words\n"
+STAMP = Stamp(HEAD_SHA, 1, 1)
+
+
+def edits(desk: Desk) -> list[str]:
+    return [said for said in desk.github.writes() if said.startswith("PATCH /pulls/")]
+
+
+# The block -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_filled_and_filled_anew_and_nothing_else_changes() -> None:
+    once = filled(MINE, "first")
+    assert once is not None
+    assert once.replace("\r\n", "\n") == MINE.replace(
+        PLACE, f"{BEGIN}\n\nfirst\n\n<!-- /kernelgate-results a7937b64b8caa58f -->"
+    )
+    assert filled(once, "first") == once
+    kept_by_github = once.replace("\n", "\r\n")
+    assert filled(kept_by_github, "first") == kept_by_github
+    twice = filled(kept_by_github, "second")
+    assert twice is not None
+    assert "first" not in twice
+    assert results_block.without(twice) == results_block.without(kept_by_github)
+    assert split(twice) == split(MINE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "no marks",
+        "<!-- /kernelgate-results -->",
+        BEGIN,
+        f"<!-- /kernelgate-results -->{BEGIN}",
+        f"{BEGIN}\nwords of the author\n<!-- /kernelgate-results -->",
+        f"{BEGIN}\nwords of the author\n<!-- /kernelgate-results 0123456789abcdef -->",
+        f"{PLACE}{'x' * 65_500}",
+    ],
+)
+def test_where_there_is_no_place_or_somebody_wrote_nothing_is_filled(body: str) -> None:
+    assert filled(body, "results") is None
+
+
+def test_words_that_an_author_added_to_ours_stay() -> None:
+    once = filled(MINE, "first") or ""
+    assert filled(once.replace("first", "first\nbut see below"), "second") is None
+
+
+def test_marks_without_an_end_are_read_in_time() -> None:
+    """A pattern that looks for an end from each of 10,000 beginnings would take minutes."""
+    body = BEGIN * 10_000
+    assert results_block.without(body) == body
+    assert not describe(body, POLICY.template).claims
+
+
+# What stands in it ---------------------------------------------------------------------------------------------------
+
+
+def test_the_statistics_are_those_of_the_comment(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"), body=MINE)
+    assert post(desk.bot, folder, POLICY) == 0
+    body = desk.github.pulls[1].body or ""
+    assert "Of `a1b2c3d` against `9f8e7d6`, written by kernelgate" in body
+    (row,) = [line for line in body.splitlines() if line.startswith("| `s512_b32_h8_d64_fp16` ")]
+    (comment,) = desk.github.bodies(1)
+    assert row in comment
+    assert "Cliff" in body
+    assert split(body) == split(MINE)
+    assert body.endswith("my own words\n")
+    # The edit begins a run that measures nothing; its report finds nothing to change, and so it ends.
+    assert post(desk.bot, measured(desk, tmp_path, {}, body=body), POLICY) == 0
+    assert len(edits(desk)) == 1
+
+
+@pytest.mark.parametrize("example", ["wrong_result", "wrong_timed_output"])
+def test_where_nothing_was_compared_the_description_stays(desk: Desk, tmp_path: Path, example: str) -> None:
+    post(desk.bot, measured(desk, tmp_path, l4(example), body=MINE), POLICY)
+    assert desk.github.pulls[1].body == MINE
+
+
+def test_a_description_without_the_marks_costs_no_request(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"))
+    post(desk.bot, folder, POLICY)
+    without = len(desk.github.requests)
+    assert not edits(desk)
+    post(desk.bot, folder, POLICY)
+    assert len(desk.github.requests) - without <= without
+
+
+def test_there_are_never_too_many_cases() -> None:
+    """Of 250 cases the 30 worst, in a description that GitHub keeps whole."""
+    record, verdict = (made := EXAMPLES["equivalent"]()).record, made.verdict
+    many = tuple(replace(verdict.cases[0], id=f"case_{number}_{'x' * 60}") for number in range(250))
+    one = GpuReport("l4", record, replace(verdict, cases=many))
+    text = render.blocks(results([one], record.run))
+    assert text.count("case_") == MAX_ROWS
+    assert f"{250 - MAX_ROWS} more cases are in the comment." in text
+    both = render.blocks(results([one, GpuReport("h100")], record.run))
+    assert "On `h100` no case was compared, or a result is wrong." in both
+    assert "On `l4`:" in both
+    assert len(both) < 10_000
+
+
+# Races ---------------------------------------------------------------------------------------------------------------
+
+
+def test_an_author_who_edits_meanwhile_loses_nothing(desk: Desk) -> None:
+    """The description is read right before it is written, whatever was read when the run was fetched."""
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, body=MINE)
+    pull.body = MINE.replace("my own words", "words of this very second")
+    assert put_results(desk.bot, 1, "results", STAMP).outcome == "results filled in"
+    assert "words of this very second" in (pull.body or "")
+    pull.body = (pull.body or "").replace("results", "ours", 1).replace(BEGIN, "")
+    assert put_results(desk.bot, 1, "newer", STAMP).left
+
+
+@pytest.mark.parametrize("fault", [{"status": 502}, {"drop": "before"}, {"drop": "after"}])
+def test_a_write_that_was_lost_is_repeated_once_at_most(desk: Desk, fault: dict[str, object]) -> None:
+    pull = desk.github.open_pull(head_sha=HEAD_SHA, body=MINE)
+    desk.github.fault("PATCH", "/pulls/1", **fault)
+    put_results(desk.bot, 1, "results", STAMP)
+    assert (pull.body or "").count("results\n\n<!-- /kernelgate-results ") == 1
+
+
+@pytest.mark.parametrize("change", [{"state": "closed"}, {"head_sha": "f" * 40}])
+def test_a_late_result_is_left_out(desk: Desk, change: dict[str, str]) -> None:
+    pull = desk.github.open_pull(**{"head_sha": HEAD_SHA, "body": MINE} | change)
+    assert put_results(desk.bot, 1, "results", STAMP).outdated
+    assert pull.body == MINE
+
+
+def test_a_token_that_may_not_write_says_what_is_missing(desk: Desk, tmp_path: Path) -> None:
+    folder = measured(desk, tmp_path, l4("slower"), body=MINE)
+    desk.github.fault("PATCH", "/pulls/1", status=403, message="Resource not accessible by integration")
+    assert post(desk.bot, folder, POLICY) == 0
+    assert "the block of results in the description is missing" in desk.summary
+    assert desk.github.bodies(1)
