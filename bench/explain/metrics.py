@@ -131,6 +131,8 @@ SECTION_METRICS: tuple[Metric, ...] = (
           "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
     _same("store_bytes_per_sector", "bytes used of a stored sector", "bytes",
           "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
+    _same("threads_working", "threads working in an instruction", "",
+          "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio", better=1),
     _same("spill_requests", "spill instructions", "", "sass__inst_executed_register_spilling",
           "derived__local_spilling_requests"),
 )  # fmt: skip

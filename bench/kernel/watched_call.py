@@ -28,8 +28,9 @@ if TYPE_CHECKING:  # they load torch, which waits
     from kernelgate.bench.kernel.calls import Bound
     from kernelgate.bench.kernel.card import Kernel
 
-WARM_UP = 2
-"""Calls before the one that is profiled: the first loads the module, the second finds it in the caches."""
+WARM_UP = 10
+"""Calls before the one that is profiled: the first load modules and let an autotuner choose, the rest warm caches and
+clocks, of which two calls of a short kernel do little."""
 AHEAD = 2
 """So many processes load torch and wait while another one is watched."""
 MODULE = "kernelgate.bench.kernel.watched_call"

@@ -38,6 +38,7 @@ ANCHORS: Mapping[Bottleneck, str] = {
     Bottleneck.SPILLS: "register-spills",
     Bottleneck.SMALL_GRID: "grid-size-and-tail",
     Bottleneck.BARRIER: "barriers",
+    Bottleneck.DIVERGENCE: "warp-divergence",
 }
 
 RULES: Mapping[str, Bottleneck] = {
@@ -52,7 +53,7 @@ RULES: Mapping[str, Bottleneck] = {
     "WorkloadImbalance": Bottleneck.SMALL_GRID,
     "FPInstructions": Bottleneck.COMPUTE,
     "SlowPipeLimiter": Bottleneck.COMPUTE,
-    "ThreadDivergence": Bottleneck.COMPUTE,
+    "ThreadDivergence": Bottleneck.DIVERGENCE,
 }
 """NVIDIA's rules whose advice can be acted on, and where the cookbook takes them up. CPIStall goes by its title."""
 
@@ -205,6 +206,10 @@ _ACTIONS: Mapping[Bottleneck, tuple[str, ...]] = {
     Bottleneck.BARRIER: (
         "let fewer threads wait for each other: smaller blocks, __syncwarp or named barriers for parts of the block",
         "even out the work between barriers, or overlap it with copies by cp.async and mbarrier",
+    ),
+    Bottleneck.DIVERGENCE: (
+        "let all lanes of a warp take one way: sort or group the work by branch and by length, or branch by warp",
+        "give idle lanes work: blocks of whole warps, several lanes for a long row, min and max in place of branches",
     ),
 }
 

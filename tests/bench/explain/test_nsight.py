@@ -117,6 +117,7 @@ def test_ncu_is_asked_for_the_kernels_of_one_call_with_the_clocks_left_alone(
     request = watched_call.WatchedCall.model_validate_json(said)
     assert request.library.folder == (tmp_path / "head").resolve()
     assert (request.card, request.cases) == (faulty.CARD, (faulty.card().target.axes,))
+    assert request.warm_up == 10
     assert "--set" not in words
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -54,6 +55,21 @@ def test_a_kernel_in_place_gets_no_memory_for_outputs(tmp_path: Path, monkeypatc
     asked = request(tmp_path, "watched_in_place", IN_PLACE)
     monkeypatch.setattr(torch, "empty", lambda *_, **__: pytest.fail("memory for outputs"))
     assert [call() for call in watched_call.prepared(asked, "cpu")] == [1]
+
+
+def test_ten_calls_warm_up_and_the_eleventh_alone_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done: list[str] = []
+    runtime = SimpleNamespace(
+        cudaProfilerStart=lambda: done.append("start"), cudaProfilerStop=lambda: done.append("stop")
+    )
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("wait"))
+    monkeypatch.setattr(watched_call, "prepared", lambda *_: iter([lambda: done.append("call")]))
+    watched_call.run(request(tmp_path, "watched_warm", CARD))
+    assert done == [*["call"] * 10, "wait", "start", "call", "wait", "stop"]
+    assert capsys.readouterr().out == f"{watched_call.DONE}\n"
 
 
 # ----------------------------------------------------------------------------------------------------------------------

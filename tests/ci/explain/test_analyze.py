@@ -148,6 +148,43 @@ def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+def of_collection(name: str, **planted: float) -> analyze.Analysis:
+    """One kernel of the collection, with some figures as if they had been measured."""
+    (found,) = [one for one in analyze.analyze(DATA / "collection.ncu-repz") if one.kernel.name.startswith(f"{name}(")]
+    return analyze.analyze_kernel(replace(found.kernel, figures={**found.kernel.figures, **planted}))
+
+
+def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
+    found = of_collection("fp64", threads_per_instruction=16.0, threads_working=12.0)
+    assert found.bottleneck.bottleneck is Bottleneck.DIVERGENCE
+    assert "12.0 of a warp's 32 threads work in an instruction" in found.bottleneck.evidence
+    assert "16.0 are active, and predicates switch off 4.0 of them" in found.bottleneck.evidence
+    assert found.recommendations[0].link == "docs/CUDA_COOKBOOK.md#warp-divergence"
+    quick = of_collection("fp64", threads_per_instruction=12.0)
+    assert quick.bottleneck.bottleneck is Bottleneck.DIVERGENCE
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "named"),
+    [
+        ("gather", 10.0, "coalescing"),  # it waits for memory, with idle lanes or without
+        ("softmax_rows", 10.0, "dram"),
+        ("fp64", 25.0, "compute"),
+        ("one_thread", 1.0, "small_grid"),
+    ],
+)
+def test_idle_lanes_are_not_named_where_something_else_takes_the_time(name: str, threads: float, named: str) -> None:
+    assert of_collection(name, threads_per_instruction=threads, threads_working=threads).bottleneck.bottleneck == named
+
+
+def test_a_pipe_that_is_busy_stays_the_cause_beside_predicates() -> None:
+    """An H200's own figures: 23.8 of 32 threads work, and special functions take the time."""
+    found = of_collection("sfu")
+    assert found.kernel.figures["threads_working"] == pytest.approx(23.8, abs=0.05)
+    assert found.bottleneck.bottleneck is Bottleneck.COMPUTE
+    assert any(one.link.endswith("#warp-divergence") for one in found.recommendations)
+
+
 def launched(name: str, duration_us: float) -> analyze.Analysis:
     kernel = ProfiledKernel(name, "NVIDIA H200", (9, 0), 132, {"duration_us": duration_us}, ())
     return analyze.analyze_kernel(kernel)
