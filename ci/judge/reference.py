@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
 from kernelgate.ci.judge.policy import Gates
 
 
 def times(case: CaseVerdict) -> float | None:
-    """How many times as fast as the reference the head is; None where either was not timed, or proves nothing."""
-    if not case.head_us or not case.reference_us or case.disqualifying:
+    """How many times as fast as the reference the head is; None where either was not timed, or proves nothing.
+
+    A head without a base was timed beside its reference all the same.
+    """
+    if not case.head_us or not case.reference_us:
+        return None
+    if any(finding.code != HEAD_ALONE for finding in case.disqualifying):
         return None
     return case.reference_us / case.head_us
 

@@ -12,6 +12,7 @@ from kernelgate.ci.judge import gate, reference
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.report_examples import EXAMPLES
@@ -44,6 +45,13 @@ def test_without_a_reference_or_a_time_nothing_is_said() -> None:
     assert reference.far_below(replace(MADE.verdict, cases=cases), Gates()) == ()
     assert reference.far_below(None, Gates()) == ()
     assert reference.far_below(replace(slow(0.1), refused="no"), Gates()) == ()
+
+
+@pytest.mark.parametrize(("code", "known"), [("head_alone", True), ("throttled", False)])
+def test_a_head_without_a_base_has_a_reference_too(code: str, known: bool) -> None:
+    found = Finding(code, "whatever was found", True)
+    cases = tuple(replace(case, findings=(found,)) for case in slow(0.31).cases)
+    assert bool(reference.far_below(replace(MADE.verdict, cases=cases), Gates())) is known
 
 
 def test_the_comment_says_it_under_its_first_lines_and_does_not_block() -> None:
