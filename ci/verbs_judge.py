@@ -15,12 +15,16 @@ from kernelgate.bench.errors import UsageError
 @click.argument("report", type=click.Path(path_type=Path))
 @click.option("--against", type=click.Path(path_type=Path), help="An earlier report: say what changed since.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: `kernels`, a list in the report's order.")
-def analyze(report: Path, against: Path | None, as_json: bool) -> None:
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def analyze(report: Path, against: Path | None, as_json: bool, policy_file: Path | None) -> None:
     """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
     from kernelgate.ci.explain import analyze
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.report import thresholds
 
-    analyses = analyze.analyze(report)
-    before = analyze.analyze(against) if against else ()
+    limits = thresholds.bottleneck_limits(policy.load(policy_file))
+    analyses = analyze.analyze(report, limits)
+    before = analyze.analyze(against, limits) if against else ()
     click.echo((analyze.to_json if as_json else analyze.to_text)(analyses, before))
 
 
@@ -28,18 +32,23 @@ def analyze(report: Path, against: Path | None, as_json: bool) -> None:
 @click.argument("speedup", type=float)
 @click.argument("milliseconds", type=float)
 @click.option("--kernel-ms", type=float, help="Of the call's kernels alone, such as the record's graph_us / 1000.")
+@click.option("--before-ms", type=float, help="Of a call before the last fix: says whether to keep it.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
-def decide(speedup: float, milliseconds: float, kernel_ms: float | None, policy_file: Path | None) -> int:
+def decide(
+    speedup: float, milliseconds: float, kernel_ms: float | None, before_ms: float | None, policy_file: Path | None
+) -> int:
     """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call.
 
     Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
     """
     from kernelgate.ci.explain import next_step
     from kernelgate.ci.judge import policy
+    from kernelgate.ci.report import thresholds
 
-    rules = policy.load(policy_file)
-    bands = next_step.Bands(stop_below=rules.gates.reference_min, **rules.guidance.model_dump())
+    bands = thresholds.bands(policy.load(policy_file))
     decision = next_step.decide(speedup, milliseconds, bands, kernel_ms)
+    if before_ms is not None:
+        click.echo(next_step.worth_keeping(before_ms, milliseconds, bands))
     click.echo(decision.sentence)
     click.echo(f"Next: {decision.command}")
     return int(decision.stops)

@@ -233,8 +233,10 @@ def profile(
     from kernelgate.bench.system import progress
     from kernelgate.ci.explain import analyze as profiles
     from kernelgate.ci.judge import policy
+    from kernelgate.ci.report import thresholds
 
-    rules = policy.load(policy_file).profiling
+    known = policy.load(policy_file)
+    rules = known.profiling
     verbs.try_record(run)
     files.try_folder(out)
     options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
@@ -245,7 +247,7 @@ def profile(
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
     if run is not None and done.profiles:
         verbs.put_into(run, compiled, lambda _: {"profile": done.profiles})
-    for text in profiles.sides_to_text(out, done.profiles):
+    for text in profiles.sides_to_text(out, done.profiles, thresholds.bottleneck_limits(known)):
         click.echo(text)
     for reason in done.failures:
         progress.say(reason)

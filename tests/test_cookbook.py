@@ -13,7 +13,7 @@ from kernelgate.bench.build import toolchain
 from kernelgate.bench.explain.nsight import PERMISSION
 from kernelgate.ci import cli
 from kernelgate.ci.explain import recommend
-from kernelgate.ci.explain.bottleneck import Bottleneck
+from kernelgate.ci.explain.diagnosis import Bottleneck
 from tests import docs_code
 
 ROOT = Path(__file__).parent.parent

@@ -12,8 +12,9 @@ from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.record import Profile
 from kernelgate.ci.explain import bottleneck, budget, in_words, recommend, roofline
-from kernelgate.ci.explain.bottleneck import WORDS, Diagnosis
+from kernelgate.ci.explain.bottleneck_limits import BottleneckLimits
 from kernelgate.ci.explain.budget import Budget
+from kernelgate.ci.explain.diagnosis import WORDS, Diagnosis
 from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT
 from kernelgate.ci.explain.figures import show
 from kernelgate.ci.explain.recommend import Recommendation
@@ -63,13 +64,13 @@ class Analysis:
         return self.findings[0]
 
 
-def analyze(path: Path) -> tuple[Analysis, ...]:
+def analyze(path: Path, limits: BottleneckLimits) -> tuple[Analysis, ...]:
     """Every launch of the report, in its order. Raises ReportError where there is nothing to read."""
-    return tuple(analyze_kernel(kernel) for kernel in ncu_reader.read(path))
+    return tuple(analyze_kernel(kernel, limits) for kernel in ncu_reader.read(path))
 
 
-def analyze_kernel(kernel: ProfiledKernel) -> Analysis:
-    findings = bottleneck.classify(kernel)
+def analyze_kernel(kernel: ProfiledKernel, limits: BottleneckLimits) -> Analysis:
+    findings = bottleneck.classify(kernel, limits)
     return Analysis(kernel, findings, roofline.place(kernel), recommend.recommend(kernel, findings))
 
 
@@ -239,14 +240,14 @@ def _lines(analysis: Analysis, against: Analysis | None) -> Iterator[str]:
         yield f"     {one.reason}. {one.link}"
 
 
-def sides_to_text(folder: Path, profiles: Sequence[Profile]) -> Iterator[str]:
+def sides_to_text(folder: Path, profiles: Sequence[Profile], limits: BottleneckLimits) -> Iterator[str]:
     """Each case's head, beside its base where there is one, from the reports in `folder`."""
     for head in profiles:
         if head.side != "head" or head.report is None:
             continue
         base = next((one for one in profiles if one.key == head.key and one.side == "base" and one.report), None)
-        before = analyze(folder / base.report) if base is not None and base.report else ()
-        yield to_text(analyze(folder / head.report), before)
+        before = analyze(folder / base.report, limits) if base is not None and base.report else ()
+        yield to_text(analyze(folder / head.report, limits), before)
 
 
 def sureness(strength: float) -> str:

@@ -8,83 +8,22 @@ low confidence that it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT, Facts, limiter, nvidia_gain
+from kernelgate.ci.explain import access_faults
+from kernelgate.ci.explain.bottleneck_limits import BottleneckLimits
+from kernelgate.ci.explain.diagnosis import SURE, Bottleneck, Diagnosis, Rule, clamp, percent
+from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT, Facts, limiter
 
-LAUNCH_BOUND_US = 10.0
-"""Below this the launch itself, 2 to 5 µs of host and device time, is a large part of the call."""
-SATURATED_PCT = 60.0
-"""NVIDIA's own rules call a unit busy from 60% of its peak on, and saturated from 80%."""
-LOW_OCCUPANCY_PCT = 30.0
-IDLE_SHARE = 0.2
-"""Share of the multiprocessors' time without work that makes the grid the fault."""
-CONFLICT_SHARE = 0.3
-EXCESS_SHARE = 0.4
-LOCAL_SHARE = 0.05
-BARRIER_SHARE = 0.35
 WARP = 32
-DIVERGED_THREADS = 24.0
-"""Of a warp, that work in an instruction on average. NVIDIA's own rule speaks up below it: in the reports of
-tests/data/nsight at 23.8 and at 1.0, and not at 28.0."""
-SURE = 0.5
-WIDEST_COALESCED = 16.0
-"""Sectors of 32 bytes in a coalesced request of 32 lanes with 16 bytes each."""
 
 
-class Bottleneck(StrEnum):
-    TENSOR = "tensor"
-    COMPUTE = "compute"
-    DRAM = "dram"
-    L2 = "l2"
-    OCCUPANCY = "occupancy"
-    LAUNCH = "launch"
-    COALESCING = "coalescing"
-    BANK_CONFLICTS = "bank_conflicts"
-    SPILLS = "spills"
-    SMALL_GRID = "small_grid"
-    BARRIER = "barrier"
-    DIVERGENCE = "divergence"
-
-
-WORDS: Mapping[Bottleneck, str] = {
-    Bottleneck.TENSOR: "tensor-core bound",
-    Bottleneck.COMPUTE: "bound by arithmetic or instruction issue",
-    Bottleneck.DRAM: "DRAM bound",
-    Bottleneck.L2: "L2 bound",
-    Bottleneck.OCCUPANCY: "latency bound by low occupancy",
-    Bottleneck.LAUNCH: "launch bound",
-    Bottleneck.COALESCING: "uncoalesced access",
-    Bottleneck.BANK_CONFLICTS: "shared-memory bank conflicts",
-    Bottleneck.SPILLS: "register spills",
-    Bottleneck.SMALL_GRID: "too small a grid or a tail wave",
-    Bottleneck.BARRIER: "barrier stalls",
-    Bottleneck.DIVERGENCE: "warp divergence",
-}
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    bottleneck: Bottleneck
-    strength: float
-    """0 to 1: how sure the figures make this."""
-    evidence: tuple[str, ...]
-    """The numbers that led here, as sentences' parts."""
-    gain_pct: float | None = None
-    """At most this much of the kernel's time goes away with the fault; None where that cannot be said."""
-
-
-Rule = Callable[[Facts], Diagnosis | None]
-
-
-def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
+def classify(kernel: ProfiledKernel, limits: BottleneckLimits) -> tuple[Diagnosis, ...]:
     """The findings, the bottleneck first: the first rule that is sure enough, else the strongest."""
     facts = Facts(kernel)
-    findings = [finding for rule in RULES if (finding := rule(facts)) is not None]
+    findings = [finding for rule in RULES if (finding := rule(facts, limits)) is not None]
     if not findings:
         return (Diagnosis(Bottleneck.OCCUPANCY, 0.05, ("the report has none of the required metrics",)),)
     first = next((finding for finding in findings if finding.strength >= SURE), None)
@@ -92,28 +31,31 @@ def classify(kernel: ProfiledKernel) -> tuple[Diagnosis, ...]:
     return (first, *sorted((f for f in findings if f is not first), key=lambda finding: -finding.strength))
 
 
-def _launch(facts: Facts) -> Diagnosis | None:
+def _launch(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     time = facts["duration_us"]
-    if time is None or time >= LAUNCH_BOUND_US:
+    if time is None or time >= limits.launch_bound_us:
         return None
     # Close to the limit the kernel's own work counts as well.
-    strength = 0.95 - 0.35 * (time / LAUNCH_BOUND_US) ** 2
-    return Diagnosis(Bottleneck.LAUNCH, strength, (f"it runs for {time:.1f} µs, under {LAUNCH_BOUND_US:.0f} µs",))
+    strength = 0.95 - 0.35 * (time / limits.launch_bound_us) ** 2
+    return Diagnosis(
+        Bottleneck.LAUNCH, strength, (f"it runs for {time:.1f} µs, under {limits.launch_bound_us:.0f} µs",)
+    )
 
 
-def _small_grid(facts: Facts) -> Diagnosis | None:
+def _small_grid(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     grid, sms, waves, active = facts["grid"], facts.kernel.sm_count, facts["waves"], facts.active_share
     idle = None if active is None else 1.0 - active
-    saturated = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.get("tensor_pct")) >= SATURATED_PCT
+    moves = max(facts.get("dram_pct"), facts.l2_busy or 0.0) >= limits.bandwidth_busy_pct
+    saturated = moves or facts.get("tensor_pct") >= limits.unit_busy_pct
     if grid is None or saturated:
         return None
     if sms and grid < sms:
         expected = 1.0 - grid / sms
-        share = expected if idle is None else min(idle, expected + IDLE_SHARE)
-        if share < IDLE_SHARE:
+        share = expected if idle is None else min(idle, expected + limits.idle_share)
+        if share < limits.idle_share:
             return None
         evidence = (f"{grid:.0f} blocks for {sms} multiprocessors", f"{share:.0%} of the device's time is idle")
-        return Diagnosis(Bottleneck.SMALL_GRID, _clamp(0.55 + 0.45 * share), evidence, 100 * share)
+        return Diagnosis(Bottleneck.SMALL_GRID, clamp(0.55 + 0.45 * share), evidence, 100 * share)
     if waves is None or waves <= 0:
         return None
     if waves < 0.5 and facts.get("theoretical_occupancy_pct") > 2 * facts.get("occupancy_pct") > 0:
@@ -123,11 +65,11 @@ def _small_grid(facts: Facts) -> Diagnosis | None:
             f"occupancy is {facts.get('occupancy_pct'):.0f}% where {fits:.0f}% would fit",
         )
         busy = max(facts.compute_busy or 0.0, facts.l1_busy or 0.0)
-        return Diagnosis(Bottleneck.SMALL_GRID, 0.7 if busy < SATURATED_PCT else 0.3, evidence)
+        return Diagnosis(Bottleneck.SMALL_GRID, 0.7 if busy < limits.unit_busy_pct else 0.3, evidence)
     whole = -(-waves // 1)
     wasted = 1.0 - waves / whole
     share = wasted if idle is None else min(idle, wasted)
-    if share < 0.75 * IDLE_SHARE:
+    if share < 0.75 * limits.idle_share:
         return None
     evidence = (
         f"{waves:.2f} waves take the time of {whole:.0f}",
@@ -136,15 +78,15 @@ def _small_grid(facts: Facts) -> Diagnosis | None:
         else f"{share:.0%} of the last wave's time is lost",
     )
     strength = 0.5 + 0.9 * share if idle is not None else 0.35 + 0.5 * share
-    return Diagnosis(Bottleneck.SMALL_GRID, _clamp(strength), evidence, 100 * share)
+    return Diagnosis(Bottleneck.SMALL_GRID, clamp(strength), evidence, 100 * share)
 
 
-def _spills(facts: Facts) -> Diagnosis | None:
+def _spills(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     share = facts.ratio("local_instructions", "instructions")
     counted = share is not None
     if share is None:
         share = facts.ratio("code_local", "code_instructions")
-    if share is None or share < LOCAL_SHARE:
+    if share is None or share < limits.local_share:
         return None
     evidence = [f"{share:.0%} of {'its' if counted else 'the code’s'} instructions load or store local memory"]
     if facts["registers"] is not None:
@@ -153,159 +95,38 @@ def _spills(facts: Facts) -> Diagnosis | None:
     busy = max(facts.get("tensor_pct"), facts.compute_busy or 0.0)
     if stalled is not None:
         evidence.append(f"{stalled:.0%} of the waiting is for memory")
-    relevant = (1.0 if stalled is None else _clamp(0.4 + stalled)) * (0.5 if busy >= 80 else 1.0)
+    relevant = (1.0 if stalled is None else clamp(0.4 + stalled)) * (0.5 if busy >= limits.saturated_pct else 1.0)
     if not counted:
         # Code that runs once says nothing; code that is run often shows in the memory units.
         memory = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.l1_busy or 0.0)
-        relevant *= 0.9 if memory >= LOW_OCCUPANCY_PCT else 0.5
-    strength = _clamp(0.55 + 1.2 * share) * relevant
-    return Diagnosis(Bottleneck.SPILLS, strength, tuple(evidence), _percent(share + (stalled or 0.0) / 2))
+        relevant *= 0.9 if memory >= limits.bandwidth_busy_pct / 2 else 0.5
+    strength = clamp(0.55 + 1.2 * share) * relevant
+    return Diagnosis(Bottleneck.SPILLS, strength, tuple(evidence), percent(share + (stalled or 0.0) / 2))
 
 
-def _bank_conflicts(facts: Facts) -> Diagnosis | None:
-    share = facts.ratio("bank_conflicts", "shared_wavefronts")
-    if share is None:
-        return _hidden_bank_conflicts(facts)
-    if share < CONFLICT_SHARE:
-        return None
-    stalled = facts.stall_share("short_scoreboard", "mio_throttle")
-    busy = facts.l1_busy
-    relevant = max(stalled or 0.0, (busy or 0.0) / 100)
-    evidence = [f"{share:.0%} of the shared-memory wavefronts are bank conflicts"]
-    if busy is not None:
-        evidence.append(f"L1 and shared memory are {busy:.0f}% busy")
-    if stalled is not None:
-        evidence.append(f"{stalled:.0%} of the waiting is for shared memory")
-    gain = 100 * share * ((busy or 0.0) / 100 if busy else relevant)
-    return Diagnosis(Bottleneck.BANK_CONFLICTS, _clamp(1.25 * share * relevant), tuple(evidence), gain)
-
-
-def _hidden_bank_conflicts(facts: Facts) -> Diagnosis | None:
-    """Without the counter of conflicts: L1 is busy though few instructions go there and L2 sees little."""
-    busy, compute, shared = facts.l1_busy, facts.compute_busy, facts.get("shared_bytes")
-    ruled = nvidia_gain(facts.kernel, "SharedMemoryConflicts", "UncoalescedSharedAccess")
-    if ruled is not None:
-        return Diagnosis(
-            Bottleneck.BANK_CONFLICTS, _clamp(ruled / 100), (f"NVIDIA's rules: {ruled:.0f}% to gain",), ruled
-        )
-    if busy is None or compute is None or shared <= 0 or busy < SATURATED_PCT or compute > busy / 3:
-        return None
-    if max(facts.get("dram_pct"), facts.l2_busy or 0.0) > 0.6 * busy:
-        return None
-    evidence = (
-        f"L1 and shared memory are {busy:.0f}% busy with {compute:.0f}% of the instruction rate",
-        f"{shared / 1024:.0f} KiB of shared memory per block"
-        if shared >= 1024
-        else f"{shared:.0f} bytes of shared memory",
-        "the report has no count of bank conflicts",
-    )
-    return Diagnosis(Bottleneck.BANK_CONFLICTS, 0.55, evidence)
-
-
-def _coalescing(facts: Facts) -> Diagnosis | None:
-    excess, evidence = _excess(facts)
-    if excess is None:
-        return _hidden_coalescing(facts)
-    if excess < EXCESS_SHARE:
-        return None
-    busy = max(facts.get("dram_pct"), facts.l2_busy or 0.0, facts.l1_busy or 0.0)
-    stalled = facts.memory_stalled
-    # Few warps wait for memory whatever they ask of it: then waiting shows latency, not excess.
-    warps = _clamp(facts.get("occupancy_pct") / LOW_OCCUPANCY_PCT) if facts["occupancy_pct"] is not None else 1.0
-    relevant = max(busy / 100, (stalled or 0.0) * warps)
-    if facts.get("tensor_pct") >= 80 or (facts.compute_busy or 0.0) >= 80:
-        relevant /= 2
-    parts = [evidence]
-    if stalled is not None:
-        parts.append(f"{stalled:.0%} of the waiting is for memory")
-    parts.append(f"the busiest memory unit is at {busy:.0f}%")
-    return Diagnosis(Bottleneck.COALESCING, _clamp(1.3 * excess * relevant), tuple(parts), 100 * excess * busy / 100)
-
-
-def _excess(facts: Facts) -> tuple[float | None, str]:
-    """The share of global memory's sectors that coalesced requests would not move."""
-    sectors, ideal = facts["global_sectors"], facts["global_sectors_ideal"]
-    if sectors and ideal is not None:
-        share = 1.0 - ideal / sectors
-        return share, f"{share:.0%} of the sectors moved are excessive"
-    used = [value for key in ("load_bytes_per_sector", "store_bytes_per_sector") if (value := facts[key])]
-    if used:
-        return 1.0 - min(used) / 32, f"{min(used):.0f} of the 32 bytes of a sector are used"
-    total = moved = needed = 0.0
-    worst = ""
-    for op in ("load", "store"):
-        sectors, requests = facts.get(f"{op}_sectors"), facts.get(f"{op}_requests")
-        if facts[f"{op}_sectors"] is None or not requests:
-            continue
-        # A coalesced request of 32 lanes moves as many sectors of 32 bytes as a lane takes bytes.
-        coalesced = facts[f"code_{op}_bytes"] or WIDEST_COALESCED
-        total += sectors
-        if sectors / requests > 1.2 * coalesced:
-            moved += sectors
-            needed += coalesced * requests if facts[f"code_{op}_bytes"] else 4.0 * requests
-            worst = f"{sectors / requests:.0f} sectors per {op} request, where {coalesced:.0f} would be coalesced"
-    if not total:
-        return None, ""
-    return (moved - needed) / total, worst
-
-
-def _hidden_coalescing(facts: Facts) -> Diagnosis | None:
-    ruled = nvidia_gain(facts.kernel, "UncoalescedGlobalAccess")
-    if ruled is not None:
-        return Diagnosis(
-            Bottleneck.COALESCING, _clamp(ruled / 80), (f"NVIDIA's rules see {ruled:.0f}% to gain",), ruled
-        )
-    busy, compute = facts.l1_busy, facts.compute_busy
-    if _scattered(facts):
-        scattered = (
-            f"occupancy is {facts.get('occupancy_pct'):.0f}% and yet no memory unit is above {facts.l2_busy or 0:.0f}%",
-            f"pipes are {compute or 0:.0f}% busy",
-            "the report has no count of sectors",
-        )
-        return Diagnosis(Bottleneck.COALESCING, SURE - 0.04, scattered)
-    if busy is None or compute is None or busy < SATURATED_PCT or compute > busy / 3 or facts.get("shared_bytes") > 0:
-        return None
-    if facts.get("tensor_pct") > 20 or facts.get("dram_pct") > 0.6 * busy:
-        return None
-    evidence = (
-        f"L1 is {busy:.0f}% busy with {compute:.0f}% of the instruction rate, and no shared memory is used",
-        "the report has no count of sectors",
-    )
-    return Diagnosis(Bottleneck.COALESCING, 0.52, evidence)
-
-
-def _scattered(facts: Facts) -> bool:
-    """Many warps in flight, little arithmetic, and still no memory unit that is saturated: requests are split up."""
-    l2, compute = facts.l2_busy, facts.compute_busy
-    if l2 is None or compute is None or facts["occupancy_pct"] is None:
-        return False
-    most = max(l2, facts.get("dram_pct"))
-    return facts.get("occupancy_pct") >= 60 and 20 <= most < SATURATED_PCT and compute < most / 8
-
-
-def _divergence(facts: Facts) -> Diagnosis | None:
+def _divergence(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     """Lanes that idle cost what the kernel spends on instructions, not what it waits for memory."""
     active, working = facts["threads_per_instruction"], facts["threads_working"]
     fewest = min((one for one in (active, working) if one is not None), default=None)
-    if fewest is None or fewest >= DIVERGED_THREADS:
+    if fewest is None or fewest >= limits.diverged_threads:
         return None
     lost, stalled = 1.0 - fewest / WARP, facts.memory_stalled
     relevant = (facts.compute_busy or 0.0) / 100 if stalled is None else 1.0 - stalled
-    if max(facts.get("dram_pct"), facts.l2_busy or 0.0) >= SATURATED_PCT:
+    if max(facts.get("dram_pct"), facts.l2_busy or 0.0) >= limits.bandwidth_busy_pct:
         relevant /= 2
     evidence = [f"{fewest:.1f} of a warp's {WARP} threads work in an instruction"]
     if active is not None and working is not None and active - working >= 1:
         evidence.append(f"{active:.1f} are active, and predicates switch off {active - working:.1f} of them")
     if stalled is not None:
         evidence.append(f"{stalled:.0%} of the waiting is for memory")
-    return Diagnosis(Bottleneck.DIVERGENCE, _clamp(1.3 * lost * relevant), tuple(evidence), _percent(lost * relevant))
+    return Diagnosis(Bottleneck.DIVERGENCE, clamp(1.3 * lost * relevant), tuple(evidence), percent(lost * relevant))
 
 
-def _barrier(facts: Facts) -> Diagnosis | None:
+def _barrier(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     share = facts.stall_share("barrier")
     if share is None:
         return _hidden_barrier(facts)
-    if share < BARRIER_SHARE or next(iter(facts.stalls)) != "barrier":
+    if share < limits.barrier_share or next(iter(facts.stalls)) != "barrier":
         return None
     cycles = facts.get(STALL_PREFIX + "barrier")
     busy = max(facts.get("tensor_pct"), facts.get("dram_pct"), facts.l2_busy or 0.0, facts.get("issue_pct"))
@@ -313,8 +134,8 @@ def _barrier(facts: Facts) -> Diagnosis | None:
         f"{share:.0%} of the waiting is at barriers, {cycles:.1f} cycles for each instruction",
         f"no unit is above {busy:.0f}%",
     )
-    strength = _clamp(0.4 + 0.8 * share) * (1.0 if busy < 80 else 0.4)
-    return Diagnosis(Bottleneck.BARRIER, strength, evidence, _percent(share * (1 - facts.get("issue_pct") / 100)))
+    strength = clamp(0.4 + 0.8 * share) * (1.0 if busy < limits.saturated_pct else 0.4)
+    return Diagnosis(Bottleneck.BARRIER, strength, evidence, percent(share * (1 - facts.get("issue_pct") / 100)))
 
 
 def _hidden_barrier(facts: Facts) -> Diagnosis | None:
@@ -326,7 +147,7 @@ def _hidden_barrier(facts: Facts) -> Diagnosis | None:
     return Diagnosis(Bottleneck.BARRIER, 0.55, evidence)
 
 
-def _saturated(facts: Facts) -> Diagnosis | None:
+def _saturated(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     """The busiest unit: of DRAM and L2 the one further down, since all that DRAM moves passes through L2."""
     dram, l2 = facts["dram_pct"], facts.l2_busy
     units: list[tuple[float, Bottleneck, str]] = []
@@ -346,10 +167,12 @@ def _saturated(facts: Facts) -> Diagnosis | None:
     (most, bottleneck, words), *others = sorted(units, reverse=True)
     evidence = [words, *(text for pct, _, text in others[:2] if pct >= TENSOR_UNUSED_PCT)]
     gap = most - (others[0][0] if others else 0.0)
-    strength = _clamp((most - 20) / 75) * _clamp(0.85 + gap / 150)
+    strength = clamp((most - 20) / 75) * clamp(0.85 + gap / 150)
     if len(units) < 3:
         strength *= 0.85  # a unit that the report does not show may be busier
-    return Diagnosis(bottleneck, strength if most >= SATURATED_PCT else min(strength, SURE - 0.05), tuple(evidence))
+    moves = bottleneck in (Bottleneck.DRAM, Bottleneck.L2)
+    is_busy = most >= (limits.bandwidth_busy_pct if moves else limits.unit_busy_pct)
+    return Diagnosis(bottleneck, strength if is_busy else min(strength, SURE - 0.05), tuple(evidence))
 
 
 def _hit(facts: Facts) -> str:
@@ -369,11 +192,11 @@ def _pipe(facts: Facts, busy: float) -> str:
     return f"{name} is {pct:.0f}% busy" if pct >= 0.8 * busy else f"the multiprocessors' pipes are {busy:.0f}% busy"
 
 
-def _occupancy(facts: Facts) -> Diagnosis | None:
+def _occupancy(facts: Facts, limits: BottleneckLimits) -> Diagnosis | None:
     achieved = facts["occupancy_pct"]
     if achieved is None:
         achieved = facts["theoretical_occupancy_pct"]
-    if achieved is None or achieved >= LOW_OCCUPANCY_PCT + 20:
+    if achieved is None or achieved >= limits.enough_occupancy_pct:
         return None
     busy = max(
         facts.get("dram_pct"),
@@ -382,33 +205,27 @@ def _occupancy(facts: Facts) -> Diagnosis | None:
         facts.l1_busy or 0.0,
         facts.compute_busy or 0.0,
     )
-    if busy >= 80:
+    if busy >= limits.saturated_pct:
         return None
     evidence = [f"occupancy is {achieved:.0f}%", f"no unit is above {busy:.0f}%"]
     limit = limiter(facts.kernel)
     if limit:
         evidence.append(f"limited by {limit}")
-    low = _clamp((LOW_OCCUPANCY_PCT + 20 - achieved) / (LOW_OCCUPANCY_PCT + 10))
-    strength = low * _clamp(1.15 - busy / 130)
+    low = clamp((limits.enough_occupancy_pct - achieved) / (limits.enough_occupancy_pct - 10))
+    strength = low * clamp(1.15 - busy / 130)
     issue = facts["issue_pct"]
-    gain = None if issue is None else min(100.0 - max(issue, busy), 100.0 - 100 * achieved / 50)
+    gain = (
+        None if issue is None else min(100.0 - max(issue, busy), 100.0 - 100 * achieved / limits.enough_occupancy_pct)
+    )
     return Diagnosis(Bottleneck.OCCUPANCY, strength, tuple(evidence), gain)
-
-
-def _clamp(value: float) -> float:
-    return max(0.0, min(0.98, value))
-
-
-def _percent(share: float) -> float:
-    return 100 * max(0.0, min(0.95, share))
 
 
 RULES: tuple[Rule, ...] = (
     _launch,
     _small_grid,
     _spills,
-    _bank_conflicts,
-    _coalescing,
+    access_faults.bank_conflicts,
+    access_faults.coalescing,
     _divergence,
     _barrier,
     _saturated,

@@ -31,6 +31,10 @@ class Bands:
     launch_bound_us: float
     launch_share: float
     """Of a call: where its launch takes more, that is looked at first."""
+    target: float
+    """A speed-up over the reference that is worth publishing."""
+    keep_from: float
+    """While optimising: how many times as fast as before a fix makes the kernel that is kept."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,17 @@ def decide(speedup: float, milliseconds: float, bands: Bands, kernel_ms: float |
     return _of_launch(speedup, milliseconds, bands, kernel_ms) or _of_speedup(speedup, bands)
 
 
+def worth_keeping(before_ms: float, after_ms: float, bands: Bands) -> str:
+    """Whether a fix is kept, by one call's time before and after it. Raises UsageError unless both are positive."""
+    for name, value in (("--before-ms", before_ms), ("MILLISECONDS", after_ms)):
+        if not (math.isfinite(value) and value > 0):
+            raise UsageError(f"{name} must be a number above 0, got {value}")
+    times = before_ms / after_ms
+    if times >= bands.keep_from:
+        return f"Keep the fix: {times:.3g}× as fast as before, and {bands.keep_from:g}× is enough."
+    return f"Try another fix: {times:.3g}× as fast as before, and one is kept from {bands.keep_from:g}× on."
+
+
 def _of_launch(speedup: float, milliseconds: float, bands: Bands, kernel_ms: float | None) -> NextStep | None:
     """Where the launch is what takes the time; None elsewhere."""
     call_us, times = 1000 * milliseconds, f"{speedup:g}× the reference"
@@ -78,6 +93,8 @@ def _of_launch(speedup: float, milliseconds: float, bands: Bands, kernel_ms: flo
 
 def _of_speedup(speedup: float, bands: Bands) -> NextStep:
     times = f"{speedup:g}× the reference"
+    if speedup >= bands.profile_below:
+        times += f", {'past' if speedup >= bands.target else 'short of'} the target of {bands.target:g}×"
     if speedup < bands.stop_below:
         return NextStep(Priority.CRITICAL, f"Critical: {times}. Stop, and profile before changing anything.", _PROFILE)
     if speedup < bands.profile_below:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
-from kernelgate.ci.explain.bottleneck import Bottleneck, Diagnosis, ranked
+from kernelgate.ci.explain.bottleneck import ranked
 from kernelgate.ci.explain.budget import Contribution
+from kernelgate.ci.explain.diagnosis import Bottleneck, Diagnosis
 from kernelgate.ci.explain.facts import Facts, limiter
 from kernelgate.ci.explain.in_words import cause
 

@@ -34,6 +34,8 @@ Probable = Annotated[float, between(0.5, 0.9999)]
 Share = Annotated[float, between(0.0, 1.0)]
 PartialShare = Annotated[float, between(1e-3, 0.999)]
 """Neither none nor all."""
+PartialPercent = Annotated[float, between(0.1, 99.9)]
+"""The same in percent."""
 Positive = Annotated[int, between(1, 1000)]
 DegreesOfFreedom = Annotated[float, between(1e-3, 1e6)]
 ProcessCount = Annotated[int, between(2, 100)]

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
+from kernelgate.ci.judge.bottleneck_rules import BottleneckRules
 from kernelgate.ci.judge.bounds import (
     Chance,
     DegreesOfFreedom,
@@ -203,9 +204,12 @@ class Guidance(PolicySection):
     next_bottleneck_from: Times = 2.0
     launch_bound_us: Annotated[float, between(0.1, 1e6)] = 10.0
     launch_share: PartialShare = 0.33
+    target: Times = 1.2
+    keep_from: Annotated[float, between(1.0, 1e3)] = 1.2
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
+        ordered(self, "profile_below", "target")
         ordered(self, "profile_below", "tune_below")
         ordered(self, "tune_below", "next_bottleneck_from")
         return self
@@ -252,6 +256,7 @@ class Policy(PolicySection):
     fuzz: FuzzRules = FuzzRules()
     static: Static = Static()
     guidance: Guidance = Guidance()
+    bottleneck: BottleneckRules = BottleneckRules()
     sanitizer: SanitizerRules = SanitizerRules()
     accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from kernelgate.bench.explain import metrics
+from kernelgate.ci.explain import roofline
 from kernelgate.ci.explain.roofline import Roofline
 from kernelgate.ci.page.drawing import AXIS, END, WIDTH, Point, axis_below, figure, line, path, rect, sides, text
 from kernelgate.ci.page.scale import Decades
@@ -36,9 +37,10 @@ def drawings(found: Both) -> list[Markup]:
 
 
 def _roofline(found: Both) -> Markup | None:
-    placed = {"base": found.base.roofline if found.base else None, "head": found.head.roofline}
+    head = roofline.place(found.head)
+    placed = {"base": roofline.place(found.base) if found.base else None, "head": head}
     spots = {side: spot for side, one in placed.items() if one is not None and (spot := _spot(one)) is not None}
-    peak, bandwidth = found.head.roofline.peak_flops, found.head.roofline.peak_bytes_per_second
+    peak, bandwidth = head.peak_flops, head.peak_bytes_per_second
     if "head" not in spots or not peak or not bandwidth:
         return None
     ridge = peak / bandwidth
@@ -108,8 +110,8 @@ def _arrow(places: dict[str, Point]) -> Markup:
 
 def _waits(found: Both) -> Markup | None:
     """The change of each wait, in cycles per instruction; where there is no base, the waits themselves."""
-    head = {key: value for key, value in found.head.kernel.figures.items() if _is_wait(key)}
-    base = {key: value for key, value in found.base.kernel.figures.items() if _is_wait(key)} if found.base else {}
+    head = {key: value for key, value in found.head.figures.items() if _is_wait(key)}
+    base = {key: value for key, value in found.base.figures.items() if _is_wait(key)} if found.base else {}
     change = {key: head.get(key, 0.0) - base.get(key, 0.0) for key in {**head, **base}}
     shown = sorted((key for key in change if abs(change[key]) >= SMALL_WAIT), key=lambda key: (-abs(change[key]), key))
     if not shown:

@@ -36,6 +36,7 @@ from kernelgate.ci.report import (
     sizes,
     summary,
     tables,
+    thresholds,
     why,
 )
 from kernelgate.ci.report import baseline as baselines
@@ -197,9 +198,10 @@ def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[
 def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
     if gpu.record is None or gpu.is_wrong:
         return ()
+    limits = thresholds.bottleneck_limits(policy)
     if gpu.verdict is None:
-        return why.limits(gpu.record, label)
-    return launches.why(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, label)
+        return why.what_limits(gpu.record, limits, label)
+    return launches.why(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, limits, label)
 
 
 def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:

@@ -35,7 +35,7 @@ from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.report import how_measured, launches, memory, why
+from kernelgate.ci.report import how_measured, launches, memory, thresholds, why
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase
 
@@ -50,7 +50,7 @@ def sections(
         memory.section(record, cases, policy.gates),
         conditions(record, cases),
         machine(record),
-        why.section(record, cases),
+        why.section(record, cases, thresholds.bottleneck_limits(policy)),
         why.static_section(record, policy.static),
         commands(record, cases),
     )

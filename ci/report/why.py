@@ -30,8 +30,9 @@ from kernelgate.ci.document.model import (
 )
 from kernelgate.ci.explain import analyze, budget, figures, in_words
 from kernelgate.ci.explain.analyze import Analysis
-from kernelgate.ci.explain.bottleneck import SURE, WORDS
+from kernelgate.ci.explain.bottleneck_limits import BottleneckLimits
 from kernelgate.ci.explain.budget import Budget
+from kernelgate.ci.explain.diagnosis import SURE, WORDS
 from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.judge.policy import Static
@@ -48,29 +49,41 @@ class Both:
     """One case's profiles; the base's is None where there is none."""
 
     key: CaseKey
+    base: ProfiledKernel | None
+    head: ProfiledKernel
+
+
+@dataclass(frozen=True)
+class _Analysed:
+    """The same, with what holds each back."""
+
     base: Analysis | None
     head: Analysis
 
 
 def both_sides(record: RunRecord) -> tuple[Both, ...]:
-    """Every case with a profile of its head, analysed from the record alone."""
+    """Every case with a profile of its head, from the record alone."""
     heads = [one for one in record.profile if one.side == "head"]
     bases = {one.key: one for one in record.profile if one.side == "base"}
     return tuple(
-        Both(one.key, _analysis(bases[one.key], record) if one.key in bases else None, _analysis(one, record))
+        Both(one.key, _kernel(bases[one.key], record) if one.key in bases else None, _kernel(one, record))
         for one in heads
     )
 
 
-def _analysis(one: Profile, record: RunRecord) -> Analysis:
+def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
     device = record.environment.device
     figures = {key: float(value) for key, value in one.metrics.items() if isinstance(value, int | float)}
     capability = _capability(device.compute_capability)
     case = next((case for case in record.cases if case.key == one.key), Case(id=one.case))
     dtype = _tensor_dtype(str(case.axes.get("dtype", "")))
     work = case.work.flops if case.work else None
-    kernel = ProfiledKernel(one.case, device.name, capability, device.sm_count, figures, (), dtype, work)
-    return analyze.analyze_kernel(kernel)
+    return ProfiledKernel(one.case, device.name, capability, device.sm_count, figures, (), dtype, work)
+
+
+def _analysed(found: Both, limits: BottleneckLimits) -> _Analysed:
+    base = analyze.analyze_kernel(found.base, limits) if found.base else None
+    return _Analysed(base, analyze.analyze_kernel(found.head, limits))
 
 
 def _tensor_dtype(dtype: str) -> str:
@@ -89,7 +102,7 @@ def _capability(text: str | None) -> tuple[int, int] | None:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tuple[Line, ...]:
+def why(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits, label: str = "") -> tuple[Line, ...]:
     """Why the case of the headline changed, and what to try; of another, which is said, where that has no profile.
     Nothing where no case changed or none was profiled.
 
@@ -105,7 +118,7 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], label: str = "") -> tupl
     split = budget_of(record, found, case)
     where, other = _where(case, case is news[0], label), _other_kernel(record, found.key)
     lines: list[Line] = [(Strong("Why"), *where, *other, " ".join(in_words.sentences(split)))]
-    if case.status.is_slower and (action := _action(split, found, label)) is not None:
+    if case.status.is_slower and (action := _action(split, _analysed(found, limits), label)) is not None:
         lines.append(action)
     return tuple(lines)
 
@@ -130,8 +143,8 @@ def _on(label: str) -> Line:
 
 def budget_of(record: RunRecord, found: Both, case: JudgedCase) -> Budget:
     """What the measured change of a case is made of, by its two profiles."""
-    before = found.base.kernel.figures if found.base else {}
-    return budget.budget(before, found.head.kernel.figures, case.case.change_pct or 0.0, _clocks(record, found.key))
+    before = found.base.figures if found.base else {}
+    return budget.budget(before, found.head.figures, case.case.change_pct or 0.0, _clocks(record, found.key))
 
 
 def _clocks(record: RunRecord, key: CaseKey) -> tuple[float, float] | None:
@@ -159,7 +172,7 @@ def plain_name(name: str) -> str:
     return "::".join(words[-1].split("::")[-2:])[:MAX_NAME] if words else ""
 
 
-def _action(split: Budget, found: Both, label: str) -> Line | None:
+def _action(split: Budget, found: _Analysed, label: str) -> Line | None:
     """Against what changed; else against what holds both sides back alike, said to be that."""
     where: Line = (*_on(label), ":") if label else ()
     if split.causes:
@@ -172,15 +185,15 @@ def _action(split: Budget, found: Both, label: str) -> Line | None:
     return None
 
 
-def limits(record: RunRecord, label: str = "") -> tuple[Line, ...]:
+def what_limits(record: RunRecord, limits: BottleneckLimits, label: str = "") -> tuple[Line, ...]:
     """What limits each profiled kernel, and what to try first: of a record that was made to be profiled."""
     where: Line = (Code(label), ": ") if label else ()
     found = both_sides(record)
     ids = formatting.ids((one.key for one in found), record.cards)
-    return tuple((*where, *line) for one in found for line in _limits(one, ids[one.key]))
+    return tuple((*where, *line) for one in found for line in _limits(_analysed(one, limits), ids[one.key]))
 
 
-def _limits(one: Both, name: Code) -> Iterator[Line]:
+def _limits(one: _Analysed, name: Code) -> Iterator[Line]:
     if one.head.bottleneck.strength < MIN_STRENGTH:
         yield (name, ": nothing in the profile stands out as what limits it.")
         return
@@ -198,7 +211,7 @@ def _try(one: Recommendation, where: Line = ()) -> Line:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
+def section(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits) -> Section | None:
     """The profiler's figures: metric, base, head, change; what explains the timing on top."""
     found = both_sides(record)
     if not found:
@@ -210,8 +223,9 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
     blocks: list[Block] = []
     for one in found:
         name = names.get(one.key, ids[one.key])
-        known = one.head.bottleneck.strength >= MIN_STRENGTH
-        blocks.append(Paragraph((name, f": {_verdicts(one)}.")) if known else Paragraph((name,)))
+        analysed = _analysed(one, limits)
+        known = analysed.head.bottleneck.strength >= MIN_STRENGTH
+        blocks.append(Paragraph((name, f": {_verdicts(analysed)}.")) if known else Paragraph((name,)))
         texts = _texts([each for each in record.profile if each.key == one.key])
         case = judged.get(one.key)
         split = budget_of(record, one, case) if case is not None and case.status.is_news else None
@@ -219,7 +233,7 @@ def section(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
         # The base's column and the change are empty where there is no base.
         blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
         if known:
-            blocks.append(Bullets(tuple(_recommendation(each) for each in one.head.recommendations)))
+            blocks.append(Bullets(tuple(_recommendation(each) for each in analysed.head.recommendations)))
     return Section("Profiler: head alone" if alone else "Profiler: base and head", tuple(blocks), worth=70)
 
 
@@ -227,7 +241,7 @@ def _columns() -> tuple[Column, ...]:
     return Column("metric"), Column("base", numeric=True), Column("head", numeric=True), Column("change", numeric=True)
 
 
-def _verdicts(one: Both) -> str:
+def _verdicts(one: _Analysed) -> str:
     after = one.head.bottleneck
     sure = analyze.sureness(after.strength)
     now = f"{WORDS[after.bottleneck]} ({sure}: {'; '.join(after.evidence)})"
@@ -242,8 +256,8 @@ def _recommendation(one: Recommendation) -> Line:
 
 
 def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Line, ...]]:
-    after = dict(one.head.kernel.figures)
-    before = dict(one.base.kernel.figures) if one.base else {}
+    after = dict(one.head.figures)
+    before = dict(one.base.figures) if one.base else {}
     first = [each.metric for each in split.causes if each.metric in after or each.metric in before] if split else []
     stalls = [key for key, _ in analyze.top_stalls(after)]
     known = [key for key in analyze.in_order(stalls, before, after) if key in after or key in before]

@@ -9,7 +9,7 @@ from kernelgate.ci.explain import launch
 from kernelgate.ci.explain.launch import LaunchShare
 from kernelgate.ci.explain.next_step import Bands, Priority, decide
 
-BANDS = Bands(0.5, 1.0, 1.5, 2.0, launch_bound_us=10.0, launch_share=0.33)
+BANDS = Bands(0.5, 1.0, 1.5, 2.0, launch_bound_us=10.0, launch_share=0.33, target=1.2, keep_from=1.2)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,43 @@ def test_the_bands_are_the_policys(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Medium: 0.97×" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("speedup", "said"),
+    [
+        ("1.1", "1.1× the reference, short of the target of 1.2×."),
+        ("1.2", "1.2× the reference, past the target of 1.2×."),
+    ],
+)
+def test_the_target_is_said_where_the_reference_is_reached(
+    speedup: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["decide", speedup, "0.321"]) == 0
+    assert said in capsys.readouterr().out
+    cli.run(["decide", "0.8", "0.321"])
+    assert "target" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("0.500", "0.250", "Keep the fix: 2× as fast as before, and 1.2× is enough."),
+        ("0.3852", "0.321", "Keep the fix: 1.2× as fast as before"),
+        ("0.380", "0.321", "Try another fix: 1.18× as fast as before, and one is kept from 1.2× on."),
+        ("0.300", "0.321", "Try another fix: 0.935× as fast as before"),
+    ],
+)
+def test_a_fix_is_kept_from_a_fifth_more_speed_on(
+    before: str, after: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first pair is the founding documents' own example, of 100%."""
+    assert cli.run(["decide", "0.9", after, "--before-ms", before]) == 0
+    assert capsys.readouterr().out.startswith(said)
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[guidance]\nkeep_from = 3\n", encoding="utf-8")
+    cli.run(["decide", "0.9", after, "--before-ms", before, "--policy", str(rules)])
+    assert capsys.readouterr().out.startswith("Try another fix")
+
+
 def test_a_launch_of_10_us_before_a_kernel_of_5_leaves_a_third_to_the_kernel() -> None:
     """And twice the speed to four calls in one launch, three times to very many."""
     share = LaunchShare(call_us=15.0, kernel_us=5.0)
@@ -74,7 +111,15 @@ def test_a_graph_that_is_slower_than_the_call_leaves_no_launch() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("0", "1"), ("nan", "1"), ("1", "inf"), ("one", "1"), ("1",), ("1", "1", "--kernel-ms", "2")],
+    [
+        ("0", "1"),
+        ("nan", "1"),
+        ("1", "inf"),
+        ("one", "1"),
+        ("1",),
+        ("1", "1", "--kernel-ms", "2"),
+        ("1", "1", "--before-ms", "0"),
+    ],
 )
 def test_other_words_are_usage_errors(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["decide", *words]) == 64

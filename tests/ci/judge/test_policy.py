@@ -15,7 +15,7 @@ from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
 NOT_STATISTICS = dict.fromkeys(
-    ("timing", "fuzz", "static", "sanitizer", "guidance", "profiling", "template", "measure"), True
+    ("timing", "fuzz", "static", "sanitizer", "guidance", "bottleneck", "profiling", "template", "measure"), True
 ) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
 """What the page on statistics leaves to others."""
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
@@ -175,6 +175,19 @@ RANGES: dict[str, tuple[float, float]] = {
     "guidance.next_bottleneck_from": (1e-06, 1000000.0),
     "guidance.launch_bound_us": (0.1, 1000000.0),
     "guidance.launch_share": (0.001, 0.999),
+    "guidance.target": (1e-06, 1000000.0),
+    "guidance.keep_from": (1.0, 1000.0),
+    "bottleneck.unit_busy_pct": (0.1, 99.9),
+    "bottleneck.bandwidth_busy_pct": (0.1, 99.9),
+    "bottleneck.saturated_pct": (0.1, 99.9),
+    "bottleneck.low_occupancy_pct": (0.1, 99.9),
+    "bottleneck.enough_occupancy_pct": (20.0, 100.0),
+    "bottleneck.idle_share": (0.001, 0.999),
+    "bottleneck.conflict_share": (0.001, 0.999),
+    "bottleneck.excess_share": (0.001, 0.999),
+    "bottleneck.local_share": (0.001, 0.999),
+    "bottleneck.barrier_share": (0.001, 0.999),
+    "bottleneck.diverged_threads": (1.0, 32.0),
     "fuzz.gpu_limit_s": (1.0, 86400.0),
     "sanitizer.seconds": (1.0, 3600.0),
     "accuracy.level": (1e-12, 0.5),
@@ -244,6 +257,16 @@ def test_every_number_that_decides_has_a_range_here() -> None:
         ("[certainty]\nresolution_pct = 5", "certainty.resolution_pct (5) must not be above a gate (3)"),
         ("[guidance]\ntune_below = 0.9", "guidance: profile_below (1) must not be above tune_below (0.9)"),
         ("[guidance]\ntune_below = 3", "guidance: tune_below (3) must not be above next_bottleneck_from (2)"),
+        ("[guidance]\ntarget = 0.5", "guidance: profile_below (1) must not be above target (0.5)"),
+        (
+            "[bottleneck]\nlow_occupancy_pct = 60",
+            "bottleneck: low_occupancy_pct (60) must not be above enough_occupancy_pct (50)",
+        ),
+        ("[bottleneck]\nunit_busy_pct = 90", "bottleneck: unit_busy_pct (90) must not be above saturated_pct (80)"),
+        (
+            "[bottleneck]\nbandwidth_busy_pct = 90",
+            "bottleneck: bandwidth_busy_pct (90) must not be above saturated_pct (80)",
+        ),
         ("[gates]\nreference_min = 2", "gates.reference_min (2) must not be above guidance.profile_below (1)"),
     ],
     ids=[
@@ -261,6 +284,10 @@ def test_every_number_that_decides_has_a_range_here() -> None:
         "resolution above a gate",
         "profile above tune",
         "tune above the next bottleneck",
+        "target below profile",
+        "low occupancy above enough",
+        "busy above saturated",
+        "bandwidth busy above saturated",
         "stop above profile",
     ],
 )
