@@ -191,8 +191,10 @@ def test_against_shows_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def of_collection(name: str, **planted: float) -> analyze.Analysis:
     """One kernel of the collection, with some figures as if they had been measured."""
-    (found,) = [one for one in analyze.analyze(DATA / "collection.ncu-repz") if one.kernel.name.startswith(f"{name}(")]
-    return analyze.analyze_kernel(replace(found.kernel, figures={**found.kernel.figures, **planted}))
+    (found,) = [
+        one for one in analyze.analyze(DATA / "collection.ncu-repz", LIMITS) if one.kernel.name.startswith(f"{name}(")
+    ]
+    return analyze.analyze_kernel(replace(found.kernel, figures={**found.kernel.figures, **planted}), LIMITS)
 
 
 def test_warps_that_diverge_hold_a_kernel_back_that_computes() -> None:
