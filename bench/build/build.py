@@ -18,7 +18,17 @@ from pathlib import Path
 from kernelgate.bench import files
 from kernelgate.bench.build import archs, library, machine_code, ninja, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
-from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, Library, Manifest, card_in
+from kernelgate.bench.build.library import (
+    CACHE,
+    LIBRARY,
+    MANIFEST,
+    PACKAGE,
+    SOURCES,
+    Library,
+    Manifest,
+    card_in,
+    sources_in,
+)
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.ninja import CompileJob
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
@@ -46,7 +56,21 @@ def build(sources: Sources, sha: str | None, *, namespace: str | None = None, li
     variables = tuple((name, os.environ[name]) for name in COMPILER_VARIABLES if name in os.environ)
     recipe = Recipe(sources.for_targets(chosen), chosen, tools, namespace, variables)
     found = cached(recipe.key, lambda entry: _compile(recipe, entry, sha, limits))
+    _keep_sources(recipe.sources, found.folder)
     return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
+
+
+def _keep_sources(sources: Sources, entry: Path) -> None:
+    """Beside the library in the cache. The entry's name is a hash over them: what is there already is the same."""
+    if (entry / SOURCES).exists():
+        return
+    unfinished = entry / f".{SOURCES}.{os.getpid()}"
+    with suppress(OSError):  # a cache that only others may write, or one where another process was first
+        for name, contents in sources.files.items():
+            (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
+            (unfinished / name).write_bytes(contents)
+        unfinished.rename(entry / SOURCES)
+    shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def describe(built: Library) -> str:
@@ -82,10 +106,19 @@ def export(built: Library, folder: Path) -> Library:
                     files.write(folder / file.relative_to(built.folder), file.read_bytes())
     else:
         files.write(folder / LIBRARY, built.path.read_bytes())  # a process may have the old file mapped
+        _export_sources(sources_in(built), folder / SOURCES)
     if built.card is not None:
         files.write(card_in(folder, built.manifest), built.card.read_bytes())
     files.write(folder / MANIFEST, built.manifest.model_dump_json(indent=2) + "\n")
     return replace(built, folder=folder, card_file=None)
+
+
+def _export_sources(held: Path, folder: Path) -> None:
+    """Puts a copy in place of what is there, which may be the very folder that is copied."""
+    contents = {file.relative_to(held): file.read_bytes() for file in sorted(held.rglob("*")) if file.is_file()}
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, data in contents.items():
+        files.write(folder / name, data)
 
 
 def cache_folder() -> Path:

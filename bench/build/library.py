@@ -2,7 +2,8 @@
 
 `library.json` says what it is. An extension's folder holds `kernel.so`, which registers its operators under a namespace
 of its own, so that base and head can live in one process. A package's holds its sources in `package/` and what Triton
-made of them for each target in `cache/`. `card/<name>.py` is the commit's own card, for its `call`.
+made of them for each target in `cache/`; an extension has its own in `sources/`, to be quoted. `card/<name>.py` is the
+commit's own card, for its `call`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ MANIFEST = "library.json"
 CARD = "card"
 PACKAGE = "package"
 CACHE = "cache"
+SOURCES = "sources"
+"""Of an extension: the files that it was compiled from, for people to be shown lines of them."""
 PIN = "@sha256:"
 """Between a folder of libraries and the digest that it must have."""
 ABSENT = "absent.json"
@@ -195,6 +198,12 @@ def read(folder: Path) -> Library:
 def card_in(folder: Path, manifest: Manifest) -> Path:
     """Where a folder that was handed over has the commit's own card."""
     return folder / CARD / f"{manifest.card}.py"
+
+
+def sources_in(library: Library) -> Path:
+    """The folder of what the library was made of, by the commit's own paths, or for a package by those below the folder
+    that it is imported from. It may be missing: where a cache cannot be written to."""
+    return library.folder / (SOURCES if library.manifest.kind == "extension" else PACKAGE)
 
 
 def _pinned(asked: Path) -> Path:

@@ -17,7 +17,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.explain import hot_spots
 from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, Metric, stall_counter
+from kernelgate.bench.record import HotSpots
 from kernelgate.bench.system import worker_process
 
 MAGIC = b"NVR\0"
@@ -64,6 +66,8 @@ class ProfiledKernel:
     """What the tensor cores multiply, as hardware.py names it: their peak depends on it. A case says it, no report."""
     work_flops: float | None = None
     """The operations that the case must do, where no counter counts them."""
+    hot_spots: HotSpots | None = None
+    """Where samples were taken, files as the line tables name them; None where the report has none by instruction."""
 
 
 SAID = TypeAdapter(tuple[ProfiledKernel, ...] | str)
@@ -135,6 +139,7 @@ def _kernel(action: Any) -> ProfiledKernel | None:
         sm_count=int(sms) if sms else None,
         figures=_figures(value) | _code(action, known),
         rules=tuple(_rules(action)),
+        hot_spots=_hot_spots(action, known),
     )
 
 
@@ -235,6 +240,13 @@ def _code(action: Any, known: set[str]) -> dict[str, float]:
     found = {"code_instructions": total, "code_local": local}
     accesses = {"code_load_bytes": widest["LDG"], "code_store_bytes": widest["STG"]}
     return {key: float(value) for key, value in (found | {k: v for k, v in accesses.items() if v}).items()}
+
+
+def _hot_spots(action: Any, known: set[str]) -> HotSpots | None:
+    try:
+        return hot_spots.of_action(action, known)
+    except Exception:  # a damaged report's counters need not fit each other
+        return None
 
 
 def _first(metric: Metric, value: Any) -> float | None:

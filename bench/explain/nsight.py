@@ -21,7 +21,7 @@ from kernelgate.bench import files
 from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.explain import metrics, ncu_reader
+from kernelgate.bench.explain import metrics, ncu_reader, quoted_lines
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
@@ -180,11 +180,13 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
     kernels = ncu_reader.read(report)
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
+    hot = longest(kernels).hot_spots
     return Profile(
         card=job.chosen.card.name,
         case=job.chosen.case.id,
         side=job.side,
         metrics=of_call(kernels),
+        hot_spots=hot and quoted_lines.quoted(hot, job.library),
         report=report.name,
         report_sha256=hashlib.sha256(report.read_bytes()).hexdigest(),
     )
@@ -193,10 +195,15 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
 def of_call(kernels: Sequence[ProfiledKernel]) -> dict[str, float | str | None]:
     """One call's figures: those of its longest launch, which says most, and what all of its launches take, unless there
     may be more of them than were profiled."""
-    longest = max(kernels, key=lambda one: one.figures.get("duration_us", 0.0))
     times = [one.figures["duration_us"] for one in kernels if "duration_us" in one.figures]
     whole = {"launches": float(len(kernels)), "call_us": sum(times)} if len(times) == len(kernels) < MAX_KERNELS else {}
-    return {**longest.figures, **whole, "kernel": longest.name[:MAX_NAME]}
+    most = longest(kernels)
+    return {**most.figures, **whole, "kernel": most.name[:MAX_NAME]}
+
+
+def longest(kernels: Sequence[ProfiledKernel]) -> ProfiledKernel:
+    """The launch of a call that took most of its time."""
+    return max(kernels, key=lambda one: one.figures.get("duration_us", 0.0))
 
 
 def command(ncu: Path, report: Path, options: Options, pattern: str | None) -> tuple[str, ...]:

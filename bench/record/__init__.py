@@ -34,6 +34,14 @@ from kernelgate.bench.record.findings import (
     Profile,
     Summary,
 )
+from kernelgate.bench.record.hot_spots import (
+    MAX_HOT_INSTRUCTIONS,
+    MAX_HOT_LINES,
+    MAX_HOT_TEXT,
+    HotInstruction,
+    HotLine,
+    HotSpots,
+)
 from kernelgate.bench.record.identity import (
     Card,
     Case,
@@ -55,6 +63,9 @@ __all__ = [
     "COMPARED",
     "LARGEST",
     "MAX_DRAWS",
+    "MAX_HOT_INSTRUCTIONS",
+    "MAX_HOT_LINES",
+    "MAX_HOT_TEXT",
     "MAX_WARNING",
     "MAX_WARNINGS",
     "SCHEMA",
@@ -78,6 +89,9 @@ __all__ = [
     "Expected",
     "Finite",
     "FuzzResult",
+    "HotInstruction",
+    "HotLine",
+    "HotSpots",
     "KernelFacts",
     "Microseconds",
     "Model",

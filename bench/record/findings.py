@@ -21,6 +21,7 @@ from kernelgate.bench.record.base import (
     Whole,
     must_be_unique,
 )
+from kernelgate.bench.record.hot_spots import HotSpots
 from kernelgate.bench.record.identity import CaseKey, Tolerance
 
 
@@ -120,6 +121,8 @@ class Profile(Model):
     case: str
     side: Side
     metrics: dict[str, Finite | str | None] = {}
+    hot_spots: HotSpots | None = None
+    """Null where the report has no samples by instruction, which `kernelgate profile --set full` takes."""
     report: str | None = None
     report_sha256: str | None = None
 

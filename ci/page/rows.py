@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench.record import RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.judge.case import severity
+from kernelgate.ci.page.samples import Sampled
+from kernelgate.ci.report import sections
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.why import Both, both_sides, budget_of
 
@@ -25,6 +27,8 @@ class CaseRow:
     profile: Both | None
     budget: Budget | None
     """What the change is made of, where a certain one was profiled on both sides."""
+    samples: Sampled | None
+    """Of its profile, where there is one."""
 
     @property
     def title(self) -> Line:
@@ -38,25 +42,25 @@ def rows(gpus: Sequence[GpuReport]) -> list[CaseRow]:
 
 
 @dataclass(frozen=True)
-class ProfiledAlone:
-    """A case that was profiled and not timed, as a profiling run makes it."""
+class ProfiledCase:
+    """A case that was profiled and not timed."""
 
     title: Line
     profile: Both
+    samples: Sampled
 
 
-def profiled_alone(gpus: Sequence[GpuReport]) -> list[ProfiledAlone]:
-    """What no row opens to."""
-    found = []
-    for gpu in gpus:
-        if gpu.record is None or gpu.is_wrong:
-            continue
-        shown, names = {one.case.key for one in gpu.cases}, formatting.names(gpu.record.cases, gpu.record.cards)
-        label: Line = (Code(gpu.label), " ") if len(gpus) > 1 else ()
-        for both in both_sides(gpu.record):
-            if both.key not in shown:
-                found.append(ProfiledAlone((*label, names.get(both.key, Code(both.key.id))), both))
-    return found
+def untimed(gpus: Sequence[GpuReport]) -> list[ProfiledCase]:
+    """Every profiled case that no row has, such as of a run that only profiles."""
+    return [
+        ProfiledCase((Code(gpu.label), " ", name) if len(gpus) > 1 else (name,), found, _sampled(gpu.record, found.key))
+        for gpu in gpus
+        if gpu.record is not None
+        for ids in (formatting.ids((one.key for one in gpu.record.profile), gpu.record.cards),)
+        for found in both_sides(gpu.record)
+        if found.key not in {one.case.key for one in gpu.cases}
+        for name in (ids[found.key],)
+    ]
 
 
 def _of(gpu: GpuReport, label: str) -> list[CaseRow]:
@@ -65,10 +69,22 @@ def _of(gpu: GpuReport, label: str) -> list[CaseRow]:
     timed = {case.key: case for case in timed_cases(gpu.record)}
     profiles = {found.key: found for found in both_sides(gpu.record)}
     return [
-        CaseRow(label, one, timed.get(one.case.key), found, _budget(gpu.record, found, one))
+        CaseRow(
+            label,
+            one,
+            timed.get(one.case.key),
+            found,
+            _budget(gpu.record, found, one),
+            _sampled(gpu.record, one.case.key) if found else None,
+        )
         for one in gpu.cases
         for found in (profiles.get(one.case.key),)
     ]
+
+
+def _sampled(record: RunRecord, key: CaseKey) -> Sampled:
+    spots = {one.side: one.hot_spots for one in record.profile if one.key == key}
+    return Sampled(spots, sections.profile_command(record, key, "--set", "full"))
 
 
 def _budget(record: RunRecord, found: Both | None, one: JudgedCase) -> Budget | None:

@@ -17,8 +17,8 @@ from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Status
 from kernelgate.ci.judge.outputs import fuzz_checks
 from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.page import data, errors, forest, html, processes, profile, sizes, times, waterfall
-from kernelgate.ci.page.rows import CaseRow, profiled_alone, rows
+from kernelgate.ci.page import data, errors, forest, html, processes, profile, samples, sizes, times, waterfall
+from kernelgate.ci.page.rows import CaseRow, ProfiledCase, rows, untimed
 from kernelgate.ci.page.scale import Scale
 from kernelgate.ci.report import links
 from kernelgate.ci.report import sizes as ladders
@@ -42,6 +42,16 @@ class ShownCase:
     sentence: str
     findings: tuple[str, ...]
     drawings: tuple[Markup, ...]
+    samples: Markup | None
+
+
+@dataclass(frozen=True)
+class ShownProfile:
+    """A case that was profiled and not timed."""
+
+    title: Line
+    drawings: tuple[Markup, ...]
+    samples: Markup
 
 
 def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
@@ -63,7 +73,7 @@ def write(reported: BuiltReport, gates: Gates, places: Links = NO_LINKS) -> str:
         axis=forest.axis_above(gates, axis),
         picture=forest.picture([row.one for row in found], axis) if len(found) > forest.MANY else None,
         margin=formatting.threshold(gates.margin_pct),
-        profiles=[(one.title, profile.drawings(one.profile)) for one in profiled_alone(reported.gpus)],
+        profiles=[_profiled(one) for one in untimed(reported.gpus)],
         sizes=_sizes(reported.gpus),
         errors=_errors(reported.gpus),
         data=data.embedded(found),
@@ -112,6 +122,7 @@ def _shown(row: CaseRow, number: int, axis: Scale, gates: Gates) -> ShownCase:
         sentence=case.sentence[:1].upper() + case.sentence[1:],
         findings=tuple(finding.message for finding in case.findings),
         drawings=_drawings(row, gates),
+        samples=samples.section(row.samples) if row.samples else None,
     )
 
 
@@ -143,6 +154,10 @@ def _drawings(row: CaseRow, gates: Gates) -> tuple[Markup, ...]:
     if row.profile is not None:
         drawn += profile.drawings(row.profile)
     return tuple(one for one in drawn if one is not None)
+
+
+def _profiled(one: ProfiledCase) -> ShownProfile:
+    return ShownProfile(one.title, tuple(profile.drawings(one.profile)), samples.section(one.samples))
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from kernelgate.bench import rates
 from kernelgate.bench.record import (
     Build,
     Card,
+    CaseKey,
     Device,
     RunRecord,
     Side,
@@ -305,10 +306,7 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
     base = record.run.base_sha
     known = [base[:12]] if base and formatting.is_commit(base) else []
     if record.profile and not record.cases:
-        sides = ["--base", *known] if known else ["--alone"]
-        first = record.profile[0]
-        profile = _on_case(["kernelgate", "profile", *sides], argument(record, first.card, first.case))
-        return Section("Run it yourself", (Verbatim((profile,)),), worth=80)
+        return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
     lines: list[str] = []
     if record.cases:
         bench = ["kernelgate", "bench", *(word for sha in known for word in ("--base", sha))]
@@ -319,6 +317,14 @@ def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
         lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed)))
     lines.append(shell("kernelgate", "pr", *(word for sha in known for word in ("--base", sha))))
     return Section("Run it yourself", (Verbatim(tuple(lines)),), worth=80)
+
+
+def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
+    """Profiles one case on both sides again."""
+    base = record.run.base_sha
+    alone = all(one.side == "head" for one in record.profile)
+    sides = ["--base", base[:12]] if base and formatting.is_commit(base) else ["--alone"] if alone else []
+    return _on_case(["kernelgate", "profile", *more, *sides], argument(record, key.card, key.id))
 
 
 def _on_case(words_: Sequence[str], case: str) -> str:

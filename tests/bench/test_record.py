@@ -274,6 +274,21 @@ WHOLE: dict[str, Any] = {
             "case": "s512",
             "side": "head",
             "metrics": {"dram_pct": 40.0, "limiter": "latency"},
+            "hot_spots": {
+                "samples": 2000,
+                "lines": [
+                    {"file": "csrc/kernel.cu", "line": 40, "text": "s += a * b;", "samples": 900, "stall": "barrier"}
+                ],
+                "instructions": [
+                    {
+                        "sass": "FFMA R0, R1, R2, R0",
+                        "file": "csrc/kernel.cu",
+                        "line": 40,
+                        "samples": 800,
+                        "stall": "wait",
+                    }
+                ],
+            },
             "report": "head.ncu-rep",
             "report_sha256": "f" * 64,
         }
@@ -314,6 +329,11 @@ def timing(**changes: object) -> str:
     made = deepcopy(MINIMAL)
     made["processes"][0]["timings"][0] |= changes
     return json.dumps(made)
+
+
+def sampled(**hot_spots: object) -> str:
+    """The minimal record with a profile of a hundred samples."""
+    return changed(profile=[{"case": "anything", "side": "head", "hot_spots": {"samples": 100, **hot_spots}}])
 
 
 def head(samples: str) -> str:
@@ -506,6 +526,10 @@ def test_a_plan_has_the_same_hash_wherever_it_is_measured() -> None:
         (changed(processes=MINIMAL["processes"] * 2), "process ids must be unique; duplicates: 1"),
         (changed(processes=[{"id": "1", "timings": MINIMAL["processes"][0]["timings"] * 2}]), "duplicates: anything"),
         (changed(environments=[{}, {}]), "environment ids must be unique"),
+        (sampled(lines=[{"file": "a.cu", "line": 1, "samples": 1}] * 21), "hot_spots.lines: .* at most 20"),
+        (sampled(instructions=[{"sass": "NOP", "samples": 1}] * 31), "hot_spots.instructions: .* at most 30"),
+        (sampled(lines=[{"file": "a.cu", "line": 1, "samples": 51}] * 2), "its lines hold 102 samples, of 100"),
+        (sampled(lines=[{"file": "a.cu", "line": 1, "text": "x" * 201, "samples": 1}]), "at most 200 characters"),
     ],
 )
 def test_a_broken_record_is_refused_by_name(text: str, named: str) -> None:

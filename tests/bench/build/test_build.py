@@ -62,6 +62,16 @@ def test_sources_become_a_library_that_can_be_loaded(tree: Path, cache: Path) ->
     assert not list((cache / "building").iterdir())
 
 
+def test_the_sources_lie_beside_the_library_to_be_quoted(tree: Path) -> None:
+    built = compiled(tree)
+    held = library.sources_in(built)
+    files = {path.relative_to(held).as_posix(): path.read_bytes() for path in held.rglob("*") if path.is_file()}
+    assert files
+    assert files == {name: (tree / name).read_bytes() for name in files}
+    shutil.rmtree(held)  # an entry of an earlier kernelgate
+    assert library.sources_in(compiled(tree)).is_dir()
+
+
 def test_two_libraries_with_equal_names_run_their_own_code(tree: Path) -> None:
     base = compiled(tree)
     head = compiled(write(tree, {"csrc/binding.cpp": BINDING.replace("42", "43")}))

@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import build, library
-from kernelgate.bench.build.library import ABSENT, LIBRARY, MANIFEST, Libraries, Library, LibraryAt, Manifest, Sides
+from kernelgate.bench.build.library import (
+    ABSENT,
+    LIBRARY,
+    MANIFEST,
+    SOURCES,
+    Libraries,
+    Library,
+    LibraryAt,
+    Manifest,
+    Sides,
+)
 from kernelgate.bench.errors import KernelgateError
 from tests.miniature import write
 
@@ -50,6 +60,16 @@ def test_an_export_carries_library_commit_and_card(exported: Library) -> None:
     assert found.card.read_text(encoding="utf-8") == "# card"
     assert found.manifest.card_sha256 == hashlib.sha256(b"# card").hexdigest()
     assert found.manifest.sha == "1" * 40
+
+
+def test_an_export_carries_the_sources_it_was_made_of_and_none_of_another(tmp_path: Path) -> None:
+    old, new = made(tmp_path / "old", "norm"), made(tmp_path / "new", "norm", contents="other code")
+    write(old.folder / SOURCES, {"csrc/a.cu": "old", "csrc/gone.cu": "gone"})
+    write(new.folder / SOURCES, {"csrc/a.cu": "new"})
+    there = build.export(new, build.export(old, tmp_path / "there").folder)
+    again = build.export(there, there.folder)  # over itself, too
+    held = library.sources_in(again)
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in held.rglob("*.cu")] == [("a.cu", "new")]
 
 
 def test_an_export_over_another_leaves_none_of_it(tmp_path: Path, exported: Library) -> None:

@@ -11,7 +11,18 @@ import numpy as np
 
 from kernelgate.bench import record
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.record import Card, Profile, Run, RunRecord, Side
+from kernelgate.bench.record import (
+    MAX_HOT_INSTRUCTIONS,
+    MAX_HOT_LINES,
+    Card,
+    HotInstruction,
+    HotLine,
+    HotSpots,
+    Profile,
+    Run,
+    RunRecord,
+    Side,
+)
 from kernelgate.ci.judge import gate, verdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
 from kernelgate.ci.judge.policy import Policy
@@ -19,6 +30,7 @@ from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
 from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
 from kernelgate.ci.report.links import NO_LINKS, Links
+from tests import hot_examples
 from tests.ci import records
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.document.test_render import hostile_reported
@@ -54,10 +66,40 @@ def _explained(name: str) -> BuiltReport:
     return of_verdict(profiled(name), EXAMPLES["slower"]().verdict, POLICY)
 
 
-def _profiled_alone() -> BuiltReport:
-    """As a profiling run makes it: nothing is timed."""
-    made = profiled("attention_occupancy").model_copy(update={"processes": (), "checks": ()})
-    return together((gate.evidence("", made, None, POLICY), of_record("", made, None)))
+def sampled(*sides: Side, change: Callable[[HotSpots], HotSpots] = lambda spots: spots) -> BuiltReport:
+    """A slower case with samples by line of these sides, of a kernel that lost the padding of its tile."""
+    kernels = {"base": "transpose_padded", "head": "transpose_tiled"}
+    profiles = tuple(
+        Profile(
+            case=TARGET,
+            side=side,
+            metrics=dict(hot_examples.launches()[kernel].figures),
+            hot_spots=change(hot_examples.quoted(kernel)) if side in sides else None,
+        )
+        for side, kernel in kernels.items()
+    )
+    example = EXAMPLES["slower"]()
+    return of_verdict(example.record.model_copy(update={"profile": profiles}), example.verdict, POLICY)
+
+
+def untimed(*sides: Side) -> BuiltReport:
+    """What `kernelgate profile --record` leaves by itself: nothing was timed."""
+    timed = sampled(*sides).gpus[0].record
+    assert timed is not None
+    return reported(timed.model_copy(update={"cases": (), "processes": (), "checks": ()}), POLICY)
+
+
+def full(words: str, spots: HotSpots) -> HotSpots:
+    """As much as a record may hold."""
+    lines = tuple(
+        HotLine(file=words[:200], line=index + 1, text=f"{index} {words}"[:200], samples=90 - index, stall=words[:200])
+        for index in range(MAX_HOT_LINES)
+    )
+    instructions = tuple(
+        HotInstruction(sass=f"{index} {words}"[:200], file=words[:200], line=7, samples=60 - index, stall="wait")
+        for index in range(MAX_HOT_INSTRUCTIONS)
+    )
+    return HotSpots(samples=spots.samples, lines=lines, instructions=instructions)
 
 
 def many(count: int) -> BuiltReport:
@@ -169,8 +211,12 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
     "40 processes": _many_processes,
     "less occupancy": lambda: _explained("attention_occupancy"),
     "spills": lambda: _explained("attention_spills"),
+    "samples by line": lambda: sampled("base", "head"),
+    "samples of the head alone": lambda: sampled("head"),
+    "profiled alone": lambda: untimed("base", "head"),
+    "hostile samples": lambda: sampled("base", "head", change=lambda spots: full(HOSTILE * 4, spots)),
+    "long samples": lambda: sampled("base", "head", change=lambda spots: full(LONG * 2, spots)),
     "bank conflicts": lambda: _explained("attention_banks"),
-    "profiled alone": _profiled_alone,
     "measured: at the power limit": lambda: _kept("traces/capped.json"),
     "measured: beside another process": lambda: _kept("traces/contended.json"),
     "measured: 27 cases": lambda: _kept("timing/all_cases_slower.json"),

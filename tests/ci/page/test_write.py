@@ -28,7 +28,6 @@ from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
 from kernelgate.ci.report.gpu import of_record
 from kernelgate.ci.report.links import DOCS, Links
 from tests.ci.document.test_render import HOSTILE, hostile_reported
-from tests.ci.page.situations import situation
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, NINE, all_reported, judge, same, slower
 from tests.ci.report_examples import record as example_record
 
@@ -195,15 +194,6 @@ def test_roofline_and_waits_are_drawn(name: str) -> None:
     said = [svg.get("aria-label") or "" for svg in drawings(page)]
     assert any(label.startswith("base at 2") and "of the roof. The roof is" in label for label in said)
     assert any(label.startswith("Cycles that a warp waits for each instruction: ") for label in said)
-
-
-def test_a_case_that_was_profiled_and_not_timed_has_its_drawings_too() -> None:
-    page = write(situation("profiled alone"), Gates())
-    assert "S=512 B=32 H=8 fp16: what the profiler saw</h2>" in page
-    assert [words(title) for title in re.findall(r"<figcaption><strong>(.*?)</strong>", page)] == [
-        "Roofline",
-        "Waits: head against base",
-    ]
 
 
 @pytest.mark.parametrize("name", [*EXAMPLES])

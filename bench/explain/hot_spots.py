@@ -1,0 +1,95 @@
+"""Which lines and instructions took a kernel's samples: from a report's counters by instruction.
+
+Nsight Compute samples the warps of a launch at intervals, and counts for each instruction how often a warp was found
+at it, and in which state ("Source Counters"; the counters `smsp__pcsamp_*`). `--set full` collects them, a quick set
+does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelgate.bench.record import MAX_HOT_INSTRUCTIONS, MAX_HOT_LINES, MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
+
+SAMPLES = "smsp__pcsamp_sample_count"
+STATE = "smsp__pcsamp_warps_issue_stalled_"
+NOT_ISSUED = "_not_issued"
+"""A second count of the same samples, of those cycles in which no warp was issued."""
+
+_ADDRESS = re.compile(r" 0x[0-9a-f]{8,}$")
+"""Behind a jump: where its target was in this very launch."""
+
+
+@dataclass
+class _Spot:
+    """Where samples were taken."""
+
+    samples: int = 0
+    states: Counter[str] = field(default_factory=Counter)
+
+    def add(self, samples: int, states: Mapping[str, int]) -> None:
+        self.samples += samples
+        self.states.update(states)
+
+    @property
+    def stall(self) -> str | None:
+        """The state of most samples; of two alike the first by name."""
+        return min(self.states, key=lambda state: (-self.states[state], state))[:MAX_HOT_TEXT] if self.states else None
+
+
+def of_action(action: Any, known: set[str]) -> HotSpots | None:
+    """The hot spots of one launch, its files as the line tables name them; None where the report has no samples by
+    instruction."""
+    samples = _by_address(action, SAMPLES) if SAMPLES in known else {}
+    total = sum(samples.values())
+    if not total:
+        return None
+    names = [name for name in known if name.startswith(STATE) and not name.endswith(NOT_ISSUED)]
+    states: dict[int, dict[str, int]] = defaultdict(dict)
+    for name in names:
+        for address, count in _by_address(action, name).items():
+            states[address][name.removeprefix(STATE)] = count
+    lines: dict[tuple[str, int], _Spot] = defaultdict(_Spot)
+    instructions: list[HotInstruction] = []
+    for address, count in sorted(samples.items(), key=lambda one: (-one[1], one[0])):
+        place = _place(action, address)
+        if place is not None:
+            lines[place].add(count, states[address])
+        if len(instructions) < MAX_HOT_INSTRUCTIONS:
+            instructions.append(_instruction(action, address, place, count, states[address]))
+    hottest = sorted(lines.items(), key=lambda one: (-one[1].samples, one[0]))[:MAX_HOT_LINES]
+    listed = tuple(HotLine(file=file, line=line, samples=one.samples, stall=one.stall) for (file, line), one in hottest)
+    return HotSpots(samples=total, lines=listed, instructions=tuple(instructions))
+
+
+def _by_address(action: Any, name: str) -> dict[int, int]:
+    """A counter's value at each instruction's address, where it is not zero."""
+    metric = action.metric_by_name(name)
+    if metric is None or not metric.has_correlation_ids():
+        return {}
+    addresses = metric.correlation_ids()
+    counts: Counter[int] = Counter()
+    for index in range(metric.num_instances()):
+        counts[addresses.as_uint64(index)] += metric.as_uint64(index)
+    return {address: count for address, count in counts.items() if count}
+
+
+def _place(action: Any, address: int) -> tuple[str, int] | None:
+    """File and line that an instruction was compiled from; None where there is no line table."""
+    info = action.source_info(address)
+    if info is None or not info.file_name() or info.line() < 1:
+        return None
+    return str(info.file_name())[-MAX_HOT_TEXT:], int(info.line())
+
+
+def _instruction(
+    action: Any, address: int, place: tuple[str, int] | None, samples: int, states: Mapping[str, int]
+) -> HotInstruction:
+    spot = _Spot(samples, Counter(states))
+    sass = _ADDRESS.sub("", " ".join(str(action.sass_by_pc(address) or "").split()))[:MAX_HOT_TEXT]
+    file, line = place or (None, None)
+    return HotInstruction(sass=sass, file=file, line=line, samples=samples, stall=spot.stall)

@@ -1,0 +1,81 @@
+"""The commit's own lines beside samples, and nothing of any other file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from kernelgate.bench.build.compiler_errors import HERE
+from kernelgate.bench.build.library import PACKAGE, SOURCES, Library, Manifest
+from kernelgate.bench.explain import quoted_lines
+from kernelgate.bench.record import MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
+
+ELSEWHERE = "what stands elsewhere"
+
+
+def library(folder: Path, kind: Literal["extension", "package"] = "extension") -> Library:
+    manifest = Manifest(
+        card="norm", kind=kind, namespace="n", sha=None, targets=(), key="k", seconds=1.0, sha256="0", kernels=()
+    )
+    held = folder / (SOURCES if kind == "extension" else PACKAGE)
+    (held / "csrc").mkdir(parents=True)
+    (held / "csrc" / "norm.cuh").write_text(f"first\n  s += x * x;  \n{'y' * 300}\n", encoding="utf-8")
+    return Library(folder, manifest, cached=True)
+
+
+def spots(file: str, line: int = 2) -> HotSpots:
+    return HotSpots(
+        samples=10,
+        lines=(HotLine(file=file, line=line, samples=9),),
+        instructions=(HotInstruction(sass="FFMA", file=file, line=line, samples=5),),
+    )
+
+
+def shown(found: HotSpots) -> tuple[str | None, ...]:
+    return found.lines[0].file, found.lines[0].text, found.instructions[0].file
+
+
+@pytest.mark.parametrize("file", [f"{HERE}csrc/norm.cuh", "csrc/norm.cuh", f"{HERE}csrc/a/../norm.cuh"])
+def test_a_line_of_the_commit_is_quoted(tmp_path: Path, file: str) -> None:
+    found = quoted_lines.quoted(spots(file), library(tmp_path))
+    assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
+
+
+def test_a_line_of_a_package_is_quoted_wherever_it_was_compiled(tmp_path: Path) -> None:
+    found = quoted_lines.quoted(spots("/home/x/cache/building/0a/package/csrc/norm.cuh"), library(tmp_path, "package"))
+    assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
+
+
+def test_a_long_line_is_cut_and_one_behind_the_end_has_no_text(tmp_path: Path) -> None:
+    held = library(tmp_path)
+    assert quoted_lines.quoted(spots("csrc/norm.cuh", 3), held).lines[0].text == "y" * MAX_HOT_TEXT
+    assert quoted_lines.quoted(spots("csrc/norm.cuh", 4), held).lines[0].text is None
+
+
+@pytest.mark.parametrize("kind", ["extension", "package"])
+@pytest.mark.parametrize(
+    "place", ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", "x/package/../../secret.txt"]
+)
+def test_a_line_table_that_names_another_file_gets_nothing_of_it(
+    tmp_path: Path, kind: Literal["extension", "package"], place: str
+) -> None:
+    outside = tmp_path / "secret.txt"
+    outside.write_text(f"{ELSEWHERE}\n" * 3, encoding="utf-8")
+    found = quoted_lines.quoted(spots(place.format(outside=outside)), library(tmp_path / "library", kind))
+    assert shown(found) == ("secret.txt", None, "secret.txt")
+
+
+def test_a_link_among_the_sources_is_not_followed(tmp_path: Path) -> None:
+    held = library(tmp_path / "library")
+    (tmp_path / "secret.txt").write_text(f"{ELSEWHERE}\n" * 3, encoding="utf-8")
+    (held.folder / SOURCES / "csrc" / "link.cuh").symlink_to(tmp_path / "secret.txt")
+    assert quoted_lines.quoted(spots("csrc/link.cuh"), held).lines[0].text is None
+
+
+def test_a_library_without_sources_has_files_and_lines(tmp_path: Path) -> None:
+    held = library(tmp_path)
+    for file in (tmp_path / SOURCES / "csrc").iterdir():
+        file.unlink()
+    assert shown(quoted_lines.quoted(spots("csrc/norm.cuh"), held)) == ("norm.cuh", None, "norm.cuh")
