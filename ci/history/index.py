@@ -1,0 +1,222 @@
+"""Writes the index: what a measurement's entry adds to it, each in one transaction, and nothing twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from kernelgate.bench.errors import one_line
+from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, moment
+from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
+
+BATCH = 500
+"""Values of one query: SQLite takes 32,766 of them, 999 of old."""
+
+
+def holds(connection: sa.Connection, name: str, rules: str) -> bool:
+    """Whether the index has this measurement, as these rules judge it."""
+    return connection.execute(sa.select(RECORD.c.id).filter_by(name=name, rules=rules)).first() is not None
+
+
+def add(connection: sa.Connection, entry: Entry) -> None:
+    """Puts the entry in the place of whatever the index has of this measurement."""
+    record = _record(connection, entry)
+    commits = _commits(connection, entry)
+    series = _series(connection, entry)
+    points, comparisons = [], []
+    for case, key in zip(entry.cases, _keys(entry), strict=True):
+        points += list(_points(case, series[key], record, commits))
+        comparisons += list(_comparisons(case, series[key], record, commits))
+    costs = [
+        {"record_id": record, "number": number, "phase": _text(cost.phase), **cost.model_dump(exclude={"phase"})}
+        for number, cost in enumerate(entry.costs)
+    ]
+    for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs)):
+        insert_new(connection, table, rows)
+
+
+def remove(connection: sa.Connection, names: Iterable[str]) -> None:
+    """Forgets these measurements."""
+    for name in names:
+        record = connection.execute(sa.select(RECORD.c.id).filter_by(name=name)).scalar()
+        if record is not None:
+            _forget(connection, record)
+            connection.execute(sa.delete(RECORD).where(RECORD.c.id == record))
+
+
+def remove_events(connection: sa.Connection, names: Iterable[str]) -> None:
+    """Forgets these events."""
+    for name in names:
+        connection.execute(sa.delete(EVENT).where(EVENT.c.name == name))
+
+
+def known(connection: sa.Connection) -> tuple[set[str], set[str]]:
+    """The names of all measurements and of all events that the index has."""
+    measured, decided = (connection.execute(sa.select(table.c.name)).scalars() for table in (RECORD, EVENT))
+    return set(measured), set(decided)
+
+
+def unplaced(connection: sa.Connection) -> bool:
+    """Whether the index has commits whose place in the history is not known."""
+    return connection.execute(sa.select(COMMIT.c.id).where(COMMIT.c.place.is_(None)).limit(1)).first() is not None
+
+
+def place(connection: sa.Connection, line: Sequence[str]) -> None:
+    """Gives commits their places in `line`, the default branch's first parents from the oldest on.
+
+    Others keep what they have: they may be another repository's.
+    """
+    places = {sha: number for number, sha in enumerate(line)}
+    rows = connection.execute(sa.select(COMMIT.c.id, COMMIT.c.sha, COMMIT.c.place)).all()
+    moved = [{"row": id_, "now": places[sha]} for id_, sha, was in rows if sha in places and places[sha] != was]
+    if moved:
+        update = sa.update(COMMIT).where(COMMIT.c.id == sa.bindparam("row")).values(place=sa.bindparam("now"))
+        connection.execute(update, moved)
+
+
+def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts the rows that the table's unique columns do not know yet."""
+    if rows:
+        connection.execute(_insert(connection, table), list(rows))
+
+
+def add_event(connection: sa.Connection, name: str, event: SeriesEvent) -> None:
+    """Puts in what was decided, which is known by the name of its file."""
+    said = {key: _text(value) if value is not None else None for key, value in event.model_dump().items()}
+    insert_new(connection, EVENT, [{"name": name, **said}])
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    made = postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+    return made.on_conflict_do_nothing()
+
+
+# ---- the parts of an entry -------------------------------------------------------------------------------------------
+
+
+def _record(connection: sa.Connection, entry: Entry) -> int:
+    """The measurement's row, which holds nothing else yet. Another writer of it waits here until this one has ended."""
+    run = entry.run
+    row = {
+        "name": entry.name,
+        "rules": entry.rules,
+        "made": moment(run.created_at),
+        "repository": _text(run.repository),
+        "producer": _producer(entry),
+        "event": _text(run.event),
+        "base_sha": run.base_sha and _text(run.base_sha),
+        "head_sha": run.head_sha and _text(run.head_sha),
+        "gpu": _text(entry.environment.device.name),
+        "outcome": entry.outcome,
+        "reason": entry.reason and _text(entry.reason),
+    }
+    fresh: int | None = connection.execute(_insert(connection, RECORD).returning(RECORD.c.id), row).scalar()
+    if fresh is not None:
+        return fresh
+    updated = sa.update(RECORD).where(RECORD.c.name == entry.name).values(**row).returning(RECORD.c.id)
+    record: int = connection.execute(updated).scalar_one()
+    _forget(connection, record)
+    return record
+
+
+def _forget(connection: sa.Connection, record: int) -> None:
+    every = sa.select(SERIES.c.id)  # both tables lie in the order of series
+    for table in (POINT, COMPARISON):
+        connection.execute(sa.delete(table).where(table.c.series_id.in_(every), table.c.record_id == record))
+    connection.execute(sa.delete(COST).where(COST.c.record_id == record))
+
+
+def _commits(connection: sa.Connection, entry: Entry) -> dict[str, int]:
+    named = {one.commit for case in entry.cases for one in case.points}
+    named |= {sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)}
+    shas = sorted({_text(sha) for sha in named if sha is not None})
+    insert_new(connection, COMMIT, [{"sha": sha} for sha in shas])  # sorted: two writers cannot wait for each other
+    return _ids(connection, COMMIT.c.sha, COMMIT.c.id, shas)
+
+
+def _series(connection: sa.Connection, entry: Entry) -> dict[str, int]:
+    rows = {key: {"key": key, **_identity(entry, case)} for key, case in zip(_keys(entry), entry.cases, strict=True)}
+    insert_new(connection, SERIES, [rows[key] for key in sorted(rows)])
+    return _ids(connection, SERIES.c.key, SERIES.c.id, sorted(rows))
+
+
+def _ids(connection: sa.Connection, key: sa.Column[str], id_: sa.Column[int], wanted: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for start in range(0, len(wanted), BATCH):
+        asked = sa.select(key, id_).where(key.in_(wanted[start : start + BATCH]))
+        found.update((str(name), int(number)) for name, number in connection.execute(asked))
+    return found
+
+
+def _keys(entry: Entry) -> list[str]:
+    return [hashlib.sha256(json.dumps(_identity(entry, case)).encode()).hexdigest() for case in entry.cases]
+
+
+def _identity(entry: Entry, case: CaseEntry) -> dict[str, str]:
+    where = entry.environment
+    return {
+        "repository": _text(entry.run.repository),
+        "card": _text(case.card),
+        "case": _text(case.case),
+        "gpu": _text(where.device.name),
+        "driver": _text(where.device.driver),
+        "torch": _text(where.torch),
+        "triton": _text(where.triton),
+        "cuda": _text(where.cuda),
+        "clock_policy": _text(where.clock_policy),
+        "producer": _producer(entry),
+    }
+
+
+def _producer(entry: Entry) -> str:
+    return " ".join(filter(None, (_text(entry.run.producer), _text(entry.run.version))))
+
+
+def _points(case: CaseEntry, series: int, record: int, commits: Mapping[str, int]) -> Iterable[dict[str, Any]]:
+    for point in case.points:
+        yield {
+            "series_id": series,
+            "record_id": record,
+            "side": point.side,
+            "commit_id": commits[_text(point.commit)] if point.commit is not None else None,
+            "us": point.us,
+            "error": point.error,
+            "processes": _int32(point.processes),
+            "rounds": _int32(point.rounds),
+            "finding": case.finding and _text(case.finding),
+        }
+
+
+def _comparisons(case: CaseEntry, series: int, record: int, commits: Mapping[str, int]) -> Iterable[dict[str, Any]]:
+    for number, one in enumerate(case.comparisons):
+        low, high = one.interval_pct or (None, None)
+        yield {
+            "series_id": series,
+            "record_id": record,
+            "base_id": commits[_text(one.base)],
+            "number": number,
+            "head_id": commits[_text(one.head)] if one.head is not None else None,
+            "effect": one.effect,
+            "error": one.error,
+            "spread_pct": one.spread_pct,
+            "noise_pct": one.noise_pct,
+            "processes": _int32(one.processes),
+            "status": one.status,
+            "low_pct": low,
+            "high_pct": high,
+            "finding": case.finding and _text(case.finding),
+        }
+
+
+def _int32(value: int) -> int:
+    return min(value, 2**31 - 1)
+
+
+def _text(value: str | None) -> str:
+    """What Postgres takes, too, which knows no character 0."""
+    return one_line(value or "")

@@ -1,0 +1,132 @@
+"""From a run record to what the history keeps of it: judged once by the policy, by its own processes alone.
+
+What earlier comparisons tell of a case's spread has no part in it: an entry depends on its record and the policy, and
+on nothing that may be learnt later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kernelgate.bench.record import RunRecord, TimedCase, TimedProcess
+from kernelgate.ci.history.entry import SCHEMA, CaseEntry, ComparisonEntry, Entry, PointEntry
+from kernelgate.ci.judge import cards, estimate
+from kernelgate.ci.judge.case import CaseVerdict
+from kernelgate.ci.judge.estimate import Evidence
+from kernelgate.ci.judge.history import seen
+from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.judge.validity import percent
+from kernelgate.ci.judge.verdict import judge
+
+JUDGING = {"bootstrap", "certainty", "gates", "limits", "processes", "spread", "witness"}
+"""The sections of the policy that a verdict depends on."""
+PINNED = "commit:"
+
+
+def rules_of(policy: Policy) -> str:
+    """Names what a record is judged by: the same for policies that give every record the same verdict."""
+    asked = f"{SCHEMA} {policy.model_dump_json(include=JUDGING)}"
+    return hashlib.sha256(asked.encode()).hexdigest()[:16]
+
+
+def judged(name: str, record: RunRecord, policy: Policy) -> Entry:
+    """The entry of the record that has this name. One that cannot be judged has no cases, and says why."""
+    verdict = judge(record, policy)
+    cases: tuple[CaseEntry, ...] = ()
+    if verdict.refused is None:
+        evidences = estimate.of_record(record, policy)
+        verdicts = {one.key: one for one in verdict.cases}
+        cases = tuple(
+            _case(timed, evidence, claim, verdicts[timed.key], record)
+            for timed, evidence, claim in zip(cards.compared(record), evidences, claims(evidences, policy), strict=True)
+            if timed.key in verdicts
+        )
+    return Entry(
+        name=name,
+        rules=rules_of(policy),
+        run=record.run,
+        environment=record.environment,
+        outcome=verdict.verdict.value,
+        reason=verdict.reason,
+        cases=cases,
+        costs=record.costs,
+    )
+
+
+def _case(
+    timed: TimedCase, evidence: Evidence, claim: Inference | None, verdict: CaseVerdict, record: RunRecord
+) -> CaseEntry:
+    kept = set(evidence.process_ids)
+    used = [one for one in timed.processes if not kept or one.process.id in kept]
+    commits = {"base": record.run.base_sha, "head": record.run.head_sha, "reference": None}
+    sides = sorted({side for one in used for side, samples in one.samples_us.items() if samples})
+    compared = [*_judged(evidence, claim, verdict, record), *_pinned(used, sides, record.run.head_sha)]
+    odd = next((one for one in verdict.disqualifying if one.code != cards.HEAD_ALONE), None)
+    return CaseEntry(
+        card=timed.case.card,
+        case=timed.id,
+        points=tuple(_point(side, commits.get(side, side.removeprefix(PINNED)), used) for side in sides),
+        comparisons=tuple(compared),
+        finding=odd.message if odd else None,
+    )
+
+
+def _point(side: str, commit: str | None, used: Sequence[TimedProcess]) -> PointEntry:
+    times = [np.log(samples) for one in used if (samples := one.samples_us.get(side))]
+    level, error, _ = _over_processes(np.array([np.median(samples) for samples in times]))
+    rounds = sum(map(len, times))
+    return PointEntry(side=side, commit=commit, us=math.exp(level), error=error, processes=len(times), rounds=rounds)
+
+
+def _judged(
+    evidence: Evidence, claim: Inference | None, verdict: CaseVerdict, record: RunRecord
+) -> Iterator[ComparisonEntry]:
+    """Of base and head, as the judge has it."""
+    if claim is None or record.run.base_sha is None:
+        return
+    group = evidence.groups[0]
+    scatter = seen(group.values, group.variances, None) if evidence.paired and group.df >= 1 else None
+    error, interval = claim.pooled.error, verdict.interval_pct
+    yield ComparisonEntry(
+        base=record.run.base_sha,
+        head=record.run.head_sha,
+        effect=claim.pooled.change,
+        error=error if math.isfinite(error) else None,
+        spread_pct=scatter.spread_pct if scatter else None,
+        noise_pct=scatter.noise_pct if scatter else None,
+        processes=evidence.processes,
+        status=verdict.status.name.lower(),
+        interval_pct=interval if interval and all(map(math.isfinite, interval)) else None,
+    )
+
+
+def _pinned(used: Sequence[TimedProcess], sides: Sequence[str], head: str | None) -> Iterator[ComparisonEntry]:
+    """Of the head and each commit that ran beside it: the median ratio of a process's rounds, over the processes."""
+    for side in (one for one in sides if one.startswith(PINNED)):
+        both = [one.samples_us for one in used if one.samples_us.get(side) and one.samples_us.get("head")]
+        if both:
+            ratios = [np.median(np.log(times["head"]) - np.log(times[side])) for times in both]
+            effect, error, spread = _over_processes(np.array(ratios))
+            yield ComparisonEntry(
+                base=side.removeprefix(PINNED),
+                head=head,
+                effect=effect,
+                error=error,
+                spread_pct=None if spread is None else percent(spread),
+                processes=len(both),
+            )
+
+
+def _over_processes(values: Array) -> tuple[float, float | None, float | None]:
+    """The mean, its standard error, and the standard deviation between processes; a single one shows neither."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return mean, None, None
+    spread = float(np.std(values, ddof=1))
+    return mean, spread / math.sqrt(len(values)), spread

@@ -1,0 +1,142 @@
+"""Adds measurements to the history, and makes its index again: store and index together.
+
+The store is written before the index. Whoever is killed between the two has lost nothing: adding the same again, or
+`rebuild`, brings the index up to what the store holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci.history import database, entry, index, judging, store
+from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.entry import Entry, SeriesEvent
+from kernelgate.ci.history.store import Store
+from kernelgate.ci.judge.policy import Policy
+
+BATCH = 50
+"""Measurements of one transaction of a rebuild: one at a time takes five times as long."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """All that the history is, and the policy that it is judged by."""
+
+    store: Store
+    database: Database
+    policy: Policy
+
+    @property
+    def rules(self) -> str:
+        return judging.rules_of(self.policy)
+
+
+def add_record(archive: Archive, data: bytes, source: str) -> bool:
+    """Keeps a run record, given as its file's bytes. False where the history had it. Raises RecordError."""
+    name = store.name_of(data)
+    judged = _judgement(archive, name)
+    if judged is None:
+        made = record.from_json(data, source)  # before anything is kept
+        store.put(archive.store, "records", name, data)
+        judged = _judge(archive, name, made)
+    else:
+        store.put(archive.store, "records", name, data)  # it may have been removed since
+    return _indexed(archive, judged)
+
+
+def add_entry(archive: Archive, found: Entry) -> bool:
+    """Keeps another tool's measurement; its name is that of its content. False where the history had it."""
+    data = entry.to_json(found.model_copy(update={"name": "", "rules": ""}))
+    name = store.name_of(data)
+    store.put(archive.store, "imports", name, data)
+    return _indexed(archive, found.model_copy(update={"name": name, "rules": ""}))
+
+
+def add_event(archive: Archive, event: SeriesEvent) -> None:
+    """Keeps what was found or decided; the same again changes nothing."""
+    data = event.model_dump_json(exclude_none=True).encode()
+    name = store.name_of(data)
+    store.put(archive.store, "events", name, data)
+    with database.writing(archive.database) as connection:
+        index.add_event(connection, name, event)
+
+
+def rebuild(archive: Archive, say: Callable[[str], None]) -> int:
+    """Makes the index hold exactly what the store does, and returns how many measurements that are.
+
+    Others may add and read meanwhile; killed, it is simply run again. A file that is damaged is said and left out.
+    """
+    with database.reading(archive.database) as connection:
+        known, decided = index.known(connection)  # before the store is listed: what is added after that is not gone
+    names = [*store.names(archive.store, "records")]
+    imports = [*store.names(archive.store, "imports")]
+    failed = 0
+    for batch in _batches([*(("records", name) for name in names), *(("imports", name) for name in imports)]):
+        entries = []
+        for kind, name in batch:
+            try:
+                entries.append(_entry(archive, kind, name))
+            except KernelgateError as error:
+                failed += 1
+                say(f"left out: {error}")
+        with database.writing(archive.database) as connection:
+            for one in entries:
+                index.add(connection, one)
+    events = dict(_events(archive, say))
+    with database.writing(archive.database) as connection:
+        for name, event in events.items():
+            index.add_event(connection, name, event)
+        index.remove_events(connection, decided - events.keys())
+        index.remove(connection, known - {*names, *imports})
+    return len(names) + len(imports) - failed
+
+
+def _batches(names: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
+    return (names[start : start + BATCH] for start in range(0, len(names), BATCH))
+
+
+def _events(archive: Archive, say: Callable[[str], None]) -> Iterator[tuple[str, SeriesEvent]]:
+    for name in store.names(archive.store, "events"):
+        try:
+            yield name, entry.event(store.get(archive.store, "events", name) or b"", name)
+        except KernelgateError as error:
+            say(f"left out: {error}")
+
+
+def _entry(archive: Archive, kind: str, name: str) -> Entry:
+    if kind == "records":
+        judged = _judgement(archive, name)
+        if judged is not None:
+            return judged
+        data = store.get(archive.store, "records", name) or b""
+        return _judge(archive, name, record.from_json(data, name))
+    data = store.get(archive.store, "imports", name) or b""
+    return entry.from_json(data, name).model_copy(update={"name": name, "rules": ""})
+
+
+def _judgement(archive: Archive, name: str) -> Entry | None:
+    """What was made of the record; None where it was not judged by these rules, or the file of it is damaged."""
+    try:
+        data = store.get(archive.store, "judgements", f"{name}-{archive.rules}")
+        found = entry.from_json(data, name) if data is not None else None
+    except KernelgateError:
+        return None
+    return found if found and (found.name, found.rules) == (name, archive.rules) else None
+
+
+def _judge(archive: Archive, name: str, made: record.RunRecord) -> Entry:
+    judged = judging.judged(name, made, archive.policy)
+    store.write(archive.store, "judgements", f"{name}-{archive.rules}", entry.to_json(judged))
+    return judged
+
+
+def _indexed(archive: Archive, found: Entry) -> bool:
+    with database.reading(archive.database) as connection:
+        if index.holds(connection, found.name, found.rules):
+            return False
+    with database.writing(archive.database) as connection:
+        index.add(connection, found)
+    return True

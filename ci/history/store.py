@@ -1,0 +1,131 @@
+"""What the history is made of: immutable files in a folder or an object store, compressed, and written once.
+
+    records/ab/ab12….json.zst             a run record, named by the sha256 of its bytes
+    judgements/ab/ab12…-<rules>.json.zst  what was made of it, named by record and rules: nothing is judged twice
+    imports/cd/cd34….json.zst             a measurement of another tool, named by the sha256 of its bytes
+    events/ef/ef56….json.zst              what was decided of a series, named by the sha256 of its bytes
+
+`zstd -dc FILE | sha256sum` checks a file by hand. Everything else, the index above all, can be made again from these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import fsspec
+import zstandard
+from fsspec.implementations.local import LocalFileSystem
+
+from kernelgate.bench import files
+from kernelgate.bench.errors import KernelgateError, OutputError, first_line
+
+Kind = Literal["records", "judgements", "imports", "events"]
+SUFFIX = ".json.zst"
+LEVEL = 3
+"""Of zstd: level 9 takes seven times as long for 3% less."""
+
+
+class StoreError(KernelgateError):
+    """The store cannot be read, or a file of it is damaged."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of a file system; `url` is how people name it."""
+
+    url: str
+    system: fsspec.AbstractFileSystem
+    root: str
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the store is a folder of this machine: that."""
+        return Path(self.root) if isinstance(self.system, LocalFileSystem) else None
+
+
+def at(url: str) -> Store:
+    """The store of a folder's path or an object store's URL, such as s3://bucket/history. Nothing is made there yet."""
+    try:
+        system, root = fsspec.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise StoreError(f"the store {url} cannot be opened: {first_line(error)}") from None
+    return Store(url, system, str(root).rstrip("/"))
+
+
+def name_of(data: bytes) -> str:
+    """The content's own name."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def put(store: Store, kind: Kind, name: str, data: bytes) -> bool:
+    """Keeps the data under its name: all of it or nothing, whoever else writes and whenever this is killed.
+
+    False where it was there: a name stands for one content, so nothing is written twice. Raises OutputError.
+    """
+    if _asked(store, store.system.exists, _path(store, kind, name)):
+        return False
+    write(store, kind, name, data)
+    return True
+
+
+def write(store: Store, kind: Kind, name: str, data: bytes) -> None:
+    """As `put`, also in the place of a file that is damaged."""
+    path = _path(store, kind, name)
+    try:
+        packed = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(data)
+        if store.folder:
+            files.write(Path(path), packed)
+        else:
+            store.system.pipe_file(path, packed)  # object stores show an object once it is whole
+    except OutputError:
+        raise
+    except Exception as error:  # each object store has errors of its own
+        raise OutputError(f"the store {store.url} cannot be written: {first_line(error)}") from None
+
+
+def get(store: Store, kind: Kind, name: str) -> bytes | None:
+    """The data of this name; None where there is none. Raises StoreError where it is not what was put there."""
+    path = _path(store, kind, name)
+    try:
+        data = zstandard.ZstdDecompressor().decompress(_asked(store, store.system.cat_file, path))
+    except FileNotFoundError:
+        return None
+    except zstandard.ZstdError:
+        raise _damaged(path) from None
+    if kind != "judgements" and name_of(data) != name:
+        raise _damaged(path)
+    return bytes(data)
+
+
+def names(store: Store, kind: Kind) -> Iterator[str]:
+    """Of everything of this kind, in the order of names. What a killed writer left half done has none."""
+    try:
+        found = _asked(store, store.system.find, f"{store.root}/{kind}")
+    except FileNotFoundError:
+        return
+    for path in found:
+        file = str(path).rpartition("/")[2]
+        if file.endswith(SUFFIX) and not file.startswith("."):
+            yield file.removesuffix(SUFFIX)
+
+
+def _asked(store: Store, question: Callable[[str], Any], path: str) -> Any:
+    """What the store answers. Raises FileNotFoundError, and StoreError for all else: each has errors of its own."""
+    try:
+        return question(path)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise StoreError(f"the store {store.url} cannot be read: {first_line(error)}") from None
+
+
+def _path(store: Store, kind: Kind, name: str) -> str:
+    return f"{store.root}/{kind}/{name[:2]}/{name}{SUFFIX}"
+
+
+def _damaged(path: str) -> StoreError:
+    return StoreError(f"{path} is damaged: remove it, and add the measurement again from where it came")

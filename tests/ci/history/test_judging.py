@@ -1,0 +1,109 @@
+"""From a record to its entry: what the judge says, by the record and the policy alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.record import Check, FuzzResult, Run
+from kernelgate.ci.history import entry, judging
+from kernelgate.ci.history.entry import moment
+from kernelgate.ci.judge.policy import Gates, Measure, Policy
+from kernelgate.ci.judge.verdict import judge
+from tests import runs
+from tests.ci.history.conftest import QUICK
+from tests.ci.history.entries import BASE, H200, HEAD, a_record
+from tests.ci.records import case, heads, noise
+
+
+def test_an_entry_says_what_the_verdict_says() -> None:
+    made = a_record(change=0.02, processes=4)
+    (case,) = judging.judged("n", made, QUICK).cases
+    (comparison,) = case.comparisons
+    (verdict,) = judge(made, QUICK).cases
+    assert (comparison.base, comparison.head, comparison.status) == (BASE, HEAD, verdict.status.name.lower())
+    assert 100 * math.expm1(comparison.effect) == pytest.approx(verdict.change_pct)
+    assert comparison.interval_pct == verdict.interval_pct
+    points = {one.side: one for one in case.points}
+    assert points["head"].us == pytest.approx(102, rel=1e-3)
+    assert (points["base"].commit, points["head"].commit) == (BASE, HEAD)
+    assert (points["head"].processes, points["head"].rounds) == (4, 80)
+
+
+def test_an_entry_comes_back_as_it_was() -> None:
+    made = judging.judged("n", a_record(), QUICK)
+    assert entry.from_json(entry.to_json(made), "n") == made
+
+
+def test_a_commit_that_ran_beside_is_compared_round_by_round() -> None:
+    """Processes jump by 10%, and the ratio of each does not show it."""
+    rng = np.random.default_rng(1)
+    pinned = "c" * 40
+    processes = []
+    for level in (100, 110, 121):
+        times = level * np.exp(rng.normal(0, 0.001, 40))
+        processes.append(runs.process({"head": times * 1.03, f"commit:{pinned}": times}))
+    made = runs.run_record((runs.case("one", processes),), H200, run=Run(head_sha=HEAD))
+    (case,) = judging.judged("n", made, QUICK).cases
+    (comparison,) = case.comparisons
+    assert (comparison.base, comparison.head, comparison.status) == (pinned, HEAD, None)
+    assert 100 * math.expm1(comparison.effect) == pytest.approx(3.0, abs=1e-6)
+    assert comparison.spread_pct == pytest.approx(0, abs=1e-6)
+    assert {one.side: one.commit for one in case.points} == {"head": HEAD, f"commit:{pinned}": pinned}
+
+
+def test_wrong_results_have_no_times() -> None:
+    wrong = FuzzResult(id="f", seed=1, passed=False)
+    made = judging.judged("n", a_record(checks=(Check(kind="fuzz", status="failed", results=(wrong,)),)), QUICK)
+    assert made.cases == ()
+    assert made.reason is not None
+    assert "wrong result" in made.reason
+
+
+def test_a_head_alone_has_times_and_nothing_to_compare_with() -> None:
+    (case,) = judging.judged("n", heads(noise(np.random.default_rng(1), processes=3)[1]), QUICK).cases
+    assert [one.side for one in case.points] == ["head"]
+    assert (case.comparisons, case.finding) == ((), None)
+
+
+def test_times_that_nobody_should_believe_say_why() -> None:
+    rng = np.random.default_rng(1)
+    cases = (case(*noise(rng, processes=3), "fine"), case(*noise(rng, processes=1), "alone"))
+    fine, alone = judging.judged("n", runs.run_record(cases, H200), QUICK).cases
+    assert (fine.finding, alone.finding) == (None, "processes of base and head with at least 20 rounds: 1; it takes 2")
+    assert [one.error for one in alone.points] == [None, None]
+
+
+def test_the_rules_are_what_a_verdict_depends_on() -> None:
+    """All sections that judging reads count, and no other: a change of what is measured judges no record again."""
+    read: set[str] = set()
+
+    class Watched(Policy):
+        def __getattribute__(self, name: str) -> object:
+            if name in Policy.model_fields:
+                read.add(name)
+            return super().__getattribute__(name)
+
+    watched = Watched(bootstrap=QUICK.bootstrap)
+    read.clear()  # of what made it valid
+    judge(a_record(processes=4), watched)
+    assert read <= judging.JUDGING
+    assert judging.rules_of(Policy(gates=Gates(p=0.04))) != judging.rules_of(Policy())
+    assert judging.rules_of(Policy(measure=Measure(skip_labels=()))) == judging.rules_of(Policy())
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("2026-08-01", "2026-08-01T00:00:00Z"),
+        ("2026-08-01T12:00:00+02:00", "2026-08-01T10:00:00Z"),
+        ("2026-08-01T12:00:00.5Z", "2026-08-01T12:00:00Z"),
+        ("0001-01-01T00:00:00+14:00", None),
+        ("yesterday", None),
+        (None, None),
+    ],
+)
+def test_times_can_be_compared_as_text(text: str | None, read: str | None) -> None:
+    assert moment(text) == read
