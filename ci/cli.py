@@ -13,7 +13,16 @@ import sys
 import click
 
 from kernelgate.bench.errors import KernelgateError, OutputError
-from kernelgate.ci import exit_codes, surroundings, verbs_check, verbs_github, verbs_judge, verbs_local, verbs_measure
+from kernelgate.ci import (
+    exit_codes,
+    surroundings,
+    verbs_check,
+    verbs_github,
+    verbs_history,
+    verbs_judge,
+    verbs_local,
+    verbs_measure,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -38,6 +47,7 @@ for _verb in (
     verbs_judge.compare,
     verbs_judge.report,
     verbs_judge.spreads,
+    verbs_history.history,
     verbs_github.fetch_,
     verbs_github.template,
     verbs_github.plan,

@@ -66,9 +66,7 @@ def default_base(repo: Path) -> str:
     Raises KernelgateError, saying how to fetch, where this checkout does not hold that commit.
     """
     head = resolve(repo, "HEAD")
-    found = next(
-        (name for name in DEFAULT_BRANCHES if _git(repo, "rev-parse", "--verify", "-q", name).returncode == 0), None
-    )
+    found = _default_branch(repo)
     if found is None:
         raise KernelgateError(
             f"{repo} has no default branch (none of origin/HEAD, origin/main, origin/master, main and master), so that "
@@ -87,6 +85,21 @@ def default_base(repo: Path) -> str:
             "--unshallow` (in a workflow: fetch-depth: 0), or compare the working tree with its commit by --base HEAD"
         )
     return base.stdout.strip()
+
+
+def first_parents(repo: Path) -> tuple[str, ...] | None:
+    """The default branch's commits by first parents, the oldest first; None where this checkout does not know them all.
+
+    That is: outside of git, without a default branch, and in a shallow clone, whose first commit is not the first.
+    """
+    if toplevel(repo) is None or _is_shallow(repo) or (branch := _default_branch(repo)) is None:
+        return None
+    return tuple(_checked(repo, "rev-list", "--first-parent", "--reverse", branch).stdout.split())
+
+
+def _default_branch(repo: Path) -> str | None:
+    known = (name for name in DEFAULT_BRANCHES if _git(repo, "rev-parse", "--verify", "-q", name).returncode == 0)
+    return next(known, None)
 
 
 def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path], bool]) -> str | None:

@@ -38,7 +38,7 @@ def text(report: Report, details: bool = True, width: int = WIDTH) -> str:
     """The whole report; without `details`, of the folded parts only what there is."""
     parts = [*_details(report, width)] if details else []
     parts += [_wrapped(line, width) for line in report.remarks]
-    parts += [_table(report.cases, width)] if report.cases else []
+    parts += [table(report.cases, width)] if report.cases else []
     parts += [_wrapped(line, width) for line in (report.under, *report.also_why, *report.why, *report.checks) if line]
     if not details and (folded := _folded(report)):
         parts.append(_fill(DETAILS.format("; ".join(folded)), width))
@@ -52,7 +52,7 @@ def _details(report: Report, width: int) -> Iterator[str]:
     for section in report.sections:
         yield _section(section, width)
     if report.folded:
-        yield f"{_heading(report.folded_title)}\n\n{_table(report.folded, width)}"
+        yield f"{_heading(report.folded_title)}\n\n{table(report.folded, width)}"
 
 
 def _folded(report: Report) -> list[str]:
@@ -72,7 +72,7 @@ def _heading(title: str) -> str:
 def _block(block: Block, width: int) -> str:
     match block:
         case Table():
-            return _table(block, width)
+            return table(block, width)
         case Paragraph(line):
             return _wrapped(line, width)
         case Bullets(lines):
@@ -84,7 +84,7 @@ def _block(block: Block, width: int) -> str:
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _table(table: Table, width: int) -> str:
+def table(table: Table, width: int = WIDTH) -> str:
     """In columns, the last one wrapped; where that leaves it no room, each row below the other."""
     titles = [escape.visible(column.title) if column.title else "" for column in table.columns]
     rows = [[_cell(line) for line in row] for row in table.rows]

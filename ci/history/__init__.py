@@ -1,1 +1,1 @@
-"""Every measurement that was ever made: kept as files, judged once, and found through an index."""
+"""The memory of measurements: what was measured before, when it changed, and which commit changed it."""

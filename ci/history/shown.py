@@ -70,7 +70,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownSeries:
     """One case of a card on one kind of GPU in one environment, by the places of its commits, then by time."""
 
     repository: str
@@ -82,7 +82,7 @@ class Shown:
     comparisons: tuple[Mapping[str, Any], ...]
 
 
-def series(connection: sa.Connection, wanted: Wanted) -> tuple[Shown, ...]:
+def series(connection: sa.Connection, wanted: Wanted) -> tuple[ShownSeries, ...]:
     """The series that hold anything since then. Raises KernelgateError where nothing has these names."""
     rows = connection.execute(sa.select(SERIES).order_by(SERIES.c.card, SERIES.c.case, SERIES.c.gpu, SERIES.c.id))
     every = [row._asdict() for row in rows]
@@ -114,13 +114,13 @@ def _names(values: Iterator[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _shown(connection: sa.Connection, row: Mapping[str, Any], since: str | None) -> Shown:
+def _shown(connection: sa.Connection, row: Mapping[str, Any], since: str | None) -> ShownSeries:
     points, comparisons = (
         tuple(sorted(_rows(connection, asked.where(table.c.series_id == row["id"]), since), key=_place))
         for asked, table in ((POINTS, POINT), (COMPARISONS, COMPARISON))
     )
     where = {key: row[key] for key in ENVIRONMENT if row[key]}
-    return Shown(row["repository"], row["card"], row["case"], row["gpu"], where, points, comparisons)
+    return ShownSeries(row["repository"], row["card"], row["case"], row["gpu"], where, points, comparisons)
 
 
 def _rows(connection: sa.Connection, asked: sa.Select[Any], since: str | None) -> Iterator[Mapping[str, Any]]:
@@ -135,14 +135,14 @@ def _place(row: Mapping[str, Any]) -> tuple[bool, int, str, str]:
     return row["place"] is None, row["place"] or 0, row["made"] or "", row["record"]
 
 
-def _order(one: Shown) -> tuple[str, str, str, str]:
+def _order(one: ShownSeries) -> tuple[str, str, str, str]:
     return one.card, one.case, one.gpu, min((row["made"] or "" for row in (*one.points, *one.comparisons)), default="")
 
 
 # ---- as JSON ---------------------------------------------------------------------------------------------------------
 
 
-def as_data(found: tuple[Shown, ...]) -> dict[str, Any]:
+def as_data(found: tuple[ShownSeries, ...]) -> dict[str, Any]:
     """What `history show --json` prints: docs/history.md lists its fields."""
     return {
         "schema": "kernelgate.history/1",

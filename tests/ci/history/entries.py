@@ -47,8 +47,8 @@ def named(name: str) -> str:
 
 
 def put(index_at: Database, *entries: Entry) -> None:
-    for one in entries:
-        with database.writing(index_at) as connection:
+    with database.writing(index_at) as connection:
+        for one in entries:
             index.add(connection, one)
 
 

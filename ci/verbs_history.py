@@ -1,0 +1,243 @@
+"""`kernelgate history`: every measurement that was ever made, kept and shown. Needs the extra `history`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from kernelgate.bench.errors import KernelgateError, UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.ci.history.database import Database
+    from kernelgate.ci.history.keep import Archive
+    from kernelgate.ci.history.store import Store
+
+EXTRA = {"alembic", "fsspec", "psycopg", "sqlalchemy", "zstandard"}
+FOLDER = ".kernelgate/history"
+"""In the checkout; git is told to ignore it."""
+INDEX = "index.sqlite"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the user has the history; None stands for the default."""
+
+    store: str | None
+    database: str | None
+    policy: Path | None
+
+
+class HistoryGroup(click.Group):
+    """Names the extra where what it brings is missing."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in EXTRA:
+                raise
+            needed = f"the history needs {error.name}, which is not installed"
+            raise KernelgateError(f"{needed}: pip install 'kernelgate[history]'") from None
+
+
+@click.group(cls=HistoryGroup)
+@click.option("--store", help=f"A folder, or an object store such as s3://bucket/history. Default: {FOLDER}.")
+@click.option("--database", help="The index: a SQLite file, or postgresql://USER@HOST/NAME. Default: in the store.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.pass_context
+def history(context: click.Context, store: str | None, database: str | None, policy_file: Path | None) -> None:
+    """Keep every measurement, and show how each kernel's speed has moved.
+
+    KERNELGATE_HISTORY_STORE and KERNELGATE_HISTORY_DATABASE stand for the options.
+    """
+    context.obj = Places(store, database, policy_file)
+
+
+@history.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.pass_obj
+def add(places: Places, records: tuple[Path, ...]) -> int:
+    """Keep run records and judge them. What is there already is left alone, so that a call may be repeated.
+
+    Exit codes: 0 all are in the history, 3 some could not be read, which are named.
+    """
+    from kernelgate.bench.system import progress
+    from kernelgate.ci.document import formatting
+    from kernelgate.ci.history import keep
+
+    archive = _archive(places)
+    new, failed = 0, 0
+    for path in records:
+        try:
+            new += keep.add_record(archive, _bytes(path), str(path))
+        except KernelgateError as error:
+            if len(records) == 1 or not isinstance(error, _unreadable()):
+                raise
+            failed += 1
+            progress.say(str(error))
+    _place(archive.database)
+    known = len(records) - new - failed
+    parts = [f"{formatting.counted(new, 'record')} added"]
+    parts += [f"{known} known already"] if known else []
+    parts += [f"{failed} not added"] if failed else []
+    click.echo(", ".join(parts))
+    return KernelgateError.exit_code if failed else 0
+
+
+@history.command()
+@click.option("--card", help="Of this kernel.")
+@click.option("--case", "case_id", help="Written as `kernelgate cards` lists them.")
+@click.option("--gpu", help="A part of the GPU's name, such as h200.")
+@click.option("--since", help="What was measured from this day on, such as 2026-08-01.")
+@click.option("--json", "as_json", is_flag=True, help="One object with all points and comparisons (docs/history.md).")
+@click.pass_obj
+def show(
+    places: Places, card: str | None, case_id: str | None, gpu: str | None, since: str | None, as_json: bool
+) -> None:
+    """Show how times have moved: each series in a line, or each commit of one that is asked for."""
+    from kernelgate.ci.history import database, shown, words
+    from kernelgate.ci.history.entry import moment
+
+    begin = moment(since)
+    if since is not None and begin is None:
+        raise UsageError(f"--since {since!r} is no date: give one such as 2026-08-01")
+    with database.reading(_existing(places)) as connection:
+        found = shown.series(connection, shown.Wanted(card, case_id, gpu, begin))
+    click.echo(json.dumps(shown.as_data(found), ensure_ascii=False) if as_json else words.text(found).rstrip())
+
+
+@history.command()
+@click.pass_obj
+def rebuild(places: Places) -> None:
+    """Make the index again from the store. Others may add and read meanwhile; if it is ended early, run it again."""
+    from kernelgate.bench.system import progress
+    from kernelgate.ci.document import formatting
+    from kernelgate.ci.history import keep
+
+    archive = _archive(places)
+    count = keep.rebuild(archive, progress.say)
+    _place(archive.database)
+    click.echo(f"{archive.database.name} holds {formatting.counted(count, 'measurement')}")
+
+
+@history.command()
+@click.option("--format", "form", type=click.Choice(["json", "parquet"]), default="json", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A folder, for Parquet. JSON is printed.")
+@click.pass_obj
+def export(places: Places, form: Literal["json", "parquet"], output: Path | None) -> None:
+    """Write all points, comparisons, events and costs for other tools: as one JSON object, or as Parquet files."""
+    from kernelgate.ci.history import database, export
+
+    if (form == "parquet") != (output is not None):
+        raise UsageError("--format parquet needs -o and a folder; --format json prints, and takes no -o")
+    with database.reading(_existing(places)) as connection:
+        if output is None:
+            for piece in export.as_json(connection):
+                click.echo(piece, nl=False)
+        else:
+            for path in export.as_parquet(connection, output):
+                click.echo(path)
+
+
+@history.command("import")
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option("--gpu", help="What it was measured on, where the files do not say it.")
+@click.option("--commit", help="Of a file in Bencher Metric Format: what was measured.")
+@click.option("--date", help="Of a file in Bencher Metric Format: when, such as 2026-08-01T12:00.")
+@click.pass_obj
+def import_(places: Places, results: Path, gpu: str | None, commit: str | None, date: str | None) -> None:
+    """Bring the past of another tool: github-action-benchmark's data.js, asv's folder of results, or a file in Bencher
+    Metric Format. Only times are taken. What is there already is left alone.
+    """
+    from kernelgate.ci.document import formatting
+    from kernelgate.ci.history import foreign, keep
+
+    found = foreign.read(results, foreign.Told(gpu, commit, date))
+    archive = _archive(places)
+    new = sum(keep.add_entry(archive, one) for one in found.entries)
+    _place(archive.database)
+    of = f"{formatting.counted(found.times, 'time')} of {formatting.counted(len(found.entries), 'run')}"
+    out = f"; {formatting.counted(found.left_out, 'result')} left out: no times, or failed" if found.left_out else ""
+    click.echo(f"{of}, {formatting.counted(new, 'run')} new{out}")
+
+
+# ---- where it lies ---------------------------------------------------------------------------------------------------
+
+
+def _unreadable() -> tuple[type[KernelgateError], ...]:
+    """What is wrong with one record alone."""
+    from kernelgate.bench.errors import RecordError
+
+    return (RecordError,)
+
+
+def _bytes(path: Path) -> bytes:
+    from kernelgate.bench.errors import RecordError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _archive(places: Places) -> Archive:
+    """To be written to."""
+    from kernelgate.ci.history import database
+    from kernelgate.ci.history.keep import Archive
+    from kernelgate.ci.judge import policy
+
+    rules, store = policy.load(places.policy), _store(places)
+    if places.store is None and store.folder:
+        _ignored_by_git(store.folder.parent)
+    return Archive(store, database.at(_index(places, store)), rules)
+
+
+def _existing(places: Places) -> Database:
+    """To be read; a history that nobody has begun is not begun by looking at it."""
+    from kernelgate.ci.history import database
+
+    index = _index(places, _store(places))
+    if isinstance(index, Path) and not index.exists():
+        again = "`kernelgate history rebuild` makes it from the store, `kernelgate history add RECORD` begins one"
+        raise KernelgateError(f"there is no history at {index}: {again}")
+    return database.at(index)
+
+
+def _store(places: Places) -> Store:
+    from kernelgate.bench.system import git
+    from kernelgate.ci.history import store
+
+    return store.at(places.store or str(git.root(Path.cwd()) / FOLDER))
+
+
+def _index(places: Places, store: Store) -> Path | str:
+    if places.database is not None:
+        return places.database if "://" in places.database else Path(places.database)
+    if store.folder is None:
+        raise UsageError(f"the store {store.url} is no folder: name a file or a Postgres database with --database")
+    return store.folder / INDEX
+
+
+def _ignored_by_git(folder: Path) -> None:
+    from kernelgate.bench import files
+
+    if not (folder / ".gitignore").exists():
+        files.write(folder / ".gitignore", "*\n")
+
+
+def _place(database: Database) -> None:
+    """The checkout knows in which order commits came to the default branch."""
+    from kernelgate.bench.system import git
+    from kernelgate.ci.history import database as databases
+    from kernelgate.ci.history import index
+
+    with databases.reading(database) as connection:
+        asked = index.unplaced(connection)
+    line = git.first_parents(Path.cwd()) if asked else None
+    if line:
+        with databases.writing(database) as connection:
+            index.place(connection, line)

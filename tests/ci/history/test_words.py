@@ -1,0 +1,78 @@
+"""What a terminal shows: every line within 80 columns, and no more than is known."""
+
+from __future__ import annotations
+
+from kernelgate.bench.record import Device
+from kernelgate.ci.history import database, index, shown, words
+from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.shown import Wanted
+from tests.ci.history.entries import H200, an_entry, put
+
+
+def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
+    with database.reading(index_at) as connection:
+        return words.text(shown.series(connection, wanted))
+
+
+def test_one_series_shows_each_commit(index_at: Database) -> None:
+    put(index_at, an_entry("a", "a" * 40, 100.0), an_entry("b", "b" * 40, 103.0, day=2))
+    assert text(index_at).splitlines() == [
+        "norm/one on NVIDIA H200",
+        "",
+        "driver 580.1, torch 2.11.0, cuda 13.0",
+        "measured    commit       time      ±  against its base",
+        "2026-08-01  aaaaaaa  100.0 µs  0.10%            +2.02%",
+        "2026-08-02  bbbbbbb  103.0 µs  0.10%            +2.02%",
+    ]
+
+
+def test_several_series_are_lines_by_card_gpu_and_environment(index_at: Database) -> None:
+    l4 = H200.model_copy(update={"device": Device(name="NVIDIA L4")})
+    put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2), an_entry("c", us=900.0, environment=l4))
+    assert text(index_at).splitlines() == [
+        "norm on NVIDIA H200",
+        "driver 580.1, torch 2.11.0, cuda 13.0",
+        "case  times      last  since first  last 20",
+        "one       2  103.0 µs        +3.0%  ▁█",
+        "",
+        "norm on NVIDIA L4",
+        "torch 2.11.0, cuda 13.0",
+        "case  times      last  since first  last 20",
+        "one       1  900.0 µs            —  ▁",
+    ]
+
+
+def test_long_names_and_many_points_stay_within_80_columns(index_at: Database) -> None:
+    long = an_entry("x").cases[0].model_copy(update={"case": "m4096_n14336_k4096_and_" * 5})
+    put(index_at, *(an_entry(f"{day}", f"{day:040}", 100 + day, day=day, cases=(long,)) for day in range(1, 29)))
+    put(index_at, *(an_entry(f"o{day}", f"{day:040}", 100 + day, day=day) for day in range(1, 29)))
+    lines = text(index_at).splitlines() + text(index_at, Wanted(case=long.case)).splitlines()[1:]
+    assert [line for line in lines if len(line) > 80 and " " in line] == [], "only a name as such is longer"
+
+
+def test_only_the_last_commits_are_listed_and_the_rest_is_said(index_at: Database) -> None:
+    put(index_at, *(an_entry(f"{number}", f"{number:040}") for number in range(words.ROWS + 2)))
+    shown_ = text(index_at).splitlines()
+    assert "(2 earlier ones: --json)" in shown_
+    assert sum(line.startswith("2026-08-01") for line in shown_) == words.ROWS
+
+
+def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
+    put(index_at, an_entry("a"), an_entry("b", "b" * 40, 103.0, day=2))
+    with database.writing(index_at) as connection:
+        index.place(connection, ["a" * 40])
+    found = text(index_at)
+    assert "bbbbbbb" not in found
+    assert "Left out: 1 measurement of commits that are not on the default branch" in found
+
+
+def test_times_that_nobody_should_believe_say_so(index_at: Database) -> None:
+    odd = an_entry("a").cases[0].model_copy(update={"finding": "the GPU was throttled"})
+    put(index_at, an_entry("a", cases=(odd,)))
+    assert "not to be trusted" in text(index_at)
+
+
+def test_noise_draws_no_mountains() -> None:
+    assert words.sparkline([100.0, 100.02, 100.01]) == "▁▁▁"
+    assert words.sparkline([100.0, 101.0]) == "▁█"
+    assert len(words.sparkline(range(1, 100))) == words.DRAWN

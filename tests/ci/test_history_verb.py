@@ -1,0 +1,138 @@
+"""`kernelgate history`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci import cli
+from tests.ci.history.entries import H200, a_record
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with two commits on its default branch, and a policy that judges quickly."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("STORE", "DATABASE"):
+        monkeypatch.delenv(f"KERNELGATE_HISTORY_{name}", raising=False)
+    git("init", "-q", "-b", "main")
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "kernelgate.toml").write_text("[bootstrap]\nresamples = 100\n")
+    for name in ("one", "two"):
+        git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", name)
+    return tmp_path
+
+
+def measured(path: Path, day: int = 1, rev: str = "HEAD") -> str:
+    run = record.Run(base_sha="b" * 40, head_sha=git("rev-parse", rev), created_at=f"2026-08-{day:02}")
+    record.write(a_record(day=day, run=run), path)
+    return path.name
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = cli.run(["history", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_records_are_added_and_shown_in_the_order_of_commits(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late, early = measured(checkout / "a.json", 1, "HEAD"), measured(checkout / "b.json", 2, "HEAD~1")
+    assert run(capsys, "add", late, early)[:2] == (0, "2 records added\n")
+    assert run(capsys, "add", late)[:2] == (0, "0 records added, 1 known already\n")
+    code, out, _ = run(capsys, "show", "--json")
+    (series,) = json.loads(out)["series"]
+    heads = [point for point in series["points"] if point["side"] == "head"]
+    assert [(point["commit"], point["place"]) for point in heads] == [
+        (git("rev-parse", "HEAD~1"), 0),
+        (git("rev-parse", "HEAD"), 1),
+    ]
+    assert code == 0
+    assert "one on NVIDIA H200" in run(capsys, "show")[1]
+    assert git("status", "--porcelain", "--untracked-files=all", ".kernelgate") == ""
+
+
+def test_one_unreadable_record_stops_no_other(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = measured(checkout / "a.json")
+    (checkout / "bad.json").write_text("{")
+    code, out, err = run(capsys, "add", "bad.json", "absent.json", good)
+    assert (code, out) == (3, "1 record added, 2 not added\n")
+    assert "bad.json is not a kernelgate.run/2 record" in err
+    assert "absent.json: cannot be read: No such file or directory" in err
+
+
+def test_looking_begins_no_history(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "show")
+    assert (code, (checkout / ".kernelgate").exists()) == (3, False)
+    assert "there is no history at" in err
+
+
+def test_an_index_that_is_lost_is_made_again(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "add", measured(checkout / "a.json"))
+    before = run(capsys, "export")[1]
+    assert len(json.loads(before)["points"]) == 2
+    index = checkout / ".kernelgate" / "history" / "index.sqlite"
+    for file in index.parent.glob("index.sqlite*"):
+        file.unlink()
+    assert run(capsys, "rebuild")[:2] == (0, f"{index} holds 1 measurement\n")
+    assert run(capsys, "export")[1] == before
+
+
+def test_another_tools_past_is_imported_once(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkout / "bmf.json").write_text('{"x": {"latency": {"value": 5e4}, "bytes": {"value": 1}}}')
+    words = ("import", "bmf.json", "--gpu", "NVIDIA L4", "--commit", git("rev-parse", "HEAD"), "--date", "2026-08-01")
+    assert run(capsys, *words)[1] == "1 time of 1 run, 1 run new; 1 result left out: no times, or failed\n"
+    assert run(capsys, *words)[1].startswith("1 time of 1 run, 0 runs new")
+    assert "50.00 µs" in run(capsys, "show")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["show", "--since", "yesterday"], 64, "--since 'yesterday' is no date: give one such as 2026-08-01"),
+        (["export", "--format", "parquet"], 64, "--format parquet needs -o and a folder"),
+        (["--store", "memory://x", "rebuild"], 64, "the store memory://x is no folder: name a file or a Postgres"),
+        (["--database", "mysql://u:pw@h/d", "rebuild"], 64, "--database takes a file's path"),
+        (["--store", "nosuch://x", "rebuild"], 3, "the store nosuch://x cannot be opened"),
+    ],
+)
+@pytest.mark.usefixtures("checkout")
+def test_what_cannot_be_done_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    found, _, err = run(capsys, *words)
+    assert (found, said in err, len(err.splitlines())) == (code, True, 1), err
+
+
+def test_without_the_extra_one_sentence_names_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(['sqlalchemy', 'fsspec', 'zstandard', 'alembic']))\n"
+        "from kernelgate.ci.cli import run; sys.exit(run(['history', '--store', 'x', 'rebuild']))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 3
+    assert "which is not installed: pip install 'kernelgate[history]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_environment_names_the_store(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KERNELGATE_HISTORY_STORE", "elsewhere")
+    assert run(capsys, "add", measured(checkout / "a.json"))[0] == 0
+    assert (checkout / "elsewhere" / "index.sqlite").exists()
+    assert str(H200.device.name) in run(capsys, "show")[1]
