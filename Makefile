@@ -12,7 +12,7 @@ PARSER := tests/workflows/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format docs browser benchmark benchmark-verdict benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format docs browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -94,6 +94,9 @@ benchmark: env ## how long builds and commands take
 
 benchmark-verdict: env ## the judge and its rivals on known truth; rewrites their table and plot in docs
 	$(VENV)/bin/python -m benchmarks.verdict
+
+benchmark-history: env ## how well changes over time and their commits are found; rewrites the table in docs
+	$(VENV)/bin/python -m benchmarks.history
 
 benchmark-fuzz: env ## which planted bugs are caught, and by what; rewrites the tables in docs [DEVICE=cuda]
 	$(VENV)/bin/python -m benchmarks.fuzzing --device $(or $(DEVICE),cpu) -o out/fuzzing-$(or $(DEVICE),cpu).json

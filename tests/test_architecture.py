@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "ci.judge": ("ci.document",),
     "ci.explain": ("ci.document",),
     "ci.history": ("ci.document", "ci.judge"),
+    "ci.bisect": ("ci.document", "ci.judge"),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
     "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page"),

@@ -29,6 +29,7 @@ from kernelgate.ci.judge.bounds import (
     between,
     ordered,
 )
+from kernelgate.ci.judge.change_rules import BisectRules, ChangeRules
 from kernelgate.ci.judge.pull_request_rules import Measure, Template
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
@@ -260,6 +261,8 @@ class Policy(PolicySection):
     sanitizer: SanitizerRules = SanitizerRules()
     accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()
+    changes: ChangeRules = ChangeRules()
+    bisect: BisectRules = BisectRules()
     template: Template = Template()
     measure: Measure = Measure()
 

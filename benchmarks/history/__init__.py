@@ -1,0 +1,1 @@
+"""How well changes over time are found, on series with known truth."""

@@ -1,0 +1,97 @@
+"""How well changes over time are found: `python -m benchmarks.history`, seeded, 20 minutes on one core.
+
+Writes the table into docs/history-detection.md. With Apache Otava's analysis beside the project's packages
+(`pip install --no-deps apache-otava==0.8.0`), its detector is measured, too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+
+from benchmarks.history import bisecting, otava
+from benchmarks.history.detection import Detector, Lived, detect, false, found, share, year
+from benchmarks.history.series import Label, labelled, nights, recorded_spreads
+from kernelgate.bench.system.progress import say
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENT = ROOT / "docs" / "history-detection.md"
+BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
+
+
+@click.command()
+@click.option("--years/--no-years", default=True, help="Also live every night of every series without a change.")
+@click.option("--searches", default=400, show_default=True, type=click.IntRange(10), help="Bisections of each kind.")
+def main(years: bool, searches: int) -> None:
+    """Measure, print the tables, and put them into docs/history-detection.md."""
+    say(f"recorded spreads between processes, percent: {recorded_spreads()}")
+    detectors: dict[str, Detector] = {"kernelgate": detect}
+    if importlib.util.find_spec("otava"):
+        detectors["Otava 0.8.0"] = otava.detect
+    lines = ["| | what | " + " | ".join(detectors) + " |", "| --- | --- |" + " ---: |" * len(detectors)]
+    columns = [column(detector, years) for detector in detectors.values()]
+    lines += [f"| {kind} | {what} | {' | '.join(one[kind, what] for one in columns)} |" for kind, what in columns[0]]
+    lines += ["", *bisecting.table(searches)]
+    text = "\n".join(lines) + "\n"
+    page = DOCUMENT.read_text(encoding="utf-8")
+    before, rest = page.split(BEGIN)
+    DOCUMENT.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
+    click.echo(text)
+
+
+def column(detector: Detector, years: bool) -> dict[tuple[str, str], str]:
+    """What one detector makes of the labelled series; the comparisons that follow are the same."""
+    every = labelled()
+    plain = [one for one in every if len(one.steps) == 1 and one.machines == 1]
+    made: dict[tuple[str, str], str] = {}
+    for name, sd, within in (("night's sd at most 0.15%", 0.2, 2), ("night's sd 0.3%", 0.4, 4)):
+        some = [one for one in plain if sd / 2 <= one.sd_pct < sd or (sd == 0.2 and one.sd_pct < sd)]
+        outcomes = [found(one, one.steps[0][0], within, detector) for one in some]
+        made[f"1% step, {name}", f"suspected within {within} nights"] = share(flagged for flagged, _ in outcomes)
+        made[f"1% step, {name}", "confirmed at most two nights later"] = share(told for _, told in outcomes)
+    drifts = [one for one in every if one.drift]
+    made["drift of 1 to 2%", "found as drift"] = share(
+        any(change.kind == "drift" for change in detector(nights(one))) for one in drifts
+    )
+    moved = [one for one in every if one.environments and not one.steps]
+    made["new environment", "no suspicion"] = share(not detector(nights(one)) for one in moved)
+    two = [one for one in every if one.machines > 1]
+    made["two machines in turn, 1% step", "suspected"] = share(bool(detector(nights(one))) for one in two)
+    if years:
+        made |= lived(detector, [one for one in every if not one.steps and not one.drift])
+    made["300 series of 1,000 nights", "seconds on one core"] = f"{300 * seconds(detector):.0f}"
+    return made
+
+
+def lived(detector: Detector, unchanged: Sequence[Label]) -> dict[tuple[str, str], str]:
+    years: list[tuple[Label, Lived]] = [(one, year(one, detector)) for one in unchanged]
+    compared = sum(len(one.measured) for _, one in years) / len(years)
+    gpu = sum(one.seconds for _, one in years) / len(years)
+    kind = "a year without a change"
+    return {
+        (kind, "comparisons"): f"{compared:.2f}",
+        (kind, "GPU-seconds"): f"{gpu:.0f}",
+        (kind, "told all the same"): share(bool(false(label, one)) for label, one in years),
+    }
+
+
+def seconds(detector: Detector) -> float:
+    """Of one series of 1,000 nights with a change in the middle."""
+    some = nights(labelled()[60])[:340]
+    long = [one for turn in range(3) for one in some]
+    shifted = [type(one)(**{**vars(one), "place": at, "commit": f"{at:07x}"}) for at, one in enumerate(long)]
+    times = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        detector(shifted)
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times))
+
+
+if __name__ == "__main__":
+    main()

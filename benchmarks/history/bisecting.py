@@ -1,0 +1,103 @@
+"""How often a bisection over 64 commits names the right one, and in how many rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.history.detection import POLICY, share
+from benchmarks.history.series import TRACES, Generator
+from kernelgate.ci.bisect import choose, posterior
+from kernelgate.ci.bisect.choose import Standing
+from kernelgate.ci.bisect.search import ProcessRead, Reading, Search
+
+RULES = POLICY.bisect
+COMMITS = 64
+ROUND_NOISE_PCT = 0.01
+OTHER_PCT = 0.03
+"""What commits that are not the culprit change, as a standard deviation."""
+UNBUILDABLE = 0.05
+LOADED_FIRST_PCT = 0.8
+
+Draw = Callable[[Generator, int], np.ndarray]
+"""What chance adds to so many libraries of one process, as log ratios."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    name: str
+    draw: Draw
+    spread_pct: float
+    effect_pct: float
+
+
+def scenes() -> Iterator[Scene]:
+    """Recorded and assumed scatter."""
+    for name in ("quiet_fma_inter", "quiet_copy_inter", "contended_copy_inter"):
+        yield Scene(f"as 8 libraries in one H200 process, {name}", recorded(name), RULES.together_pct, 1.0)
+    yield Scene("0.15% from process to process", normal(0.15), RULES.together_pct, 1.0)
+    yield Scene("0.3% from process to process, twice what is expected", normal(0.3), RULES.together_pct, 1.0)
+    yield Scene("no two libraries in one process", in_turns, RULES.apart_pct, 3.0)
+
+
+def recorded(name: str) -> Draw:
+    """What 8 sides of one recorded process differ by, beside what they differ by in all processes."""
+    medians = np.median(np.log(np.load(TRACES)[name]), axis=2)
+    off = medians - medians.mean(axis=1, keepdims=True)
+    off = (off - off.mean(axis=0)) * math.sqrt(len(off) / (len(off) - 1))
+
+    def draw(rng: Generator, count: int) -> np.ndarray:
+        return rng.permutation(np.tile(off[rng.integers(len(off))], 2))[:count]
+
+    return draw
+
+
+def normal(ratio_pct: float) -> Draw:
+    return lambda rng, count: rng.normal(0, ratio_pct / 100 / math.sqrt(2), count)
+
+
+def in_turns(rng: Generator, count: int) -> np.ndarray:
+    """One library a process: the processes differ, and the one that starts first is slow all along."""
+    off = rng.normal(0, 0.0015, count)
+    off[rng.integers(count)] += rng.uniform(0, LOADED_FIRST_PCT / 100)
+    return np.asarray(off)
+
+
+def searched(scene: Scene, rng: Generator) -> tuple[bool, Standing, int]:
+    """Whether the right commit was named, what was said, and after how many rounds."""
+    culprit = int(rng.integers(1, COMMITS + 1))
+    times = (np.arange(COMMITS + 1) >= culprit) * math.log1p(scene.effect_pct / 100)
+    times = times + rng.normal(0, OTHER_PCT / 100 / 4, COMMITS + 1)
+    broken = {int(at): "does not compile" for at in np.flatnonzero(rng.random(COMMITS + 1) < UNBUILDABLE)}
+    search = Search(COMMITS, unmeasurable={at: why for at, why in broken.items() if 0 < at < COMMITS})
+    search = replace(search, spread_pct=scene.spread_pct)
+    for _ in range(RULES.rounds):
+        found = posterior.of(search, RULES)
+        for chosen in choose.processes(search, found, RULES):
+            off = scene.draw(rng, len(chosen)) + rng.normal(0, ROUND_NOISE_PCT / 100, len(chosen))
+            read: ProcessRead = {
+                at: Reading(float(times[at] + more), (ROUND_NOISE_PCT / 100) ** 2)
+                for at, more in zip(chosen, off, strict=True)
+            }
+            search = replace(search, processes=(*search.processes, read))
+        now = choose.standing(search, posterior.of(search, RULES), RULES)
+        if now.kind != "open":
+            break
+    rounds = len(search.processes) // RULES.processes
+    return now.kind == "found" and culprit in now.culprits, now, rounds
+
+
+def table(searches: int) -> list[str]:
+    lines = ["| 64 commits, 5% do not compile | culprit | right | at most 3 rounds | rounds | wrong |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for scene in scenes():
+        rng = np.random.default_rng(17)
+        made = [searched(scene, rng) for _ in range(searches)]
+        rounds = np.mean([number for _, _, number in made])
+        wrong = share(now.kind == "found" and not right for right, now, _ in made)
+        right, fast = share(one for one, _, _ in made), share(number <= 3 for _, _, number in made)
+        lines.append(f"| {scene.name} | {scene.effect_pct:+g}% | {right} | {fast} | {rounds:.1f} | {wrong} |")
+    return lines

@@ -1,0 +1,154 @@
+"""Labelled series: a year of nights of a case, with steps, drift, environments and bad nights as the label says.
+
+`tests/data/history/labelled.json` holds one label a line; the nights follow from it and its seed. Spreads are those of
+the recorded H200 processes (tests/data/h200_traces.npz): `recorded_spreads` computes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernelgate.ci.history.changes import Night
+
+ROOT = Path(__file__).parent.parent.parent
+LABELLED = ROOT / "tests" / "data" / "history" / "labelled.json"
+TRACES = ROOT / "tests" / "data" / "h200_traces.npz"
+PROCESSES = 5
+NIGHTS = 365
+CODE_A_NIGHT = 3
+"""Commits from one night to the next."""
+
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a series holds. Percentages are changes of time; nights count from 0."""
+
+    seed: int
+    sd_pct: float
+    """Of a night, all in all."""
+    spread_pct: float
+    """Between the processes of a night; the rest is the night's own."""
+    steps: tuple[tuple[int, float], ...] = ()
+    """Night and size."""
+    drift: tuple[int, int, float] | None = None
+    """From which night to which, and by how much in all."""
+    environments: tuple[tuple[int, float], ...] = ()
+    """From which night on, and by how much the ratio differs there from the first one's."""
+    machines: int = 1
+    """Machines that take turns at random, each with a ratio of its own."""
+    bad: float = 0.01
+    """Share of nights that show something else."""
+    bad_runs: int = 1
+    """How many nights in a row are bad."""
+    memory: float = 0.0
+    """Correlation of a night's own error with the next night's."""
+
+
+def truth(label: Label) -> np.ndarray:
+    """The log ratio of the code alone, by night."""
+    level = np.zeros(NIGHTS)
+    for night, size in label.steps:
+        level[night:] += math.log1p(size / 100)
+    if label.drift:
+        first, last, size = label.drift
+        level += np.clip((np.arange(NIGHTS) - first) / (last - first), 0, 1) * math.log1p(size / 100)
+    return level
+
+
+def nights(label: Label) -> list[Night]:
+    """What was measured."""
+    rng = np.random.default_rng(label.seed)
+    error = label.spread_pct / 100 / math.sqrt(PROCESSES)
+    own = math.sqrt(max(0.0, (label.sd_pct / 100) ** 2 - error**2))
+    noise = rng.normal(0, own, NIGHTS)
+    for at in range(1, NIGHTS):
+        noise[at] = label.memory * noise[at - 1] + math.sqrt(1 - label.memory**2) * noise[at]
+    seen = truth(label) + noise + rng.normal(0, error, NIGHTS)
+    names = np.full(NIGHTS, "0", dtype=object)
+    for at, (night, size) in enumerate(label.environments):
+        before = label.environments[at - 1][1] if at else 0.0
+        seen[night:] += math.log1p(size / 100) - math.log1p(before / 100)
+        names[night:] = str(at + 1)
+    if label.machines > 1:
+        which = rng.integers(0, label.machines, NIGHTS)
+        seen += rng.normal(0, 0.005, label.machines)[which]
+        names += np.array([f"/{one}" for one in which], dtype=object)
+    for first in np.flatnonzero(rng.random(NIGHTS) < label.bad / label.bad_runs):
+        off = rng.choice([-1, 1], p=[0.2, 0.8]) * math.exp(rng.normal(math.log(0.03), 1.0))
+        seen[first : first + label.bad_runs] += off
+    shown = error * np.sqrt(rng.chisquare(PROCESSES - 1 + 10, NIGHTS) / (PROCESSES - 1 + 10))
+    return [
+        Night(f"{at:07x}", CODE_A_NIGHT * at, str(names[at]), float(seen[at]), float(shown[at]), PROCESSES)
+        for at in range(NIGHTS)
+    ]
+
+
+def recorded_spreads() -> dict[str, float]:
+    """Percent: how far the log ratio of identical code scatters from process to process in the recorded traces."""
+    traces = np.load(TRACES)
+    found = {}
+    for name in ("quiet_fma_inter", "quiet_copy_inter", "contended_fma_inter", "contended_copy_inter"):
+        medians = np.median(np.log(traces[name]), axis=2)
+        found[name] = float(100 * np.std(medians[:, 1] - medians[:, 0], ddof=1))
+    return found
+
+
+def labelled() -> list[Label]:
+    rows = json.loads(LABELLED.read_text(encoding="utf-8"))
+    return [Label(**{key: _tuples(value) for key, value in row.items()}) for row in rows]
+
+
+def _tuples(value: object) -> object:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def drawn(seed: int) -> Iterator[Label]:
+    """The labels of one collection: 380 series."""
+    rng = np.random.default_rng(seed)
+    spreads = (0.013, 0.142)  # as recorded: bound by arithmetic, bound by memory
+    number = seed * 100_000
+
+    def noise(sds: tuple[float, ...] = (0.05, 0.1, 0.15)) -> dict[str, float]:
+        nonlocal number
+        number += 1
+        sd = float(rng.choice(sds))
+        return {"seed": number, "sd_pct": sd, "spread_pct": float(rng.choice([s for s in spreads if s <= sd]))}
+
+    def night(last: int = NIGHTS - 30) -> int:
+        return int(rng.integers(30, last))
+
+    for _ in range(60):
+        yield Label(**noise((0.05, 0.1, 0.15, 0.3)))
+    for _ in range(80):
+        yield Label(**noise(), steps=((night(), float(rng.choice([1.0, 1.0, 1.0, -1.0]))),))
+    for _ in range(40):
+        yield Label(**noise((0.3,)), steps=((night(), 1.0),))
+    for _ in range(30):
+        first = night(120)
+        yield Label(**noise(), drift=(first, first + int(rng.integers(60, 200)), float(rng.uniform(1.0, 2.0))))
+    for _ in range(100):
+        yield Label(**noise(), environments=((night(), float(rng.normal(0, 1.0))),))
+    for _ in range(10):
+        yield Label(**noise(), machines=2, steps=((night(), 1.0),))
+    for _ in range(20):
+        yield Label(**noise(), bad=0.05, bad_runs=int(rng.integers(1, 3)))
+    for _ in range(20):
+        yield Label(**noise(), memory=0.7)
+    for _ in range(20):
+        both = tuple(sorted({night(180): 1.0, 150 + night(150): float(rng.choice([-1.0, 1.5]))}.items()))
+        yield Label(**noise(), steps=both, environments=((night(), float(rng.normal(0, 1.0))),), bad=0.03)
+
+
+def written(labels: list[Label]) -> str:
+    """One label a line, without what is as usual."""
+    usual = asdict(Label(0, 0.0, 0.0))
+    rows = [{key: value for key, value in asdict(one).items() if value != usual.get(key)} for one in labels]
+    return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"

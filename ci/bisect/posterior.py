@@ -1,0 +1,167 @@
+"""How likely each commit is the culprit: docs/bisect.md has the model.
+
+In process p the log time of commit i is m(p) + δ [i ≥ c] + u(i) + b(p, i): what the process does to all of them, the
+effect δ of the culprit c, what the commit itself does beside that, and chance. All but c and how large chance is are
+normal, so their integrals are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelgate.ci.bisect.search import ProcessRead, Search
+from kernelgate.ci.judge.change_rules import BisectRules
+from kernelgate.ci.judge.stats import Array
+
+SPREADS = 9
+REACH = 3.0
+"""Spreads on the grid, which ends so many of its own deviations from the usual one."""
+ANY_LEVEL = 1.0
+"""Standard deviation of a process's level, which may be anything, beside its mean."""
+
+
+@dataclass(frozen=True)
+class Two:
+    """Two commits that changed the time, each as the first measured one that has the new time."""
+
+    places: tuple[int, int]
+    effects: tuple[float, float]
+    """Log changes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    none: float
+    """The probability that the ends do not differ."""
+    culprit: Array
+    """Of each commit from 1 on, at its place, that it alone changed the time; 0 at the place of the good end."""
+    several: float
+    """That two did, …"""
+    two: Two | None
+    """… and the likeliest two."""
+    effects: Array
+    """The log change, by culprit, …"""
+    errors: Array
+    """… and its standard deviation."""
+
+    def effect(self, first: int, last: int) -> tuple[float, float]:
+        """The log change and its standard deviation, given that the culprit is one of these."""
+        weights = self.culprit[first : last + 1]
+        weights = weights / max(weights.sum(), 1e-300)
+        means, errors = self.effects[first : last + 1], self.errors[first : last + 1]
+        mean = float(weights @ means)
+        return mean, math.sqrt(float(weights @ (errors**2 + (means - mean) ** 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """What one spread makes of all hypotheses: no change, and one of each commit; and of all pairs of changes."""
+
+    log_likelihood: Array
+    effects: Array
+    errors: Array
+    pairs: Array
+    """Log likelihoods."""
+    pair_effects: Array
+
+
+def of(search: Search, rules: BisectRules) -> Posterior:
+    """The probabilities after all that was measured."""
+    before = _before(search, rules)
+    if not search.processes:
+        nothing = np.zeros(search.last + 1)
+        return Posterior(float(before[0]), _of_commits(before), 0.0, None, nothing, nothing)
+    pairs = _pairs(search)
+    spreads, usual = _spreads(search, rules)
+    fits = [_fit(search, pairs, spread, rules) for spread in spreads]
+    with np.errstate(divide="ignore"):
+        log_before = np.log(before) + math.log(1 - rules.several)
+        singles = np.array([one.log_likelihood for one in fits]) + log_before + np.log(usual)[:, None]
+    doubles = np.array([one.pairs for one in fits]) + np.log(usual)[:, None]
+    doubles += math.log(rules.several / max(1, len(pairs)))
+    most = max(singles.max(), doubles.max(initial=-math.inf))
+    joint, joint_pairs = np.exp(singles - most), np.exp(doubles - most)
+    total = joint.sum() + joint_pairs.sum()
+    chances, pair_chances = joint.sum(axis=0) / total, joint_pairs.sum(axis=0) / total
+    given = joint / np.maximum(joint.sum(axis=0), 1e-300)
+    means, errors = np.array([one.effects for one in fits]), np.array([one.errors for one in fits])
+    effects = (given * means).sum(axis=0)
+    deviations = np.sqrt((given * (errors**2 + (means - effects) ** 2)).sum(axis=0))
+    two = None
+    if len(pairs):
+        best = int(np.argmax(pair_chances))
+        sizes = fits[int(np.argmax(joint_pairs[:, best]))].pair_effects[best]
+        two = Two((int(pairs[best, 0]), int(pairs[best, 1])), (float(sizes[0]), float(sizes[1])))
+    return Posterior(float(chances[0]), _of_commits(chances), float(pair_chances.sum()), two, effects, deviations)
+
+
+def _pairs(search: Search) -> Array:
+    """Every two measured commits of which each may be the first one with a new time."""
+    places = sorted({place for process in search.processes for place in process if place > 0})
+    found = [(first, second) for at, first in enumerate(places) for second in places[at + 1 :]]
+    return np.array(found, dtype=int).reshape(-1, 2)
+
+
+def _before(search: Search, rules: BisectRules) -> Array:
+    """None, and each commit: all are as likely, but those between two commits with the same library."""
+    chances = np.ones(search.last + 1)
+    chances[0] = 0.0
+    for first, second in search.same:
+        chances[first + 1 : second + 1] = 0.0
+    total = chances.sum()
+    if total == 0:
+        chances[0] = 1.0
+        return chances
+    chances *= (1 - rules.none) / total
+    chances[0] = rules.none
+    return chances
+
+
+def _of_commits(chances: Array) -> Array:
+    found = chances.copy()
+    found[0] = 0.0
+    return found
+
+
+def _spreads(search: Search, rules: BisectRules) -> tuple[Array, Array]:
+    """Spreads of one commit's time, and their probabilities. A ratio of two scatters by √2 as much."""
+    width = math.log(rules.spread_factor)
+    off = np.linspace(-REACH, REACH, SPREADS)
+    chances = np.exp(-(off**2) / 2)
+    return search.spread_pct / 100 / math.sqrt(2) * np.exp(off * width), chances / chances.sum()
+
+
+def _fit(search: Search, pairs: Array, spread: float, rules: BisectRules) -> _Fit:
+    """Normal distributions all along, so that each hypothesis is a regression on its steps."""
+    places = np.array([place for process in search.processes for place in process])
+    # The first hypothesis is that nothing changed.
+    steps = (places[:, None] >= np.arange(search.last + 1)[None, :]).astype(float)
+    steps[:, 0] = 0.0
+    values = np.concatenate([_centred(process) for process in search.processes])
+    variances = np.array([one.variance for process in search.processes for one in process.values()])
+    which = np.repeat(np.arange(len(search.processes)), [len(process) for process in search.processes])
+    covariance = np.diag(spread**2 + variances)
+    covariance += ANY_LEVEL**2 * (which[:, None] == which[None, :])
+    covariance += (rules.other_pct / 100) ** 2 * (places[:, None] == places[None, :])
+    factor = np.linalg.cholesky(covariance)
+    seen, expected = np.linalg.solve(factor, values), np.linalg.solve(factor, steps)
+    base = -float(np.log(np.diag(factor)).sum()) - float(seen @ seen) / 2
+    before = 1 / math.log1p(rules.usual_pct / 100) ** 2
+    gram, along = expected.T @ expected, seen @ expected
+    precision = before + np.diag(gram)
+    singles = base + along**2 / precision / 2 - np.log(precision / before) / 2
+    one, two = pairs[:, 0], pairs[:, 1]
+    shared = gram[one, two]
+    determinant = precision[one] * precision[two] - shared**2
+    first = (precision[two] * along[one] - shared * along[two]) / determinant
+    second = (precision[one] * along[two] - shared * along[one]) / determinant
+    doubles = base + (first * along[one] + second * along[two]) / 2 - np.log(determinant / before**2) / 2
+    return _Fit(singles, along / precision, 1 / np.sqrt(precision), doubles, np.stack([first, second], axis=1))
+
+
+def _centred(process: ProcessRead) -> Array:
+    values = np.array([one.log_time for one in process.values()])
+    return np.asarray(values - values.mean())

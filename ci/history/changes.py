@@ -1,0 +1,227 @@
+"""Which nights of a series arouse suspicion: steps, and gradual drift. Nobody is told of them before confirm.py has
+looked at a comparison of both commits.
+
+A series is one case of a card on one kind of GPU. Its nights are ordered by the commits' places on the default branch,
+not by dates. What is measured is the head against a pinned commit in the same processes, so that a change of the
+machine meets both. In a new environment (driver, torch, GPU) the two may still change unequally, so each environment is
+looked at by itself, and the level at which one begins tells nothing about the code.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+
+from kernelgate.ci.history import drift, levels
+from kernelgate.ci.history.levels import Levels
+from kernelgate.ci.judge.change_rules import ChangeRules
+from kernelgate.ci.judge.stats import Array
+
+State = Literal["suspected", "confirmed", "refuted", "accepted"]
+LIKELY = 0.01
+"""A gap between nights belongs to a change if it holds it with at least this probability."""
+SURELY = 0.5
+"""A night counts as bad from this probability on."""
+NORMAL_95 = 1.959964
+"""Standard deviations to either side that hold 95% of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Night:
+    """What one night measured of one case."""
+
+    commit: str
+    place: int
+    """Of the commit in the first-parent order of the default branch."""
+    environment: str
+    """A key: nights with the same one are alike in all but the code."""
+    log_ratio: float
+    """Of the head's time over the pinned commit's, in the same processes."""
+    error: float
+    """Its standard error."""
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A night in the series of all environments."""
+
+    night: Night
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """The level was another one at `commit` than at `previous`; the nights do not show where between them."""
+
+    kind: Literal["step", "drift"]
+    previous: str
+    previous_place: int
+    commit: str
+    place: int
+    environment: str
+    change_pct: float
+    interval_pct: tuple[float, float]
+    """95%."""
+    state: State = "suspected"
+    chance: float = 1.0
+    """The probability that there is a change at all, as the nights show it."""
+    why: str = ""
+    """What decided the state."""
+
+
+def of_series(nights: Iterable[Night], rules: ChangeRules) -> tuple[Change, ...]:
+    """All changes that the nights of one series suggest, oldest first. Nights that say nothing are left out."""
+    ordered = sorted((one for one in nights if _says_something(one)), key=lambda one: one.place)
+    environments = dict.fromkeys(one.environment for one in ordered)
+    parts = {key: [one for one in ordered if one.environment == key] for key in environments}
+    known = {key: levels.of_series(*_columns(part), rules) for key, part in parts.items()}
+    found = _once([change for key, part in parts.items() for change in _steps(part, known[key], rules)])
+    return tuple(_with_drift(_joined(parts, known), found, rules))
+
+
+def _says_something(night: Night) -> bool:
+    return math.isfinite(night.log_ratio) and math.isfinite(night.error) and night.error >= 0 and night.processes > 0
+
+
+def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
+    return np.array([one.log_ratio for one in nights]), np.array([one.error for one in nights])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Steps
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def _steps(nights: Sequence[Night], known: Levels, rules: ChangeRules) -> list[Change]:
+    """The steps within one environment."""
+    made = (_step(nights, known, first, last, rules) for first, last in _clusters(known.chances))
+    return [one for one in made if one is not None]
+
+
+def _clusters(chances: Array) -> list[tuple[int, int]]:
+    """Runs of gaps that may hold a change, as first and last; gap i lies before night i + 1."""
+    likely = np.flatnonzero(chances >= LIKELY)
+    cuts = np.flatnonzero(np.diff(likely) > 1) + 1
+    return [(int(run[0]), int(run[-1])) for run in np.split(likely, cuts) if len(run)]
+
+
+def _step(nights: Sequence[Night], known: Levels, first: int, last: int, rules: ChangeRules) -> Change | None:
+    """The change in the gaps from `first` to `last`; None where there is too little to suspect one."""
+    chances = known.chances[first : last + 1]
+    chance = min(1.0, float(chances.sum()))
+    likely = first + 1 + int(np.argmax(chances))
+    seen = int(np.sum(known.bad[likely:] < SURELY))
+    if chance < rules.suspect or seen < rules.nights:
+        return None
+    low, high = _place(chances, rules.place)
+    before, after = first + low, first + high + 1
+    while before > 0 and known.bad[before] > SURELY:
+        before -= 1
+    while after < len(nights) - 1 and known.bad[after] > SURELY:
+        after += 1
+    size = float(known.means[after] - known.means[before])
+    if abs(size) < math.log1p(rules.smallest_pct / 100) / 2:
+        return None
+    reach = NORMAL_95 * math.hypot(known.deviations[before], known.deviations[after])
+    sizes = (size - reach, size, size + reach)
+    return _change("step", nights[before], nights[after], sizes, chance)
+
+
+def _place(chances: Array, share: float) -> tuple[int, int]:
+    """The gaps between which the change lies with the probability `share`."""
+    sums = np.cumsum(chances) / chances.sum()
+    tail = (1 - share) / 2
+    return int(np.searchsorted(sums, tail, side="right")), int(np.searchsorted(sums, 1 - tail - 1e-12))
+
+
+def _change(
+    kind: Literal["step", "drift"],
+    before: Night,
+    after: Night,
+    sizes: tuple[float, float, float],
+    chance: float = 1.0,
+) -> Change:
+    low, size, high = (100 * math.expm1(one) for one in sizes)
+    same = before.commit == after.commit
+    return Change(
+        kind=kind,
+        previous=before.commit,
+        previous_place=before.place,
+        commit=after.commit,
+        place=after.place,
+        environment=after.environment,
+        change_pct=size,
+        interval_pct=(low, high),
+        state="refuted" if same else "suspected",
+        chance=chance,
+        why="the same commit was measured on both sides: the machine changed, not the code" if same else "",
+    )
+
+
+def _once(found: Sequence[Change]) -> list[Change]:
+    """Without what a second environment shows of the same change: of two that overlap, the one that is known closer."""
+    kept: list[Change] = []
+    for change in sorted(found, key=lambda one: (one.place - one.previous_place, -one.chance)):
+        alike = (one for one in kept if one.environment != change.environment and _overlap(one, change))
+        if not any((one.change_pct > 0) == (change.change_pct > 0) for one in alike):
+            kept.append(change)
+    return kept
+
+
+def _overlap(one: Change, other: Change) -> bool:
+    return one.previous_place < other.place and other.previous_place < one.place
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Drift
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def _with_drift(points: Sequence[_Point], found: Sequence[Change], rules: ChangeRules) -> list[Change]:
+    """The changes, in which drift takes the place of the steps that it explains better."""
+    kept = [one for one in found if one.state != "suspected"]
+    open_ = [one for one in found if one.state == "suspected"]
+    runs = [list(run) for _, run in groupby(open_, key=lambda one: one.change_pct > 0)]
+    edges = [-math.inf, *(run[-1].place for run in runs)], [*(run[0].previous_place for run in runs), math.inf]
+    for at, run in enumerate(runs):
+        low, high = edges[0][at], edges[1][at + 1]
+        part = [one for one in points if low <= one.night.place <= high]
+        values, errors = (np.array([getattr(one, name) for one in part]) for name in ("value", "error"))
+        places = [one.night.place for one in part]
+        firsts = [range(bisect_right(places, one.previous_place), bisect_left(places, one.place) + 1) for one in run]
+        slow = drift.instead_of(firsts, values, errors, rules)
+        if slow is None:
+            kept += run
+            continue
+        reach = NORMAL_95 * slow.error
+        sizes = (slow.size - reach, slow.size, slow.size + reach)
+        first, last = part[slow.first].night, part[slow.last].night
+        kept += [one for one in run if one.place <= first.place or one.previous_place >= last.place]
+        kept.append(_change("drift", first, last, sizes))
+    return sorted(kept, key=lambda one: (one.place, one.previous_place))
+
+
+def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -> list[_Point]:
+    """The good nights of all environments as one series. Each goes on at the level at which it was joined."""
+    every = sorted(
+        ((night, key, at) for key, part in parts.items() for at, night in enumerate(part)), key=lambda one: one[0].place
+    )
+    offsets: dict[str, float] = {}
+    level, made = None, []
+    for night, key, at in every:
+        here = float(known[key].means[at])
+        if key not in offsets:
+            offsets[key] = 0.0 if level is None else here - level
+        level = here - offsets[key]
+        if known[key].bad[at] < SURELY:
+            error = math.hypot(night.error, known[key].spread)
+            made.append(_Point(night, night.log_ratio - offsets[key], error))
+    return made

@@ -1,0 +1,132 @@
+"""What a paired comparison of both commits makes of a suspicion. Only what is confirmed here is told to people.
+
+The comparison is judged as any other (ci/judge/spread.py): its processes are the unit, and how far they scatter is not
+known beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernelgate.ci.document import formatting
+from kernelgate.ci.history.changes import Change
+from kernelgate.ci.judge import spread
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.judge.stats import Array, Pooled
+
+LONGER = 4
+"""A comparison over so many times as many commits says nothing of a change."""
+
+
+@dataclass(frozen=True)
+class PairMeasured:
+    """One comparison of two commits in one case, as the store keeps it. Logarithms of head over base."""
+
+    base: str
+    base_place: int
+    head: str
+    head_place: int
+    effect: float
+    error: float
+    """Its standard error, as the judge gave it."""
+    spread: float
+    """Standard deviation of the processes' effects."""
+    processes: int
+    """At least 2."""
+
+
+def settled(
+    change: Change, measured: Sequence[PairMeasured], policy: Policy, known: KnownSpread | None = None
+) -> Change:
+    """The change as all comparisons leave it: confirmed, refuted, or still suspected.
+
+    `measured`: all comparisons of the case, in the order in which they were made. `known`: what they show of the case's
+    processes. A change that was compared has the commits and the size that were measured side by side.
+    """
+    if change.state == "accepted":
+        return change
+    if covering := _nearest(change, [one for one in measured if _covers(one, change)]):
+        return _judged(change, covering, policy, known)
+    # With later nights the place of a change shifts a little. A pair that holds only a part of it may confirm it, but
+    # that it shows nothing does not refute it.
+    inside = _nearest(change, [one for one in measured if _shares(one, change)])
+    found = _judged(change, inside, policy, known) if inside else change
+    return found if found.state == "confirmed" else change
+
+
+def _judged(change: Change, own: Sequence[PairMeasured], policy: Policy, known: KnownSpread | None) -> Change:
+    rules, pair = policy.changes, own[0]
+    pooled = together(own, policy, known)
+    half = pooled.half_width(1 - policy.certainty.interval_level)
+    low, size, high = (100 * math.expm1(pooled.change + off) for off in (-half, 0.0, half))
+    seen = replace(
+        change,
+        previous=pair.base,
+        previous_place=pair.base_place,
+        commit=pair.head,
+        place=pair.head_place,
+        change_pct=size,
+        interval_pct=(low, high),
+    )
+    # Looking again is another chance of being wrong: each look has half of the level that the one before it had.
+    certain = pooled.p() <= rules.confirm_p / 2 ** len(own)
+    along = (size > 0) == (change.change_pct > 0)
+    most = high if change.change_pct > 0 else -low
+    said = f"measured side by side: {formatting.percent(size, 2, sign=True)}"
+    if certain and along and abs(size) >= rules.smallest_pct:
+        return replace(seen, state="confirmed", why=said)
+    if certain and not along:
+        return replace(seen, state="refuted", why=f"{said}, which is the other direction")
+    if most < rules.smallest_pct:
+        return replace(seen, state="refuted", why=f"{said}, and no change as large as {rules.smallest_pct:g}%")
+    if len(own) >= rules.looks:
+        times = formatting.counted(len(own), "comparison")
+        return replace(seen, state="refuted", why=f"{said}, which {times} could not tell from no change")
+    between = f"{formatting.percent(low, 2, sign=True)} to {formatting.percent(high, 2, sign=True)}"
+    return replace(seen, state="suspected", why=f"measured side by side: {between}, which decides nothing yet")
+
+
+def _nearest(change: Change, near: Sequence[PairMeasured]) -> list[PairMeasured]:
+    """The comparisons of the one pair of commits that comes closest to the change's."""
+    if not near:
+        return []
+    best = min(near, key=lambda one: abs(one.base_place - change.previous_place) + abs(one.head_place - change.place))
+    return [one for one in near if (one.base, one.head) == (best.base, best.head)]
+
+
+def _covers(pair: PairMeasured, change: Change) -> bool:
+    """Whether the change lies between these commits, and not in a small part of what lies between them."""
+    holds = pair.base_place <= change.previous_place and pair.head_place >= change.place
+    return pair.processes > 1 and holds and _length(pair) <= LONGER * (change.place - change.previous_place)
+
+
+def _shares(pair: PairMeasured, change: Change) -> bool:
+    common = min(change.place, pair.head_place) - max(change.previous_place, pair.base_place)
+    mine, its = change.place - change.previous_place, _length(pair)
+    return pair.processes > 1 and 2 * common >= min(mine, its) and its <= LONGER * mine
+
+
+def _length(pair: PairMeasured) -> int:
+    return pair.head_place - pair.base_place
+
+
+def together(measured: Sequence[PairMeasured], policy: Policy, known: KnownSpread | None = None) -> Pooled:
+    """All processes of all comparisons, as the judge combines them; no more certain than the judge said of any part."""
+    values = np.concatenate([_processes(one) for one in measured])
+    # What rounds add is part of the spread that is seen.
+    before = spread.prior(policy.spread, policy.spread.change_pct, known)
+    found = spread.fit(values, np.zeros(len(values)), before).pooled(before.share, math.inf)
+    floor = 1 / math.sqrt(sum(1 / max(one.error, 1e-12) ** 2 for one in measured))
+    return replace(found, error=max(found.error, floor))
+
+
+def _processes(measured: PairMeasured) -> Array:
+    """Effects with this mean and standard deviation: of more than these, equally precise processes tell nothing."""
+    n = measured.processes
+    shape = np.linspace(-1.0, 1.0, n)
+    return np.asarray(measured.effect + measured.spread * shape / np.std(shape, ddof=1))

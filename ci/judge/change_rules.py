@@ -1,0 +1,61 @@
+"""The policy's sections on changes over time: when one is suspected, when it is told, and when its commit is found."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kernelgate.ci.judge.bounds import (
+    Improbable,
+    PartialShare,
+    Percent,
+    PercentOrNone,
+    PolicySection,
+    Positive,
+    Probable,
+    ProcessCount,
+    between,
+)
+
+NIGHTS_A_YEAR = 365.0
+
+
+class ChangeRules(PolicySection):
+    """When the nights of a series arouse suspicion, and what confirms one."""
+
+    a_year: Annotated[float, between(0.01, 100.0)] = 4.0
+    usual_pct: Percent = 1.0
+    smallest_pct: Percent = 0.2
+    night_pct: Percent = 0.1
+    night_factor: Annotated[float, between(1.001, 100.0)] = 2.0
+    bad_nights: PartialShare = 0.03
+    suspect: PartialShare = 0.5
+    nights: Positive = 2
+    place: Probable = 0.99
+    drift_pct: Percent = 0.5
+    drift_nights: Annotated[int, between(5, 1000)] = 20
+    drift_p: Improbable = 1e-4
+    confirm_p: Improbable = 1e-4
+    looks: Positive = 3
+    gpu_seconds_a_night: Annotated[float, between(0.0, 86_400.0)] = 600.0
+
+    @property
+    def chance_a_night(self) -> float:
+        return self.a_year / NIGHTS_A_YEAR
+
+
+class BisectRules(PolicySection):
+    """How the commit that changed a time is searched for, and when it is found."""
+
+    chance: Probable = 0.99
+    none: PartialShare = 0.1
+    several: PartialShare = 0.02
+    smallest_pct: Percent = 0.2
+    usual_pct: Percent = 3.0
+    other_pct: PercentOrNone = 0.05
+    together_pct: Percent = 0.15
+    apart_pct: Percent = 0.5
+    cpu_pct: Percent = 5.0
+    spread_factor: Annotated[float, between(1.001, 100.0)] = 2.0
+    libraries: Annotated[int, between(3, 64)] = 8
+    processes: ProcessCount = 2
+    rounds: Positive = 6

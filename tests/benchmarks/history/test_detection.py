@@ -1,0 +1,69 @@
+"""The targets of docs/history-detection.md, on the labelled series that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from benchmarks.history import bisecting, detection, series
+from benchmarks.history.series import Label
+
+EVERY = series.labelled()
+STEPS = [one for one in EVERY if len(one.steps) == 1 and one.machines == 1]
+QUIET, NOISY = [one for one in STEPS if one.sd_pct < 0.2], [one for one in STEPS if one.sd_pct > 0.2]
+UNCHANGED = [one for one in EVERY if not one.steps and not one.drift]
+MOVED = [one for one in UNCHANGED if one.environments]
+
+
+def test_the_labels_are_those_that_the_generator_draws() -> None:
+    assert series.LABELLED.read_text(encoding="utf-8") == series.written(list(series.drawn(122)))
+    assert len(EVERY) == 380
+
+
+def missed(labels: Sequence[Label], within: int) -> float:
+    return 1 - float(np.mean([all(detection.found(one, one.steps[0][0], within)) for one in labels]))
+
+
+def test_a_step_of_one_percent_is_suspected_and_confirmed_in_time() -> None:
+    assert missed(QUIET[:2], within=2) == 0
+    assert missed(NOISY[:1], within=4) == 0
+
+
+def test_new_environments_and_bad_nights_raise_no_alarm() -> None:
+    wild = [one for one in UNCHANGED if one.bad > 0.01]
+    assert [detection.detect(series.nights(one)) for one in [*MOVED[:5], *wild[:3]]] == [()] * 8
+
+
+def test_drift_is_found() -> None:
+    label = next(one for one in EVERY if one.drift)
+    [found] = detection.detect(series.nights(label))
+    assert found.kind == "drift"
+
+
+@pytest.mark.slow
+def test_every_environment_change_is_quiet() -> None:
+    assert len(MOVED) == 100
+    assert [one for one in MOVED if detection.detect(series.nights(one))] == []
+
+
+@pytest.mark.nightly
+def test_every_step_is_found_in_time() -> None:
+    assert missed(QUIET, within=2) <= 0.02
+    assert missed(NOISY, within=4) <= 0.05
+
+
+@pytest.mark.nightly
+def test_a_year_without_a_change_tells_nothing() -> None:
+    """One in a thousand series and years may; these are 25."""
+    assert [detection.false(one, detection.year(one)) for one in UNCHANGED[::7]] == [[]] * len(UNCHANGED[::7])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", list(bisecting.scenes()), ids=lambda scene: scene.name)
+def test_a_bisection_names_the_right_commit(scene: bisecting.Scene) -> None:
+    rng = np.random.default_rng(3)
+    made = [bisecting.searched(scene, rng) for _ in range(40)]
+    assert all(right for right, _, _ in made)
+    assert np.mean([rounds for _, _, rounds in made]) <= 3

@@ -1,0 +1,122 @@
+"""The posterior over commits, what is measured next, and when a search ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernelgate.ci.bisect import choose, posterior
+from kernelgate.ci.bisect.choose import Standing
+from kernelgate.ci.bisect.search import Reading, Search
+from kernelgate.ci.judge.policy import Policy
+
+RULES = Policy().bisect
+
+
+def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, Reading]:
+    """One process: commits and by how much each is slower than any number."""
+    rng = np.random.default_rng(seed)
+    return {
+        at: Reading(3.0 + math.log1p(pct / 100) + rng.normal(0, noise_pct / 100), (noise_pct / 100) ** 2)
+        for at, pct in times_pct.items()
+    }
+
+
+def measured(search: Search, *processes: Mapping[int, float]) -> Search:
+    """With processes of exact times."""
+    return replace(search, processes=tuple(read(one, seed=at) for at, one in enumerate(processes)))
+
+
+def standing(search: Search) -> Standing:
+    return choose.standing(search, posterior.of(search, RULES), RULES)
+
+
+def test_before_anything_is_measured_every_commit_is_as_likely() -> None:
+    found = posterior.of(Search(64), RULES)
+    assert found.none == pytest.approx(RULES.none)
+    assert found.culprit[1:] == pytest.approx(np.full(64, (1 - RULES.none) / 64))
+    assert standing(Search(64)).kind == "open"
+
+
+def test_the_first_commit_with_the_new_time_is_the_culprit() -> None:
+    search = measured(Search(4), *[{0: 0.0, 1: 0.0, 2: 1.0, 3: 1.0, 4: 1.0}] * 2)
+    now = standing(search)
+    assert (now.kind, now.culprits) == ("found", (2,))
+    assert 100 * math.expm1(now.effect) == pytest.approx(1.0, abs=3 * 100 * now.error)
+
+
+def test_it_may_have_become_faster() -> None:
+    assert standing(measured(Search(3), *[{0: 5.0, 1: 5.0, 2: 0.0, 3: 0.0}] * 2)).culprits == (2,)
+
+
+def test_ends_that_do_not_differ_have_no_culprit() -> None:
+    now = standing(measured(Search(8), *[{0: 0.0, 3: 0.0, 6: 0.0, 8: 0.0}] * 6))
+    assert now.kind == "none"
+
+
+def test_a_commit_that_was_not_measured_is_told_from_its_neighbours_no_further() -> None:
+    search = measured(Search(8), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
+    found = posterior.of(search, RULES)
+    assert found.culprit[3:6] == pytest.approx(np.full(3, found.culprit[3]))
+    assert standing(search).kind == "open"
+
+
+def test_commits_that_cannot_be_measured_are_stepped_over_and_named_with_the_culprit() -> None:
+    broken = {3: "does not compile", 4: "does not compile"}
+    search = measured(Search(8, unmeasurable=broken), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
+    assert standing(search).culprits == (3, 4, 5)
+    assert standing(search).kind == "found"
+    chosen = {at for one in choose.processes(search, posterior.of(search, RULES), RULES) for at in one}
+    assert not chosen & broken.keys()
+
+
+def test_nothing_between_two_equal_libraries_is_the_culprit() -> None:
+    search = measured(Search(8, same=frozenset({(2, 4)})), *[{0: 0.0, 2: 0.0, 5: 1.0, 8: 1.0}] * 2)
+    assert standing(search).culprits == (5,)
+
+
+def test_equal_ends_need_no_measurement() -> None:
+    search = Search(8, same=frozenset({(0, 8)}))
+    assert posterior.of(search, RULES).none == 1.0
+
+
+def test_what_varies_from_process_to_process_is_not_taken_for_a_change() -> None:
+    """One process alone shows a change of 0.3%; where the others do not, there is none."""
+    one, other = {0: 0.0, 4: 0.3, 8: 0.3}, {0: 0.3, 4: 0.0, 8: 0.0}
+    assert standing(measured(Search(8), one, other)).kind == "open"
+
+
+def test_two_changes_are_said_to_be_several() -> None:
+    steps = {0: 0.0, 2: 0.0, 3: 4.0, 5: 4.0, 6: 1.0, 8: 1.0}
+    now = standing(measured(Search(8), *[steps] * 3))
+    assert now.kind == "several"
+    assert now.two is not None
+    assert now.two.places == (3, 6)
+    assert now.two.effects == pytest.approx((math.log1p(0.04), math.log(1.01 / 1.04)), abs=1e-3)
+
+
+def test_the_first_round_splits_the_range_evenly_and_no_two_processes_measure_the_same() -> None:
+    search = Search(64)
+    chosen = choose.processes(search, posterior.of(search, RULES), RULES)
+    assert [len(one) for one in chosen] == [RULES.libraries] * RULES.processes
+    assert all(one[0] == 0 and one[-1] == 64 for one in chosen)
+    inner = sorted(at for one in chosen for at in one[1:-1])
+    assert len(set(inner)) == len(inner)
+    assert max(np.diff([0, *inner, 64])) <= 8
+
+
+def test_what_is_left_open_is_measured_again() -> None:
+    unclear = [{0: 0.0, 30: 0.0, 31: 0.3, 32: 1.0, 64: 1.0}, {0: 0.0, 30: 0.0, 31: 0.7, 32: 1.0, 64: 1.0}]
+    search = measured(Search(64), *unclear)
+    for one in choose.processes(search, posterior.of(search, RULES), RULES):
+        assert 31 in one
+
+
+def test_a_range_of_one_commit_measures_its_ends() -> None:
+    search = Search(1)
+    assert choose.processes(search, posterior.of(search, RULES), RULES) == ((0, 1),) * RULES.processes
+    assert standing(measured(search, {0: 0.0, 1: 2.0}, {0: 0.0, 1: 2.0})).culprits == (1,)

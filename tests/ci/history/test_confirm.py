@@ -1,0 +1,85 @@
+"""What a comparison of both commits makes of a suspicion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kernelgate.ci.history import confirm
+from kernelgate.ci.history.changes import Change
+from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.judge.policy import Policy
+
+POLICY = Policy()
+SUSPECTED = Change("step", "aaaaaaa", 10, "bbbbbbb", 13, "e", 1.0, (0.8, 1.2))
+SHOWN = PairMeasured("aaaaaaa", 10, "bbbbbbb", 13, 0.0095, 0.0002, 0.0005, 5)
+NOTHING = replace(SHOWN, effect=0.0001)
+UNCLEAR = replace(SHOWN, effect=0.006, error=0.003, spread=0.007)
+
+
+def test_without_a_comparison_it_stays_suspected() -> None:
+    assert confirm.settled(SUSPECTED, (), POLICY) == SUSPECTED
+
+
+def test_a_comparison_that_shows_it_confirms_it_with_its_own_size() -> None:
+    found = confirm.settled(SUSPECTED, [SHOWN], POLICY)
+    assert found.state == "confirmed"
+    assert found.change_pct == pytest.approx(0.955, abs=0.01)
+    low, high = found.interval_pct
+    assert 0.8 < low < found.change_pct < high < 1.1
+    assert found.why == "measured side by side: +0.95%"
+
+
+@pytest.mark.parametrize(
+    ("measured", "why"),
+    [
+        (NOTHING, "no change as large as 0.2%"),
+        (replace(SHOWN, effect=0.0012, error=1e-5, spread=1e-5), "no change as large as 0.2%"),
+        (replace(SHOWN, effect=-0.0095), "the other direction"),
+    ],
+    ids=["nothing", "certain, and too small to tell", "the other direction"],
+)
+def test_a_comparison_that_does_not_show_it_refutes_it(measured: PairMeasured, why: str) -> None:
+    found = confirm.settled(SUSPECTED, [measured], POLICY)
+    assert found.state == "refuted"
+    assert why in found.why
+
+
+def test_an_unclear_comparison_leaves_it_open_until_there_were_enough() -> None:
+    states = [confirm.settled(SUSPECTED, [UNCLEAR] * looks, POLICY).state for looks in (1, 2, 3)]
+    assert states == ["suspected", "suspected", "refuted"]
+
+
+def test_a_single_process_shows_nothing() -> None:
+    assert confirm.settled(SUSPECTED, [replace(SHOWN, processes=1)], POLICY) == SUSPECTED
+
+
+def test_what_the_judge_was_not_sure_of_confirms_nothing() -> None:
+    """Two processes agree by chance; the standard error of the judge, who knows the machine, says more."""
+    lucky = replace(SHOWN, spread=1e-6, error=0.005, processes=2)
+    assert confirm.settled(SUSPECTED, [lucky], POLICY).state == "suspected"
+
+
+def test_other_commits_say_nothing_of_it() -> None:
+    elsewhere = replace(SHOWN, base="ccccccc", base_place=40, head="ddddddd", head_place=43)
+    across_everything = replace(SHOWN, base_place=0, head_place=60)
+    assert confirm.settled(SUSPECTED, [elsewhere, across_everything], POLICY) == SUSPECTED
+
+
+def test_a_place_that_shifted_is_not_measured_again_once_confirmed() -> None:
+    wider = replace(SUSPECTED, previous="9999999", previous_place=9)
+    found = confirm.settled(wider, [SHOWN], POLICY)
+    assert (found.state, found.previous, found.commit) == ("confirmed", "aaaaaaa", "bbbbbbb")
+
+
+def test_a_pair_that_may_not_hold_the_change_does_not_refute_it() -> None:
+    wider = replace(SUSPECTED, commit="eeeeeee", place=15)
+    assert confirm.settled(wider, [NOTHING], POLICY) == wider
+    narrower = replace(SUSPECTED, previous="aaaaaab", previous_place=11)
+    assert confirm.settled(narrower, [NOTHING], POLICY).state == "refuted"
+
+
+def test_what_was_accepted_stays_accepted() -> None:
+    accepted = replace(SUSPECTED, state="accepted")
+    assert confirm.settled(accepted, [NOTHING], POLICY) == accepted
