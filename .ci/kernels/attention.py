@@ -11,7 +11,7 @@ from kernelgate import Extension, Kernel, between
 
 TINY, LARGE = 2.0**-12, 2.0**8
 MAX_SCORES = 2**28  # held at once: 2 GiB in float64
-EDGES = (1, 4, 63, 64, 65, 127, 128, 192, 256, 513, 1024)
+EDGES = (1, 4, 32, 63, 64, 65, 127, 128, 192, 256, 513, 1024)
 AROUND = tuple(product((448, 512, 640), (16, 32, 48), (4, 8, 16)))
 
 
@@ -35,6 +35,7 @@ class Attention(Kernel):
     suites = {
         "full": target_first(case(*sizes) for sizes in AROUND),
         "ladder": [case(32 << step, 32, 8) for step in range(8)],  # from hardly any work to 4,096 keys
+        "smoke": [case(32, 1, 2)],
     }
     # Ragged lengths, so that masks and edges are met.
     sanitize = [case(65, 1, 2), case(129, 2, 1, "bf16", causal=True)]
@@ -44,7 +45,7 @@ class Attention(Kernel):
     independent = dict(q=(0, 1), k=(0, 1), v=(0, 1), out=(0, 1))
 
     def configurations(self, device):
-        """27 around S=512, whose S is ragged, and 11 edges; a CPU runs them with fewer batches and heads."""
+        """27 around S=512, whose S is ragged, and 12 edges; a CPU runs them with fewer batches and heads."""
         fewer_batches, fewer_heads = (8, 4) if device == "cpu" else (1, 1)
         dtypes = dict(dtype=("fp32", "fp16", "bf16") if device == "cpu" else ("fp16", "bf16"))
         around = {

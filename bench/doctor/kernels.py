@@ -12,6 +12,9 @@ from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import environment, git
 
+SMOKE = "smoke"
+"""The suite that a card may have for this, for every device."""
+
 
 def kernel_checks(repo: Path, machine: record.Environment) -> list[MachineCheck]:
     """One for each card of the checkout; one that says so where there is none."""
@@ -53,7 +56,9 @@ RULED_OUT = "driver, torch, memory errors"
 
 
 def smallest_case(card: CardFacts, device: environment.DeviceKind) -> CaseFacts | None:
-    """Of all cases that the card names for such a device, the one that moves the fewest bytes."""
+    """By the bytes that it moves, of the suite `smoke`; else of all cases that the card names for such a device."""
+    if SMOKE in card.suites:
+        return min(card.suites[SMOKE], key=lambda case: case.bytes or 0.0, default=None)
     suites = {name: cases for name, cases in card.suites.items() if (name == "cpu") == (device == "cpu")}
     named = [case for cases in suites.values() for case in cases]
     named += card.sanitize if device == "cuda" else ()

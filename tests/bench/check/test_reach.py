@@ -94,7 +94,7 @@ def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_fi
     assert sizes == sorted(sizes)
     assert sizes[0] < 512 * 16 * 4, "fuzzed cases are smaller than timed ones"
     assert len(child.asked) == len(OWN) + len(fuzz_list.trials(0, CARD, "cuda")) + len(
-        {case.id for name in ("pr", "full", "ladder") for case in CARD.suites[name]}
+        {case.id for name in ("pr", "full", "ladder", "smoke") for case in CARD.suites[name]}
     )
 
 

@@ -13,6 +13,7 @@ from kernelgate.bench.doctor.check import Level, MachineCheck
 from kernelgate.bench.errors import CannotCompileError, KernelgateError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts
+from tests import faulty
 from tests.miniature import SCALE_FILES, repository
 
 MACHINE = record.Environment(torch="2.13.0+cpu", device=record.Device(name="a CPU", uuid="doctor"))
@@ -56,6 +57,22 @@ def test_the_smallest_case_of_the_device(repo: Path) -> None:
     card = cards.of_checkout(repo)["scale"]
     smallest = {device: kernels.smallest_case(card, device) for device in ("cpu", "cuda")}
     assert {device: case and case.id for device, case in smallest.items()} == {"cpu": "n32_fp32", "cuda": "n8_fp32"}
+
+
+def test_a_card_that_has_smoke_cases_is_tried_on_those_whatever_the_device(repo: Path) -> None:
+    card = cards.of_checkout(repo)["scale"]
+    smoke: CardFacts = card.model_copy(update={"suites": {**card.suites, "smoke": card.suites["pr"][:1]}})
+    for device in ("cpu", "cuda"):
+        case = kernels.smallest_case(smoke, device)
+        assert case is not None
+        assert case.id == "n64_fp32"
+
+
+def test_attention_is_tried_at_32_keys() -> None:
+    for device in ("cpu", "cuda"):
+        case = kernels.smallest_case(faulty.card(), device)
+        assert case is not None
+        assert case.axes["S"] == 32
 
 
 @pytest.mark.parametrize(

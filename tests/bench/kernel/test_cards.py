@@ -117,7 +117,8 @@ def test_expected_holds_cards_cases_and_checks(two: Cards) -> None:
 def test_the_suites_of_attention() -> None:
     card = faulty.card()
     assert card.target.id == card.suites["full"][0].id == "s512_b32_h8_d64_fp16"
-    assert {name: len(suite) for name, suite in card.suites.items()} == {"pr": 11, "cpu": 3, "full": 27, "ladder": 8}
+    counts = {name: len(suite) for name, suite in card.suites.items()}
+    assert counts == {"pr": 11, "cpu": 3, "full": 27, "ladder": 8, "smoke": 1}
     assert {case.axes["S"] for case in card.suites["full"]} == {448, 512, 640}
     assert [case.label for case in card.suites["cpu"]][1] == "S=512 B=1 H=8 fp32 causal"
 

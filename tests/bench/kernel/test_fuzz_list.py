@@ -17,7 +17,7 @@ from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
 
 DISTRIBUTIONS = {"normal", "uniform", "large", "tiny", "mixed", "peaked"}
-EDGES = {f"edge_s{seq}": seq for seq in (1, 4, 63, 64, 65, 127, 128, 192, 256, 513, 1024)}
+EDGES = {f"edge_s{seq}": seq for seq in (1, 4, 32, 63, 64, 65, 127, 128, 192, 256, 513, 1024)}
 AROUND = {f"s{s}_b{b}_h{h}": (s, b, h) for s, b, h in product((448, 512, 640), (16, 32, 48), (4, 8, 16))}
 
 
@@ -31,10 +31,10 @@ def attention(seed: int, device: DeviceKind) -> dict[str, Trial]:
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_the_list_is_the_27_configurations_and_the_11_edges(device: DeviceKind) -> None:
+def test_the_list_is_the_27_configurations_and_the_12_edges(device: DeviceKind) -> None:
     trials = attention(7, device)
     assert set(trials) == set(AROUND) | set(EDGES)
-    assert len(trials) == 27 + 11
+    assert len(trials) == 27 + 12
     assert {name: trials[name].axes["S"] for name in EDGES} == EDGES
     assert {(trials[name].axes["B"], trials[name].axes["H"]) for name in EDGES} == {(2, 3)}
 

@@ -7,6 +7,7 @@ class RMSNorm(Kernel):
     build = Extension("csrc/rmsnorm*")
     cases = [dict(M=m, N=n, dtype="fp16") for m in (4096, 512) for n in (4096, 1024, 8192)]
     cpu_cases = [dict(M=512, N=4096, dtype="fp32"), dict(M=512, N=4096, dtype="bf16")]
+    suites = dict(ladder=[dict(M=32 << step, N=4096, dtype="fp16") for step in range(8)])
     fuzz = dict(M=range(1, 600), N=range(1, 8400), dtype=("fp16", "bf16", "fp32"))
     limits = dict(M=range(1, 2**17), N=range(1, 2**16))
     independent = dict(x=0, out=0)
