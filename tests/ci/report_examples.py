@@ -501,12 +501,12 @@ def failure_reported(failure: Failure) -> BuiltReport:
     return BuiltReport(report_of([part], decision, Policy()), (part,))
 
 
-@cache
 def reports() -> dict[str, Report]:
     """Everything that has a golden comment, by the name of its folder."""
     return {name: one.report for name, one in all_reported().items()}
 
 
+@cache
 def all_reported() -> dict[str, BuiltReport]:
     judged = {name: make().reported() for name, make in EXAMPLES.items()}
     return judged | {name: failure_reported(failure) for name, failure in FAILURES.items()}

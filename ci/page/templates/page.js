@@ -1,6 +1,14 @@
-// Finds, sorts and opens cases. Without it the page has everything as well, in one order.
+// Finds, sorts, opens and prints cases. Without it the page has everything as well, in one order.
 "use strict";
 (() => {
+  // Paper opens nothing: all that is closed is printed, and closed again afterwards.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = Array.from(document.querySelectorAll("details:not([open])"));
+    for (const one of closed) one.open = true;
+  });
+  addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }));
+
   const list = document.getElementById("cases");
   if (!list) return;
   const { cases } = JSON.parse(document.getElementById("data").textContent);

@@ -201,6 +201,7 @@ def test_the_marker_stands_once_and_last(text: str) -> None:
 # ---- length ----------------------------------------------------------------------------------------------------------
 
 
+@cache
 def large(count: int, unchanged: bool = False) -> Report:
     made = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
     verdicts = [same(one, 0.0) if unchanged else slower(one, 5.0) for one in made]

@@ -39,5 +39,6 @@ def shown(tab: Page, folder: Path, html: str) -> list[str]:
     file.write_text(html, encoding="utf-8")
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.emulate_media(media="screen")  # whatever a test that failed has left
     tab.goto(file.as_uri())
     return said

@@ -227,14 +227,9 @@ MADE: dict[str, Callable[[], BuiltReport]] = {
 }
 
 
-@cache
-def examples() -> dict[str, BuiltReport]:
-    return all_reported()
-
-
 NAMES = (*EXAMPLES, "does_not_compile", "output_failure", "runner_lost", "our_own_fault", *MADE)
 
 
 @cache
 def situation(name: str) -> BuiltReport:
-    return MADE[name]() if name in MADE else examples()[name]
+    return MADE[name]() if name in MADE else all_reported()[name]
