@@ -25,8 +25,8 @@ class Picture(NamedTuple):
     scheme: Literal["light", "dark"]
     case: int | None = None
     """The case that is open."""
-    scrolled: bool = False
-    """To the drawings of that case."""
+    scrolled: str = ""
+    """To which part of that case."""
 
 
 TAKEN = {
@@ -34,8 +34,9 @@ TAKEN = {
     "page-dark": Picture("less occupancy", (1000, 900), "dark", 1),
     "phone": Picture("measured: swiglu", PHONE, "light"),
     "phone-dark": Picture("two speeds", PHONE, "dark"),
-    "at-the-power-limit": Picture("measured: at the power limit", (800, 700), "light", 1, scrolled=True),
-    "two-speeds": Picture("two speeds", (800, 700), "light", 1, scrolled=True),
+    "at-the-power-limit": Picture("measured: at the power limit", (800, 700), "light", 1, scrolled=".drawings"),
+    "two-speeds": Picture("two speeds", (800, 700), "light", 1, scrolled=".drawings"),
+    "source-lines": Picture("samples by line", (1000, 760), "light", 1, scrolled=".samples"),
     "250-cases": Picture("250 cases", DESK, "light"),
     "27-cases": Picture("measured: 27 cases", (900, 900), "dark"),
     "wrong-result": Picture("wrong_result", DESK, "light"),
@@ -50,7 +51,7 @@ def take(tab: Page, name: str, picture: Picture, folder: Path) -> None:
     if picture.case:
         tab.evaluate(f"document.getElementById('case-{picture.case}').open = true")
     if picture.scrolled:
-        tab.evaluate("document.querySelector('.case[open] .drawings').scrollIntoView()")
+        tab.evaluate(f"document.querySelector('.case[open] {picture.scrolled}').scrollIntoView()")
     path = FOLDER / f"{name}.webp"
     for quality in (82, 70, 55, 40):
         path.write_bytes(webp(tab, quality))

@@ -37,7 +37,7 @@ def test_what_gained_stands_first_with_both_sides() -> None:
 
 def test_of_the_head_alone_there_are_shares_and_how_to_take_the_base() -> None:
     words = shown("samples of the head alone")
-    assert "Which lines took the time of the base is not known" in words
+    assert "Which lines took the samples of the base is not known" in words
     assert "kernelgate profile --set full --base 9f8e7d6c5b4a --case s512_b32_h8_d64_fp16 does." in words
     assert "23.2% MIO queue full" in words
     assert "gained" not in words
@@ -45,7 +45,7 @@ def test_of_the_head_alone_there_are_shares_and_how_to_take_the_base() -> None:
 
 def test_a_quick_profile_says_what_takes_them() -> None:
     words = shown("less occupancy")
-    assert "Which lines took the time is not known: a quick profile takes no samples of them." in words
+    assert "Which lines took the samples is not known: a quick profile takes none by line." in words
     assert "kernelgate profile --set full --base" in words
 
 
