@@ -40,6 +40,7 @@ for _verb in (
     verbs_measure.profile,
     verbs_measure.resources,
     verbs_local.accuracy,
+    verbs_local.cache,
     verbs_local.doctor,
     verbs_local.pr,
     verbs_judge.analyze,

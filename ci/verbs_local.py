@@ -98,3 +98,34 @@ def pr(base: str | None, out: Path, preset: str, details: bool) -> int:
     click.echo(f"Written: {', '.join(str(out / name) for name in local.written(out))}", err=True)
     render.show(result.report, sys.stdout, details)
     return int(result.decision.blocks)
+
+
+@click.group()
+def cache() -> None:
+    """Look after the cache of compiled libraries ($KERNELGATE_CACHE)."""
+
+
+@cache.command()
+@click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="What was used since stays.")
+@click.option("--gigabytes", type=click.FloatRange(min=0), default=20, show_default=True, help="Of the rest, so much.")
+def prune(days: float, gigabytes: float) -> None:
+    """Remove libraries that nobody used for so long; then those that waited longest, until the rest fits.
+
+    What a process has in use stays, and is said. The next build of what is gone compiles it again. Fuzz cases that are
+    kept (corpus/) are never removed.
+    """
+    from datetime import datetime
+
+    from kernelgate.bench.build import build
+    from kernelgate.bench.build import cache as entries
+
+    folder = build.cache_folder()
+    done = entries.prune(folder, days * 86_400, gigabytes * 1e9)
+    for one in done.removed:
+        used = datetime.fromtimestamp(one.last_used).astimezone().strftime("%Y-%m-%d %H:%M")
+        click.echo(f"removed {one.folder.name}, {one.size / 1e6:.1f} MB, last used {used}")
+    for one in done.in_use:
+        click.echo(f"in use: {one.folder.name}, {one.size / 1e6:.1f} MB")
+    removed, kept = (sum(one.size for one in some) / 1e6 for some in (done.removed, done.kept))
+    of = f"{len(done.removed)} of {len(done.removed) + len(done.kept)} libraries"
+    click.echo(f"{folder}: removed {of} ({removed:.1f} MB); {kept:.1f} MB are left")

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kernelgate.bench.build import archs, build
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import commit
@@ -73,13 +74,16 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of the test's own, on a machine that has no GPU and asks for none."""
     folder = tmp_path / "the cache"
     monkeypatch.setenv(build.CACHE_VARIABLE, str(folder))
     monkeypatch.delenv(archs.ARCH_LIST, raising=False)
     monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
-    return folder
+    monkeypatch.setattr(build_cache, "_held", {})
+    yield folder
+    for handle in build_cache._held.values():  # a process holds them until it ends, and this one runs many tests
+        os.close(handle)
 
 
 @pytest.fixture

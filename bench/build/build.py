@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelgate.bench import files
-from kernelgate.bench.build import archs, library, machine_code, ninja, toolchain
+from kernelgate.bench.build import archs, cache, library, machine_code, ninja, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.library import (
     CACHE,
@@ -139,9 +139,10 @@ def cache_folder() -> Path:
 def cached(key: str, make: Callable[[Path], Library]) -> Library:
     """The cache's entry for a key, made where there is none, by one process at a time."""
     entry = cache_folder() / key
+    cache.hold(entry)
     found = _cached(entry)
     if found is None:
-        with _locked(cache_folder() / "locks" / key):
+        with _locked(cache_folder() / cache.LOCKS / key):
             found = _cached(entry) or _made(entry, make)
     return found
 
@@ -152,10 +153,10 @@ def _made(entry: Path, make: Callable[[Path], Library]) -> Library:
     return make(entry)
 
 
-def _remove_unfinished(cache: Path) -> None:
+def _remove_unfinished(place: Path) -> None:
     """What killed builds have left: folders whose lock nobody holds."""
-    for folder in (cache / BUILDING).glob("*"):
-        with suppress(OSError), (cache / "locks" / folder.name).open("w") as file:
+    for folder in (place / BUILDING).glob("*"):
+        with suppress(OSError), (place / cache.LOCKS / folder.name).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(folder)
 
@@ -232,7 +233,7 @@ def _compile(recipe: Recipe, entry: Path, sha: str | None, limits: TimeLimits) -
     """Compiles into the cache. The caller holds the entry's lock."""
     work = work_folder(entry)
     tree = work / ninja.SOURCES
-    log = entry.parent / "logs" / f"{entry.name}.log"
+    log = entry.parent / cache.LOGS / f"{entry.name}.log"
     _remove(work)  # of a run that was killed
     try:
         start = time.monotonic()

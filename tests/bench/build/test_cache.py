@@ -1,0 +1,108 @@
+"""Room is made in the cache, and never below what somebody uses."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.build import build
+from kernelgate.bench.build import cache as subject
+from kernelgate.bench.build.library import MANIFEST
+from kernelgate.ci import cli
+from tests.miniature import CPU_FILES, compiled, write
+
+DAY = 86_400.0
+OLD, OLDER, NEW = "a" * 32, "b" * 32, "c" * 32
+
+
+def made(cache: Path, key: str, days: float, size: int = 1000) -> Path:
+    """An entry that was last taken so many days ago."""
+    write(cache, {f"{key}/{MANIFEST}": "{}", f"{key}/kernel.so": "x" * size, f"logs/{key}.log": "l"})
+    write(cache, {f"locks/{key}.used": ""})
+    os.utime(cache / "locks" / f"{key}.used", (time.time() - days * DAY,) * 2)
+    return cache / key
+
+
+@pytest.fixture
+def filled(cache: Path) -> Path:
+    for key, days in ((OLD, 40), (OLDER, 50), (NEW, 1)):
+        made(cache, key, days)
+    write(cache, {"corpus/attention/one.json": "{}", "cards/aa/card.py": "", "building/x/y": ""})
+    return cache
+
+
+def keys(found: tuple[subject.CacheEntry, ...]) -> set[str]:
+    return {one.folder.name for one in found}
+
+
+def test_what_nobody_used_for_long_goes_with_its_log(filled: Path) -> None:
+    done = subject.prune(filled, 30 * DAY, 1e9)
+    assert (keys(done.removed), keys(done.kept)) == ({OLD, OLDER}, {NEW})
+    assert sum(one.size for one in done.removed) == 2 * 1002
+    assert sorted(path.name for path in filled.glob("[abc]" * 32)) == [NEW]
+    assert [path.name for path in (filled / "logs").iterdir()] == [f"{NEW}.log"]
+    assert (filled / "corpus" / "attention" / "one.json").exists()
+    assert (filled / "cards" / "aa" / "card.py").exists()
+
+
+@pytest.mark.parametrize(("most", "left"), [(3006, {OLD, OLDER, NEW}), (3005, {OLD, NEW}), (1500, {NEW}), (0, set())])
+def test_until_the_rest_fits_what_waited_longest_goes(filled: Path, most: int, left: set[str]) -> None:
+    assert keys(subject.prune(filled, 100 * DAY, most).kept) == left
+
+
+def test_what_is_in_use_stays_and_is_said(filled: Path) -> None:
+    subject.hold(filled / OLD)
+    os.utime(filled / "locks" / f"{OLD}.used", (0, 0))
+    done = subject.prune(filled, 30 * DAY, 0)
+    assert (keys(done.removed), keys(done.in_use), keys(done.kept)) == ({OLDER, NEW}, {OLD}, {OLD})
+    assert (filled / OLD / "kernel.so").exists()
+
+
+def test_taking_an_entry_makes_it_young(filled: Path) -> None:
+    subject.hold(filled / OLD)
+    assert {one.folder.name: time.time() - one.last_used < DAY / 2 for one in subject.entries(filled)} == {
+        OLD: True,
+        OLDER: False,
+        NEW: False,
+    }
+
+
+def test_an_entry_of_before_there_were_such_locks_is_as_old_as_it_is(filled: Path) -> None:
+    (filled / "locks" / f"{NEW}.used").unlink()
+    os.utime(filled / NEW, (time.time() - 90 * DAY,) * 2)
+    assert NEW in keys(subject.prune(filled, 60 * DAY, 1e9).removed)
+
+
+def test_a_cache_that_is_not_there_needs_no_room(tmp_path: Path) -> None:
+    assert subject.prune(tmp_path / "none", 0, 0) == subject.Pruned((), (), ())
+
+
+def test_a_cache_that_only_others_may_write_can_be_used(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(subject.os, "open", refused)
+    subject.hold(filled / OLD)
+
+
+def test_a_library_that_this_process_has_built_stays_until_it_ends(tmp_path: Path, cache: Path) -> None:
+    tree = write(tmp_path / "tree", CPU_FILES)
+    key = compiled(tree).manifest.key
+    assert keys(subject.prune(cache, 0, 0).in_use) == {key}
+    assert compiled(tree).cached
+    os.close(subject._held.pop(cache / key))
+    assert keys(subject.prune(cache, 0, 0).removed) == {key}
+    assert not compiled(tree).cached, "it is compiled again"
+
+
+def test_the_verb_says_what_it_removed(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    subject.hold(filled / OLDER)
+    assert build.cache_folder() == filled
+    assert cli.run(["cache", "prune", "--gigabytes", "0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"removed {OLD}, 0.0 MB, last used 20")
+    assert f"in use: {OLDER}, 0.0 MB" in lines
+    assert lines[-1] == f"{filled}: removed 2 of 3 libraries (0.0 MB); 0.0 MB are left"
