@@ -186,25 +186,31 @@ def _bytes(path: Path) -> bytes:
 
 def _archive(places: Places) -> Archive:
     """To be written to."""
-    from kernelgate.ci.history import database
     from kernelgate.ci.history.keep import Archive
     from kernelgate.ci.judge import policy
 
     rules, store = policy.load(places.policy), _store(places)
     if places.store is None and store.folder:
         _ignored_by_git(store.folder.parent)
-    return Archive(store, database.at(_index(places, store)), rules)
+    return Archive(store, _opened(_index(places, store)), rules)
 
 
 def _existing(places: Places) -> Database:
     """To be read; a history that nobody has begun is not begun by looking at it."""
-    from kernelgate.ci.history import database
-
     index = _index(places, _store(places))
     if isinstance(index, Path) and not index.exists():
         again = "`kernelgate history rebuild` makes it from the store, `kernelgate history add RECORD` begins one"
         raise KernelgateError(f"there is no history at {index}: {again}")
-    return database.at(index)
+    return _opened(index)
+
+
+def _opened(index: Path | str) -> Database:
+    """Until the verb has ended."""
+    from kernelgate.ci.history import database
+
+    found = database.at(index)
+    click.get_current_context().call_on_close(found.engine.dispose)
+    return found
 
 
 def _store(places: Places) -> Store:
@@ -237,7 +243,7 @@ def _place(database: Database) -> None:
 
     with databases.reading(database) as connection:
         asked = index.unplaced(connection)
-    line = git.first_parents(Path.cwd()) if asked else None
+    line = git.default_branch_line(Path.cwd()) if asked else None
     if line:
         with databases.writing(database) as connection:
             index.place(connection, line)

@@ -87,7 +87,7 @@ def default_base(repo: Path) -> str:
     return base.stdout.strip()
 
 
-def first_parents(repo: Path) -> tuple[str, ...] | None:
+def default_branch_line(repo: Path) -> tuple[str, ...] | None:
     """The default branch's commits by first parents, the oldest first; None where this checkout does not know them all.
 
     That is: outside of git, without a default branch, and in a shallow clone, whose first commit is not the first.

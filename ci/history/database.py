@@ -46,7 +46,7 @@ def at(where: str | Path) -> Database:
     if url.get_backend_name() == "sqlite":
         with suppress(OSError):  # SQLite says what is wrong
             Path(name).parent.mkdir(parents=True, exist_ok=True)
-        engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args={"timeout": WAIT_S})
+        engine = sa.create_engine(url, connect_args={"timeout": WAIT_S})
         sa.event.listen(engine, "connect", _quick_and_safe)
         sa.event.listen(engine, "begin", _begin)
     else:

@@ -27,9 +27,11 @@ def add(connection: sa.Connection, entry: Entry) -> None:
     """Puts the entry in the place of whatever the index has of this measurement."""
     record = _record(connection, entry)
     commits = _commits(connection, entry)
-    series = _series(connection, entry)
+    named = [_identity(entry, case) for case in entry.cases]
+    keys = [hashlib.sha256(json.dumps(one).encode()).hexdigest() for one in named]
+    series = _series(connection, dict(zip(keys, named, strict=True)))
     points, comparisons = [], []
-    for case, key in zip(entry.cases, _keys(entry), strict=True):
+    for case, key in zip(entry.cases, keys, strict=True):
         points += list(_points(case, series[key], record, commits))
         comparisons += list(_comparisons(case, series[key], record, commits))
     costs = [
@@ -135,14 +137,15 @@ def _commits(connection: sa.Connection, entry: Entry) -> dict[str, int]:
     named = {one.commit for case in entry.cases for one in case.points}
     named |= {sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)}
     shas = sorted({_text(sha) for sha in named if sha is not None})
-    insert_new(connection, COMMIT, [{"sha": sha} for sha in shas])  # sorted: two writers cannot wait for each other
+    insert_new(connection, COMMIT, [{"sha": sha} for sha in shas])
     return _ids(connection, COMMIT.c.sha, COMMIT.c.id, shas)
 
 
-def _series(connection: sa.Connection, entry: Entry) -> dict[str, int]:
-    rows = {key: {"key": key, **_identity(entry, case)} for key, case in zip(_keys(entry), entry.cases, strict=True)}
-    insert_new(connection, SERIES, [rows[key] for key in sorted(rows)])
-    return _ids(connection, SERIES.c.key, SERIES.c.id, sorted(rows))
+def _series(connection: sa.Connection, named: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    """The numbers of these series by their keys; most are known from earlier measurements."""
+    known = _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
+    insert_new(connection, SERIES, [{"key": key, **named[key]} for key in named if key not in known])
+    return known if len(known) == len(named) else _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
 
 
 def _ids(connection: sa.Connection, key: sa.Column[str], id_: sa.Column[int], wanted: Sequence[str]) -> dict[str, int]:
@@ -151,10 +154,6 @@ def _ids(connection: sa.Connection, key: sa.Column[str], id_: sa.Column[int], wa
         asked = sa.select(key, id_).where(key.in_(wanted[start : start + BATCH]))
         found.update((str(name), int(number)) for name, number in connection.execute(asked))
     return found
-
-
-def _keys(entry: Entry) -> list[str]:
-    return [hashlib.sha256(json.dumps(_identity(entry, case)).encode()).hexdigest() for case in entry.cases]
 
 
 def _identity(entry: Entry, case: CaseEntry) -> dict[str, str]:
@@ -219,4 +218,5 @@ def _int32(value: int) -> int:
 
 def _text(value: str | None) -> str:
     """What Postgres takes, too, which knows no character 0."""
-    return one_line(value or "")
+    known = value or ""
+    return known if known.isprintable() else one_line(known)

@@ -44,7 +44,7 @@ def test_resolve_a_ref_that_does_not_exist(repo: Path) -> None:
         subject.resolve(repo, "nope")
 
 
-def test_first_parents_are_the_default_branchs_the_oldest_first(repo: Path) -> None:
+def test_the_default_branch_is_a_line_of_first_parents_the_oldest_first(repo: Path) -> None:
     """Not what a merge brought, however early that was made, and wherever the checkout is."""
     first = git(repo, "rev-parse", "HEAD")
     git(repo, "checkout", "--quiet", "-b", "side")
@@ -53,16 +53,16 @@ def test_first_parents_are_the_default_branchs_the_oldest_first(repo: Path) -> N
     git(repo, "merge", "--quiet", "--no-ff", "--message=m", "side")
     merge = git(repo, "rev-parse", "HEAD")
     git(repo, "checkout", "--quiet", "side")
-    assert subject.first_parents(repo / "csrc") == (first, merge)
+    assert subject.default_branch_line(repo / "csrc") == (first, merge)
 
 
-def test_first_parents_that_are_not_all_known_are_none(repo: Path, tmp_path: Path) -> None:
+def test_a_line_that_is_not_all_known_is_none(repo: Path, tmp_path: Path) -> None:
     commit(repo, {"csrc/a": "2"})
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
-    assert subject.first_parents(tmp_path / "shallow") is None
-    assert subject.first_parents(tmp_path) is None
+    assert subject.default_branch_line(tmp_path / "shallow") is None
+    assert subject.default_branch_line(tmp_path) is None
     git(repo, "branch", "--move", "main", "other")
-    assert subject.first_parents(repo) is None
+    assert subject.default_branch_line(repo) is None
 
 
 def test_resolve_takes_no_option_for_a_ref(repo: Path) -> None:
