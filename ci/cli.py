@@ -16,6 +16,7 @@ from kernelgate.bench.errors import KernelgateError, OutputError
 from kernelgate.ci import (
     exit_codes,
     surroundings,
+    verbs_bisect,
     verbs_check,
     verbs_github,
     verbs_history,
@@ -43,6 +44,7 @@ for _verb in (
     verbs_local.cache,
     verbs_local.doctor,
     verbs_local.pr,
+    verbs_bisect.bisect,
     verbs_judge.analyze,
     verbs_judge.decide,
     verbs_judge.compare,

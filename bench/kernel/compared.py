@@ -69,17 +69,17 @@ def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> C
     if own is not None and own.sha256 != card.sha256 and source == "default branch":
         text = f"the card {name} is changed: the default branch's card measured; the new one counts after the merge"
         notes.append(_note("card_changed", name, text))
-    lacking = _lacking(own, card)
-    if lacking and own is not None:
+    missing = lacking(own, card)
+    if missing and own is not None:
         text = (
-            f"its call() now takes {', '.join(lacking)}, which the card of the default branch does not give, so that "
+            f"its call() now takes {', '.join(missing)}, which the card of the default branch does not give, so that "
             "the head was measured by its own card"
         )
         alone = replace(sides, base=None, why_alone=text)
         return Compared(own, alone, source and "head", (*notes, *_alone(name, alone)))
-    lacking = _lacking(own_card(sides.base) if sides.base else None, card)
-    if lacking:
-        text = f"the base's call() takes {', '.join(lacking)}, which the card does not give"
+    missing = lacking(own_card(sides.base) if sides.base else None, card)
+    if missing:
+        text = f"the base's call() takes {', '.join(missing)}, which the card does not give"
         sides = replace(sides, base=None, why_alone=text)
     return Compared(card, sides, source, (*notes, *_alone(name, sides)))
 
@@ -96,7 +96,7 @@ def own_card(library: Library) -> CardFacts | None:
     return None if library.card is None else cards.read(library.card.parent).without_mistakes()[library.manifest.card]
 
 
-def _lacking(own: CardFacts | None, judge: CardFacts) -> tuple[str, ...]:
+def lacking(own: CardFacts | None, judge: CardFacts) -> tuple[str, ...]:
     """What a commit's call takes and the judging card does not give."""
     if own is None or judge.gives is None:
         return ()

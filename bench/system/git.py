@@ -102,6 +102,31 @@ def _default_branch(repo: Path) -> str | None:
     return next(known, None)
 
 
+def is_ancestor(repo: Path, old: str, new: str) -> bool:
+    return _git(repo, "merge-base", "--is-ancestor", old, new).returncode == 0
+
+
+def first_parents(repo: Path, old: str, new: str, paths: Sequence[str] = ()) -> tuple[str, ...]:
+    """The commits after `old` up to `new`, oldest first, as the branch of `new` got them: merges, not what they merge.
+
+    With `paths`, those that change a file that begins with one of them. Raises KernelgateError as git does.
+    """
+    words = ["rev-list", "--first-parent", "--reverse", f"{old}..{new}"]
+    patterns = [f":(top){path}*" for path in paths]  # here * crosses folders
+    return tuple(_checked(repo, *words, *(["--", *patterns] if patterns else [])).stdout.split())
+
+
+def parent(repo: Path, sha: str) -> str | None:
+    """The first parent; None of a root."""
+    found = _git(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def subject(repo: Path, sha: str) -> str:
+    """The first line of a commit's message."""
+    return _checked(repo, "log", "-1", "--format=%s", sha).stdout.strip()
+
+
 def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path], bool]) -> str | None:
     """HEAD's sha where these paths (or patterns) of the checkout at `tree` are as HEAD has them; else None.
 

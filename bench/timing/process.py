@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt, Sides
@@ -38,6 +38,20 @@ SPARES = 2
 """As many as the witness needs."""
 
 
+class TimedPart(Protocol):
+    """What a process times of one card."""
+
+    @property
+    def card(self) -> CardFacts: ...
+
+    @property
+    def libraries(self) -> dict[record.Side, Library]:
+        """By side."""
+
+    def role(self, together: bool) -> record.Role:
+        """Of its processes, whose sides share one where they are `together`."""
+
+
 @dataclass(frozen=True)
 class CardPlan:
     """What to time of one card. Without a base, the head is timed alone, beside the reference."""
@@ -53,6 +67,11 @@ class CardPlan:
     @property
     def recorded(self) -> tuple[record.Case, ...]:
         return tuple(map(self.card.recorded_case, self.cases))
+
+    def role(self, together: bool) -> record.Role:
+        if self.sides.base is None:
+            return "block"
+        return "paired" if together else "alternating"
 
 
 @dataclass(frozen=True)
@@ -143,18 +162,12 @@ def alternating_because(reason: str) -> record.Note:
     )
 
 
-def teams(seed: int, part: CardPlan, number: int, together: bool) -> list[list[record.Side]]:
+def teams(seed: int, part: TimedPart, number: int, together: bool) -> list[list[record.Side]]:
     """Which sides share a process, in the order in which processes start and libraries are loaded."""
     sides = list(part.libraries)
     if together:
         return [random.Random(f"{seed}/{number}/load").sample(sides, len(sides))]  # noqa: S311 - not for secrets
     return [[side] for side in (sides if number % 2 == 0 else reversed(sides))]
-
-
-def role(part: CardPlan, together: bool) -> record.Role:
-    if part.sides.base is None:
-        return "block"
-    return "paired" if together else "alternating"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -166,7 +179,7 @@ def role(part: CardPlan, together: bool) -> record.Role:
 class Turn:
     """Which process this is, and what it times."""
 
-    part: CardPlan
+    part: TimedPart
     cases: tuple[CaseFacts, ...]
     number: int
     together: bool
@@ -211,7 +224,7 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
     made = record.Process(
         id=turn.id,
         environment=setup.environment.id,
-        role="block" if len(teams_) > 1 else role(turn.part, turn.together),
+        role="block" if len(teams_) > 1 else turn.part.role(turn.together),
         loaded=tuple(side for team in split for side in team),
         seed=f"{setup.how.seed}/{turn.number}",
         started_at=started_at.isoformat(timespec="seconds"),
@@ -225,7 +238,7 @@ def _timed(setup: Setup, turn: Turn, advance: progress.Advance) -> Timed:
 
 
 def started(
-    setup: Setup, part: CardPlan, split: Sequence[Sequence[record.Side]], names: Sequence[str], stack: ExitStack
+    setup: Setup, part: TimedPart, split: Sequence[Sequence[record.Side]], names: Sequence[str], stack: ExitStack
 ) -> list[MeasuredProcess]:
     """A fresh process for each of these groups of sides, which has loaded them. They end with the stack."""
     measured = []

@@ -106,7 +106,7 @@ def _timed(setup: Setup, turn: Turn, known: RunRecord, advance: progress.Advance
         rng.shuffle(sides)
         names = [f"{name}, {side} alone" for side in sides]
         measured = process.started(setup, part, [[side] for side in sides], names, stack)
-        for case in part.cases:
+        for case in turn.cases:
             call_us = _call_us(known, CaseKey(part.card.name, case.id))
             asked = max(1, min(MOST_CALLS, round(BATCH_US[setup.device] / call_us)))
             alone, timing, seconds = _case(setup, turn, measured, case, asked, rng)

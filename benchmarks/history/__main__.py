@@ -1,7 +1,7 @@
-"""How well changes over time are found: `python -m benchmarks.history`, seeded, 20 minutes on one core.
+"""How well changes over time and their commits are found: `python -m benchmarks.history`, seeded, an hour on one core.
 
-Writes the table into docs/history-detection.md. With Apache Otava's analysis beside the project's packages
-(`pip install --no-deps apache-otava==0.8.0`), its detector is measured, too.
+Writes the tables into docs/history-detection.md and docs/bisect.md. With Apache Otava's analysis beside the
+project's packages (`pip install --no-deps apache-otava==0.8.0`), its detector is measured, too.
 """
 
 from __future__ import annotations
@@ -16,32 +16,44 @@ import numpy as np
 
 from benchmarks.history import bisecting, otava
 from benchmarks.history.detection import Detector, Lived, detect, false, found, share, year
-from benchmarks.history.series import Label, labelled, nights, recorded_spreads
+from benchmarks.history.series import SeriesLabel, labelled, nights, recorded_spreads
 from kernelgate.bench.system.progress import say
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENT = ROOT / "docs" / "history-detection.md"
+DETECTION, BISECT = ROOT / "docs" / "history-detection.md", ROOT / "docs" / "bisect.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
 
 @click.command()
 @click.option("--years/--no-years", default=True, help="Also live every night of every series without a change.")
+@click.option("--only", type=click.Choice(["detection", "bisect"]), help="Measure one of the two.")
 @click.option("--searches", default=400, show_default=True, type=click.IntRange(10), help="Bisections of each kind.")
-def main(years: bool, searches: int) -> None:
-    """Measure, print the tables, and put them into docs/history-detection.md."""
+def main(years: bool, only: str | None, searches: int) -> None:
+    """Measure, print the tables, and put them into the documentation."""
+    if only != "bisect":
+        put(DETECTION, detection_table(years))
+    if only != "detection":
+        put(BISECT, bisecting.table(searches))
+
+
+def put(page: Path, lines: Sequence[str]) -> None:
+    """In place of what stands between the marks."""
+    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+    text = "\n".join(lines) + "\n"
+    page.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
+    click.echo(text)
+
+
+def detection_table(years: bool) -> list[str]:
     say(f"recorded spreads between processes, percent: {recorded_spreads()}")
     detectors: dict[str, Detector] = {"kernelgate": detect}
     if importlib.util.find_spec("otava"):
         detectors["Otava 0.8.0"] = otava.detect
     lines = ["| | what | " + " | ".join(detectors) + " |", "| --- | --- |" + " ---: |" * len(detectors)]
     columns = [column(detector, years) for detector in detectors.values()]
-    lines += [f"| {kind} | {what} | {' | '.join(one[kind, what] for one in columns)} |" for kind, what in columns[0]]
-    lines += ["", *bisecting.table(searches)]
-    text = "\n".join(lines) + "\n"
-    page = DOCUMENT.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    DOCUMENT.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
-    click.echo(text)
+    return lines + [
+        f"| {kind} | {what} | {' | '.join(one[kind, what] for one in columns)} |" for kind, what in columns[0]
+    ]
 
 
 def column(detector: Detector, years: bool) -> dict[tuple[str, str], str]:
@@ -68,8 +80,8 @@ def column(detector: Detector, years: bool) -> dict[tuple[str, str], str]:
     return made
 
 
-def lived(detector: Detector, unchanged: Sequence[Label]) -> dict[tuple[str, str], str]:
-    years: list[tuple[Label, Lived]] = [(one, year(one, detector)) for one in unchanged]
+def lived(detector: Detector, unchanged: Sequence[SeriesLabel]) -> dict[tuple[str, str], str]:
+    years: list[tuple[SeriesLabel, Lived]] = [(one, year(one, detector)) for one in unchanged]
     compared = sum(len(one.measured) for _, one in years) / len(years)
     gpu = sum(one.seconds for _, one in years) / len(years)
     kind = "a year without a change"

@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.history.detection import POLICY, share
 from benchmarks.history.series import TRACES, Generator
 from kernelgate.ci.bisect import choose, posterior
-from kernelgate.ci.bisect.choose import Standing
-from kernelgate.ci.bisect.search import ProcessRead, Reading, Search
+from kernelgate.ci.bisect.choose import SearchStanding
+from kernelgate.ci.bisect.search import CommitTime, ProcessRead, Search
 
 RULES = POLICY.bisect
 COMMITS = 64
@@ -66,11 +66,11 @@ def in_turns(rng: Generator, count: int) -> np.ndarray:
     return np.asarray(off)
 
 
-def searched(scene: Scene, rng: Generator) -> tuple[bool, Standing, int]:
+def searched(scene: Scene, rng: Generator) -> tuple[bool, SearchStanding, int]:
     """Whether the right commit was named, what was said, and after how many rounds."""
     culprit = int(rng.integers(1, COMMITS + 1))
     times = (np.arange(COMMITS + 1) >= culprit) * math.log1p(scene.effect_pct / 100)
-    times = times + rng.normal(0, OTHER_PCT / 100 / 4, COMMITS + 1)
+    times = times + rng.normal(0, OTHER_PCT / 100, COMMITS + 1)
     broken = {int(at): "does not compile" for at in np.flatnonzero(rng.random(COMMITS + 1) < UNBUILDABLE)}
     search = Search(COMMITS, unmeasurable={at: why for at, why in broken.items() if 0 < at < COMMITS})
     search = replace(search, spread_pct=scene.spread_pct)
@@ -79,7 +79,7 @@ def searched(scene: Scene, rng: Generator) -> tuple[bool, Standing, int]:
         for chosen in choose.processes(search, found, RULES):
             off = scene.draw(rng, len(chosen)) + rng.normal(0, ROUND_NOISE_PCT / 100, len(chosen))
             read: ProcessRead = {
-                at: Reading(float(times[at] + more), (ROUND_NOISE_PCT / 100) ** 2)
+                at: CommitTime(float(times[at] + more), (ROUND_NOISE_PCT / 100) ** 2)
                 for at, more in zip(chosen, off, strict=True)
             }
             search = replace(search, processes=(*search.processes, read))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special
 
-from benchmarks.history.series import CODE_A_NIGHT, NIGHTS, Generator, Label, nights, truth
+from benchmarks.history.series import CODE_A_NIGHT, NIGHTS, Generator, SeriesLabel, nights, truth
 from kernelgate.ci.history import changes, confirm, schedule
 from kernelgate.ci.history.changes import Change, Night
 from kernelgate.ci.history.confirm import PairMeasured
@@ -40,13 +40,13 @@ class Lived:
     seconds: float = 0.0
 
 
-def known_spread(label: Label) -> KnownSpread:
+def known_spread(label: SeriesLabel) -> KnownSpread:
     """What the nights so far show of the case's processes."""
     spread_pct = label.spread_pct * math.exp(WANDER**2)
     return KnownSpread(spread_pct=spread_pct, noise_pct=0.0, df=POLICY.spread.history_memory_df, comparisons=10)
 
 
-def compared(label: Label, change: Change, processes: int, rng: Generator) -> PairMeasured:
+def compared(label: SeriesLabel, change: Change, processes: int, rng: Generator) -> PairMeasured:
     """A paired comparison of the two commits: environments, bad nights and nights' own errors have no part in it."""
     level = truth(label)
     effect = level[change.place // CODE_A_NIGHT] - level[change.previous_place // CODE_A_NIGHT]
@@ -65,7 +65,7 @@ def compared(label: Label, change: Change, processes: int, rng: Generator) -> Pa
     )
 
 
-def night(label: Label, seen: Sequence[Night], lived: Lived, rng: Generator, detector: Detector = detect) -> None:
+def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generator, detector: Detector = detect) -> None:
     """One night: what is suspected, what is measured, what is told."""
     known = known_spread(label)
     suspected = [confirm.settled(one, lived.measured, POLICY, known) for one in detector(seen)]
@@ -81,7 +81,7 @@ def night(label: Label, seen: Sequence[Night], lived: Lived, rng: Generator, det
             lived.told[now.previous, now.commit] = now
 
 
-def year(label: Label, detector: Detector = detect) -> Lived:
+def year(label: SeriesLabel, detector: Detector = detect) -> Lived:
     """Every night of a series."""
     every, lived, rng = nights(label), Lived(), np.random.default_rng(label.seed + 1)
     for last in range(10, NIGHTS):
@@ -89,7 +89,7 @@ def year(label: Label, detector: Detector = detect) -> Lived:
     return lived
 
 
-def found(label: Label, step: int, within: int, detector: Detector = detect) -> tuple[bool, bool]:
+def found(label: SeriesLabel, step: int, within: int, detector: Detector = detect) -> tuple[bool, bool]:
     """Whether a step was suspected at most so many nights after it, and whether it was confirmed then or in the two
     nights that follow."""
     every, lived, rng = nights(label), Lived(), np.random.default_rng(label.seed + 2)
@@ -101,7 +101,7 @@ def found(label: Label, step: int, within: int, detector: Detector = detect) -> 
     return flagged, any(_around(one, step) for one in lived.told.values())
 
 
-def false(label: Label, lived: Lived) -> list[Change]:
+def false(label: SeriesLabel, lived: Lived) -> list[Change]:
     """What was told though the code was the same."""
     level = truth(label)
     return [

@@ -28,7 +28,7 @@ Generator = np.random.Generator
 
 
 @dataclass(frozen=True)
-class Label:
+class SeriesLabel:
     """What a series holds. Percentages are changes of time; nights count from 0."""
 
     seed: int
@@ -52,7 +52,7 @@ class Label:
     """Correlation of a night's own error with the next night's."""
 
 
-def truth(label: Label) -> np.ndarray:
+def truth(label: SeriesLabel) -> np.ndarray:
     """The log ratio of the code alone, by night."""
     level = np.zeros(NIGHTS)
     for night, size in label.steps:
@@ -63,7 +63,7 @@ def truth(label: Label) -> np.ndarray:
     return level
 
 
-def nights(label: Label) -> list[Night]:
+def nights(label: SeriesLabel) -> list[Night]:
     """What was measured."""
     rng = np.random.default_rng(label.seed)
     error = label.spread_pct / 100 / math.sqrt(PROCESSES)
@@ -101,16 +101,16 @@ def recorded_spreads() -> dict[str, float]:
     return found
 
 
-def labelled() -> list[Label]:
+def labelled() -> list[SeriesLabel]:
     rows = json.loads(LABELLED.read_text(encoding="utf-8"))
-    return [Label(**{key: _tuples(value) for key, value in row.items()}) for row in rows]
+    return [SeriesLabel(**{key: _tuples(value) for key, value in row.items()}) for row in rows]
 
 
 def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def drawn(seed: int) -> Iterator[Label]:
+def drawn(seed: int) -> Iterator[SeriesLabel]:
     """The labels of one collection: 380 series."""
     rng = np.random.default_rng(seed)
     spreads = (0.013, 0.142)  # as recorded: bound by arithmetic, bound by memory
@@ -126,29 +126,29 @@ def drawn(seed: int) -> Iterator[Label]:
         return int(rng.integers(30, last))
 
     for _ in range(60):
-        yield Label(**noise((0.05, 0.1, 0.15, 0.3)))
+        yield SeriesLabel(**noise((0.05, 0.1, 0.15, 0.3)))
     for _ in range(80):
-        yield Label(**noise(), steps=((night(), float(rng.choice([1.0, 1.0, 1.0, -1.0]))),))
+        yield SeriesLabel(**noise(), steps=((night(), float(rng.choice([1.0, 1.0, 1.0, -1.0]))),))
     for _ in range(40):
-        yield Label(**noise((0.3,)), steps=((night(), 1.0),))
+        yield SeriesLabel(**noise((0.3,)), steps=((night(), 1.0),))
     for _ in range(30):
         first = night(120)
-        yield Label(**noise(), drift=(first, first + int(rng.integers(60, 200)), float(rng.uniform(1.0, 2.0))))
+        yield SeriesLabel(**noise(), drift=(first, first + int(rng.integers(60, 200)), float(rng.uniform(1.0, 2.0))))
     for _ in range(100):
-        yield Label(**noise(), environments=((night(), float(rng.normal(0, 1.0))),))
+        yield SeriesLabel(**noise(), environments=((night(), float(rng.normal(0, 1.0))),))
     for _ in range(10):
-        yield Label(**noise(), machines=2, steps=((night(), 1.0),))
+        yield SeriesLabel(**noise(), machines=2, steps=((night(), 1.0),))
     for _ in range(20):
-        yield Label(**noise(), bad=0.05, bad_runs=int(rng.integers(1, 3)))
+        yield SeriesLabel(**noise(), bad=0.05, bad_runs=int(rng.integers(1, 3)))
     for _ in range(20):
-        yield Label(**noise(), memory=0.7)
+        yield SeriesLabel(**noise(), memory=0.7)
     for _ in range(20):
         both = tuple(sorted({night(180): 1.0, 150 + night(150): float(rng.choice([-1.0, 1.5]))}.items()))
-        yield Label(**noise(), steps=both, environments=((night(), float(rng.normal(0, 1.0))),), bad=0.03)
+        yield SeriesLabel(**noise(), steps=both, environments=((night(), float(rng.normal(0, 1.0))),), bad=0.03)
 
 
-def written(labels: list[Label]) -> str:
+def written(labels: list[SeriesLabel]) -> str:
     """One label a line, without what is as usual."""
-    usual = asdict(Label(0, 0.0, 0.0))
+    usual = asdict(SeriesLabel(0, 0.0, 0.0))
     rows = [{key: value for key, value in asdict(one).items() if value != usual.get(key)} for one in labels]
     return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"

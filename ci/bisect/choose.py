@@ -23,7 +23,7 @@ LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True)
-class Standing:
+class SearchStanding:
     """Where a search stands."""
 
     kind: Literal["found", "none", "several", "open"]
@@ -39,7 +39,7 @@ class Standing:
     """Where two commits changed the time."""
 
 
-def standing(search: Search, found: Posterior, rules: BisectRules) -> Standing:
+def standing(search: Search, found: Posterior, rules: BisectRules) -> SearchStanding:
     """What is known by now; all but `open` end a search."""
     ends = [*search.measurable, search.last]
     groups = [range(before + 1, end + 1) for before, end in zip([0, *ends], ends, strict=False)]
@@ -49,15 +49,15 @@ def standing(search: Search, found: Posterior, rules: BisectRules) -> Standing:
     culprits = tuple(at for at in best if found.culprit[at] > 0)
     effect, error = found.effect(best.start, best.stop - 1) if search.processes else (0.0, 0.0)
     if found.several >= rules.chance:
-        return Standing("several", (), found.several, effect, error, found.two)
+        return SearchStanding("several", (), found.several, effect, error, found.two)
     if found.several >= UNSETTLED:
-        return Standing("open", culprits, chance, effect, error)
+        return SearchStanding("open", culprits, chance, effect, error)
     if search.processes and chance >= rules.chance:
-        return Standing("found", culprits, chance, effect, error)
+        return SearchStanding("found", culprits, chance, effect, error)
     alike = search.processes and abs(effect) + NORMAL_95 * error < math.log1p(rules.smallest_pct / 100)
     if found.none / one >= rules.chance or alike:
-        return Standing("none", (), found.none, effect, error)
-    return Standing("open", culprits, chance, effect, error)
+        return SearchStanding("none", (), found.none, effect, error)
+    return SearchStanding("open", culprits, chance, effect, error)
 
 
 def processes(search: Search, found: Posterior, rules: BisectRules) -> tuple[tuple[int, ...], ...]:

@@ -19,6 +19,9 @@ from kernelgate.ci.judge.stats import Array
 SPREADS = 9
 REACH = 3.0
 """Spreads on the grid, which ends so many of its own deviations from the usual one."""
+SIZES = 4
+LARGER = 4.0
+"""Effects are of the usual size, or so many times as large with half of the probability, and so on."""
 ANY_LEVEL = 1.0
 """Standard deviation of a process's level, which may be anything, beside its mean."""
 
@@ -56,9 +59,19 @@ class Posterior:
         return mean, math.sqrt(float(weights @ (errors**2 + (means - mean) ** 2)))
 
 
+@dataclass(frozen=True)
+class _Scales:
+    """Standard deviations before anything is measured."""
+
+    spread: float
+    """Of one commit's log time from process to process, beside the others', …"""
+    size: float
+    """… and of an effect."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """What one spread makes of all hypotheses: no change, and one of each commit; and of all pairs of changes."""
+    """What two scales make of all hypotheses: no change, or one at each commit; and of all pairs of changes."""
 
     log_likelihood: Array
     effects: Array
@@ -75,8 +88,9 @@ def of(search: Search, rules: BisectRules) -> Posterior:
         nothing = np.zeros(search.last + 1)
         return Posterior(float(before[0]), _of_commits(before), 0.0, None, nothing, nothing)
     pairs = _pairs(search)
-    spreads, usual = _spreads(search, rules)
-    fits = [_fit(search, pairs, spread, rules) for spread in spreads]
+    scales = _scales(search, rules)
+    fits = [_fit(search, pairs, scale, rules) for scale, _ in scales]
+    usual = np.array([chance for _, chance in scales])
     with np.errstate(divide="ignore"):
         log_before = np.log(before) + math.log(1 - rules.several)
         singles = np.array([one.log_likelihood for one in fits]) + log_before + np.log(usual)[:, None]
@@ -126,15 +140,22 @@ def _of_commits(chances: Array) -> Array:
     return found
 
 
-def _spreads(search: Search, rules: BisectRules) -> tuple[Array, Array]:
-    """Spreads of one commit's time, and their probabilities. A ratio of two scatters by √2 as much."""
-    width = math.log(rules.spread_factor)
+def _scales(search: Search, rules: BisectRules) -> list[tuple[_Scales, float]]:
+    """Every spread with every size, and their probabilities. A ratio of two times scatters by √2 as much as each."""
     off = np.linspace(-REACH, REACH, SPREADS)
+    spreads = search.spread_pct / 100 / math.sqrt(2) * np.exp(off * math.log(rules.spread_factor))
     chances = np.exp(-(off**2) / 2)
-    return search.spread_pct / 100 / math.sqrt(2) * np.exp(off * width), chances / chances.sum()
+    usual = math.log1p(rules.usual_pct / 100)
+    sizes = [(usual * LARGER**at, 0.5 ** (at + 1)) for at in range(SIZES)]
+    total = chances.sum() * sum(chance for _, chance in sizes)
+    return [
+        (_Scales(float(spread), size), float(one * other / total))
+        for spread, one in zip(spreads, chances, strict=True)
+        for size, other in sizes
+    ]
 
 
-def _fit(search: Search, pairs: Array, spread: float, rules: BisectRules) -> _Fit:
+def _fit(search: Search, pairs: Array, scales: _Scales, rules: BisectRules) -> _Fit:
     """Normal distributions all along, so that each hypothesis is a regression on its steps."""
     places = np.array([place for process in search.processes for place in process])
     # The first hypothesis is that nothing changed.
@@ -143,13 +164,13 @@ def _fit(search: Search, pairs: Array, spread: float, rules: BisectRules) -> _Fi
     values = np.concatenate([_centred(process) for process in search.processes])
     variances = np.array([one.variance for process in search.processes for one in process.values()])
     which = np.repeat(np.arange(len(search.processes)), [len(process) for process in search.processes])
-    covariance = np.diag(spread**2 + variances)
+    covariance = np.diag(scales.spread**2 + variances)
     covariance += ANY_LEVEL**2 * (which[:, None] == which[None, :])
     covariance += (rules.other_pct / 100) ** 2 * (places[:, None] == places[None, :])
     factor = np.linalg.cholesky(covariance)
     seen, expected = np.linalg.solve(factor, values), np.linalg.solve(factor, steps)
     base = -float(np.log(np.diag(factor)).sum()) - float(seen @ seen) / 2
-    before = 1 / math.log1p(rules.usual_pct / 100) ** 2
+    before = 1 / scales.size**2
     gram, along = expected.T @ expected, seen @ expected
     precision = before + np.diag(gram)
     singles = base + along**2 / precision / 2 - np.log(precision / before) / 2

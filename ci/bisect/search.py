@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Reading:
+class CommitTime:
     """One commit's time in one process."""
 
     log_time: float
@@ -16,7 +16,7 @@ class Reading:
     """Of that, as its rounds show it."""
 
 
-ProcessRead = Mapping[int, Reading]
+ProcessRead = Mapping[int, CommitTime]
 """The commits of one process, or of processes that took turns, by their place in the range; at least two."""
 
 

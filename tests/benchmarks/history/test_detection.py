@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.history import bisecting, detection, series
-from benchmarks.history.series import Label
+from benchmarks.history.series import SeriesLabel
 
 EVERY = series.labelled()
 STEPS = [one for one in EVERY if len(one.steps) == 1 and one.machines == 1]
@@ -22,7 +22,7 @@ def test_the_labels_are_those_that_the_generator_draws() -> None:
     assert len(EVERY) == 380
 
 
-def missed(labels: Sequence[Label], within: int) -> float:
+def missed(labels: Sequence[SeriesLabel], within: int) -> float:
     return 1 - float(np.mean([all(detection.found(one, one.steps[0][0], within)) for one in labels]))
 
 

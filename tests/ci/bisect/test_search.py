@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from kernelgate.ci.bisect import choose, posterior
-from kernelgate.ci.bisect.choose import Standing
-from kernelgate.ci.bisect.search import Reading, Search
+from kernelgate.ci.bisect.choose import SearchStanding
+from kernelgate.ci.bisect.search import CommitTime, Search
 from kernelgate.ci.judge.policy import Policy
 
 RULES = Policy().bisect
 
 
-def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, Reading]:
+def read(times_pct: Mapping[int, float], noise_pct: float = 0.02, seed: int = 1) -> dict[int, CommitTime]:
     """One process: commits and by how much each is slower than any number."""
     rng = np.random.default_rng(seed)
     return {
-        at: Reading(3.0 + math.log1p(pct / 100) + rng.normal(0, noise_pct / 100), (noise_pct / 100) ** 2)
+        at: CommitTime(3.0 + math.log1p(pct / 100) + rng.normal(0, noise_pct / 100), (noise_pct / 100) ** 2)
         for at, pct in times_pct.items()
     }
 
@@ -31,7 +31,7 @@ def measured(search: Search, *processes: Mapping[int, float]) -> Search:
     return replace(search, processes=tuple(read(one, seed=at) for at, one in enumerate(processes)))
 
 
-def standing(search: Search) -> Standing:
+def standing(search: Search) -> SearchStanding:
     return choose.standing(search, posterior.of(search, RULES), RULES)
 
 
