@@ -111,6 +111,26 @@ def show(
 
 
 @history.command()
+@click.option("--card", help="Of this kernel.")
+@click.option("--case", "case_id", help="Written as `kernelgate cards` lists them.")
+@click.option("--gpu", help="A part of the GPU's name, such as h200.")
+@click.option("--json", "as_json", is_flag=True, help="One object: `changes`, oldest first (docs/history.md).")
+@click.pass_obj
+def changes(places: Places, card: str | None, case_id: str | None, gpu: str | None, as_json: bool) -> None:
+    """Show when times changed on the default branch: suspected by its nights, confirmed or refuted by comparisons of
+    both commits, or accepted.
+    """
+    from kernelgate.ci.history import database, nights
+    from kernelgate.ci.history.shown import Wanted
+    from kernelgate.ci.judge import policy
+
+    rules = policy.load(places.policy)
+    with database.reading(_existing(places)) as connection:
+        found = nights.of_index(connection, Wanted(card, case_id, gpu), rules)
+    click.echo(json.dumps(nights.as_data(found), ensure_ascii=False) if as_json else nights.text(found).rstrip())
+
+
+@history.command()
 @click.pass_obj
 def rebuild(places: Places) -> None:
     """Make the index again from the store. Others may add and read meanwhile; if it is ended early, run it again."""

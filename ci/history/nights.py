@@ -1,0 +1,161 @@
+"""From the index to what `changes.py` reads, and back: each case's nights, its comparisons, and what became of them.
+
+A night is a head that ran beside a pinned commit in the same processes. Nights of another pinned commit or of another
+environment are apart: only what has both in common can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from kernelgate.bench.record import Device
+from kernelgate.ci.document import formatting, terminal
+from kernelgate.ci.document.model import Code, Column, Line, Table
+from kernelgate.ci.history import changes, confirm, shown
+from kernelgate.ci.history.changes import Change, Night
+from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.history.shown import ShownSeries, Wanted
+from kernelgate.ci.history.tables import COMMIT, EVENT
+from kernelgate.ci.judge.policy import Policy
+
+
+@dataclass(frozen=True)
+class CaseChanges:
+    """The changes of one case of a card on one kind of GPU, oldest first."""
+
+    repository: str
+    card: str
+    case: str
+    gpu: str
+    nights: int
+    changes: tuple[Change, ...]
+
+
+def of_index(connection: sa.Connection, wanted: Wanted, policy: Policy) -> tuple[CaseChanges, ...]:
+    """What the history knows of each case that has nights. Raises KernelgateError where nothing has these names."""
+    places = {row.sha: row.place for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place))}
+    decided = [row._asdict() for row in connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name))]
+    groups: dict[tuple[str, str, str, str], list[ShownSeries]] = {}
+    for one in shown.series(connection, wanted):
+        groups.setdefault((one.repository, one.card, one.case, one.gpu), []).append(one)
+    made = [_of_case(key, group, places, decided, policy) for key, group in groups.items()]
+    return tuple(one for one in made if one.nights)
+
+
+def _of_case(
+    key: tuple[str, str, str, str],
+    group: Sequence[ShownSeries],
+    places: Mapping[str, int | None],
+    decided: Iterable[Mapping[str, Any]],
+    policy: Policy,
+) -> CaseChanges:
+    own = [row for row in decided if (row["card"], row["case"], row["gpu"]) == key[1:]]
+    excluded = {row["sha"] for row in own if row["kind"] == "excluded"}
+    accepted = {row["sha"]: row for row in own if row["kind"] == "accepted"}
+    nights = [
+        night for number, one in enumerate(group) for night in _nights(one, number) if night.commit not in excluded
+    ]
+    measured = [pair for one in group for pair in _pairs(one, places)]
+    found = [_accepted(change, accepted) for change in changes.of_series(nights, policy.changes)]
+    return CaseChanges(*key, len(nights), tuple(confirm.settled(one, measured, policy) for one in found))
+
+
+def _nights(series: ShownSeries, number: int) -> Iterable[Night]:
+    for row in series.comparisons:
+        if _pinned(row) and row["head"] is not None and row["place"] is not None and row["error"] is not None:
+            yield Night(
+                commit=row["head"],
+                place=row["place"],
+                environment=f"{number} {row['base']}",
+                log_ratio=row["effect"],
+                error=row["error"],
+                processes=row["processes"],
+            )
+
+
+def _pinned(row: Mapping[str, Any]) -> bool:
+    """What the judge has no status of is no comparison of base and head; what has a finding is not to be believed."""
+    return row["status"] is None and row["finding"] is None
+
+
+def _pairs(series: ShownSeries, places: Mapping[str, int | None]) -> Iterable[PairMeasured]:
+    """Comparisons of two commits that are both on the default branch, in the order in which they were made."""
+    for row in sorted(series.comparisons, key=lambda one: (one["made"] or "", one["record"])):
+        base, head = places.get(row["base"]), row["place"]
+        known = None not in (base, head, row["error"], row["spread_pct"]) and row["status"] is not None
+        if known and row["finding"] is None and row["processes"] > 1:
+            yield PairMeasured(
+                base=row["base"],
+                base_place=base or 0,
+                head=row["head"],
+                head_place=head,
+                effect=row["effect"],
+                error=row["error"],
+                spread=row["spread_pct"] / 100,
+                processes=row["processes"],
+            )
+
+
+def _accepted(change: Change, accepted: Mapping[str, Mapping[str, Any]]) -> Change:
+    row = accepted.get(change.commit)
+    return change if row is None else replace(change, state="accepted", why=f"by {row['who']}: {row['why']}")
+
+
+def as_data(found: Iterable[CaseChanges]) -> dict[str, Any]:
+    """What `history changes --json` prints: docs/history.md lists its fields."""
+    return {
+        "schema": "kernelgate.changes/1",
+        "changes": [
+            {
+                "series": {"repository": one.repository, "card": one.card, "case": one.case, "gpu": one.gpu},
+                "commit": change.commit,
+                "previous": change.previous,
+                "change_pct": change.change_pct,
+                "interval_pct": list(change.interval_pct),
+                "state": change.state,
+                "kind": change.kind,
+                "why": change.why,
+            }
+            for one, change in _oldest_first(found)
+        ],
+    }
+
+
+def text(found: Sequence[CaseChanges]) -> str:
+    """What may be told, and what is still suspected; what was refuted is counted."""
+    if not found:
+        return (
+            "No changes can be looked for: no record holds a pinned commit (a side commit:<sha>)\n"
+            "beside a head whose place on the default branch is known.\n"
+        )
+    every = _oldest_first(found)
+    shown_ = [(one, change) for one, change in every if change.state != "refuted"]
+    nights = formatting.counted(sum(one.nights for one in found), "night")
+    looked = f"{formatting.counted(len(found), 'case')}, {nights}"
+    refuted = len(every) - len(shown_)
+    end = f"{looked}: {len(shown_) or 'no'} {'change' if len(shown_) == 1 else 'changes'}"
+    end += f", {refuted} suspected and refuted\n" if refuted else "\n"
+    if not shown_:
+        return end
+    columns = (Column("commits"), Column("change", True), Column("state"), Column("case"))
+    table = Table(columns, tuple(_row(one, change) for one, change in shown_))
+    return f"{terminal.table(table)}\n\n{end}"
+
+
+def _row(one: CaseChanges, change: Change) -> tuple[Line, ...]:
+    slowly = " slowly" if change.kind == "drift" else ""
+    return (
+        (f"{change.previous[:7]}..{change.commit[:7]}",),
+        (f"{formatting.percent(change.change_pct, 2, sign=True)}{slowly}",),
+        (change.state,),
+        (Code("/".join(filter(None, (one.card, one.case)))), *formatting.device(Device(name=one.gpu or None))),
+    )
+
+
+def _oldest_first(found: Iterable[CaseChanges]) -> list[tuple[CaseChanges, Change]]:
+    every = [(one, change) for one in found for change in one.changes]
+    return sorted(every, key=lambda pair: (pair[1].place, pair[0].card, pair[0].case, pair[0].gpu))

@@ -1,0 +1,118 @@
+"""The index's nights and comparisons as changes.py reads them, and what is told of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.record import Device
+from kernelgate.ci.history import database, index, nights
+from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, SeriesEvent
+from kernelgate.ci.history.nights import CaseChanges
+from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.judge.policy import Policy
+from tests.ci.history.entries import H200, an_entry, named, put
+
+PINNED = "f" * 40
+NIGHTS, STEP = 24, 12
+
+
+def sha(number: int) -> str:
+    return f"{number + 1:040x}"
+
+
+def a_night(number: int, pct: float, pinned: str = PINNED, case: str = "one", finding: str | None = None) -> Entry:
+    """The head of that number, so much slower than the pinned commit."""
+    rng = np.random.default_rng(number)
+    effect = float(np.log1p(pct / 100) + rng.normal(0, 5e-4))
+    compared = ComparisonEntry(base=pinned, head=sha(number), effect=effect, error=5e-4, spread_pct=0.1, processes=4)
+    one = CaseEntry(card="norm", case=case, comparisons=(compared,), finding=finding)
+    return an_entry(f"night {number} {pinned} {case}", cases=(one,))
+
+
+def a_pair(old: int, new: int, pct: float) -> Entry:
+    compared = ComparisonEntry(
+        base=sha(old), head=sha(new), effect=float(np.log1p(pct / 100)), error=3e-4, spread_pct=0.05, processes=7,
+        status="slower",
+    )  # fmt: skip
+    return an_entry(f"pair {old} {new}", cases=(CaseEntry(card="norm", case="one", comparisons=(compared,)),))
+
+
+def stepped(number: int) -> float:
+    return 2.0 if number >= STEP else 0.0
+
+
+def found(index_at: Database, *entries: Entry) -> tuple[CaseChanges, ...]:
+    put(index_at, *entries)
+    with database.writing(index_at) as connection:
+        index.place(connection, [sha(number) for number in range(NIGHTS)])
+    with database.reading(index_at) as connection:
+        return nights.of_index(connection, Wanted(), Policy())
+
+
+def event(kind: str, number: int) -> SeriesEvent:
+    gpu = H200.device.name or ""
+    return SeriesEvent.model_validate(
+        {"made": "2026-08-01T00:00:00Z", "kind": kind, "card": "norm", "case": "one", "gpu": gpu, "sha": sha(number),
+         "who": "somebody", "why": "it must be"}
+    )  # fmt: skip
+
+
+def test_a_step_is_suspected_and_then_confirmed_by_a_comparison(index_at: Database) -> None:
+    every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
+    ((suspected,),) = (one.changes for one in found(index_at, *every))
+    assert (suspected.state, suspected.previous, suspected.commit) == ("suspected", sha(STEP - 1), sha(STEP))
+    assert suspected.change_pct == pytest.approx(2.0, abs=0.2)
+    ((confirmed,),) = (one.changes for one in found(index_at, a_pair(STEP - 1, STEP, 2.0)))
+    assert confirmed.state == "confirmed"
+
+
+def test_a_comparison_that_shows_nothing_refutes(index_at: Database) -> None:
+    every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
+    ((refuted,),) = (one.changes for one in found(index_at, *every, a_pair(STEP - 1, STEP, 0.0)))
+    assert refuted.state == "refuted"
+
+
+def test_an_accepted_change_is_told_as_such(index_at: Database) -> None:
+    with database.writing(index_at) as connection:
+        index.add_event(connection, named("e"), event("accepted", STEP))
+    ((change,),) = (one.changes for one in found(index_at, *(a_night(n, stepped(n)) for n in range(NIGHTS))))
+    assert (change.state, change.why) == ("accepted", "by somebody: it must be")
+
+
+def test_another_pinned_commit_and_another_driver_are_no_change(index_at: Database) -> None:
+    newer = H200.model_copy(update={"device": Device(name="NVIDIA H200", driver="590.0")})
+    early = [a_night(number, 0.0) for number in range(8)]
+    driver = [a_night(number, 3.0).model_copy(update={"environment": newer}) for number in range(8, 16)]
+    pinned = [a_night(number, -4.0, "e" * 40) for number in range(16, NIGHTS)]
+    (one,) = found(index_at, *early, *driver, *pinned)
+    assert (one.nights, one.changes) == (NIGHTS, ())
+
+
+def test_nights_that_nobody_should_believe_are_left_out(index_at: Database) -> None:
+    good = [a_night(number, 0.0) for number in range(STEP)]
+    throttled = [a_night(number, 9.0, finding="throttled") for number in range(STEP, NIGHTS - 2)]
+    with database.writing(index_at) as connection:
+        index.add_event(connection, named("e"), event("excluded", NIGHTS - 2))
+    off_the_branch = a_night(NIGHTS + 5, 9.0)
+    (one,) = found(index_at, *good, *throttled, a_night(NIGHTS - 2, 9.0), off_the_branch)
+    assert (one.nights, one.changes) == (STEP, ())
+
+
+def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
+    every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
+    cases = found(index_at, *every, a_pair(STEP - 1, STEP, 2.0))
+    (change,) = nights.as_data(cases)["changes"]
+    assert change["series"] == {"repository": "", "card": "norm", "case": "one", "gpu": "NVIDIA H200"}
+    assert (change["commit"], change["previous"], change["state"]) == (sha(STEP), sha(STEP - 1), "confirmed")
+    low, high = change["interval_pct"]
+    assert low < change["change_pct"] < high
+    lines = nights.text(cases).splitlines()
+    assert lines[0].split() == ["commits", "change", "state", "case"]
+    assert lines[1].split() == ["0000000..0000000", "+2.00%", "confirmed", "norm/one", "on", "the", "H200"]
+    assert lines[-1] == f"1 case, {NIGHTS} nights: 1 change"
+
+
+def test_without_a_pinned_commit_it_is_said_why_nothing_is_found(index_at: Database) -> None:
+    assert "no record holds a pinned commit" in nights.text(found(index_at, an_entry("a")))
