@@ -185,6 +185,31 @@ def import_(places: Places, results: Path, gpu: str | None, commit: str | None, 
     click.echo(f"{of}, {formatting.counted(new, 'run')} new{out}")
 
 
+@history.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="A folder.")
+@click.option("--release", help="A tag or commit that is compared with. Default: the default branch's newest tag.")
+@click.option(
+    "--uplot", type=click.Path(path_type=Path), help="The folder of npm's package uplot (docs/history-site.md)."
+)
+@click.pass_obj
+def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> None:
+    """Write the dashboard: pages to open from a folder or to publish. Other files in the folder are left alone."""
+    from kernelgate.bench import files
+    from kernelgate.bench.system import git
+    from kernelgate.ci.document import formatting
+    from kernelgate.ci.history import database
+    from kernelgate.ci.history.site import chart_library, load, write
+    from kernelgate.ci.judge import policy
+
+    library, rules = chart_library.files(uplot), policy.load(places.policy)
+    files.try_folder(output)
+    yardstick = git.release(Path.cwd(), release)
+    with database.reading(_existing(places)) as connection:
+        shown = load.dashboard(connection, rules, yardstick)
+    write.write(shown, library, output)
+    click.echo(f"{output / 'index.html'}: {formatting.counted(len(shown.series), 'case')}")
+
+
 # ---- where it lies ---------------------------------------------------------------------------------------------------
 
 

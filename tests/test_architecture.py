@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "ci.explain": ("ci.document",),
     "ci.history": ("ci.document", "ci.judge"),
     "ci.bisect": ("ci.document", "ci.judge"),
+    "ci.history.site": ("ci.document", "ci.judge", "ci.history", "ci.page"),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
     "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page"),

@@ -97,6 +97,22 @@ def default_branch_line(repo: Path) -> tuple[str, ...] | None:
     return tuple(_checked(repo, "rev-list", "--first-parent", "--reverse", branch).stdout.split())
 
 
+def release(repo: Path, named: str | None = None) -> tuple[str, tuple[str, ...]] | None:
+    """A release's name, and the commits up to it by first parents: of the tag or commit `named`, else of the newest tag
+    that the default branch holds. None where there is none, and where this checkout does not know those commits.
+
+    Raises KernelgateError where nothing has that name.
+    """
+    if named is None:
+        line = None if toplevel(repo) is None else _default_branch(repo)
+        found = _git(repo, "describe", "--tags", "--abbrev=0", line) if line else None
+        if found is None or found.returncode != 0 or _is_shallow(repo):
+            return None
+        named = found.stdout.strip()
+    sha = resolve(repo, named)
+    return named, tuple(_checked(repo, "rev-list", "--first-parent", sha).stdout.split())
+
+
 def _default_branch(repo: Path) -> str | None:
     known = (name for name in DEFAULT_BRANCHES if _git(repo, "rev-parse", "--verify", "-q", name).returncode == 0)
     return next(known, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -245,6 +246,14 @@ class Profiling(PolicySection):
     timeout_s: Annotated[float, between(1.0, 86_400.0)] = 120.0
 
 
+class Costs(PolicySection):
+    """What GPUs cost, for the dashboard of `kernelgate history site`."""
+
+    gpu_hour: Mapping[str, Annotated[float, between(0.0, 1e6)]] = {}
+    """By the kind that a record names, such as "NVIDIA H200"."""
+    currency: str = "USD"
+
+
 class Policy(PolicySection):
     gates: Gates = Gates()
     certainty: Certainty = Certainty()
@@ -265,6 +274,7 @@ class Policy(PolicySection):
     bisect: BisectRules = BisectRules()
     template: Template = Template()
     measure: Measure = Measure()
+    costs: Costs = Costs()
 
     @property
     def checks(self) -> tuple[CheckKind, ...]:

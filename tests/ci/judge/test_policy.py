@@ -15,7 +15,8 @@ from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
 NOT_STATISTICS = dict.fromkeys(
-    ("timing", "fuzz", "static", "sanitizer", "guidance", "bottleneck", "profiling", "template", "measure"), True
+    ("timing", "fuzz", "static", "sanitizer", "guidance", "bottleneck", "profiling", "template", "measure", "costs"),
+    True,
 ) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
 """What the page on statistics leaves to others."""
 FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"

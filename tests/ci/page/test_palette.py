@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-CSS = (Path(__file__).parents[3] / "ci" / "page" / "templates" / "page.css").read_text(encoding="utf-8")
+CI = Path(__file__).parents[3] / "ci"
+PALETTE, PAGE, SITE = (
+    (CI / path).read_text(encoding="utf-8")
+    for path in ("page/templates/palette.css", "page/templates/page.css", "history/site/templates/site.css")
+)
 TEXT = ("text", "quiet", "link", "bad", "warn", "good", "same", "unknown", "base", "head")
 MARKS = (*TEXT, "dot")
 ONLY_HELP = ("rule", "grid", "band")
@@ -16,7 +20,7 @@ GROUNDS = ("page", "panel")
 
 
 def palettes() -> dict[str, dict[str, str]]:
-    blocks = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
+    blocks = re.findall(r":root \{(.*?)\}", PALETTE, re.DOTALL)
     light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6});", block)) for block in blocks[:2])
     return {"light": light, "dark": dark}
 
@@ -49,5 +53,6 @@ def test_every_colour_stands_out(scheme: str) -> None:
 
 
 def test_both_schemes_have_every_colour_that_is_used() -> None:
-    used = set(re.findall(r"var\(--([\w-]+)\)", CSS)) - {"tone"}
-    assert used == palettes()["light"].keys() == palettes()["dark"].keys()
+    page, site = (set(re.findall(r"var\(--([\w-]+)\)", PALETTE + css)) - {"tone"} for css in (PAGE, SITE))
+    assert page == palettes()["light"].keys() == palettes()["dark"].keys()
+    assert site <= page

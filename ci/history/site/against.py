@@ -1,0 +1,91 @@
+"""How two measurements of one case compare, though they were not made together; compare.js does the same.
+
+What is nearest to a paired comparison counts: one in the same processes; else both over the same pinned commit,
+each in its own processes, so that the day and the machine cancel out; else their times, in the same environment alone,
+where the days themselves may differ. Times of two environments do not compare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from kernelgate.ci.history.site.dashboard import SitePoint, SiteSeries
+
+Means = Literal["together", "pinned", "times"]
+RUN = 5
+"""Measurements in a row whose median is a level: the best of many single ones is the luckiest."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """`means` is how it is known."""
+
+    change_pct: float
+    interval_pct: tuple[float, float] | None
+    means: Means
+
+
+def now(series: SiteSeries) -> SitePoint | None:
+    """The newest measurement that may be trusted."""
+    return next((point for point in reversed(series.points) if not point.finding), None)
+
+
+def between(series: SiteSeries, head: SitePoint, base: SitePoint) -> Against | None:
+    """The head's change against the base; None where they do not compare."""
+    together = next((one for one in series.comparisons if (one.base, one.head) == (base.commit, head.commit)), None)
+    if together is not None:
+        return Against(together.change_pct, together.interval_pct, "together")
+    if head.pinned is not None and base.pinned is not None:
+        return _apart(head.pinned - base.pinned, head.pinned_reach, base.pinned_reach, "pinned")
+    if head.environment == base.environment:
+        return _apart(math.log(head.us / base.us), head.reach, base.reach, "times")
+    return None
+
+
+def released(series: SiteSeries, commits: frozenset[str]) -> SitePoint | None:
+    """The last measurement up to the release."""
+    return next((one for one in reversed(series.points) if one.commit in commits and not one.finding), None)
+
+
+def best(series: SiteSeries) -> Against | None:
+    """The newest measurement against the lowest level that there ever was, as far as levels compare with it."""
+    newest = now(series)
+    if newest is None:
+        return None
+    by_pin = newest.pinned is not None
+    levels = [_level(one, by_pin) for one in _alike(series, newest)]
+    lowest = min(_medians(levels))
+    reach = newest.pinned_reach if by_pin else newest.reach
+    return _apart(_level(newest, by_pin) - lowest, reach, 0.0, "pinned" if by_pin else "times")
+
+
+def _alike(series: SiteSeries, newest: SitePoint) -> Iterator[SitePoint]:
+    for one in series.points:
+        comparable = one.pinned is not None if newest.pinned is not None else one.environment == newest.environment
+        if comparable and not one.finding:
+            yield one
+
+
+def _level(point: SitePoint, by_pin: bool) -> float:
+    return point.pinned if by_pin and point.pinned is not None else math.log(point.us)
+
+
+def _medians(levels: Sequence[float]) -> Iterator[float]:
+    width = min(RUN, len(levels))
+    return (median(levels[start : start + width]) for start in range(len(levels) - width + 1))
+
+
+def _apart(change: float, head: float | None, base: float | None, means: Means) -> Against:
+    interval = None
+    if head is not None and base is not None:
+        reach = math.hypot(head, base)
+        interval = (_pct(change - reach), _pct(change + reach))
+    return Against(_pct(change), interval, means)
+
+
+def _pct(log: float) -> float:
+    return 100 * math.expm1(min(log, 50.0))

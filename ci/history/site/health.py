@@ -1,0 +1,95 @@
+"""What the GPUs were used for, how well they measured, and how often the judge was wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from kernelgate.ci.document import formatting
+from kernelgate.ci.history.site.dashboard import Dashboard, SiteDecision, SiteWeek
+from kernelgate.ci.page import drawing
+
+HOUR_S = 3600.0
+BAR = 90.0
+"""Units that the largest week's bar is long."""
+
+
+@dataclass(frozen=True)
+class WeekLine:
+    week: SiteWeek
+    seconds: float
+    bar: Markup
+    """Its share of the largest week."""
+    money: str
+    phases: str
+    retried: str
+    unjudged: str
+    reasons: tuple[str, ...]
+    untrusted: str
+    spread: str
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """How suspicions ended, and which verdicts people overruled."""
+
+    confirmed: int
+    refuted: int
+    overruled: tuple[SiteDecision, ...]
+
+    @property
+    def sentence(self) -> str:
+        decided = self.confirmed + self.refuted
+        if not decided:
+            return "No suspicion has been looked into yet."
+        share = formatting.percent(100 * self.refuted / decided)
+        return (
+            f"{formatting.counted(decided, 'suspicion')} looked into by a comparison of both commits: {self.confirmed}"
+            f" confirmed, {self.refuted} refuted ({share}). What was refuted was never reported."
+        )
+
+
+def weeks(shown: Dashboard) -> list[WeekLine]:
+    largest = max((sum(one.gpu_seconds.values()) for one in shown.weeks), default=0.0) or 1.0
+    return [_line(one, shown, largest) for one in shown.weeks]
+
+
+def alarms(decisions: Sequence[SiteDecision]) -> Alarms:
+    kinds = Counter(one.kind for one in decisions)
+    overruled = tuple(one for one in decisions if one.kind in ("accepted", "excluded"))
+    return Alarms(kinds["confirmed"], kinds["refuted"], overruled)
+
+
+def _line(week: SiteWeek, shown: Dashboard, largest: float) -> WeekLine:
+    seconds = sum(week.gpu_seconds.values())
+    phases = sorted(week.gpu_seconds.items(), key=lambda one: -one[1])
+    return WeekLine(
+        week=week,
+        seconds=seconds,
+        bar=_bar(seconds / largest),
+        money=_money(seconds, week.gpu, shown),
+        phases=", ".join(f"{phase} {formatting.percent(100 * part / seconds, 0)}" for phase, part in phases if part),
+        retried=formatting.percent(100 * week.retried_seconds / seconds) if seconds else formatting.MISSING,
+        unjudged=_share(sum(week.unjudged.values()), week.records),
+        reasons=tuple(f"{reason}: {count}" for reason, count in Counter(week.unjudged).most_common(3)),
+        untrusted=_share(week.untrusted, week.cases),
+        spread=formatting.MISSING if week.spread_pct is None else formatting.percent(week.spread_pct, 2),
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole}" if whole else formatting.MISSING
+
+
+def _money(seconds: float, gpu: str, shown: Dashboard) -> str:
+    """Empty where the policy names no price of this kind of GPU."""
+    price = (shown.prices or {}).get(gpu)
+    return "" if price is None else f"{price * seconds / HOUR_S:,.2f} {shown.currency}".rstrip()
+
+
+def _bar(share: float) -> Markup:
+    filled = drawing.rect((0, 2), BAR * share, 8, "bar")
+    return drawing.tag("svg", filled, width=BAR, height=12.0, viewBox=f"0 0 {BAR:g} 12", aria_hidden="true")
