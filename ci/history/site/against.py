@@ -36,13 +36,13 @@ def now(series: SiteSeries) -> SitePoint | None:
 
 def between(series: SiteSeries, head: SitePoint, base: SitePoint) -> Against | None:
     """The head's change against the base; None where they do not compare."""
-    together = next((one for one in series.comparisons if (one.base, one.head) == (base.commit, head.commit)), None)
+    together = _together(series, head.commit, base.commit)
     if together is not None:
-        return Against(together.change_pct, together.interval_pct, "together")
+        return together
     if head.pinned is not None and base.pinned is not None:
         return _apart(head.pinned - base.pinned, head.pinned_reach, base.pinned_reach, "pinned")
     if head.environment == base.environment:
-        return _apart(math.log(head.us / base.us), head.reach, base.reach, "times")
+        return _apart(math.log(head.us) - math.log(base.us), head.reach, base.reach, "times")
     return None
 
 
@@ -61,6 +61,22 @@ def best(series: SiteSeries) -> Against | None:
     lowest = min(_medians(levels))
     reach = newest.pinned_reach if by_pin else newest.reach
     return _apart(_level(newest, by_pin) - lowest, reach, 0.0, "pinned" if by_pin else "times")
+
+
+def _together(series: SiteSeries, head: str, base: str) -> Against | None:
+    """The newest comparison of both, whichever way round."""
+    for one in reversed(series.comparisons):
+        if (one.base, one.head) == (base, head):
+            return Against(one.change_pct, one.interval_pct, "together")
+        if (one.base, one.head) == (head, base):
+            low, high = one.interval_pct or (0.0, 0.0)
+            interval = (_inverted(high), _inverted(low)) if one.interval_pct else None
+            return Against(_inverted(one.change_pct), interval, "together")
+    return None
+
+
+def _inverted(change_pct: float) -> float:
+    return 100 * (100 / (100 + max(change_pct, -99.99)) - 1)
 
 
 def _alike(series: SiteSeries, newest: SitePoint) -> Iterator[SitePoint]:

@@ -63,7 +63,7 @@ class News:
 
 
 @dataclass(frozen=True)
-class Group:
+class CardGroup:
     """The cases of a card on one kind of GPU."""
 
     repository: str
@@ -72,10 +72,10 @@ class Group:
     lines: tuple[CaseLine, ...]
 
 
-def groups(shown: Dashboard) -> list[Group]:
+def groups(shown: Dashboard) -> list[CardGroup]:
     ordered = sorted(shown.series, key=lambda one: (one.repository, one.card, one.gpu, one.case))
     return [
-        Group(*key, tuple(line(one, shown) for one in of_card))
+        CardGroup(*key, tuple(line(one, shown) for one in of_card))
         for key, of_card in groupby(ordered, key=lambda one: (one.repository, one.card, one.gpu))
     ]
 

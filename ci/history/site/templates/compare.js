@@ -39,9 +39,20 @@ function apart(change, one, other, means) {
   return { change: percent(change), interval, means };
 }
 
-function between(number, from, to, baseName) {
-  const direct = to.together.find(([at, name]) => at === number && name === baseName);
-  if (direct) return { change: direct[2], interval: direct[3], means: "the same processes" };
+// The change the other way round, in percent.
+const inverted = (change) => 100 * (100 / (100 + Math.max(change, -99.99)) - 1);
+
+function together(number, from, to, [baseName, headName]) {
+  const means = "the same processes";
+  const direct = to.together.findLast(([at, name]) => at === number && name === baseName);
+  if (direct) return { change: direct[2], interval: direct[3], means };
+  const other = from.together.findLast(([at, name]) => at === number && name === headName);
+  return other && { change: inverted(other[2]), interval: other[3] && [...other[3]].reverse().map(inverted), means };
+}
+
+function between(number, from, to, names) {
+  const paired = together(number, from, to, names);
+  if (paired) return paired;
   const [one, other] = [from.measured[number], to.measured[number]];
   const pinned = one.length > 3 && other.length > 3 && one[5] === other[5];
   if (pinned) return apart(other[3] - one[3], other[4], one[4], `the pinned commit ${one[5].slice(0, 7)}`);
@@ -67,9 +78,9 @@ function cell(row, text, type = "td", number = false) {
   return made;
 }
 
-function drawn(from, to, baseName) {
+function drawn(from, to, names) {
   const both = Object.keys(to.measured).filter((number) => number in from.measured).map(Number);
-  const lines = both.map((number) => [number, between(number, from, to, baseName)]);
+  const lines = both.map((number) => [number, between(number, from, to, names)]);
   lines.sort(([, one], [, other]) => Math.abs(other.change ?? 0) - Math.abs(one.change ?? 0));
   const body = table.tBodies[0];
   body.replaceChildren();
@@ -116,7 +127,7 @@ async function compared() {
   }
   if (chosen(base) !== pair[0] || chosen(head) !== pair[1]) return; // others were chosen meanwhile
   const [from, to] = pair.map(([name]) => known.get(name));
-  const count = drawn(from, to, pair[0][0]);
+  const count = drawn(from, to, pair.map(([name]) => name));
   const noun = count === 1 ? "1 case was" : `${count} cases were`;
   said.textContent = count ? `${noun} measured of both, the largest change first.` : "No case was measured of both.";
   history.replaceState(null, "", `#${pair[0][0]}..${pair[1][0]}`);

@@ -11,7 +11,8 @@ const SPARSE = 7; // pixels between measurements that show each by itself
 
 // ---- what can be shown ----------------------------------------------------------------------------------------------
 
-const scaled = (values, reach, sign) => values.map((value, at) => value * Math.exp(sign * (reach[at] ?? 0)));
+const known = (values, each) => values.map((value, at) => (value === null ? null : each(value, at)));
+const scaled = (values, reach, sign) => known(values, (value, at) => value * Math.exp(sign * (reach[at] ?? 0)));
 
 function view(name, values, reaches, written) {
   return { name, values, low: scaled(values, reaches, -1), high: scaled(values, reaches, 1), written };
@@ -25,14 +26,13 @@ function unit() {
 const none = Array(count).fill(null);
 const [size, unitName] = unit();
 const views = [view(`time, ${unitName}`, data.us.map((us) => us / size), data.reach, (one) => `${one.toPrecision(5)} ${unitName}`)];
-const missing = (values) => values.map((one) => one ?? NaN);
 if (data.pinned.some((one) => one !== null)) {
-  const ratios = missing(data.pinned).map(Math.exp);
+  const ratios = known(data.pinned, Math.exp);
   const name = `time over the pinned commit ${data.pin.slice(0, 7)}`;
   views.push(view(name, ratios, data.pinned_reach, (one) => `${one.toFixed(4)} times the pinned commit's`));
 }
 if (data.reference.some((one) => one !== null)) {
-  const times = missing(data.reference).map((one, at) => one / data.us[at]);
+  const times = known(data.reference, (one, at) => one / data.us[at]);
   views.push(view("× reference", times, none, (one) => `${one.toPrecision(4)}× as fast as the reference`));
 }
 let shown = views[0];
@@ -60,7 +60,7 @@ function heights(plot) {
   let [low, high] = [Infinity, -Infinity];
   for (let at = first; at <= last; at += 1) {
     const value = shown.values[at];
-    if (Number.isNaN(value)) continue;
+    if (value === null) continue;
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
@@ -124,6 +124,7 @@ function whiskers(plot, ctx) {
     ctx.lineTo(column + 0.5, plot.valToPos(high, "y", true));
   };
   for (let at = first; at <= last; at += 1) {
+    if (shown.values[at] === null) continue;
     const here = Math.round(across(plot, at));
     if (here !== column) {
       done();
@@ -147,7 +148,7 @@ function dots(plot, ctx) {
   const open = new Path2D();
   for (let at = first; at <= last; at += 1) {
     const odd = at in data.finding;
-    if (Number.isNaN(shown.values[at]) || !(odd || sparse)) continue;
+    if (shown.values[at] === null || !(odd || sparse)) continue;
     const [x, y, radius] = [across(plot, at), plot.valToPos(shown.values[at], "y", true), 3 * pixel];
     const path = odd ? open : filled;
     path.moveTo(x + radius, y);
@@ -198,8 +199,8 @@ function changes(plot, ctx) {
 }
 
 function selected(plot, ctx) {
+  if (shown.values[picked] === null) return;
   const [x, y] = [across(plot, picked), plot.valToPos(shown.values[picked], "y", true)];
-  if (Number.isNaN(y)) return;
   ctx.strokeStyle = colours.text;
   ctx.lineWidth = 1.75 * pixel;
   ctx.beginPath();
@@ -284,7 +285,7 @@ function tell() {
   if (link) commit.href = `${data.address}/commit/${data.commit[picked]}`;
   const value = shown.values[picked];
   const [low, high] = [shown.low[picked], shown.high[picked]];
-  const parts = [Number.isNaN(value) ? "not measured" : shown.written(value)];
+  const parts = [value === null ? "not measured" : shown.written(value)];
   if (low < high) parts[0] += ` ± ${((50 * (high - low)) / value).toFixed(2)}%`;
   if (data.made[picked] !== null) parts.push(day(picked));
   if (data.letters.length > 1) parts.push(`environment ${data.letters[data.environment[picked]]}`);

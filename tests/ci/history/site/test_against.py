@@ -54,6 +54,10 @@ def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> No
     found = against.between(series(old, new, comparisons=(paired,)), new, old)
     assert found == against.Against(2.0, (1.5, 2.5), "together")
     assert cell(found, 1.0).mark is not None
+    back = against.between(series(old, new, comparisons=(paired,)), old, new)
+    assert back is not None
+    assert (back.means, back.change_pct) == ("together", pytest.approx(-100 * 2 / 102))
+    assert back.interval_pct == pytest.approx((-100 * 2.5 / 102.5, -100 * 1.5 / 101.5))
     assert cell(found, 3.0).mark is None, "below what is of any concern"
 
 
