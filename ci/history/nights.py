@@ -2,14 +2,19 @@
 
 A night is a head that ran beside a pinned commit in the same processes. Nights of another pinned commit or of another
 environment are apart: only what has both in common can be compared.
+
+A case that never ran beside a pinned commit, such as one that another tool measured, is looked at by its times alone.
+They scatter by more than one run shows, since nothing cancels the machine out; how far is seen from one to the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from kernelgate.bench.record import Device
@@ -22,6 +27,11 @@ from kernelgate.ci.history.shown import ShownSeries, Wanted
 from kernelgate.ci.history.tables import COMMIT, EVENT
 from kernelgate.ci.judge.policy import Policy
 
+LEAST_TIMES = 4
+"""Fewer do not show how far they scatter."""
+NORMAL_MAD = 1.4826
+"""Standard deviations of a normal distribution in its median absolute deviation."""
+
 
 @dataclass(frozen=True)
 class CaseChanges:
@@ -33,6 +43,8 @@ class CaseChanges:
     gpu: str
     nights: int
     changes: tuple[Change, ...]
+    pinned: bool = True
+    """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
 
 
 def of_index(connection: sa.Connection, wanted: Wanted, policy: Policy) -> tuple[CaseChanges, ...]:
@@ -56,12 +68,13 @@ def _of_case(
     own = [row for row in decided if (row["card"], row["case"], row["gpu"]) == key[1:]]
     excluded = {row["sha"] for row in own if row["kind"] == "excluded"}
     accepted = {row["sha"]: row for row in own if row["kind"] == "accepted"}
-    nights = [
-        night for number, one in enumerate(group) for night in _nights(one, number) if night.commit not in excluded
-    ]
+    against = [night for number, one in enumerate(group) for night in _nights(one, number)]
+    times = [] if against else [night for number, one in enumerate(group) for night in _times(one, number)]
+    nights = [night for night in (*against, *times) if night.commit not in excluded]
     measured = [pair for one in group for pair in _pairs(one, places)]
     found = [_accepted(change, accepted) for change in changes.of_series(nights, policy.changes)]
-    return CaseChanges(*key, len(nights), tuple(confirm.settled(one, measured, policy) for one in found))
+    settled = tuple(confirm.settled(one, measured, policy) for one in found)
+    return CaseChanges(*key, len(nights), settled, pinned=bool(against))
 
 
 def _nights(series: ShownSeries, number: int) -> Iterable[Night]:
@@ -75,6 +88,26 @@ def _nights(series: ShownSeries, number: int) -> Iterable[Night]:
                 error=row["error"],
                 processes=row["processes"],
             )
+
+
+def _times(series: ShownSeries, number: int) -> Iterator[Night]:
+    """Each head's time. In the order of time where no commit's place is known, as in another project's past."""
+    heads = [row for row in series.points if row["side"] == "head" and row["finding"] is None and row["commit"]]
+    placed = [row for row in heads if row["place"] is not None]
+    rows = placed or heads
+    if len(rows) < LEAST_TIMES:
+        return
+    logs = [math.log(row["us"]) for row in rows]
+    scatter = NORMAL_MAD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
+    for order, (row, value) in enumerate(zip(rows, logs, strict=True)):
+        yield Night(
+            commit=row["commit"],
+            place=row["place"] if placed else order,
+            environment=str(number),
+            log_ratio=value,
+            error=math.hypot(row["error"] or 0.0, scatter),
+            processes=max(1, row["processes"]),
+        )
 
 
 def _pinned(row: Mapping[str, Any]) -> bool:
@@ -119,6 +152,7 @@ def as_data(found: Iterable[CaseChanges]) -> dict[str, Any]:
                 "state": change.state,
                 "kind": change.kind,
                 "why": change.why,
+                "pinned": one.pinned,
             }
             for one, change in _oldest_first(found)
         ],
@@ -129,8 +163,8 @@ def text(found: Sequence[CaseChanges]) -> str:
     """What may be told, and what is still suspected; what was refuted is counted."""
     if not found:
         return (
-            "No changes can be looked for: no record holds a pinned commit (a side commit:<sha>)\n"
-            "beside a head whose place on the default branch is known.\n"
+            f"No changes can be looked for: no case has a head beside a pinned commit (a side\n"
+            f"commit:<sha>) whose place on the default branch is known, nor {LEAST_TIMES} times of heads.\n"
         )
     every = _oldest_first(found)
     shown_ = [(one, change) for one, change in every if change.state != "refuted"]
@@ -139,6 +173,10 @@ def text(found: Sequence[CaseChanges]) -> str:
     refuted = len(every) - len(shown_)
     end = f"{looked}: {len(shown_) or 'no'} {'change' if len(shown_) == 1 else 'changes'}"
     end += f", {refuted} suspected and refuted\n" if refuted else "\n"
+    unpinned = sum(not one.pinned for one in found)
+    if unpinned:
+        alone = formatting.counted(unpinned, "case")
+        end += f"By times alone in {alone}: with no pinned commit beside them, the machine counts, too.\n"
     if not shown_:
         return end
     columns = (Column("commits"), Column("change", True), Column("state"), Column("case"))

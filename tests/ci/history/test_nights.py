@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Device
+from kernelgate.bench.record import Device, Run
 from kernelgate.ci.history import database, index, nights
 from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, SeriesEvent
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SeriesEvent
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.judge.policy import Policy
@@ -115,4 +115,50 @@ def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
 
 
 def test_without_a_pinned_commit_it_is_said_why_nothing_is_found(index_at: Database) -> None:
-    assert "no record holds a pinned commit" in nights.text(found(index_at, an_entry("a")))
+    assert "no case has a head beside a pinned commit" in nights.text(found(index_at, an_entry("a")))
+
+
+def times(count: int, step_at: int, pct: float, noise: float = 0.01, seed: int = 1) -> tuple[Entry, ...]:
+    """Heads that nothing ran beside, of commits whose places are known or not."""
+    draw = np.random.default_rng(seed).normal(0, noise, count)
+    return tuple(
+        an_entry(
+            f"time {number} {seed}",
+            run=Run(head_sha=sha(number), created_at=f"2026-08-01T00:{number:02d}:00Z"),
+            cases=(CaseEntry(card="norm", case="one", points=(a_point(number, pct * (number >= step_at), draw),)),),
+        )
+        for number in range(count)
+    )
+
+
+def a_point(number: int, pct: float, draw: np.ndarray) -> PointEntry:
+    us = 100.0 * (1 + pct / 100) * float(np.exp(draw[number]))
+    return PointEntry(side="head", commit=sha(number), us=us, processes=3, rounds=60)
+
+
+@pytest.mark.parametrize("placed", [True, False])
+def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Database, placed: bool) -> None:
+    put(index_at, *times(40, 25, 8.0))
+    if placed:
+        with database.writing(index_at) as connection:
+            index.place(connection, [sha(number) for number in range(40)])
+    with database.reading(index_at) as connection:
+        made = nights.of_index(connection, Wanted(), Policy())
+    [one] = made
+    [change] = one.changes
+    assert (one.pinned, change.state) == (False, "suspected")
+    assert 25 - 4 <= change.previous_place < 25 <= change.place < 25 + 4
+    assert change.change_pct == pytest.approx(8.0, abs=1.5)
+    assert "By times alone in 1 case" in nights.text(made)
+    assert nights.as_data(made)["changes"][0]["pinned"] is False
+
+
+def test_times_that_scatter_by_a_percent_arouse_no_suspicion(index_at: Database) -> None:
+    for seed in range(3):
+        put(index_at, *(replace_case(entry, f"case {seed}") for entry in times(40, 99, 0.0, seed=seed)))
+    with database.reading(index_at) as connection:
+        assert [one.changes for one in nights.of_index(connection, Wanted(), Policy())] == [(), (), ()]
+
+
+def replace_case(entry: Entry, name: str) -> Entry:
+    return entry.model_copy(update={"cases": tuple(one.model_copy(update={"case": name}) for one in entry.cases)})
