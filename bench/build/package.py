@@ -30,6 +30,12 @@ INDEX = "kernels.json"
 LEFT_OUT = frozenset({".pyc", ".pyo", ".so", ".pyd"})
 """What was compiled from other files is no source, and need not be of this commit."""
 WARP = 32
+SOURCES_FD = 99
+SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
+"""What a package's folder is called while it is compiled, for Triton writes paths of sources into machine code: the
+same for every build. Unlike the current folder, a package cannot change it, and ptxas, which would note when a source
+was changed, has none.
+"""
 _GROUP = "__grp__"
 
 

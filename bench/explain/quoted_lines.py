@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
+from kernelgate.bench.build import package
 from kernelgate.bench.build.compiler_errors import HERE
-from kernelgate.bench.build.library import PACKAGE, Library, sources_in
+from kernelgate.bench.build.library import Library, sources_in
 from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots
 
 
@@ -48,10 +49,11 @@ def _own_files(library: Library) -> Iterator[tuple[str, Path]]:
 
 
 def _commit_path(file: str, library: Library, own: Mapping[str, Path]) -> str | None:
-    if library.manifest.kind == "package":
-        path = file.rpartition(f"/{PACKAGE}/")[2]
-    else:
-        path = normpath(file.removeprefix(HERE))
+    """What a line table calls a file of the commit. A package's may also be compiled where it is called."""
+    is_package = library.manifest.kind == "package"
+    places = (f"{package.SOURCES}/", f"{library.path.resolve()}/") if is_package else (HERE,)
+    prefix = next((place for place in places if file.startswith(place)), None)
+    path = normpath(file.removeprefix(prefix)) if prefix else None
     return path if path in own else None
 
 

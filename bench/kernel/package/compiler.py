@@ -28,7 +28,7 @@ import numpy
 import torch
 
 from kernelgate.bench.build import archs
-from kernelgate.bench.build.package import PackageKernel
+from kernelgate.bench.build.package import SOURCES, SOURCES_FD, PackageKernel
 from kernelgate.bench.dtypes import canonical
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.kernel import axes as case_axes
@@ -64,11 +64,6 @@ CHANGES_THE_CACHE = (
     "TRITON_KERNEL_OVERRIDE",
 )
 """Variables of Triton for which it compiles nothing, or keeps it elsewhere."""
-SOURCES_FD = 99
-SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
-"""What the package's folder is called, for Triton writes paths of sources into machine code: the same for every build.
-Unlike the current folder, a package cannot change it, and ptxas, which would note when a source was changed, has none.
-"""
 _CASE = "kernelgate calls case {}"
 """Printed before each case, for the process that may find this one gone."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import archs, build, library, toolchain
+from kernelgate.bench.build.compiler_errors import HERE
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.errors import BuildError, CompileError, UsageError
@@ -212,6 +213,12 @@ def test_facts_are_read_without_sources(carried: Library) -> None:
     assert kernel.occupancy_pct == {"L4 and L40S": 87.5}
     assert kernel.occupancy_limits == {"L4 and L40S": "shared memory"}
     assert carried.manifest.kernels[0].occupancy_pct == {}
+
+
+def test_the_line_table_names_files_as_samples_by_line_are_quoted(carried: Library) -> None:
+    held = library.sources_in(carried)
+    assert f"{HERE}csrc".encode() in carried.path.read_bytes()
+    assert (held / "csrc" / "answer_sm89.cu").read_text(encoding="utf-8") == LAUNCHES + KERNEL
 
 
 def test_the_verb_reads_no_sources(

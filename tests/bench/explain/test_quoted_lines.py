@@ -7,12 +7,14 @@ from typing import Literal
 
 import pytest
 
+from kernelgate.bench.build import package
 from kernelgate.bench.build.compiler_errors import HERE
 from kernelgate.bench.build.library import PACKAGE, SOURCES, Library, Manifest
 from kernelgate.bench.explain import quoted_lines
 from kernelgate.bench.record import MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
 
 ELSEWHERE = "what stands elsewhere"
+FILE = f"{HERE}csrc/norm.cuh"
 
 
 def library(folder: Path, kind: Literal["extension", "package"] = "extension") -> Library:
@@ -37,26 +39,29 @@ def shown(found: HotSpots) -> tuple[str | None, ...]:
     return found.lines[0].file, found.lines[0].text, found.instructions[0].file
 
 
-@pytest.mark.parametrize("file", [f"{HERE}csrc/norm.cuh", "csrc/norm.cuh", f"{HERE}csrc/a/../norm.cuh"])
+@pytest.mark.parametrize("file", [f"{HERE}csrc/norm.cuh", f"{HERE}csrc/a/../norm.cuh"])
 def test_a_line_of_the_commit_is_quoted(tmp_path: Path, file: str) -> None:
     found = quoted_lines.quoted(spots(file), library(tmp_path))
     assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
 
 
-def test_a_line_of_a_package_is_quoted_wherever_it_was_compiled(tmp_path: Path) -> None:
-    found = quoted_lines.quoted(spots("/home/x/cache/building/0a/package/csrc/norm.cuh"), library(tmp_path, "package"))
+@pytest.mark.parametrize("place", [f"{package.SOURCES}", "{library}/package"])
+def test_a_line_of_a_package_is_quoted_wherever_it_was_compiled(tmp_path: Path, place: str) -> None:
+    """Ahead of time, or where it is called."""
+    file = f"{place.format(library=tmp_path)}/csrc/norm.cuh"
+    found = quoted_lines.quoted(spots(file), library(tmp_path, "package"))
     assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
 
 
 def test_a_long_line_is_cut_and_one_behind_the_end_has_no_text(tmp_path: Path) -> None:
     held = library(tmp_path)
-    assert quoted_lines.quoted(spots("csrc/norm.cuh", 3), held).lines[0].text == "y" * MAX_HOT_TEXT
-    assert quoted_lines.quoted(spots("csrc/norm.cuh", 4), held).lines[0].text is None
+    assert quoted_lines.quoted(spots(FILE, 3), held).lines[0].text == "y" * MAX_HOT_TEXT
+    assert quoted_lines.quoted(spots(FILE, 4), held).lines[0].text is None
 
 
 @pytest.mark.parametrize("kind", ["extension", "package"])
 @pytest.mark.parametrize(
-    "place", ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", "x/package/../../secret.txt"]
+    "place", ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", f"{package.SOURCES}/../secret.txt"]
 )
 def test_a_line_table_that_names_another_file_gets_nothing_of_it(
     tmp_path: Path, kind: Literal["extension", "package"], place: str
@@ -71,11 +76,11 @@ def test_a_link_among_the_sources_is_not_followed(tmp_path: Path) -> None:
     held = library(tmp_path / "library")
     (tmp_path / "secret.txt").write_text(f"{ELSEWHERE}\n" * 3, encoding="utf-8")
     (held.folder / SOURCES / "csrc" / "link.cuh").symlink_to(tmp_path / "secret.txt")
-    assert quoted_lines.quoted(spots("csrc/link.cuh"), held).lines[0].text is None
+    assert quoted_lines.quoted(spots(f"{HERE}csrc/link.cuh"), held).lines[0].text is None
 
 
 def test_a_library_without_sources_has_files_and_lines(tmp_path: Path) -> None:
     held = library(tmp_path)
     for file in (tmp_path / SOURCES / "csrc").iterdir():
         file.unlink()
-    assert shown(quoted_lines.quoted(spots("csrc/norm.cuh"), held)) == ("norm.cuh", None, "norm.cuh")
+    assert shown(quoted_lines.quoted(spots(FILE), held)) == ("norm.cuh", None, "norm.cuh")

@@ -229,6 +229,13 @@ def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled
     assert package.compiled_since(before, tmp_path / "used") == ()
 
 
+def test_the_line_table_names_files_as_samples_by_line_are_quoted(built: Path, made: CompiledPackage) -> None:
+    assert made.kernels
+    code = [path.read_bytes() for path in (built / "cache").rglob("*.cubin")]
+    assert code
+    assert all(f"{package.SOURCES}/".encode() in one for one in code)
+
+
 def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
     assert made.kernels
     before = package.install([built / "cache"], tmp_path / "used")
