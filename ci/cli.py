@@ -58,6 +58,7 @@ for _verb in (
     verbs_github.accept,
     verbs_github.baseline,
     verbs_github.admit,
+    verbs_github.reuse,
 ):
     cli.add_command(_verb)
 

@@ -135,6 +135,31 @@ def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) 
 
 
 @click.command()
+@click.option("--base-sha", help="The commit that is compared with, whose own libraries come first.")
+def reuse(base_sha: str | None) -> None:
+    """In a workflow: put what the default branch compiled into the build cache, so that a base is not compiled again.
+
+    Only of runs that a push to the default branch or a schedule started. Whatever goes wrong is said: then everything
+    is compiled. Needs GITHUB_TOKEN.
+    """
+    import tempfile
+
+    from kernelgate.ci import hand_over
+    from kernelgate.ci.github import compiled_before
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import GitHubError, connect
+
+    step = Step()
+    with tempfile.TemporaryDirectory(prefix="kernelgate-") as folder:
+        try:
+            found = compiled_before.fetch(connect(step), base_sha or None, Path(folder))
+        except GitHubError as error:
+            step.warn(f"what the default branch compiled cannot be fetched: {error}")
+            return
+        step.log(f"{hand_over.take_over(found, step)} libraries of the default branch are in the cache")
+
+
+@click.command()
 @click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
 def admit(head_sha: str) -> None:
     """On the GPU runner: may this run measure this commit?

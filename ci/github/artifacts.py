@@ -37,7 +37,7 @@ MAX_LISTED = 2000
 def take_in(bot: Bot, run: WorkflowRun, jobs: Iterable[Job], known: Run, into: Path) -> tuple[str, ...]:
     """Writes what can be used into the folder; returns why the rest cannot."""
     refused: list[str] = []
-    listed = patiently("artifacts", lambda: _listed(run), bot)
+    listed = patiently("artifacts", lambda: listed_of(run), bot)
     if len(listed) >= MAX_LISTED:
         refused.append(f"artifacts beyond {MAX_LISTED} are refused: a run has no use for so many")
     for label, alike in _records(listed, gpus_of(jobs), refused):
@@ -58,7 +58,7 @@ def take_in(bot: Bot, run: WorkflowRun, jobs: Iterable[Job], known: Run, into: P
     return tuple(refused)
 
 
-def _listed(run: WorkflowRun) -> list[Artifact]:
+def listed_of(run: WorkflowRun) -> list[Artifact]:
     # As many a page as GitHub gives: there may be hundreds that are none of ours.
     pages = PaginatedList(Artifact, run.requester, run.artifacts_url, {"per_page": 100}, list_item="artifacts")
     return list(islice(pages, MAX_LISTED))
@@ -133,7 +133,9 @@ def _content(bot: Bot, one: Artifact, label: str, known: Run) -> ArtifactContent
         raise RefusedError(
             f"{name} is refused: it has {one.size_in_bytes} bytes, more than {untrusted_artifact.MAX_ARCHIVE}"
         )
-    found = untrusted_artifact.members(patiently(name, lambda: _download(bot, one), bot), name)
+    found = untrusted_artifact.members(
+        patiently(name, lambda: download(bot, one, untrusted_artifact.MAX_ARCHIVE), bot), name
+    )
     record_, note = found.get(untrusted_artifact.RECORD), found.get(untrusted_artifact.FAILURE)
     bot.step.log(f"{name}: {', '.join(sorted(found)) or 'empty'}")
     return ArtifactContent(
@@ -142,8 +144,11 @@ def _content(bot: Bot, one: Artifact, label: str, known: Run) -> ArtifactContent
     )
 
 
-def _download(bot: Bot, one: Artifact) -> bytes:
-    """The zip file. GitHub answers with an address elsewhere, which is asked without the token."""
+def download(bot: Bot, one: Artifact, most: int) -> bytes:
+    """The zip file, of at most so many bytes; raises RefusedError for a larger one.
+
+    GitHub answers with an address elsewhere, which is asked without the token.
+    """
     headers, _ = one.requester.requestJsonAndCheck("GET", one.archive_download_url)
     address = str(headers.get("location") or "")
     secure = urlsplit(bot.step.api_url).scheme
@@ -154,10 +159,8 @@ def _download(bot: Bot, one: Artifact) -> bytes:
         data = bytearray()
         for chunk in response.iter_content(64 * 1024):
             data += chunk
-            if len(data) > untrusted_artifact.MAX_ARCHIVE:
-                raise RefusedError(
-                    f"artifact {one.name} is refused: more than {untrusted_artifact.MAX_ARCHIVE} bytes came"
-                )
+            if len(data) > most:
+                raise RefusedError(f"artifact {one.name} is refused: more than {most} bytes came")
     if one.digest and one.digest != f"sha256:{hashlib.sha256(data).hexdigest()}":
         raise requests.exceptions.ContentDecodingError("the bytes are not those that were uploaded")
     return bytes(data)

@@ -1496,6 +1496,31 @@ WORKFLOWS = Chapter(
             _in_every_workflow("unpinned"),
         ),
         Tried(
+            "a library for the base, under the name and for the commit of the default branch's own",
+            "not taken: only runs that a push to the default branch or a schedule started hand one over",
+            "ci/github/test_compiled_before.py::test_what_another_run_left_is_not_taken",
+            (
+                "of a pull request",
+                "of a comment, which builds a pull request's head",
+                "of a dispatch, which may name a pull request",
+                "of a report",
+                "of another branch",
+                "of a fork's main",
+                "of a tag that is called main, of a commit that is not on the branch",
+            ),
+        ),
+        Tried(
+            "the same through the workflows, with an honest key and other code",
+            "the base is compiled",
+            "workflows/test_reuse.py::test_a_poisoned_library_of_a_pull_request_is_not_the_base",
+        ),
+        Tried(
+            "an archive of libraries of another kind",
+            "left; nothing is written outside",
+            "ci/github/test_compiled_before.py::test_an_archive_of_another_kind_is_left",
+            ("no zip", "traversal", "absolute", "backslash", "link"),
+        ),
+        Tried(
             "a cache carries files from an untrusted run into a trusted one",
             "there is no cache",
             "workflows/test_workflows.py::test_it_has_no_fault",

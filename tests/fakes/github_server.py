@@ -701,7 +701,8 @@ def _permission(github: FakeGitHub, _: Request, username: str) -> Answer:
 
 @route("GET", "/actions/runs", needs="actions: read")
 def _list_runs(github: FakeGitHub, request: Request) -> Answer:
-    asked = {key: value for key, value in request.query.items() if key in ("head_sha", "event")}
+    names = {"head_sha": "head_sha", "event": "event", "branch": "head_branch"}
+    asked = {names[key]: value for key, value in request.query.items() if key in names}
     found = [run for run in github.runs.values() if asked.items() <= run.items()]
     return github._page(request, found, "workflow_runs")
 

@@ -150,7 +150,7 @@ class Platform:
         these jobs alone; the others count as having succeeded.
         """
         path = f".github/workflows/{name}"
-        shown = self._attempt(again) if again else self._new_run(event, head_sha or sha, path)
+        shown = self._attempt(again) if again else self._new_run(event, head_sha or sha, path, ref)
         run = WorkflowRun(shown["id"], shown["run_attempt"], path, event, head_sha or sha)
         workflow = self._workflow(self.server.repository, path, sha)
         assert starts(workflow, event, payload), f"{path} is not started by {event} {payload.get('action', '')}"
@@ -164,9 +164,11 @@ class Platform:
         shown["conclusion"] = "success" if run.conclusion == "success" else "failure"
         return run
 
-    def _new_run(self, event: str, head_sha: str, path: str) -> Json:
+    def _new_run(self, event: str, head_sha: str, path: str, ref: str) -> Json:
         pull = next((pull for pull in self.server.pulls.values() if pull.head_sha == head_sha), None)
         facts = {"event": event, "head_sha": head_sha, "path": path}
+        if event != "pull_request":
+            facts["head_branch"] = ref.removeprefix("refs/heads/")
         shown = self.server.add_run(pull if event == "pull_request" else None, **facts)
         self._artifacts[shown["id"]] = {}
         return shown
