@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +16,16 @@ from kernelgate.ci.github.annotations import MAX_WARNINGS as MOST_ANNOTATIONS
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.post_check_run import Annotation
+from kernelgate.ci.github.publish import post
 from kernelgate.ci.judge import new_warnings
 from kernelgate.ci.judge.gate import Decision
+from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.report import compiler_warnings
 from kernelgate.ci.report.gpu import GpuReport
+from tests.ci.desk import Desk
+from tests.ci.github.test_publish import measured as measured_there
+from tests.ci.github.test_publish import named
+from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 
 Warnings = Sequence[CompilerWarning] | None
 UNUSED = CompilerWarning(file="csrc/k.cu", line=12, text="unused variable 'x' [-Wunused-variable]")
@@ -120,3 +128,25 @@ def test_each_card_has_a_base_of_its_own() -> None:
     ]
     found = new_warnings.of_record(RunRecord(builds=tuple(builds)), None)
     assert {one.card: len(one.warnings) for one in found} == {"old": 0, "new": 1}
+
+
+def test_a_planted_warning_is_in_the_comment_and_beside_its_line(desk: Desk, tmp_path: Path) -> None:
+    """From the record over the wire; what stands in a file that the pull request does not touch is not said."""
+    content = json.loads(named("slower"))
+    planted = {"file": "csrc/k.cuh", "line": 12, "text": "unused variable 'x' [-Wunused-variable]"}
+    elsewhere = planted | {"file": "csrc/other.cuh", "text": "old"}
+    content["builds"] = [
+        {"side": "base", "sha": BASE_SHA, "warnings": []},
+        {"side": "head", "sha": HEAD_SHA, "warnings": [planted, elsewhere]},
+    ]
+    folder = measured_there(desk, tmp_path, {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}})
+    assert post(desk.bot, folder, Policy()) == 0
+    (comment,) = desk.github.bodies(1)
+    assert "<summary>New compiler warnings (1)</summary>" in comment
+    assert "- `csrc/k.cuh:12`: `unused variable 'x' [-Wunused-variable]`" in comment
+    assert "csrc/other.cuh" not in comment
+    (check,) = desk.github.checks.values()
+    notes = [one for one in check["annotations"] if one["title"] == "compiler warning"]
+    assert [(one["path"], one["start_line"], one["annotation_level"]) for one in notes] == [
+        ("csrc/k.cuh", 12, "warning")
+    ]
