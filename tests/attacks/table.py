@@ -218,6 +218,21 @@ TEXT = Chapter(
             "ci/github/test_description.py::test_a_line_without_an_end_is_read_all_the_same",
         ),
         Tried(
+            "the bot's marks in a description, around a claim and a hypothesis of one's own",
+            "neither is read there",
+            "ci/github/test_description.py::test_what_the_bot_wrote_is_no_claim_and_no_hypothesis",
+        ),
+        Tried(
+            "10,000 marks of the bot without an end",
+            "read in time",
+            "ci/github/test_results.py::test_marks_without_an_end_are_read_in_time",
+        ),
+        Tried(
+            "hostile text in a compiler's warning, in comment and annotation",
+            "inert; only lines of changed files bear an annotation",
+            "ci/report/test_compiler_warnings.py::test_a_strangers_text_stays_text",
+        ),
+        Tried(
             "a description of many sections and claims",
             "read to its end, claims counted",
             "ci/github/test_description.py::test_a_huge_description_is_read_to_its_end",
