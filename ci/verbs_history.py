@@ -106,7 +106,7 @@ def show(
     if since is not None and begin is None:
         raise UsageError(f"--since {since!r} is no date: give one such as 2026-08-01")
     with database.reading(_existing(places)) as connection:
-        found = shown.series(connection, shown.Wanted(card, case_id, gpu, begin))
+        found = shown.series(connection, shown.Wanted(card, case_id, gpu, begin), whole=as_json)
     click.echo(json.dumps(shown.as_data(found), ensure_ascii=False) if as_json else words.text(found).rstrip())
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system.progress import say
-from kernelgate.ci.history import database, entry, judging, keep, shown, store
+from kernelgate.ci.history import database, entry, judging, keep, shown, store, words
 from kernelgate.ci.history.entry import CaseEntry, Entry
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.shown import Wanted
@@ -67,14 +67,27 @@ def measured(archive: Archive, count: int, file: Path) -> Iterator[str]:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         held = file.stat().st_size
         yield f"| SQLite database | {held / 1e6:.0f} MB, {held / count / 1e3:.1f} kB a record |"
-    begun = time.perf_counter()
+    begun = _now()
     with database.reading(archive.database) as connection:
         found = shown.series(connection, Wanted(card="swiglu", case="case_0"))
-    took = time.perf_counter() - begun
-    yield f"| show one case, {sum(len(one.points) for one in found):,} points | {took:.2f} s |"
-    begun = time.perf_counter()
+    yield f"| show one case, {sum(len(one.points) for one in found):,} points | {_since(begun)} |"
+    begun = _now()
+    with database.reading(archive.database) as connection:
+        words.text(shown.series(connection, Wanted(), whole=False))
+    yield f"| show {CASES} cases | {_since(begun)} |"
+    begun = _now()
     keep.rebuild(archive, say)
-    yield f"| rebuild | {1e3 * (time.perf_counter() - begun) / count:.1f} ms a record |"
+    yield f"| rebuild | {_since(begun)} |"
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _since(begun: tuple[float, float]) -> str:
+    """On a machine with other work, a core's own time says more than the clock."""
+    wall, cpu = (now - then for now, then in zip(_now(), begun, strict=True))
+    return f"{wall:.2f} s, of which {cpu:.2f} s on a core"
 
 
 def records(policy: Policy, count: int) -> Iterator[tuple[bytes, Entry]]:

