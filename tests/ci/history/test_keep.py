@@ -182,6 +182,23 @@ def test_a_rebuild_forgets_what_the_store_no_longer_has_and_names_what_is_damage
     assert names == {broken.name.removesuffix(store.SUFFIX), *store.names(archive.store, "imports")}
 
 
+def test_a_rebuild_keeps_what_others_add_meanwhile(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep.add_record(archive, as_file(a_record(day=1)), "run.json")
+    listed = store.names
+
+    def names(kept: store.Store, kind: store.Kind) -> list[str]:
+        found = list(listed(kept, kind))
+        if kind == "records":
+            keep.add_record(archive, as_file(a_record(day=2)), "run.json")
+            keep.add_event(archive, EVENT)
+        return found if kind != "events" else []
+
+    monkeypatch.setattr(store, "names", names)
+    keep.rebuild(archive, pytest.fail)
+    after = contents(archive.database)
+    assert (len(after["comparisons"]), len(after["events"])) == (2, 1)
+
+
 def rows(archive: Archive, name: str) -> list[dict[str, object]]:
     with database.reading(archive.database) as connection:
         return list(shown.exported(connection, name))
