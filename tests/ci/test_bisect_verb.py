@@ -16,10 +16,11 @@ LOOP = "for (int64_t i = 0; i < x.numel(); ++i) {"
 AGAIN = f"for (int again = 0; again < 4; ++again) {LOOP}"
 
 
-def source(number: int, slow: bool = False, broken: bool = False, wrong: bool = False) -> str:
+def source(number: int, slow: bool = False, broken: bool = False, wrong: bool = False, crash: bool = False) -> str:
     """The kernel of one commit: every one compiles to another library."""
     text = miniature.SCALE.replace(LOOP, AGAIN if slow else LOOP)
     text = text.replace("factor * static", "1.5 * factor * static") if wrong else text
+    text = text.replace(LOOP, f"__builtin_trap();\n  {LOOP}") if crash else text
     return f"{text}\nvoid number_{number}() {{{' missing();' if broken else ''}}}\n"
 
 
@@ -41,13 +42,13 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_the_slow_commit_is_found_among_eight(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of them does not compile, one gives wrong results, one does not touch the kernel."""
+    """One of them does not compile, one gives wrong results, one crashes, one does not touch the kernel."""
     shas = commits(
         repo,
         [
             source(0),
             source(1, wrong=True),
-            source(2),
+            source(2, crash=True),
             None,
             source(4),
             source(5, broken=True),
@@ -64,6 +65,7 @@ def test_the_slow_commit_is_found_among_eight(repo: Path, capsys: pytest.Capture
     assert found["change_pct"] > 100
     assert "does not compile" in found["stepped_over"][shas[5]]
     assert "results are wrong" in found["stepped_over"][shas[1]]
+    assert "SIG" in found["stepped_over"][shas[2]]
     made = record.read(repo / "out" / "bisect.json")
     assert {process.role for process in made.processes} == {"bisect"}
     assert f"commit:{shas[6]}" in made.processes[0].loaded
