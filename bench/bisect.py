@@ -94,7 +94,8 @@ class Workbench:
             paths |= set(cards.paths(Cards(own.file.parent, (own,)))) if own else set()
             paths |= {file for files in library.manifest.sources.values() for file in files}
         touching = frozenset(git.first_parents(self.repo, self.shas[0], self.shas[-1], sorted(paths)))
-        say(f"{len(self.shas) - 1} commits, of which {len(touching)} touch what {self.chosen.card.name} is built from")
+        name = self.chosen.card.name
+        say(f"of {len(self.shas) - 1} commits after the good end, {len(touching)} touch what {name} is built from")
         return frozenset(at for at in range(1, len(self.shas)) if self.shas[at] not in touching)
 
     def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:

@@ -77,6 +77,8 @@ def _basis(result: SearchResult) -> list[str]:
     search = result.search
     measured = {place for process in search.processes for place in process}
     lines = [f"Measured {len(measured)} of {len(result.shas)} commits, {len(search.processes)} times side by side."]
+    if not measured:
+        lines = ["Nothing had to be measured."]
     named = set(result.standing.culprits)
     lines += [
         f"Stepped over {result.shas[place][:SHORT]}: {why}"

@@ -31,6 +31,8 @@ class FakeBench:
     libraries: Mapping[int, str] = field(default_factory=dict)
     """Those that are the same have the same name."""
     unchanged: frozenset[int] = frozenset()
+    wrong_from: int = 1
+    """The process from which on their results are wrong."""
     apart: bool = False
     asked: list[tuple[int, ...]] = field(default_factory=list)
 
@@ -56,7 +58,7 @@ class FakeBench:
             for at in places
         }
         timing = Timing(card="scale", case="n", samples_us=samples)
-        faults = {at: self.wrong[at] for at in places if at in self.wrong}
+        faults = {at: self.wrong[at] for at in places if at in self.wrong and number >= self.wrong_from}
         right = tuple(at for at in places if at not in faults)
         return MeasuredCommits(timing, right, faults, not self.apart)
 
@@ -121,6 +123,12 @@ def test_ends_that_take_the_same_time_have_no_culprit() -> None:
     found, _ = searched(FakeBench([100.0] * 9))
     assert found.exit_code == 2
     assert "take the same time (" in words.to_text(found)
+
+
+def test_what_was_read_of_a_commit_that_turns_out_wrong_counts_no_more() -> None:
+    found, _ = searched(FakeBench(slower(5, 2), wrong={3: "its results are wrong"}, wrong_from=2))
+    assert 3 in found.search.unmeasurable
+    assert [at for read in found.search.processes for at in read if at == 3] == []
 
 
 def test_two_changes_are_named_both() -> None:

@@ -56,8 +56,8 @@ def test_a_single_process_shows_nothing() -> None:
 
 
 def test_what_the_judge_was_not_sure_of_confirms_nothing() -> None:
-    """Two processes agree by chance; the standard error of the judge, who knows the machine, says more."""
-    lucky = replace(SHOWN, spread=1e-6, error=0.005, processes=2)
+    """Processes agree by chance; the standard error of the judge, who knows the machine, says more."""
+    lucky = replace(SHOWN, spread=1e-6, error=0.005, processes=7)
     assert confirm.settled(SUSPECTED, [lucky], POLICY).state == "suspected"
 
 
@@ -83,3 +83,13 @@ def test_a_pair_that_may_not_hold_the_change_does_not_refute_it() -> None:
 def test_what_was_accepted_stays_accepted() -> None:
     accepted = replace(SUSPECTED, state="accepted")
     assert confirm.settled(accepted, [NOTHING], POLICY) == accepted
+
+
+def test_looking_twice_needs_more_than_looking_once() -> None:
+    """The same ten processes, as one comparison and as two."""
+    halves = replace(SHOWN, spread=0.003, error=1e-6, processes=5)
+    whole = replace(halves, spread=0.003 * (8 / 9) ** 0.5, processes=10)
+    effects = [at * 1e-4 for at in range(20, 120)]
+    one = [confirm.settled(SUSPECTED, [replace(whole, effect=at)], POLICY).state for at in effects]
+    two = [confirm.settled(SUSPECTED, [replace(halves, effect=at)] * 2, POLICY).state for at in effects]
+    assert one.count("confirmed") > two.count("confirmed") > 0
