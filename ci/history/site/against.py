@@ -17,7 +17,7 @@ from kernelgate.ci.history.site.dashboard import SitePoint, SiteSeries
 
 Means = Literal["together", "pinned", "times"]
 RUN = 5
-"""Measurements in a row whose median is a level: the best of many single ones is the luckiest."""
+"""Measurements in a row whose median is a level, or all where there are fewer: the best single one is the luckiest."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,14 @@ def released(series: SiteSeries, commits: frozenset[str]) -> SitePoint | None:
 
 
 def best(series: SiteSeries) -> Against | None:
-    """The newest measurement against the lowest level that there ever was, as far as levels compare with it."""
+    """The newest measurement against the lowest level that compares with it; None where there is no other."""
     newest = now(series)
     if newest is None:
         return None
     by_pin = newest.pinned is not None
     levels = [_level(one, by_pin) for one in _alike(series, newest)]
+    if len(levels) < 2:
+        return None
     lowest = min(_medians(levels))
     reach = newest.pinned_reach if by_pin else newest.reach
     return _apart(_level(newest, by_pin) - lowest, reach, 0.0, "pinned" if by_pin else "times")

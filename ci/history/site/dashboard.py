@@ -75,8 +75,8 @@ class SiteSeries:
     """The commit that `pinned` compares with."""
     comparisons: tuple[SiteComparison, ...] = ()
     changes: tuple[SiteChange, ...] = ()
-    left_out: str = ""
-    """Which measurements are not among the points."""
+    note: str = ""
+    """Which measurements are not among the points, and what their order is where it is not that."""
 
     @property
     def id(self) -> str:

@@ -134,7 +134,7 @@ def _series(connection: sa.Connection, rows: Sequence[Row], events: Sequence[Row
     heads = heads[::-1]
     numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(head.series_id for head in heads))}
     known = {row.id: {key: getattr(row, key) for key in ENVIRONMENT if getattr(row, key)} for row in rows}
-    compared = _compared(connection, ids, placed)
+    compared = _compared(connection, ids, heads[0].place)
     pinned = [one for one in compared if one.status is None]
     pin = Counter(one.base for one in pinned).most_common(1)[0][0] if pinned else ""
     over = {(one.series_id, one.record_id): one for one in pinned if one.base == pin}
@@ -150,13 +150,14 @@ def _series(connection: sa.Connection, rows: Sequence[Row], events: Sequence[Row
         pin=pin,
         comparisons=judged,
         changes=tuple(_changes(events, judged)),
-        left_out=_left_out(every.scalar_one() - len(heads), len(heads) == SHOWN, placed),
+        note=_note(every.scalar_one() - len(heads), len(heads) == SHOWN, placed),
     )
 
 
-def _compared(connection: sa.Connection, ids: Sequence[int], placed: bool) -> Sequence[Row]:
+def _compared(connection: sa.Connection, ids: Sequence[int], oldest: int | None) -> Sequence[Row]:
+    """From the place of the oldest head on that is shown, where places are known."""
     asked = COMPARED.where(COMPARISON.c.series_id.in_(ids), COMPARISON.c.finding.is_(None))
-    return connection.execute(asked.where(HEAD.c.place.is_not(None)) if placed else asked).all()
+    return connection.execute(asked if oldest is None else asked.where(HEAD.c.place >= oldest)).all()
 
 
 def _point(head: Row, numbers: Mapping[int, int], over: Row | None) -> SitePoint:
@@ -178,12 +179,13 @@ def _comparison(row: Row) -> SiteComparison:
     return SiteComparison(row.base, row.head, pct(row.effect) or 0.0, interval)
 
 
-def _left_out(count: int, cut: bool, placed: bool) -> str:
+def _note(count: int, cut: bool, placed: bool) -> str:
+    order = "" if placed else "Where these commits stand on the default branch is not known: they are in order of time."
     if not count:
-        return ""
+        return order
     why = [f"older than the last {SHOWN:,}"] if cut else []
     why += ["of commits that are not on the default branch"] if placed else []
-    return f"{count:,} measurement{'' if count == 1 else 's'} left out: {' or '.join(why)}."
+    return f"{count:,} measurement{'' if count == 1 else 's'} left out: {' or '.join(why)}. {order}".strip()
 
 
 @cache

@@ -215,7 +215,9 @@ function gaps(plot) {
   return runs.slice(1).map(([first]) => [across(plot, first - 1), across(plot, first)]);
 }
 
-const day = (at) => (data.made[at] === null ? data.commit[at]?.slice(0, 7) ?? "" : new Date(data.made[at] * 1000).toISOString().slice(0, 10));
+const HEX = /^[0-9a-f]{7,64}$/;
+const named = (at) => (HEX.test(data.commit[at]) ? data.commit[at].slice(0, 7) : data.commit[at]);
+const day = (at) => (data.made[at] === null ? named(at) : new Date(data.made[at] * 1000).toISOString().slice(0, 10));
 
 function made() {
   const axis = { stroke: () => colours.quiet, grid: { stroke: () => colours.grid, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
@@ -279,9 +281,9 @@ function pick(at) {
 }
 
 function tell() {
-  const link = data.address && /^[0-9a-f]{7,64}$/.test(data.commit[picked]);
+  const link = data.address && HEX.test(data.commit[picked]);
   const commit = document.createElement(link ? "a" : "code");
-  commit.textContent = link ? data.commit[picked].slice(0, 7) : data.commit[picked];
+  commit.textContent = named(picked) || "—";
   if (link) commit.href = `${data.address}/commit/${data.commit[picked]}`;
   const value = shown.values[picked];
   const [low, high] = [shown.low[picked], shown.high[picked]];

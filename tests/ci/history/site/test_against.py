@@ -76,7 +76,7 @@ def test_one_lucky_night_is_not_the_best() -> None:
 def test_what_no_verdict_may_rest_on_is_neither_newest_nor_best() -> None:
     odd = point("c", 10.0, finding="another process")
     assert against.now(series(OLD, odd)) == OLD
-    found = against.best(series(OLD, odd))
+    found = against.best(series(OLD, OLD, odd))
     assert found is not None
     assert found.change_pct == pytest.approx(0.0)
     assert against.best(series(odd)) is None
@@ -88,3 +88,8 @@ def test_the_release_stands_where_its_last_measurement_is() -> None:
     assert released is not None
     assert released.commit == "b"
     assert against.released(shown, frozenset()) is None
+
+
+def test_a_measurement_that_is_alone_has_no_best() -> None:
+    assert against.best(series(NEW)) is None
+    assert against.best(series(OLD, replace(NEW, environment=1))) is None

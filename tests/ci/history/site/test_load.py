@@ -68,14 +68,14 @@ def test_a_series_is_in_the_order_of_the_commits_whatever_the_days(at: Database)
     assert found.pin == PIN
     assert [point.pinned for point in found.points] == [pytest.approx(math.log(us / 50)) for us in (100, 110)]
     assert found.points[0].reach == pytest.approx(4.303 * 0.001, rel=1e-3), "Student's t for three processes"
-    assert found.left_out == "1 measurement left out: of commits that are not on the default branch."
+    assert found.note == "1 measurement left out: of commits that are not on the default branch."
 
 
 def test_where_no_commit_is_on_the_default_branch_time_orders_them(at: Database) -> None:
     put(at, an_entry("b", LINE[2], 2.0, day=5), an_entry("a", OTHER, 1.0, day=2))
     [found] = loaded(at, []).series
     assert [point.us for point in found.points] == [1.0, 2.0]
-    assert found.left_out == ""
+    assert found.note.endswith("they are in order of time.")
 
 
 def test_a_change_has_the_state_of_its_last_event_and_the_size_of_the_comparison(at: Database) -> None:

@@ -80,6 +80,7 @@ def test_names_of_strangers_do_nothing(tmp_path: Path) -> None:
             assert page.names <= names
             assert page.attributes <= attributes
             assert not [one for one in page.addresses if not re.fullmatch(r"#?[\w./-]+", one)], page.addresses
+    assert {path.name for path in tmp_path.iterdir()} == {"plain", "hostile"}, "nothing is written beside the site"
     assert all(re.fullmatch(r"[\w./-]+", name) and ".." not in name for name in hostile), hostile.keys()
 
 
