@@ -24,7 +24,7 @@ from kernelgate.ci.judge.change_rules import ChangeRules
 from kernelgate.ci.judge.stats import Array
 
 State = Literal["suspected", "confirmed", "refuted", "accepted"]
-LIKELY = 0.01
+LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
 SURELY = 0.5
 """A night counts as bad from this probability on."""
@@ -118,8 +118,8 @@ def _step(nights: Sequence[Night], known: Levels, first: int, last: int, rules: 
     chances = known.chances[first : last + 1]
     chance = min(1.0, float(chances.sum()))
     likely = first + 1 + int(np.argmax(chances))
-    seen = int(np.sum(known.bad[likely:] < SURELY))
-    if chance < rules.suspect or seen < rules.nights:
+    good = known.bad < SURELY
+    if chance < rules.suspect or min(good[:likely].sum(), good[likely:].sum()) < rules.nights:
         return None
     low, high = _place(chances, rules.place)
     before, after = first + low, first + high + 1

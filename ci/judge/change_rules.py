@@ -30,7 +30,7 @@ class ChangeRules(PolicySection):
     bad_nights: PartialShare = 0.03
     suspect: PartialShare = 0.5
     nights: Positive = 2
-    place: Probable = 0.99
+    place: Probable = 0.999
     drift_pct: Percent = 0.5
     drift_nights: Annotated[int, between(5, 1000)] = 20
     drift_p: Improbable = 1e-4

@@ -57,6 +57,13 @@ def test_one_night_alone_is_no_change_yet() -> None:
     assert changes.of_series(series(stepped(61, 60, 1.0, 0.03)), RULES) == ()
 
 
+@pytest.mark.parametrize("environments", [None, ["a"] * 60 + ["b"] * 60])
+def test_a_bad_first_night_is_no_change(environments: list[str] | None) -> None:
+    values = noise(120)
+    values[[0, 60] if environments else 0] += 0.03
+    assert changes.of_series(series(values, environments), RULES) == ()
+
+
 def test_bad_nights_are_no_changes() -> None:
     values = noise(120)
     values[[30, 60, 90]] += [0.05, -0.01, 0.8]
