@@ -1,21 +1,22 @@
 """How two measurements of one case compare, though they were not made together; compare.js does the same.
 
 What is nearest to a paired comparison counts: one in the same processes; else both over the same pinned commit,
-each in its own processes, so that the day and the machine cancel out; else their times, in the same environment alone,
-where the days themselves may differ. Times of two environments do not compare.
+each in its own processes, so that the day and the machine cancel out, though a new environment may change the two
+unequally; else their times, in the same environment alone, where the days themselves may differ. Times of two
+environments do not compare.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
 from kernelgate.ci.history.site.dashboard import SitePoint, SiteSeries
 
-Means = Literal["together", "pinned", "times"]
+Means = Literal["together", "pinned", "moved", "times"]
 RUN = 5
 """Measurements in a row whose median is a level, or all where there are fewer: the best single one is the luckiest."""
 
@@ -40,7 +41,8 @@ def between(series: SiteSeries, head: SitePoint, base: SitePoint) -> Against | N
     if together is not None:
         return together
     if head.pinned is not None and base.pinned is not None:
-        return _apart(head.pinned - base.pinned, head.pinned_reach, base.pinned_reach, "pinned")
+        means: Means = "pinned" if head.environment == base.environment else "moved"
+        return _apart(head.pinned - base.pinned, head.pinned_reach, base.pinned_reach, means)
     if head.environment == base.environment:
         return _apart(math.log(head.us) - math.log(base.us), head.reach, base.reach, "times")
     return None
@@ -57,12 +59,15 @@ def best(series: SiteSeries) -> Against | None:
     if newest is None:
         return None
     by_pin = newest.pinned is not None
-    levels = [_level(one, by_pin) for one in _alike(series, newest)]
-    if len(levels) < 2:
+    points = list(_alike(series, newest))
+    if len(points) < 2:
         return None
-    lowest = min(_medians(levels))
-    reach = newest.pinned_reach if by_pin else newest.reach
-    return _apart(_level(newest, by_pin) - lowest, reach, 0.0, "pinned" if by_pin else "times")
+    width = min(RUN, len(points))
+    runs = [points[start : start + width] for start in range(len(points) - width + 1)]
+    lowest, run = min(((median(_level(one, by_pin) for one in run), run) for run in runs), key=lambda pair: pair[0])
+    here = all(one.environment == newest.environment for one in run)
+    means: Means = "times" if not by_pin else "pinned" if here else "moved"
+    return _apart(_level(newest, by_pin) - lowest, newest.pinned_reach if by_pin else newest.reach, 0.0, means)
 
 
 def _together(series: SiteSeries, head: str, base: str) -> Against | None:
@@ -90,11 +95,6 @@ def _alike(series: SiteSeries, newest: SitePoint) -> Iterator[SitePoint]:
 
 def _level(point: SitePoint, by_pin: bool) -> float:
     return point.pinned if by_pin and point.pinned is not None else math.log(point.us)
-
-
-def _medians(levels: Sequence[float]) -> Iterator[float]:
-    width = min(RUN, len(levels))
-    return (median(levels[start : start + width]) for start in range(len(levels) - width + 1))
 
 
 def _apart(change: float, head: float | None, base: float | None, means: Means) -> Against:

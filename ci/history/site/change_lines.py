@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Link, Mark
-from kernelgate.ci.history.site.dashboard import SiteChange, SiteSeries, State
+from kernelgate.ci.history.changes import State
+from kernelgate.ci.history.site.dashboard import SiteChange, SiteSeries
 
 MARKS: Mapping[State, Mark] = {
     "suspected": Mark.UNKNOWN,
@@ -16,7 +17,7 @@ MARKS: Mapping[State, Mark] = {
     "refuted": Mark.NONE,
     "accepted": Mark.PASSED,
 }
-"""Of a change whose direction says nothing, or is not known."""
+"""Of a confirmed one its direction says more."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9-]{1,100}/[A-Za-z0-9._-]{1,100}")
 
 
@@ -55,15 +56,15 @@ def _line(change: SiteChange, series: SiteSeries) -> ChangeLine:
         series=series,
         change=change,
         mark=(_mark(change),),
-        size=size if change.change_pct is not None else "",
-        interval=interval if change.interval_pct else "",
+        size=size,
+        interval=interval,
         commit=commit(change.commit, series.repository),
         diff=_diff(change, series.repository),
     )
 
 
 def _mark(change: SiteChange) -> Mark:
-    if change.state == "confirmed" and change.change_pct is not None:
+    if change.state == "confirmed":
         return Mark.SLOWER if change.change_pct > 0 else Mark.FASTER
     return MARKS[change.state]
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["suspected", "confirmed", "refuted", "accepted"]
+from kernelgate.ci.history.changes import State
+
 ID_CHARACTERS = 60
 
 
@@ -53,11 +54,12 @@ class SiteChange:
     commit: str
     previous: str
     state: State
-    change_pct: float | None
-    interval_pct: tuple[float, float] | None
+    change_pct: float
+    interval_pct: tuple[float, float]
     made: str
-    who: str
+    """When the commit was measured."""
     why: str
+    """What decided the state."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,9 @@ class SiteWeek:
 
 @dataclass(frozen=True)
 class SiteDecision:
-    """What was decided of a suspicion, or against a verdict."""
+    """What people decided against a verdict, or of a measurement."""
 
-    kind: Literal["confirmed", "refuted", "accepted", "excluded"]
+    kind: Literal["accepted", "excluded"]
     made: str
     card: str
     case: str

@@ -90,7 +90,7 @@ def _measured(point: SitePoint, pin: str) -> list[Any]:
 
 
 def _change(change: SiteChange, places: Mapping[str, int]) -> dict[str, Any]:
-    shown, _ = formatting.signed(change.change_pct, None) if change.change_pct is not None else ("", "")
+    shown, _ = formatting.signed(change.change_pct, change.interval_pct)
     return {"at": places[change.commit], "state": change.state, "change": shown}
 
 

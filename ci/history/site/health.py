@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from kernelgate.ci.document import formatting
+from kernelgate.ci.history.changes import State
 from kernelgate.ci.history.site.dashboard import Dashboard, SiteDecision, SiteWeek
 from kernelgate.ci.page import drawing
 
@@ -34,22 +35,21 @@ class WeekLine:
 
 @dataclass(frozen=True)
 class Alarms:
-    """How suspicions ended, and which verdicts people overruled."""
+    """How suspicions ended, and what people overruled."""
 
-    confirmed: int
-    refuted: int
+    states: Mapping[State, int]
     overruled: tuple[SiteDecision, ...]
 
     @property
     def sentence(self) -> str:
-        decided = self.confirmed + self.refuted
+        known = {state: self.states.get(state, 0) for state in ("confirmed", "refuted")}
+        decided, waiting = sum(known.values()), self.states.get("suspected", 0)
+        left = f" {formatting.counted(waiting, 'suspicion')} not decided yet."
         if not decided:
-            return "No suspicion has been looked into yet."
-        share = formatting.percent(100 * self.refuted / decided)
-        return (
-            f"{formatting.counted(decided, 'suspicion')} looked into by a comparison of both commits: {self.confirmed}"
-            f" confirmed, {self.refuted} refuted ({share}). What was refuted was never reported."
-        )
+            return f"No suspicion has been decided by a comparison of both commits.{left if waiting else ''}"
+        share = formatting.percent(100 * known["refuted"] / decided, 0)
+        counted = f"{known['confirmed']} confirmed, {known['refuted']} refuted ({share})"
+        return f"Of {formatting.counted(decided, 'suspicion')} that were decided: {counted}.{left if waiting else ''}"
 
 
 def weeks(shown: Dashboard) -> list[WeekLine]:
@@ -57,10 +57,9 @@ def weeks(shown: Dashboard) -> list[WeekLine]:
     return [_line(one, shown, largest) for one in shown.weeks]
 
 
-def alarms(decisions: Sequence[SiteDecision]) -> Alarms:
-    kinds = Counter(one.kind for one in decisions)
-    overruled = tuple(one for one in decisions if one.kind in ("accepted", "excluded"))
-    return Alarms(kinds["confirmed"], kinds["refuted"], overruled)
+def alarms(shown: Dashboard) -> Alarms:
+    states = Counter(change.state for one in shown.series for change in one.changes)
+    return Alarms(states, shown.decisions)
 
 
 def _line(week: SiteWeek, shown: Dashboard, largest: float) -> WeekLine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -11,7 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kernelgate.ci.history.shown import ENVIRONMENT, pct
+from kernelgate.ci.history import nights
+from kernelgate.ci.history.changes import Change
+from kernelgate.ci.history.shown import ENVIRONMENT, Wanted, pct
 from kernelgate.ci.history.site import load_weeks
 from kernelgate.ci.history.site.dashboard import (
     Dashboard,
@@ -20,7 +22,6 @@ from kernelgate.ci.history.site.dashboard import (
     SiteDecision,
     SitePoint,
     SiteSeries,
-    State,
 )
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.judge.policy import Policy
@@ -29,12 +30,6 @@ SHOWN = 10_000
 """Measurements of a case that its page has."""
 LEVEL = 0.95
 """Of the intervals."""
-STATES: Mapping[str, State] = {
-    "found": "suspected",
-    "confirmed": "confirmed",
-    "refuted": "refuted",
-    "accepted": "accepted",
-}
 
 BASE, HEAD, REFERENCE = COMMIT.alias("base"), COMMIT.alias("head"), POINT.alias("reference")
 HEADS = (
@@ -91,7 +86,7 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
     name, commits = release or ("", ())
     return Dashboard(
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        series=tuple(series(connection)),
+        series=tuple(series(connection, policy)),
         weeks=load_weeks.weeks(connection),
         decisions=decisions(connection),
         release=name,
@@ -102,27 +97,31 @@ def dashboard(connection: sa.Connection, policy: Policy, release: tuple[str, Ite
     )
 
 
-def series(connection: sa.Connection) -> Iterator[SiteSeries]:
+def series(connection: sa.Connection, policy: Policy) -> Iterator[SiteSeries]:
     """Each case on each kind of GPU that has a measurement of its head."""
     names = (SERIES.c.repository, SERIES.c.card, SERIES.c.case, SERIES.c.gpu)
     rows = connection.execute(sa.select(SERIES).order_by(*names, SERIES.c.id)).all()
-    events = _events(connection)
+    changes = _changes(connection, policy)
     for key, alike in groupby(rows, key=lambda row: (row.repository, row.card, row.case, row.gpu)):
-        found = _series(connection, list(alike), events.get(key[1:], []))
+        found = _series(connection, list(alike), changes.get(key, ()))
         if found is not None:
             yield found
 
 
 def decisions(connection: sa.Connection) -> tuple[SiteDecision, ...]:
     """Newest first."""
-    asked = sa.select(EVENT).where(EVENT.c.kind != "found").order_by(EVENT.c.made.desc(), EVENT.c.id.desc())
+    asked = (
+        sa.select(EVENT)
+        .where(EVENT.c.kind.in_(("accepted", "excluded")))
+        .order_by(EVENT.c.made.desc(), EVENT.c.id.desc())
+    )
     return tuple(
         SiteDecision(row.kind, row.made, row.card, row.case, row.gpu, row.sha, row.who, row.why)
         for row in connection.execute(asked)
     )
 
 
-def _series(connection: sa.Connection, rows: Sequence[Row], events: Sequence[Row]) -> SiteSeries | None:
+def _series(connection: sa.Connection, rows: Sequence[Row], changes: Sequence[Change]) -> SiteSeries | None:
     ids = [row.id for row in rows]
     mine = POINT.c.series_id.in_(ids)
     heads = connection.execute(HEADS.where(mine, COMMIT.c.place.is_not(None))).all()
@@ -139,6 +138,7 @@ def _series(connection: sa.Connection, rows: Sequence[Row], events: Sequence[Row
     pin = Counter(one.base for one in pinned).most_common(1)[0][0] if pinned else ""
     over = {(one.series_id, one.record_id): one for one in pinned if one.base == pin}
     judged = tuple(_comparison(one) for one in compared if one.status is not None)
+    made = {head.sha: head.made or "" for head in reversed(heads)}
     every = connection.execute(sa.select(sa.func.count()).select_from(POINT).where(mine, POINT.c.side == "head"))
     return SiteSeries(
         repository=rows[0].repository,
@@ -149,7 +149,7 @@ def _series(connection: sa.Connection, rows: Sequence[Row], events: Sequence[Row
         points=tuple(_point(one, numbers, over.get((one.series_id, one.record_id))) for one in heads),
         pin=pin,
         comparisons=judged,
-        changes=tuple(_changes(events, judged)),
+        changes=tuple(_change(one, made) for one in changes),
         note=_note(every.scalar_one() - len(heads), len(heads) == SHOWN, placed),
     )
 
@@ -200,34 +200,25 @@ def _reach(error: float | None, processes: int) -> float | None:
     return None if error is None or processes < 2 else error * _quantile(processes)
 
 
-# ---- events ----------------------------------------------------------------------------------------------------------
+# ---- changes ---------------------------------------------------------------------------------------------------------
 
 
-def _events(connection: sa.Connection) -> dict[tuple[str, str, str], list[Row]]:
-    found: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.id)):
-        found[row.card, row.case, row.gpu].append(row)
-    return found
+def _changes(connection: sa.Connection, policy: Policy) -> dict[tuple[str, str, str, str], tuple[Change, ...]]:
+    """As `kernelgate history changes` has them, by case; there are none without a pinned commit."""
+    pinned = sa.select(COMPARISON.c.series_id).where(COMPARISON.c.status.is_(None)).limit(1)
+    if connection.execute(pinned).first() is None:
+        return {}
+    found = nights.of_index(connection, Wanted(), policy)
+    return {(one.repository, one.card, one.case, one.gpu): one.changes for one in found}
 
 
-def _changes(events: Sequence[Row], judged: Sequence[SiteComparison]) -> Iterator[SiteChange]:
-    """A change for each commit, oldest first, as its last event has it; the size is what a comparison of both shows."""
-    by_commit: dict[str, list[Row]] = {}
-    for event in events:
-        if event.kind in STATES:
-            by_commit.setdefault(event.sha, []).append(event)
-    sizes = {(one.base, one.head): one for one in judged}
-    for sha, told in by_commit.items():
-        last = told[-1]
-        previous = next((one.previous for one in reversed(told) if one.previous), "")
-        size = sizes.get((previous, sha))
-        yield SiteChange(
-            commit=sha,
-            previous=previous,
-            state=STATES[last.kind],
-            change_pct=size.change_pct if size else None,
-            interval_pct=size.interval_pct if size else None,
-            made=last.made,
-            who=last.who,
-            why=last.why,
-        )
+def _change(change: Change, made: Mapping[str, str]) -> SiteChange:
+    return SiteChange(
+        commit=change.commit,
+        previous=change.previous,
+        state=change.state,
+        change_pct=change.change_pct,
+        interval_pct=change.interval_pct,
+        made=made.get(change.commit, ""),
+        why=change.why,
+    )

@@ -26,8 +26,11 @@ TOLD = ("confirmed", "accepted")
 MEANS = {
     "together": "measured in the same processes",
     "pinned": "each against the same pinned commit",
+    "moved": "≈ each against the same pinned commit, in two environments",
     "times": "≈ times of different days",
 }
+CERTAIN = ("together", "pinned")
+"""What is known in another way may be the machine's doing."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +106,14 @@ def line(series: SiteSeries, shown: Dashboard) -> CaseLine:
 
 
 def cell(found: Against | None, margin_pct: float) -> Cell:
-    """Marked as slower or faster only where that is certain, of some size, and no matter of days that differ."""
+    """Marked as slower or faster only where that is certain, of some size, and not the machine's doing."""
     if found is None:
         return Cell(formatting.MISSING)
     change, interval = formatting.signed(found.change_pct, found.interval_pct)
     low, high = found.interval_pct or (-1.0, 1.0)
-    certain = found.means != "times" and (low > 0 or high < 0) and abs(found.change_pct) >= margin_pct
+    certain = found.means in CERTAIN and (low > 0 or high < 0) and abs(found.change_pct) >= margin_pct
     direction = Mark.SLOWER if found.change_pct > 0 else Mark.FASTER
-    about = "≈ " if found.means == "times" else ""
+    about = "" if found.means in CERTAIN else "≈ "
     return Cell(
         f"{about}{change}",
         interval if found.interval_pct else "",
@@ -143,7 +146,7 @@ def _key(line: ChangeLine) -> tuple[str, str, str]:
 
 
 def _largest(lines: Sequence[ChangeLine]) -> News:
-    return News(max(lines, key=lambda one: abs(one.change.change_pct or 0.0)), len(lines) - 1)
+    return News(max(lines, key=lambda one: abs(one.change.change_pct)), len(lines) - 1)
 
 
 def _aloud(points: Sequence[SitePoint]) -> str:

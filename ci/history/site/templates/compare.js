@@ -55,8 +55,10 @@ function between(number, from, to, names) {
   if (paired) return paired;
   const [one, other] = [from.measured[number], to.measured[number]];
   const pinned = one.length > 3 && other.length > 3 && one[5] === other[5];
-  if (pinned) return apart(other[3] - one[3], other[4], one[4], `the pinned commit ${one[5].slice(0, 7)}`);
-  if (one[2] === other[2]) return apart(Math.log(other[0] / one[0]), other[1], one[1], "≈ times of different days");
+  const alike = one[2] === other[2];
+  const means = pinned ? `the pinned commit ${one[5].slice(0, 7)}${alike ? "" : ", in two environments"}` : "times of different days";
+  if (pinned) return { ...apart(other[3] - one[3], other[4], one[4], means), about: !alike };
+  if (alike) return { ...apart(Math.log(other[0] / one[0]), other[1], one[1], means), about: true };
   return { change: null, interval: null, means: "two environments: they do not compare" };
 }
 
@@ -84,7 +86,7 @@ function drawn(from, to, names) {
   lines.sort(([, one], [, other]) => Math.abs(other.change ?? 0) - Math.abs(one.change ?? 0));
   const body = table.tBodies[0];
   body.replaceChildren();
-  for (const [number, { change, interval, means }] of lines) {
+  for (const [number, { change, interval, means, about }] of lines) {
     const row = document.createElement("tr");
     const [card, name, gpu, id] = series[number];
     const link = document.createElement("a");
@@ -94,7 +96,7 @@ function drawn(from, to, names) {
     cell(row, duration(from.measured[number][0]), "td", true);
     cell(row, duration(to.measured[number][0]), "td", true);
     const digits = interval && interval[1] - interval[0] < 0.1 ? 2 : 1;
-    const size = cell(row, change === null ? "—" : `${signed(change, digits)}% `, "td", true);
+    const size = cell(row, change === null ? "—" : `${about ? "≈ " : ""}${signed(change, digits)}% `, "td", true);
     if (interval) {
       const small = document.createElement("small");
       small.textContent = `[${interval.map((end) => signed(end, digits)).join(", ")}]`;

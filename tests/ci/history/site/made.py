@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from kernelgate.ci.history.changes import State
 from kernelgate.ci.history.site.dashboard import (
     Dashboard,
     SiteChange,
@@ -75,15 +76,14 @@ def series(count: int = 200, case: str = "S=512, B=32, fp16", gpu: str = H200, u
     )
 
 
-def change(at: int, state: str, size: float) -> SiteChange:
+def change(at: int, state: State, size: float) -> SiteChange:
     return SiteChange(
         commit=sha(at),
         previous=sha(at - 1),
-        state=state,  # type: ignore[arg-type]
+        state=state,
         change_pct=size,
         interval_pct=(size - 0.06, size + 0.06),
         made=(START + timedelta(days=at + 2)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        who="kernelgate",
         why="a comparison of both commits shows it",
     )
 
@@ -99,7 +99,6 @@ def dashboard(count: int = 200) -> Dashboard:
         weeks=tuple(week(number) for number in range(8)),
         decisions=(
             SiteDecision("accepted", "2026-06-11T10:00:00Z", "attention", cases[0], H200, sha(110), "maria", "needed"),
-            SiteDecision("refuted", "2026-06-02T10:00:00Z", "attention", cases[1], H200, sha(90), "kernelgate", "no"),
             SiteDecision(
                 "confirmed", "2026-05-02T10:00:00Z", "attention", cases[1], H200, sha(80), "kernelgate", "yes"
             ),
@@ -140,7 +139,7 @@ def hostile() -> Dashboard:
         )
         + one.points[9:],
         pin=HOSTILE,
-        changes=tuple(replace(each, who=HOSTILE, why=HOSTILE, previous=HOSTILE) for each in one.changes),
+        changes=tuple(replace(each, why=HOSTILE, previous=HOSTILE) for each in one.changes),
         note=HOSTILE,
     )
     decision = SiteDecision("accepted", HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)

@@ -39,13 +39,22 @@ def test_times_of_two_environments_do_not_compare() -> None:
     assert against.between(series(OLD, moved), moved, OLD) is None
 
 
-def test_the_pinned_commit_cancels_the_machine_out() -> None:
-    old, new = (
-        replace(OLD, pinned=0.01, pinned_reach=0.001),
-        replace(NEW, environment=1, pinned=0.03, pinned_reach=None),
-    )
+def test_the_pinned_commit_cancels_the_day_out() -> None:
+    old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
     found = against.between(series(old, new), new, old)
-    assert found == against.Against(pytest.approx(100 * math.expm1(0.02)), None, "pinned")
+    assert found is not None
+    assert (found.means, found.change_pct) == ("pinned", pytest.approx(100 * math.expm1(0.02)))
+    assert cell(found, 1.0).mark is not None
+
+
+def test_a_new_environment_may_change_head_and_pinned_commit_unequally() -> None:
+    old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
+    moved = replace(new, environment=1)
+    nights = [replace(old, commit=str(at)) for at in range(5)]
+    for found in (against.between(series(old, moved), moved, old), against.best(series(*nights, moved))):
+        assert found is not None
+        assert (found.means, found.change_pct) == ("moved", pytest.approx(100 * math.expm1(0.02)))
+        assert cell(found, 1.0).mark is None
 
 
 def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +18,6 @@ from tests.ci.history.entries import BASE, an_entry, put
 PIN, OTHER = "d" * 40, "e" * 40
 LINE = [f"{number:040x}" for number in range(1, 6)]
 NEW_DRIVER = Environment(device=Device(name="NVIDIA H200", driver="590.0"), torch="2.11.0", cuda="13.0")
-
-
-@pytest.fixture
-def at(tmp_path: Path) -> Database:
-    return database.at(tmp_path / "index.sqlite")
 
 
 def loaded(index_at: Database, line: list[str] = LINE) -> Dashboard:
@@ -52,14 +46,14 @@ def a_night(number: int, us: float) -> CaseEntry:
     )  # fmt: skip
 
 
-def test_a_series_is_in_the_order_of_the_commits_whatever_the_days(at: Database) -> None:
+def test_a_series_is_in_the_order_of_the_commits_whatever_the_days(index_at: Database) -> None:
     put(
-        at,
+        index_at,
         an_entry("b", LINE[2], 110.0, day=3, environment=NEW_DRIVER, cases=(a_night(2, 110.0),)),
         an_entry("a", LINE[1], 100.0, day=9, cases=(a_night(1, 100.0),)),
         an_entry("pr", OTHER, 500.0, day=4),
     )
-    [found] = loaded(at).series
+    [found] = loaded(index_at).series
     assert [point.commit for point in found.points] == [LINE[1], LINE[2]]
     assert [point.us for point in found.points] == [100.0, 110.0]
     assert [one["driver"] for one in found.environments] == ["580.1", "590.0"]
@@ -71,46 +65,52 @@ def test_a_series_is_in_the_order_of_the_commits_whatever_the_days(at: Database)
     assert found.note == "1 measurement left out: of commits that are not on the default branch."
 
 
-def test_where_no_commit_is_on_the_default_branch_time_orders_them(at: Database) -> None:
-    put(at, an_entry("b", LINE[2], 2.0, day=5), an_entry("a", OTHER, 1.0, day=2))
-    [found] = loaded(at, []).series
+def test_where_no_commit_is_on_the_default_branch_time_orders_them(index_at: Database) -> None:
+    put(index_at, an_entry("b", LINE[2], 2.0, day=5), an_entry("a", OTHER, 1.0, day=2))
+    [found] = loaded(index_at, []).series
     assert [point.us for point in found.points] == [1.0, 2.0]
     assert found.note.endswith("they are in order of time.")
 
 
-def test_a_change_has_the_state_of_its_last_event_and_the_size_of_the_comparison(at: Database) -> None:
-    put(at, an_entry("a", LINE[2], 100.0, cases=(a_night(2, 100.0),)))
-    told = {"card": "norm", "case": "one", "gpu": "NVIDIA H200", "who": "kernelgate"}
-    with database.writing(at) as connection:
-        for day, kind, sha in ((1, "found", LINE[2]), (2, "confirmed", LINE[2]), (3, "found", LINE[4])):
-            made = SeriesEvent(made=f"2026-08-0{day}", kind=kind, sha=sha, previous=LINE[1], why=kind, **told)  # type: ignore[arg-type]
-            index.add_event(connection, f"{day}", made)
-    found = loaded(at)
-    first, second = found.series[0].changes
-    assert (first.commit, first.state, first.change_pct) == (LINE[2], "confirmed", pytest.approx(2.02, abs=0.001))
-    assert first.interval_pct == (1.9, 2.1)
-    assert (second.commit, second.state, second.change_pct) == (LINE[4], "suspected", None)
-    assert [one.kind for one in found.decisions] == ["confirmed"]
+def test_changes_are_those_that_history_changes_lists(index_at: Database) -> None:
+    line = [f"{number:040x}" for number in range(1, 31)]
+    for at, sha in enumerate(line[1:], 1):
+        over = ComparisonEntry(
+            base=PIN, head=sha, effect=0.03 * (at >= 15) + 0.0001 * (at % 3), error=0.0005, processes=3
+        )
+        point = PointEntry(side="head", commit=sha, us=100.0, error=0.001, processes=3, rounds=60)
+        case = CaseEntry(card="norm", case="one", points=(point,), comparisons=(over,))
+        put(index_at, an_entry(sha, sha, day=at, cases=(case,)))
+    [change] = loaded(index_at, line).series[0].changes
+    assert (change.commit, change.previous, change.state) == (line[15], line[14], "suspected")
+    assert (change.change_pct, change.made) == (pytest.approx(3.0, abs=0.2), "2026-08-15T00:00:00Z")
+    with database.writing(index_at) as connection:
+        where = {"card": "norm", "case": "one", "gpu": "NVIDIA H200", "sha": line[15]}
+        told = SeriesEvent(made="2026-09-01", kind="accepted", who="maria", why="needed", **where)
+        index.add_event(connection, "told", told)
+    found = loaded(index_at, line)
+    assert [one.state for one in found.series[0].changes] == ["accepted"]
+    assert [(one.kind, one.who) for one in found.decisions] == [("accepted", "maria")]
 
 
-def test_a_week_counts_costs_refusals_and_spread(at: Database) -> None:
+def test_a_week_counts_costs_refusals_and_spread(index_at: Database) -> None:
     costs = (Cost(phase="timing", gpu_seconds=90.0), Cost(phase="timing", gpu_seconds=10.0, retried=True))
     odd = a_night(1, 1.0).model_copy(update={"finding": "another process"})
     put(
-        at,
+        index_at,
         an_entry("a", day=4, costs=costs, cases=(a_night(1, 1.0), odd.model_copy(update={"case": "two"}))),
         an_entry("b", day=5, cases=(), reason="cannot be judged: no samples"),
         an_entry("c", day=12),
         an_entry("other tool", day=5, rules=""),
     )
-    newest, week = loaded(at).weeks
+    newest, week = loaded(index_at).weeks
     assert (newest.monday, week.monday, week.gpu) == ("2026-08-10", "2026-08-03", "NVIDIA H200")
     assert (week.records, week.cases, week.untrusted, week.spread_pct) == (2, 2, 1, 0.2)
     assert week.unjudged == {"cannot be judged: no samples": 1}
     assert (week.gpu_seconds, week.retried_seconds) == ({"timing": 100.0}, 10.0)
 
 
-def test_an_empty_index_is_an_empty_dashboard(at: Database) -> None:
-    found = loaded(at)
+def test_an_empty_index_is_an_empty_dashboard(index_at: Database) -> None:
+    found = loaded(index_at)
     assert (found.series, found.weeks, found.decisions, found.release) == ((), (), (), "v1")
     assert BASE not in found.released
