@@ -65,6 +65,24 @@ def test_a_line_that_is_not_all_known_is_none(repo: Path, tmp_path: Path) -> Non
     assert subject.default_branch_line(repo) is None
 
 
+def test_a_release_is_the_newest_tag_of_the_default_branch_or_what_is_named(repo: Path, tmp_path: Path) -> None:
+    first = git(repo, "rev-parse", "HEAD")
+    assert subject.release(repo) is None
+    git(repo, "tag", "v1")
+    commit(repo, {"csrc/a": "2"})
+    second = git(repo, "rev-parse", "HEAD")
+    git(repo, "checkout", "--quiet", "-b", "side")
+    commit(repo, {"csrc/a": "3"})
+    git(repo, "tag", "v2-of-a-branch")
+    assert subject.release(repo) == ("v1", (first,))
+    assert subject.release(repo, "main") == ("main", (second, first))
+    with pytest.raises(KernelgateError, match="has no commit 'v9'"):
+        subject.release(repo, "v9")
+    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repo}", "shallow")
+    assert subject.release(tmp_path / "shallow") is None
+    assert subject.release(tmp_path) is None
+
+
 def test_resolve_takes_no_option_for_a_ref(repo: Path) -> None:
     with pytest.raises(KernelgateError, match="has no commit '--all'"):
         subject.resolve(repo, "--all")

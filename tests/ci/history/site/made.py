@@ -99,9 +99,6 @@ def dashboard(count: int = 200) -> Dashboard:
         weeks=tuple(week(number) for number in range(8)),
         decisions=(
             SiteDecision("accepted", "2026-06-11T10:00:00Z", "attention", cases[0], H200, sha(110), "maria", "needed"),
-            SiteDecision(
-                "confirmed", "2026-05-02T10:00:00Z", "attention", cases[1], H200, sha(80), "kernelgate", "yes"
-            ),
         ),
         release="v1.2",
         released=frozenset(sha(at) for at in range(count // 3)),
