@@ -50,13 +50,13 @@ function readColours() {
 const pixel = window.devicePixelRatio || 1;
 let picked = count - 1;
 
-function visible(plot) {
-  const { min, max } = plot.scales.x;
-  return [Math.max(0, Math.ceil(min)), Math.min(count - 1, Math.floor(max))];
-}
+let window_ = [-0.5, count - 0.5]; // what is in view
 
-function heights(plot) {
-  const [first, last] = visible(plot);
+const visible = () => [Math.max(0, Math.ceil(window_[0])), Math.min(count - 1, Math.floor(window_[1]))];
+
+// uPlot asks for the heights before its own horizontal scale has moved.
+function heights() {
+  const [first, last] = visible();
   let [low, high] = [Infinity, -Infinity];
   for (let at = first; at <= last; at += 1) {
     const value = shown.values[at];
@@ -115,7 +115,7 @@ function bands(plot) {
 
 // Where measurements lie closer than pixels, each column is drawn once, from its lowest end to its highest.
 function whiskers(plot, ctx) {
-  const [first, last] = visible(plot);
+  const [first, last] = visible();
   ctx.beginPath();
   let [column, low, high] = [null, Infinity, -Infinity];
   const done = () => {
@@ -142,7 +142,7 @@ function whiskers(plot, ctx) {
 }
 
 function dots(plot, ctx) {
-  const [first, last] = visible(plot);
+  const [first, last] = visible();
   const sparse = plot.bbox.width / (last - first + 1) >= SPARSE * pixel;
   const filled = new Path2D();
   const open = new Path2D();
@@ -226,6 +226,7 @@ function made() {
     width: holder.clientWidth,
     height: holder.clientHeight,
     pxAlign: 0,
+    padding: [null, 36, null, null], // for half of the last date
     legend: { show: false },
     cursor: { y: false, drag: { setScale: false, x: false, y: false }, points: { show: false } },
     scales: { x: { time: false, range: (_, min, max) => [min, max] }, y: { range: heights } },
@@ -238,7 +239,6 @@ function made() {
 
 // ---- moving ---------------------------------------------------------------------------------------------------------
 
-let window_ = [-0.5, count - 0.5];
 let waiting = false;
 
 // At most one drawing a frame, however many events there are.

@@ -110,6 +110,18 @@ def test_the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab: Page, 
     assert tab.evaluate("window_") == [-0.5, 199.5]
 
 
+def test_the_chart_is_as_high_as_what_is_in_view(tab: Page, site: Path) -> None:
+    opened(tab, site / "series" / f"{SERIES.id}.html")
+    height = "new Promise(requestAnimationFrame).then(() => plot.scales.y.max / plot.scales.y.min)"
+    tab.evaluate("new Promise(requestAnimationFrame)")
+    assert tab.evaluate(height) > 1.035
+    tab.focus("#chart")
+    for _ in range(3):
+        tab.keyboard.press("+")
+    tab.evaluate("new Promise(requestAnimationFrame)")
+    assert 1.005 < tab.evaluate(height) < 1.015, "25 nights of one environment"
+
+
 def test_the_chart_is_dragged_and_never_left(tab: Page, site: Path) -> None:
     opened(tab, site / "series" / f"{SERIES.id}.html")
     tab.click("[data-move=in]")
