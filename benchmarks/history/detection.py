@@ -121,4 +121,4 @@ def share(outcomes: Iterable[bool]) -> str:
     hits, n = sum(every), len(every)
     low = float(special.betaincinv(hits, n - hits + 1, 0.025)) if hits else 0.0
     high = float(special.betaincinv(hits + 1, n - hits, 0.975)) if hits < n else 1.0
-    return f"{hits} of {n} ({100 * low:.1f} to {100 * high:.1f}%)"
+    return f"{hits} of {n} ({100 * low:.3g} to {100 * high:.3g}%)"
