@@ -102,8 +102,14 @@ def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
 
 def _steps(nights: Sequence[Night], known: Levels, rules: ChangeRules) -> list[Change]:
     """The steps within one environment."""
-    made = (_step(nights, known, first, last, rules) for first, last in _clusters(known.chances))
+    chances = _of_its_own(known.chances)
+    made = (_step(nights, known, chances, gaps, rules) for gaps in _clusters(chances))
     return [one for one in made if one is not None]
+
+
+def _of_its_own(chances: Array) -> Array:
+    """What each gap's probability is above that of any gap: where nights scatter, each may hold a small change."""
+    return np.maximum(0.0, chances - np.median(chances)) if len(chances) else chances
 
 
 def _clusters(chances: Array) -> list[tuple[int, int]]:
@@ -113,9 +119,12 @@ def _clusters(chances: Array) -> list[tuple[int, int]]:
     return [(int(run[0]), int(run[-1])) for run in np.split(likely, cuts) if len(run)]
 
 
-def _step(nights: Sequence[Night], known: Levels, first: int, last: int, rules: ChangeRules) -> Change | None:
-    """The change in the gaps from `first` to `last`; None where there is too little to suspect one."""
-    chances = known.chances[first : last + 1]
+def _step(
+    nights: Sequence[Night], known: Levels, every: Array, gaps: tuple[int, int], rules: ChangeRules
+) -> Change | None:
+    """The change in these gaps, first and last; None where there is too little to suspect one."""
+    first, last = gaps
+    chances = every[first : last + 1]
     chance = min(1.0, float(chances.sum()))
     likely = first + 1 + int(np.argmax(chances))
     good = known.bad < SURELY
