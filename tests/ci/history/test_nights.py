@@ -147,7 +147,7 @@ def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Da
     [one] = made
     [change] = one.changes
     assert (one.pinned, change.state) == (False, "suspected")
-    assert 25 - 5 <= change.previous_place < 25 <= change.place < 25 + 5
+    assert 25 - 7 <= change.previous_place < 25 <= change.place < 25 + 7
     assert change.change_pct == pytest.approx(8.0, abs=1.5)
     assert "By times alone in 1 case" in nights.text(made)
     assert nights.as_data(made)["changes"][0]["pinned"] is False
