@@ -131,6 +131,21 @@ def changes(places: Places, card: str | None, case_id: str | None, gpu: str | No
 
 
 @history.command()
+@click.option("--json", "as_json", is_flag=True, help="One object: `pairs` and `postponed` (docs/history.md).")
+@click.pass_obj
+def tonight(places: Places, as_json: bool) -> None:
+    """Print the commands that confirm or refute what is suspected, within the policy's GPU-seconds of a night."""
+    from kernelgate.ci.history import database, nights, tonight
+    from kernelgate.ci.history.shown import Wanted
+    from kernelgate.ci.judge import policy
+
+    rules = policy.load(places.policy)
+    with database.reading(_existing(places)) as connection:
+        found = tonight.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
+    click.echo(json.dumps(tonight.as_data(found), ensure_ascii=False) if as_json else tonight.text(found, rules))
+
+
+@history.command()
 @click.pass_obj
 def rebuild(places: Places) -> None:
     """Make the index again from the store. Others may add and read meanwhile; if it is ended early, run it again."""

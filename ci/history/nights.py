@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,17 @@ class CaseChanges:
     card: str
     case: str
     gpu: str
-    nights: int
+    places: tuple[int, ...]
+    """Of the nights' commits, in their order."""
     changes: tuple[Change, ...]
+    spread_pct: float | None = None
+    """How far the case's processes scatter, by the median of its comparisons."""
     pinned: bool = True
     """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
+
+    @property
+    def nights(self) -> int:
+        return len(self.places)
 
 
 def of_index(connection: sa.Connection, wanted: Wanted, policy: Policy) -> tuple[CaseChanges, ...]:
@@ -74,7 +82,9 @@ def _of_case(
     measured = [pair for one in group for pair in _pairs(one, places)]
     found = [_accepted(change, accepted) for change in changes.of_series(nights, policy.changes)]
     settled = tuple(confirm.settled(one, measured, policy) for one in found)
-    return CaseChanges(*key, len(nights), settled, pinned=bool(against))
+    ordered = tuple(sorted(night.place for night in nights))
+    spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
+    return CaseChanges(*key, ordered, settled, spread_pct, pinned=bool(against))
 
 
 def _nights(series: ShownSeries, number: int) -> Iterable[Night]:

@@ -37,6 +37,7 @@ class ChangeRules(PolicySection):
     confirm_p: Improbable = 1e-4
     looks: Positive = 3
     gpu_seconds_a_night: Annotated[float, between(0.0, 86_400.0)] = 600.0
+    process_seconds: Annotated[float, between(0.001, 86_400.0)] = 10.0
 
     @property
     def chance_a_night(self) -> float:

@@ -213,6 +213,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "changes.confirm_p": (1e-12, 0.5),
     "changes.looks": (1, 1000),
     "changes.gpu_seconds_a_night": (0.0, 86400.0),
+    "changes.process_seconds": (0.001, 86400.0),
     "bisect.chance": (0.5, 0.9999),
     "bisect.none": (0.001, 0.999),
     "bisect.usual_pct": (0.001, 1000.0),
