@@ -63,13 +63,13 @@ def build(
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
     drawn = _drawn(gpus)
     of_deciding_first = sorted(each, key=lambda one: one[0] is not deciding)
+    far_below = [named(label, line) for gpu, label in each for line in reference.lines(gpu, policy.gates)]
     reasons = (_why(gpu, label, policy) for gpu, label in of_deciding_first)
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=summary.summary(gpus, decision, policy, places, drawn),
         remarks=(
-            *(named(label, line) for gpu, label in each for line in reference.lines(gpu, policy.gates)),
             *accepted.lines(gpus, decision),
             *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
             *_open(gpus, decision),
@@ -82,9 +82,9 @@ def build(
             *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
             *(named(label, line) for gpu, label in each for line in gpu.claims),
         ),
-        why=why_here,
+        why=(*far_below, *why_here),
         also_why=tuple(line for lines in why_elsewhere for line in lines),
-        now=next_steps.now(gpus, decision, places) if merge else (),
+        now=next_steps.now(gpus, decision, places, bool(far_below)) if merge else (),
         sections=tuple(
             Section(f"{label}: {part.title}" if label else part.title, part.blocks, part.worth)
             for gpu, label in each

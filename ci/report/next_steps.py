@@ -17,8 +17,11 @@ MAX_CASES = 2
 """Cases that a command names; of more it names none, which means all."""
 
 
-def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_LINKS) -> Line:
-    """The one thing to do next. What blocks comes first, in the order in which it blocks."""
+def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_LINKS, far_below: bool = False) -> Line:
+    """The one thing to do next. What blocks comes first, in the order in which it blocks.
+
+    `far_below`: a case is so far below its reference that looking for the reason comes before anything else.
+    """
     worst = headline.deciding_gpu(gpus, decision)
     if decision.blockers:
         return _unblock(worst, decision, places)
@@ -31,7 +34,7 @@ def now(gpus: Sequence[GpuReport], decision: Decision, places: Links = links.NO_
         return (NOW, " nothing in your change to fix; ", *_again(worst, (), places), " measures it again.", *machine)
     if decision.open:
         return (NOW, " ", *_again(worst, (), places), " measures what is missing.")
-    return _of_verdict(worst, places)
+    return _of_verdict(worst, places, far_below)
 
 
 def _lost(gpu: GpuReport) -> bool:
@@ -55,8 +58,7 @@ def _unblock(gpu: GpuReport, decision: Decision, places: Links) -> Line:
             told = docs("how it is measured", "statistics.md#accuracy")
             return (NOW, " see where precision went; ", Code("kernelgate accuracy"), " measures it again (", told, ").")
         case BlockCode.BELOW_REFERENCE:
-            told = docs("how to read it", "CUDA_COOKBOOK.md")
-            return (NOW, " ", Code("kernelgate profile"), " says what takes the time (", told, ").")
+            return _profile()
         case BlockCode.MEMORY:
             told = docs("what is counted", "comment.md#memory")
             return (NOW, " free or reuse the workspace of a call; see ", told, ".")
@@ -122,15 +124,22 @@ def _describe(decision: Decision, places: Links) -> Line:
     return (Strong("To unblock:"), " add ", *named, " to ", *links.description(places), ". Needs no new measurement.")
 
 
-def _of_verdict(gpu: GpuReport, places: Links) -> Line:
+def _profile() -> Line:
+    told = docs("how to read it", "CUDA_COOKBOOK.md")
+    return (NOW, " ", Code("kernelgate profile"), " says what takes the time (", told, ").")
+
+
+def _of_verdict(gpu: GpuReport, places: Links, far_below: bool) -> Line:
     """Where nothing blocks and nothing is missing."""
     if gpu.record is not None and gpu.is_wrong:
         return _repeat(gpu, places)
     if gpu.verdict is None or gpu.verdict.refused is not None:
         return (NOW, " ", *_again(gpu, (), places), " measures it again.")
+    undecided = [one for one in gpu.cases if one.status in (Status.UNDECIDED, Status.UNCONFIRMED)]
+    if far_below and not undecided:
+        return _profile()
     if gpu.cases and headline.is_alone(gpu.cases):
         return (NOW, " nothing to do: once this is merged, the next change has a base.")
-    undecided = [one for one in gpu.cases if one.status in (Status.UNDECIDED, Status.UNCONFIRMED)]
     if undecided:
         again = _again(gpu, [_argument(gpu, one) for one in undecided], places)
         return (

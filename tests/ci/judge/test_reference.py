@@ -59,7 +59,7 @@ def test_the_comment_says_it_under_its_first_lines_and_does_not_block() -> None:
     assert not decision.blocks
     said = "⚠️ 0.31× of PyTorch in S=448 B=8 H=8 fp16: profile before anything else, with `kernelgate profile`"
     assert said in text
-    assert text.index(said) < text.index("**Now:**")
+    assert text.index(said) < text.index("**Now:** `kernelgate profile` says what takes the time")
 
 
 def test_of_several_the_slowest_is_named_and_the_others_are_counted() -> None:
