@@ -101,24 +101,6 @@ def _is_past(case: CaseVerdict, gates: Gates) -> bool:
     return change > gate if case.direction is Direction.SLOWER else change >= gate
 
 
-def in_table(case: CaseVerdict, gates: Gates) -> str:
-    """The status in a table's cell, behind its mark."""
-    match case.status:
-        case Status.REGRESSED:
-            return "slower"
-        case Status.IMPROVED:
-            return "faster"
-        case Status.UNCHANGED:
-            return "same" if case.direction is Direction.NONE else f"same: within {margin(gates)}"
-        case Status.ALONE:
-            return "not compared"
-        case Status.UNDECIDED:
-            blamed = sorted({finding.code.replace("_", " ") for finding in case.disqualifying})
-            return f"cannot tell: {', '.join(blamed)}" if blamed else noise([case])
-        case Status.UNCONFIRMED | Status.SLOWER | Status.FASTER:
-            return f"{case.direction.value}, {short_of_gate(case, gates)}"
-
-
 # ---- what could be seen ----------------------------------------------------------------------------------------------
 
 DOUBLING = 100.0
