@@ -181,9 +181,10 @@ def test_much_output_is_cut_off_and_the_error_found(
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled: a library is what stands there."""
 
-    def made(tree: Path, *_: object) -> None:
+    def made(tree: Path, *_: object) -> tuple[()]:
         tree.mkdir(parents=True)
         (tree / LIBRARY).write_bytes(b"a library")
+        return ()  # no warnings
 
     monkeypatch.setattr(ninja, "compile_in", made)
 
