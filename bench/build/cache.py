@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.bench.build.library import MANIFEST
+from kernelgate.bench.system import lock
 
 LOCKS = "locks"
 LOGS = "logs"
@@ -51,9 +52,9 @@ def hold(entry: Path) -> None:
     if entry in _held:
         return
     with suppress(OSError):
-        lock = _lock(entry)
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        file = _lock(entry)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         fcntl.flock(handle, fcntl.LOCK_SH)
         os.utime(handle)
         _held[entry] = handle
@@ -102,21 +103,13 @@ def _removed(entry: Path) -> bool:
 @contextmanager
 def _alone(entry: Path) -> Iterator[bool]:
     """Whether nobody holds the entry; then nobody takes it until the block ends."""
-    lock = _lock(entry)
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    file = _lock(entry)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        yield _taken(handle)
+        yield lock.taken(handle)
     finally:
         os.close(handle)
-
-
-def _taken(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _lock(entry: Path) -> Path:

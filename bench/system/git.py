@@ -94,7 +94,7 @@ def default_branch_line(repo: Path) -> tuple[str, ...] | None:
     """
     if toplevel(repo) is None or _is_shallow(repo) or (branch := _default_branch(repo)) is None:
         return None
-    return tuple(_checked(repo, "rev-list", "--first-parent", "--reverse", branch).stdout.split())
+    return _first_parents(repo, branch)
 
 
 def release(repo: Path, named: str | None = None) -> tuple[str, tuple[str, ...]] | None:
@@ -127,9 +127,12 @@ def first_parents(repo: Path, old: str, new: str, paths: Sequence[str] = ()) -> 
 
     With `paths`, those that change a file that begins with one of them. Raises KernelgateError as git does.
     """
-    words = ["rev-list", "--first-parent", "--reverse", f"{old}..{new}"]
     patterns = [f":(top){path}*" for path in paths]  # here * crosses folders
-    return tuple(_checked(repo, *words, *(["--", *patterns] if patterns else [])).stdout.split())
+    return _first_parents(repo, f"{old}..{new}", *(["--", *patterns] if patterns else []))
+
+
+def _first_parents(repo: Path, *words: str) -> tuple[str, ...]:
+    return tuple(_checked(repo, "rev-list", "--first-parent", "--reverse", *words).stdout.split())
 
 
 def parent(repo: Path, sha: str) -> str | None:

@@ -62,7 +62,7 @@ def _open(file: Path) -> int:
 def _wait(handle: int, uuid: str | None, wait_s: float) -> None:
     begun = time.monotonic()
     reminded = -_REMIND_S
-    while not _taken(handle):
+    while not taken(handle):
         waited = time.monotonic() - begun
         holder = f"{uuid or 'the CPU'} is being measured by {_holder(handle)}"
         if waited >= wait_s:
@@ -73,7 +73,8 @@ def _wait(handle: int, uuid: str | None, wait_s: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _taken(handle: int) -> bool:
+def taken(handle: int) -> bool:
+    """Takes the lock of an open file for this process alone, without waiting; whether nobody else held it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import stat
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -23,7 +22,7 @@ from github.WorkflowRun import WorkflowRun
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import artifacts
 from kernelgate.ci.github.client import Bot, patiently
-from kernelgate.ci.github.untrusted_artifact import RefusedError
+from kernelgate.ci.github.untrusted_artifact import UNREADABLE, RefusedError
 
 ARTIFACT = "kernelgate-library-head"
 """As build.yml calls it."""
@@ -116,5 +115,5 @@ def _unpack(data: bytes, folder: Path) -> None:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(entry) as file:
                     (folder / path).write_bytes(file.read(entry.file_size))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as error:
+    except UNREADABLE as error:
         raise RefusedError(f"its archive cannot be read ({type(error).__name__})") from None

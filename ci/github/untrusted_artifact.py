@@ -44,6 +44,8 @@ MAX_RATIO = 200
 MAX_LOG = 200
 """Lines of a log in a failure note."""
 
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError)
+"""What reading a damaged or made-up zip file raises."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
 
@@ -79,7 +81,7 @@ def members(data: bytes, name: str = "artifact") -> dict[str, bytes]:
             if len({entry.filename for entry in entries}) < len(entries):
                 _refuse(name, "it contains duplicate names")
             return {entry.filename: _member(archive, entry, name) for entry in entries}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as error:
+    except UNREADABLE as error:
         raise RefusedError(f"{name} is refused: it is not a valid zip file ({type(error).__name__})") from None
 
 

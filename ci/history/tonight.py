@@ -33,10 +33,10 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Po
     here = set(connection.execute(sa.select(COMMIT.c.sha).where(COMMIT.c.place.is_not(None))).scalars())
     asked: dict[str, list[Suspicion]] = {}
     for case in found:
-        for change in case.changes:
-            if change.state == "suspected" and {change.previous, change.commit} <= here:
-                seconds = _process_seconds(connection, case)
-                asked.setdefault(case.gpu, []).append(_suspicion(case, change, seconds, policy))
+        open_ = [one for one in case.changes if one.state == "suspected" and {one.previous, one.commit} <= here]
+        if open_:
+            seconds = _process_seconds(connection, case)
+            asked.setdefault(case.gpu, []).extend(_suspicion(case, one, seconds, policy) for one in open_)
     return tuple(Tonight(gpu, schedule.of_night(every, policy)) for gpu, every in sorted(asked.items()))
 
 

@@ -86,6 +86,7 @@ def test_a_cache_that_only_others_may_write_can_be_used(filled: Path, monkeypatc
 
     monkeypatch.setattr(subject.os, "open", refused)
     subject.hold(filled / OLD)
+    assert filled / OLD not in subject._held
 
 
 def test_a_library_that_this_process_has_built_stays_until_it_ends(tmp_path: Path, cache: Path) -> None:
