@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "ci.history": ("ci.document", "ci.judge"),
     "ci.bisect": ("ci.document", "ci.judge"),
     "ci.history.site": ("ci.document", "ci.judge", "ci.history", "ci.page"),
+    "ci.sessions": ("ci.document", "ci.judge", "ci.explain"),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
     "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page"),

@@ -1,0 +1,1 @@
+"""Optimisation sessions: what was believed, tried and measured, one gate after the other."""
