@@ -19,7 +19,7 @@ from kernelgate.ci import cli
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Mark
 from kernelgate.ci.judge import policy
-from kernelgate.ci.report.build import judged_report
+from kernelgate.ci.report.build import reported
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ WRITE = os.environ.get("KERNELGATE_GOLDEN") == "write"
 def example() -> str:
     """The comment of the paired comparison that the page shows, without the hidden marker."""
     path = Path("tests/data/cards/swiglu_slower.json")
-    said = judged_report(record.read(ROOT / path), policy.load(ROOT / ".ci" / "kernelgate.toml"), str(path))
+    said = reported(record.read(ROOT / path), policy.load(ROOT / ".ci" / "kernelgate.toml"), str(path)).report
     return render.comment(said).replace(render.MARKER, "").strip()
 
 

@@ -123,14 +123,6 @@ class ErrorSearch:
         return replace(found, excerpt=excerpt)
 
 
-def first_error(log: str, files: Collection[str]) -> FirstError:
-    """The first error of the first step that failed, in what ninja printed."""
-    search = ErrorSearch(files)
-    for line in log.splitlines():
-        search.read(line)
-    return search.result()
-
-
 def quotable(lines: Iterable[str], files: Collection[str]) -> Iterator[str]:
     """The lines without what stands in other files: compilers quote the line of an error, and words of it.
 

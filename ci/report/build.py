@@ -95,17 +95,6 @@ def build(
     )
 
 
-def judged_report(
-    record: RunRecord,
-    policy: Policy,
-    name: str = "record",
-    baseline: tuple[str, RunRecord] | None = None,
-    history: History = NO_HISTORY,
-) -> Report:
-    """Of `reported`, the report alone."""
-    return reported(record, policy, name, baseline, history).report
-
-
 def reported(
     record: RunRecord,
     policy: Policy,

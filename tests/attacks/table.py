@@ -233,6 +233,16 @@ TEXT = Chapter(
             "ci/report/test_compiler_warnings.py::test_a_strangers_text_stays_text",
         ),
         Tried(
+            "a line table that names another file of the machine, for its lines to be quoted on the page",
+            "only the commit's own sources are quoted",
+            "bench/explain/test_quoted_lines.py::test_a_line_table_that_names_another_file_gets_nothing_of_it",
+            tuple(
+                f"{place}-{kind}"
+                for place in ("absolute", "relative", "beside an extension's sources", "beside a package's sources")
+                for kind in ("extension", "package")
+            ),
+        ),
+        Tried(
             "a description of many sections and claims",
             "read to its end, claims counted",
             "ci/github/test_description.py::test_a_huge_description_is_read_to_its_end",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
-from kernelgate.bench.build.compiler_errors import first_error, quotable
+from kernelgate.bench.build.compiler_errors import ErrorSearch, FirstError, quotable
 
 NVCC_HEADER = """\
 [1/4] csrc/binding.cpp
@@ -49,6 +51,14 @@ FILES = {
     *(f"csrc/fa_s512_{name}" for name in ("sm80.cuh", "sm89.cu")),
 }
 """The commit's files."""
+
+
+def first_error(log: str, files: Collection[str]) -> FirstError:
+    """Of what ninja printed, line by line."""
+    search = ErrorSearch(files)
+    for line in log.splitlines():
+        search.read(line)
+    return search.result()
 
 
 def failed(step: str, *printed: str) -> str:

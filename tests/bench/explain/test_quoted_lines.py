@@ -61,7 +61,9 @@ def test_a_long_line_is_cut_and_one_behind_the_end_has_no_text(tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", ["extension", "package"])
 @pytest.mark.parametrize(
-    "place", ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", f"{package.SOURCES}/../secret.txt"]
+    "place",
+    ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", f"{package.SOURCES}/../secret.txt"],
+    ids=["absolute", "relative", "beside an extension's sources", "beside a package's sources"],
 )
 def test_a_line_table_that_names_another_file_gets_nothing_of_it(
     tmp_path: Path, kind: Literal["extension", "package"], place: str

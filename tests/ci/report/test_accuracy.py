@@ -11,7 +11,7 @@ from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode
 from kernelgate.ci.judge.policy import AccuracyRules, Policy
 from kernelgate.ci.report import accuracy
-from kernelgate.ci.report.build import judged_report
+from kernelgate.ci.report.build import reported
 from tests.accuracies import check, output, side
 
 WARN = AccuracyRules()
@@ -141,7 +141,7 @@ def test_the_table_has_the_figures_of_what_differs() -> None:
 
 def test_the_comment_has_both() -> None:
     made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm"))
-    comment = render.comment(judged_report(made, Policy()))
+    comment = render.comment(reported(made, Policy()).report)
     assert "⚠️ less accurate: mean error 0.27 → 0.51 ulp (1.9×)" in comment
     assert "<summary>Accuracy</summary>" in comment
 
@@ -179,5 +179,5 @@ def test_what_the_heads_own_card_says_of_accuracy_blocks_nothing() -> None:
 
 def test_a_block_says_which_case_lost_accuracy() -> None:
     made = record_of(FUZZED, check(*outputs(("m0", "normal", LESS)), card="norm"))
-    headline = plain_line(judged_report(made, Policy(accuracy=FAIL)).headline)
+    headline = plain_line(reported(made, Policy(accuracy=FAIL)).report.headline)
     assert headline.startswith("⛔ Blocked by a loss of accuracy in m0")

@@ -25,7 +25,7 @@ from kernelgate.ci.judge import case as case_
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Finding, Outcome, Status
-from kernelgate.ci.report.build import judged_report, report
+from kernelgate.ci.report.build import report, reported
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import (
     EXAMPLES,
@@ -374,14 +374,14 @@ def test_many_failures_are_cut_and_counted() -> None:
 
 def test_a_record_is_judged_and_reported() -> None:
     slow = EXAMPLES["slower"]().record
-    said = judged_report(slow, Policy(), "run.json")
+    said = reported(slow, Policy(), "run.json").report
     assert plain(said.headline) == "❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge"
     assert plain(said.summary).startswith("Sure: 95% interval 4.87 to 4.93%, all 5 repeats agree. ")
 
 
 def test_a_baseline_that_shows_nothing_is_one_folded_part() -> None:
     slow, even = EXAMPLES["slower"]().record, EXAMPLES["equivalent"]().record
-    said = judged_report(slow, Policy(), "run.json", ("l4.json", even))
+    said = reported(slow, Policy(), "run.json", ("l4.json", even)).report
     assert len(said.checks) == 1
     # 5% slower, and a baseline of one day does not show how far times drift from day to day.
     (title,) = [part.title for part in said.sections if part.title.startswith("Stored baseline")]
@@ -402,7 +402,7 @@ def test_a_baseline_says_its_age_and_what_else_changed() -> None:
 def test_a_baseline_of_another_device_is_named_and_not_compared() -> None:
     even = EXAMPLES["equivalent"]().record
     other = even.model_copy(update={"environments": (on("NVIDIA H200"),)})
-    said = judged_report(even, Policy(), "run.json", ("h200.json", other))
+    said = reported(even, Policy(), "run.json", ("h200.json", other)).report
     assert plain(said.headline).startswith("✅ No change: ")
     assert len(said.checks) == 1
     text = comment(said)
@@ -416,9 +416,9 @@ def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:
         replace(one, processes=tuple(process({"head": timed.samples_us["head"]}) for timed in one.processes))
         for one in timed_cases(even)
     )
-    said = judged_report(
+    said = reported(
         even.model_copy(update={"processes": run_record(heads).processes}), Policy(), "run.json", ("l4.json", even)
-    )
+    ).report
     assert "of the baseline" in plain(said.headline) or "Cannot tell" in plain(said.headline)
     assert "vs the baseline l4.json" in plain(said.summary)
     assert "block" not in plain(said.headline), "a comparison with a baseline is not about merging"

@@ -16,7 +16,7 @@ from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import judge as really_judged
-from kernelgate.ci.report.build import build, judged_report, report
+from kernelgate.ci.report.build import build, report, reported
 from kernelgate.ci.report.gpu import of_record
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, alone, cards_record, fuzzed, head_built, timed
 from tests.ci.report.test_build import expect
@@ -196,13 +196,13 @@ def test_of_old_records_one_library_is_seen_by_its_hash() -> None:
 
 def test_one_library_is_not_compared_with_a_baseline_in_its_place() -> None:
     made, stored = CARD_EXAMPLES["one_library"]().record, CARD_EXAMPLES["timed_against_itself"]().record
-    said = judged_report(made, Policy(), "run.json", ("l4.json", stored))
+    said = reported(made, Policy(), "run.json", ("l4.json", stored)).report
     assert plain_line(said.headline) == "✅ No change: base and head compile to the same library; does not block"
 
 
 def test_a_head_without_a_base_is_compared_with_the_baseline() -> None:
     made, stored = CARD_EXAMPLES["base_does_not_compile"]().record, CARD_EXAMPLES["timed_against_itself"]().record
-    said = judged_report(made, Policy(), "run.json", ("l4.json", stored))
+    said = reported(made, Policy(), "run.json", ("l4.json", stored)).report
     assert "vs the baseline l4.json" in plain_line(said.summary)
 
 

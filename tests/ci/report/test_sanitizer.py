@@ -10,7 +10,7 @@ from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.report import sanitizer
-from kernelgate.ci.report.build import judged_report
+from kernelgate.ci.report.build import reported
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES
 
@@ -86,7 +86,7 @@ def test_of_several_cards_each_line_names_its_own() -> None:
 
 def test_the_first_line_says_what_blocks_and_under_the_table_stands_where() -> None:
     made = EXAMPLES["equivalent"]().record
-    text = comment(judged_report(made.model_copy(update={"checks": (*made.checks, check(RACE))}), Policy()))
+    text = comment(reported(made.model_copy(update={"checks": (*made.checks, check(RACE))}), Policy()).report)
     assert text.splitlines()[0].startswith(
         "### ⛔ Blocked by what compute-sanitizer found in `k<1>`, not by speed (no change: "
     )

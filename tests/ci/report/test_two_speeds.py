@@ -12,7 +12,7 @@ from kernelgate.ci.judge.case import Speeds
 from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.page.write import write
-from kernelgate.ci.report.build import judged_report, reported
+from kernelgate.ci.report.build import reported
 from tests.ci.records import paired_record
 
 
@@ -26,7 +26,7 @@ def jumping(base_us: float, low_us: float, high_us: float) -> RunRecord:
 
 
 def said(base_us: float, low_us: float, high_us: float) -> Report:
-    return judged_report(jumping(base_us, low_us, high_us), Policy())
+    return reported(jumping(base_us, low_us, high_us), Policy()).report
 
 
 @pytest.mark.parametrize(
