@@ -1,0 +1,73 @@
+"""Searches over 16 real commits on an H200, one of which slows a kernel by about 1%: their measurements, replayed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.bisect import MeasuredCommits
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.bisect.rounds import Rounds
+from kernelgate.ci.bisect.search import Search
+from kernelgate.ci.judge.policy import Policy
+
+DATA = Path(__file__).parents[2] / "data" / "bisect"
+RULES = Policy().bisect
+COMMITS = 16
+
+
+@dataclass
+class ReplayedBench:
+    """Builds and measures as the record says; commits have the places at which the search asked for them first."""
+
+    made: RunRecord
+    broken: int | None
+    places: dict[int, str] = field(default_factory=dict)
+    measured: int = 0
+
+    @property
+    def shas(self) -> tuple[str, ...]:
+        return tuple(self.places.get(at, f"{at:040x}") for at in range(COMMITS))
+
+    def build(self, place: int) -> str | None:
+        if place == self.broken:
+            return "does not compile"
+        self.places[place] = self.made.builds[len(self.places)].sha or ""
+        return None
+
+    def same(self, one: int, other: int) -> bool:
+        library = {built.sha: built.library_sha256 for built in self.made.builds}
+        return library[self.places[one]] == library[self.places[other]]
+
+    def untouched(self) -> frozenset[int]:
+        return frozenset()
+
+    def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:
+        assert number == self.measured + 1
+        process = self.made.processes[self.measured]
+        self.measured = number
+        assert {f"commit:{self.places[at]}" for at in places} == set(process.loaded)
+        return MeasuredCommits(process.timings[0], tuple(places), {}, together=True)
+
+
+@pytest.mark.parametrize(
+    ("trial", "culprit", "broken", "pct"),
+    [("wgmma-05", 5, None, (1.15, 1.33)), ("wgmma-12", 12, 7, (1.09, 1.26)), ("triton-10", 10, None, (0.90, 1.08))],
+)
+def test_the_slowed_commit_is_found(trial: str, culprit: int, broken: int | None, pct: tuple[float, float]) -> None:
+    bench = ReplayedBench(record.read(DATA / f"{trial}.json"), broken)
+    going = Rounds(
+        bench, RULES, lambda _: None, Search(COMMITS - 1, spread_pct=RULES.together_pct), RULES.apart_pct, set()
+    )
+
+    found = going.run()
+
+    assert (found.kind, found.culprits) == ("found", (culprit,))
+    low, high = (100 * math.expm1(found.effect + side * 1.96 * found.error) for side in (-1, 1))
+    assert pct[0] <= low <= high <= pct[1]
+    assert bench.measured == len(bench.made.processes) <= 4, "no process was measured for nothing"
