@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -69,6 +69,27 @@ def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
     A base may lack a card, or not compile: then the head is alone, and says why.
     """
     return {name: _side(name, library, bases) for name, library in heads.built.items()}
+
+
+def beside(sides: Mapping[str, Sides], pinned: Libraries) -> dict[str, Sides]:
+    """Each card's head beside the pinned commit's library of it, in the same processes.
+
+    Where the pinned commit lacks the card, or cannot share a process with it, the head is alone, and says why. Raises
+    UsageError for a library that is of no commit.
+    """
+    unknown = next((one for one in pinned.built.values() if one.manifest.sha is None), None)
+    if unknown is not None:
+        raise UsageError(f"{unknown.folder} does not say of which commit it is, so it cannot be the pinned one")
+    return {name: _beside(name, both, pinned) for name, both in sides.items()}
+
+
+def _beside(name: str, alone: Sides, pinned: Libraries) -> Sides:
+    found = pinned.built.get(name)
+    if found is None:
+        why = pinned.absent.get(name, f"the pinned commit has no card {name}")
+    else:
+        why = Sides(found, alone.head).clash or ""
+    return replace(alone, pinned=found) if found and not why else replace(alone, why_alone=why)
 
 
 def _one_of(ref: str | None, folder: Path | None) -> None:

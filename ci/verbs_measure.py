@@ -98,6 +98,11 @@ def cards(only_list: bool, as_json: bool) -> int:
 @click.option("--head", help="Time this commit instead of the working tree.")
 @click.option("--head-library", type=click.Path(path_type=Path), help="Time this compiled library.")
 @click.option("--alone", is_flag=True, help="Time the head without a base, next to the reference; for baselines.")
+@click.option(
+    "--pinned-library",
+    type=click.Path(path_type=Path),
+    help="With --alone: time this commit's compiled library in the same processes, as the history's nights do.",
+)
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
 @click.option(
     "--case",
@@ -134,6 +139,7 @@ def bench(
     head: str | None,
     head_library: Path | None,
     alone: bool,
+    pinned_library: Path | None,
     suite: str | None,
     case_ids: tuple[str, ...],
     processes: int,
@@ -161,6 +167,8 @@ def bench(
     from kernelgate.bench.timing import process
     from kernelgate.ci.judge import early_stop, history, policy
 
+    if pinned_library and not alone:
+        raise UsageError("--pinned-library goes with --alone: beside a base, the head is compared with that")
     files.try_file(output)
     if fuzzed:
         record.read(fuzzed)
@@ -180,6 +188,8 @@ def bench(
         if not head_library and not base_library:  # they load torch while libraries are compiled
             children.prepare(needed)
         sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+        if pinned_library:
+            sides = verbs.beside(sides, verbs.libraries(Path.cwd(), None, pinned_library))
         about = compared.judged(judging, sides, "default branch" if gpu else None)
         children.prepare(needed)
         verbs.bench(about, asked, output, open_cases, fuzzed, children)

@@ -110,11 +110,14 @@ class Sides:
     head: Library
     why_alone: str | None = None
     """Why there is no base although one was asked for."""
+    pinned: Library | None = None
+    """A fixed commit that is timed beside a head without a base, night after night."""
 
     @property
     def named(self) -> dict[str, Library]:
-        """Both, or the head alone, by side."""
-        return {"head": self.head} if self.base is None else {"base": self.base, "head": self.head}
+        """By side: both, or the head alone, or the head and `commit:SHA`."""
+        beside = {} if self.pinned is None else {f"commit:{self.pinned.manifest.sha}": self.pinned}
+        return {**({} if self.base is None else {"base": self.base}), "head": self.head, **beside}
 
     @property
     def clash(self) -> str | None:

@@ -75,18 +75,22 @@ def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> C
             f"its call() now takes {', '.join(missing)}, which the card of the default branch does not give, so that "
             "the head was measured by its own card"
         )
-        alone = replace(sides, base=None, why_alone=text)
+        alone = replace(sides, base=None, pinned=None, why_alone=text)
         return Compared(own, alone, source and "head", (*notes, *_alone(name, alone)))
     missing = lacking(own_card(sides.base) if sides.base else None, card)
     if missing:
         text = f"the base's call() takes {', '.join(missing)}, which the card does not give"
         sides = replace(sides, base=None, why_alone=text)
+    missing = lacking(own_card(sides.pinned) if sides.pinned else None, card)
+    if missing:
+        text = f"the pinned commit's call() takes {', '.join(missing)}, which the card does not give"
+        sides = replace(sides, pinned=None, why_alone=text)
     return Compared(card, sides, source, (*notes, *_alone(name, sides)))
 
 
 def _alone(name: str, sides: Sides) -> tuple[record.Note, ...]:
-    """Why there is no base, where one was asked for."""
-    if sides.base is not None or not sides.why_alone:
+    """Why there is no base, and no pinned commit, where one was asked for."""
+    if sides.base is not None or sides.pinned is not None or not sides.why_alone:
         return ()
     return (_note("head_alone", name, sides.why_alone),)
 

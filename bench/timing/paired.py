@@ -167,8 +167,12 @@ def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided
         with progress.track(f"bench, {turn.name}", steps) as advance:
             try:
                 done = process.timed(setup, turn, advance)
-            except LoadError as error:
-                if not turn.together or part.sides.base is None or turn.number > 0:
+            except ProcessError as error:
+                if turn.number == 0 and part.sides.pinned is not None:
+                    plan = replace(plan, parts=tuple(one.alone if one is part else one for one in plan.parts))
+                    growing.note(part.alone_because(str(error)))
+                    continue
+                if not isinstance(error, LoadError) or not turn.together or not part.sides.base or turn.number > 0:
                     raise
                 together[part.card.name] = False
                 growing.note(process.alternating_because(str(error)))

@@ -65,6 +65,15 @@ class CardPlan:
         return dict(self.sides.named)
 
     @property
+    def alone(self) -> CardPlan:
+        """Without the pinned commit, which may no longer run, such as with a newer torch."""
+        return replace(self, sides=replace(self.sides, pinned=None))
+
+    def alone_because(self, why: str) -> record.Note:
+        text = f"the head of {self.card.name} was measured without the pinned commit: {why}"
+        return record.Note(code="head_alone", card=self.card.name, text=text)
+
+    @property
     def recorded(self) -> tuple[record.Case, ...]:
         return tuple(map(self.card.recorded_case, self.cases))
 

@@ -107,9 +107,11 @@ def _judged(
 
 
 def _pinned(used: Sequence[TimedProcess], sides: Sequence[str], head: str | None) -> Iterator[ComparisonEntry]:
-    """Of the head and each commit that ran beside it: the median ratio of a process's rounds, over the processes."""
+    """Of the head and each commit that ran beside it, with right results: the median ratio of a process's rounds, over
+    the processes."""
     for side in (one for one in sides if one.startswith(PINNED)):
-        both = [one.samples_us for one in used if one.samples_us.get(side) and one.samples_us.get("head")]
+        right = (one for one in used if not ((calls := one.timing.calls.get(side)) and calls.failed))
+        both = [one.samples_us for one in right if one.samples_us.get(side) and one.samples_us.get("head")]
         if both:
             ratios = [np.median(np.log(times["head"]) - np.log(times[side])) for times in both]
             effect, error, spread = _over_processes(np.array(ratios))

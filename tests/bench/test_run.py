@@ -97,6 +97,29 @@ def test_words_that_contradict_each_other() -> None:
         sides(base="v0", head="v1", head_folder=Path("a"))
 
 
+@pytest.mark.parametrize(
+    ("pinned", "why"),
+    [
+        (Libraries({}), "the pinned commit has no card attention"),
+        (Libraries({}, {"attention": "it does not compile"}), "it does not compile"),
+        (("a",), "both register their operators as torch.ops.a"),
+        (("b",), None),
+    ],
+)
+def test_a_pinned_commit_that_cannot_be_beside_the_head_leaves_it_alone_and_says_why(
+    pinned: Libraries | tuple[str], why: str | None
+) -> None:
+    def made(namespace: str, sha: str | None = "a" * 40) -> Library:
+        given = {"sha": sha, "namespace": namespace, "kind": "extension", "key": sha, "sha256": sha}
+        return Library(Path(namespace), Manifest.model_construct(**given), cached=True)
+
+    libraries = pinned if isinstance(pinned, Libraries) else Libraries({"attention": made(*pinned)})
+    found = verbs.beside({"attention": Sides(None, made("a", "c" * 40))}, libraries)["attention"]
+    assert (found.why_alone, found.pinned is None) == (why, why is not None)
+    with pytest.raises(UsageError, match="does not say of which commit"):
+        verbs.beside({}, Libraries({"attention": made("b", None)}))
+
+
 def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Path) -> None:
     done = record.Check(kind="fuzz", status="passed", seed=7)
     record.write(record.RunRecord(run=HEAD, checks=(done,)), tmp_path / "run.json")

@@ -28,6 +28,8 @@ from kernelgate.bench.system import lock
 from kernelgate.bench.timing import paired, process, verifier, windows
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.ci import cli
+from kernelgate.ci.history import judging
+from kernelgate.ci.judge.policy import Policy
 from tests import faulty
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU
@@ -163,6 +165,35 @@ def test_a_head_alone(built: Build, tmp_path: Path) -> None:
     assert [build.side for build in done.builds] == ["head"]
     assert set(first(done).samples_us) == {"head", "reference"}
     assert done.processes[0].role == "block"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_head_beside_a_pinned_commit_is_a_night_of_the_history(built: Build, tmp_path: Path) -> None:
+    """In one process, round by round, and the head is still one without a base: what a baseline is made of."""
+    pin, head = built(), built()
+    pinned = replace(pin, manifest=pin.manifest.model_copy(update={"sha": "b" * 40}))
+    [part] = plan(None, head, processes=2, rounds=25).parts
+    beside = replace(part, sides=Sides(None, head, pinned=pinned))
+    done = run(plan(None, head, processes=2, rounds=25, parts=(beside,)), tmp_path / "run.json")
+    assert [build.side for build in done.builds] == ["head", f"commit:{'b' * 40}"]
+    assert [one.role for one in done.processes] == ["block", "block"]
+    assert {*first(done).samples_us} == {"head", "reference", f"commit:{'b' * 40}"}
+    of_head = done.model_copy(update={"run": record.Run(head_sha="a" * 40)})
+    [case_] = judging.judged("name", of_head, Policy()).cases
+    [compared] = case_.comparisons
+    assert (compared.base, compared.head, compared.status, compared.processes) == ("b" * 40, "a" * 40, None, 2)
+    assert case_.finding is None
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_pinned_commit_that_does_not_run_keeps_no_head_from_being_timed(built: Build, tmp_path: Path) -> None:
+    pin, head = built("raises_if_causal"), built()
+    pinned = replace(pin, manifest=pin.manifest.model_copy(update={"sha": "b" * 40}))
+    [part] = plan(None, head, (CAUSAL,)).parts
+    beside = replace(part, sides=Sides(None, head, pinned=pinned))
+    done = run(plan(None, head, (CAUSAL,), parts=(beside,)), tmp_path / "run.json")
+    assert {*first(done).samples_us} == {"head", "reference"}
+    assert any("measured without the pinned commit: process 1 of 1 failed" in text for text in texts(done))
 
 
 @pytest.mark.usefixtures("in_process")
@@ -489,6 +520,7 @@ def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
         (["--head-library", "/nowhere", "--alone"], 3, "/nowhere holds no compiled kernel"),
         (["--head-library", "/nowhere"], 64, "--head-library also needs --base-library, --base or --alone"),
         (["--alone", "--base", "HEAD"], 64, "leave out --base"),
+        (["--base", "HEAD", "--pinned-library", "/nowhere"], 64, "--pinned-library goes with --alone"),
         (["--base", "HEAD", "--base-library", "/nowhere"], 64, "not both"),
         (["--processes", "0"], 64, "0"),
     ],

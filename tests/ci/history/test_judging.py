@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from kernelgate.bench.record import Check, FuzzResult, Run
+from kernelgate.bench.record import Calls, Check, FuzzResult, Run
 from kernelgate.ci.history import entry, judging
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.judge.policy import Gates, Measure, Policy
@@ -52,6 +52,14 @@ def test_a_commit_that_ran_beside_is_compared_round_by_round() -> None:
     assert 100 * math.expm1(comparison.effect) == pytest.approx(3.0, abs=1e-6)
     assert comparison.spread_pct == pytest.approx(0, abs=1e-6)
     assert {one.side: one.commit for one in case.points} == {"head": HEAD, f"commit:{pinned}": pinned}
+
+
+def test_a_pinned_commit_whose_results_are_wrong_is_compared_with_nothing() -> None:
+    calls = {"commit:" + "c" * 40: Calls(made=3, compared=3, failed=1)}
+    timed = runs.process({"head": (100.0,) * 3, "commit:" + "c" * 40: (90.0,) * 3}, calls=calls)
+    made = runs.run_record((runs.case("one", (timed,)),), H200, run=Run(head_sha=HEAD))
+    (case,) = judging.judged("n", made, QUICK).cases
+    assert case.comparisons == ()
 
 
 def test_wrong_results_have_no_times() -> None:
