@@ -59,6 +59,7 @@ for _verb in (
     verbs_github.baseline,
     verbs_github.admit,
     verbs_github.reuse,
+    verbs_github.index,
 ):
     cli.add_command(_verb)
 

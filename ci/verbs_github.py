@@ -160,6 +160,27 @@ def reuse(base_sha: str | None) -> None:
 
 
 @click.command()
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The SQLite file to write.")
+def index(output: Path) -> None:
+    """In a workflow: fetch the history's index, as the newest run of the default branch left it.
+
+    Only of runs that a push to the default branch or a schedule started. The step's output `file` names it, and is
+    empty where there is none: then nothing is known of the past. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.ci.github import history_index
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import GitHubError, connect
+
+    step = Step()
+    try:
+        found = history_index.fetch(connect(step), output)
+    except GitHubError as error:
+        step.warn(f"the history's index cannot be fetched: {error}")
+        found = False
+    step.output(file=str(output) if found else "")
+
+
+@click.command()
 @click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
 def admit(head_sha: str) -> None:
     """On the GPU runner: may this run measure this commit?
