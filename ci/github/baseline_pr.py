@@ -33,6 +33,7 @@ from kernelgate.bench.record import (
 )
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.github import accepted_merges, untrusted_artifact
 from kernelgate.ci.github.accepted_merges import AcceptedMerge
 from kernelgate.ci.github.actions import Step
@@ -165,6 +166,8 @@ def offer(
         "",
         *(f"- {render.markdown_line(one.line)}" for one in before.accepted),
         "",
+        "" if rules.measure.pinned else render.markdown_line(_pin(commit)),
+        "",
         render.comment(evidence, BODY_LIMIT) if evidence else "",
     ]
     return Offer(
@@ -174,6 +177,18 @@ def offer(
         title=f"Refresh the baseline of {gpu.label}",
         body="\n".join(lines).rstrip() + "\n",
         commit=commit,
+    )
+
+
+def _pin(commit: str) -> Line:
+    """What makes the nights of the history compare."""
+    pin = Code(f'pinned = "{commit}"')
+    return (
+        "Nights are not timed beside a pinned commit yet: ",
+        pin,
+        " under ",
+        Code("[measure]"),
+        " makes it this one.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from github.Artifact import Artifact
@@ -20,6 +20,8 @@ FILE = "index.sqlite"
 MAGIC = b"SQLite format 3\0"
 MAX_RUNS = 30
 """Of each event that are looked at, the newest: every workflow of the default branch has runs there."""
+NEIGHBOURS = 3
+"""Runs with an index that may have waited for each other."""
 MAX_ARCHIVE = 512 * 1024 * 1024
 MAX_UNPACKED = 2 * 1024 * 1024 * 1024
 
@@ -29,7 +31,7 @@ def fetch(bot: Bot, into: Path) -> bool:
 
     Raises GitHubError where the API cannot be used.
     """
-    found = next(_artifacts(bot), None)
+    found = _newest(bot)
     if found is None:
         bot.step.log("no run of the default branch has left an index of the history")
         return False
@@ -52,12 +54,12 @@ def _is_database(file: Path) -> bool:
         return opened.read(len(MAGIC)) == MAGIC
 
 
-def _artifacts(bot: Bot) -> Iterator[Artifact]:
-    """Those that can be trusted, the newest run's first."""
+def _newest(bot: Bot) -> Artifact | None:
+    """Of those that can be trusted: it holds what is in those before it, though its run may have begun earlier."""
     default = trusted_runs.default_branch(bot)
     asked = ({"branch": default, "event": event} for event in trusted_runs.EVENTS)
     runs = [run for query in asked for run in trusted_runs.newest(bot, query, MAX_RUNS)]
-    for run in sorted(runs, key=lambda one: -one.id):
-        found = trusted_runs.artifact(bot, run, ARTIFACT)
-        if found is not None and trusted_runs.is_trusted(bot, run, default):
-            yield found
+    newest_first = sorted(runs, key=lambda one: -one.id)
+    left = ((run, trusted_runs.artifact(bot, run, ARTIFACT)) for run in newest_first)
+    trusted = (one for run, one in left if one is not None and trusted_runs.is_trusted(bot, run, default))
+    return max(islice(trusted, NEIGHBOURS), key=lambda one: one.id, default=None)

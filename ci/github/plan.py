@@ -45,6 +45,8 @@ class Plan:
     touches_judge: bool = False
     cases: tuple[str, ...] = ()
     set: str = "quick"
+    pinned: str | None = None
+    """The commit that is timed beside the default branch's head; None: the head is timed alone."""
 
     def outputs(self) -> dict[str, str]:
         """As later steps read them: words without spaces, `true` or `false`, or JSON."""
@@ -57,6 +59,7 @@ class Plan:
             "pull_request": str(self.run.pull_request or ""),
             "cases": " ".join(self.cases),
             "set": self.set,
+            "pinned_sha": self.pinned or "",
         }
 
 
@@ -82,7 +85,8 @@ def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     head = step.environment.get("GITHUB_SHA", "")
     if not SHA.fullmatch(head):
         raise UsageError("GITHUB_SHA is not set: there is no commit to measure")
-    return Plan(True, "the default branch", _gpus(rules, given.get("gpu")), Run(head_sha=head))
+    pinned = _pinned(bot, rules.pinned, head) if rules.pinned else None
+    return Plan(True, "the default branch", _gpus(rules, given.get("gpu")), Run(head_sha=head), pinned=pinned)
 
 
 def announce(step: Step, found: Plan) -> None:
@@ -119,6 +123,17 @@ def commit(bot: Bot, ref: str) -> str:
     if found is None or not SHA.fullmatch(found):
         raise UsageError(f"there is no branch, tag or commit {visible(ref, 80)!r}")
     return found
+
+
+def _pinned(bot: Bot, sha: str, head: str) -> str:
+    """Raises UsageError where it is no commit of the default branch: nothing but merged code runs beside its head."""
+    try:
+        merged = merge_base(bot, commit(bot, sha), head) == sha
+    except UsageError:
+        merged = False
+    if not merged:
+        raise UsageError(f"measure.pinned of the policy is no commit of the default branch: {sha}")
+    return sha
 
 
 # A pull request ------------------------------------------------------------------------------------------------------

@@ -1535,7 +1535,27 @@ WORKFLOWS = Chapter(
             ),
         ),
         Tried(
-            "the same through the workflows, with an honest key and other code",
+            "an index of the history, under the name of the default branch's own and left later",
+            "not taken, by the same rule",
+            "ci/github/test_history_index.py::test_one_that_somebody_else_left_is_not_taken",
+            (
+                "of a pull request",
+                "of a comment, which builds a pull request's head",
+                "of a dispatch, which may name a pull request",
+                "of a report",
+                "of another branch",
+                "of a fork's main",
+                "of a tag that is called main, of a commit that is not on the branch",
+            ),
+        ),
+        Tried(
+            "what is no index, or an archive of another kind, as the default branch's own index",
+            "left; nothing is written",
+            "ci/github/test_history_index.py::test_what_is_no_index_is_left",
+            ("no zip", "traversal", "no database", "two files", "another file"),
+        ),
+        Tried(
+            "a poisoned library through the workflows, with an honest key and other code",
             "the base is compiled",
             "workflows/test_reuse.py::test_a_poisoned_library_of_a_pull_request_is_not_the_base",
         ),

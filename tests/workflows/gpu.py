@@ -141,6 +141,7 @@ def timing(part: paired.CardPlan, case: str, rounds: int, draw: random.Random) -
     centres = {"base": 321.0, "head": 321.0 * (SLOWER if differ(base, head) else 1.0), "reference": 330.0}
     if base is None:
         del centres["base"]
+    centres |= {side: 321.0 for side in part.libraries if side.startswith("commit:")}
     return record.Timing(
         card=part.card.name,
         case=case,

@@ -125,6 +125,8 @@ class Platform:
         """… and which verbs it answers; the others are real."""
         self.machine: dict[str, str] = {}
         """Variables of every runner."""
+        self.variables: dict[str, str] = {}
+        """Of the repository's settings."""
         self._artifacts: dict[int, dict[str, Path]] = {}
         self._uploaded: set[tuple[int, int, str]] = set()
         """(run, attempt, name)"""
@@ -250,7 +252,7 @@ class Platform:
             "needs": {need: {"result": each.conclusion, "outputs": each.outputs} for need, each in direct.items()},
             "matrix": {},
             "strategy": {},
-            "vars": {},
+            "vars": self.variables,
             "env": {},
         }
         ended = {each.conclusion for each in needed.values()}
@@ -633,8 +635,8 @@ ACTIONS: dict[str, Callable[[WorkflowJob, dict[str, Any]], Done]] = {
 
 
 def starts(workflow: Workflow, event: str, payload: dict[str, Any]) -> bool:
-    if event not in workflow.triggers:
-        return False
+    if event not in workflow.triggers or event == "schedule":
+        return event in workflow.triggers
     kinds = (workflow.triggers[event] or {}).get("types", DEFAULT_TYPES.get(event))
     return kinds is None or payload["action"] in kinds
 

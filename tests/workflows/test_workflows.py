@@ -107,7 +107,12 @@ def test_the_action_has_no_fault(name: str, check: Check) -> None:
         ("measure-pull-request", "wrong calls", "      gpu: ${{ matrix.gpu.label }}\n", ""),
         ("measure-pull-request", "wrong calls", "      gpu: ${{ matrix", "      gpus: ${{ matrix"),
         ("report", "loose permissions", "permissions: {}", "permissions:\n  contents: read # to check out"),
-        ("report", "loose permissions", " # to download the records and see which step failed", ""),
+        (
+            "report",
+            "loose permissions",
+            " # to download the records and the history's index, and see which step failed",
+            "",
+        ),
         ("check", "endless", "    timeout-minutes: 20\n", ""),
         ("report", "hasty", "timeout-minutes: 45", "timeout-minutes: 15"),
         ("build", "injected", 'build --ref "$SHA"', "build --ref ${{ inputs.head-sha }}"),
@@ -223,6 +228,7 @@ def test_only_measure_runs_on_a_gpu_and_it_never_compiles() -> None:
     verbs = [step["run"].split()[1] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
     assert verbs == [
         "admit",
+        "index",
         "doctor",
         "fuzz",
         "bench",

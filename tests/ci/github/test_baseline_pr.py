@@ -48,6 +48,7 @@ def test_the_first_baseline_is_offered(desk: Desk, run_json: Path, rules: Policy
     pull = desk.github.pulls[number or 0]
     assert (pull.head_ref, pull.base_ref, pull.title) == (BRANCH, "main", "Refresh the baseline of l4")
     assert f"The default branch at {HEAD_SHA} was measured on `l4`" in (pull.body or "")
+    assert f'`pinned = "{HEAD_SHA}"` under `[measure]`' in (pull.body or "")
     stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
     assert {side for case in timed_cases(stored) for process in case.processes for side in process.samples_us} == {
         "head"

@@ -236,6 +236,19 @@ def test_what_names_nothing_is_refused_in_a_sentence(
         planned(desk, tmp_path, dispatched(**inputs))
 
 
+def test_the_default_branch_is_measured_beside_the_pinned_commit(desk: Desk, tmp_path: Path) -> None:
+    desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
+    pinned = Measure(pinned=BASE)
+    desk.github.refs["heads/old"] = BASE
+    assert planned(desk, tmp_path, {}).pinned is None
+    assert planned(desk, tmp_path, {}, pinned).pinned == BASE
+    assert desk.outputs["pinned_sha"] == BASE
+    assert planned(desk, tmp_path, opened(desk, "csrc/k.cu"), pinned).pinned is None
+    desk.github.merge_bases[BASE, HEAD] = "c" * 40
+    with pytest.raises(UsageError, match=r"measure\.pinned of the policy is no commit of the default branch"):
+        planned(desk, tmp_path, {}, pinned)
+
+
 def test_the_verb(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned(desk, tmp_path, opened(desk, "csrc/k.cu"))
     desk.outputs_file.unlink()
