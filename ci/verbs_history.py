@@ -146,6 +146,33 @@ def tonight(places: Places, as_json: bool) -> None:
 
 
 @history.command()
+@click.option("--json", "as_json", is_flag=True, help="One object: `culprits` and `searches` (docs/history.md).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A folder for that, and for the comparisons.")
+@click.pass_obj
+def culprits(places: Places, as_json: bool, output: Path | None) -> None:
+    """Show which commits made a case slower, as comparisons confirmed it, and what became of each since.
+
+    With -o, `culprits.json` and the record of each comparison are put there: what `kernelgate culprits` posts.
+    """
+    from kernelgate.bench import files
+    from kernelgate.ci.history import culprits, database, nights, store
+    from kernelgate.ci.history.shown import Wanted
+    from kernelgate.ci.judge import policy
+
+    rules, kept = policy.load(places.policy), _store(places)
+    with database.reading(_existing(places)) as connection:
+        found = culprits.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
+    said = json.dumps(culprits.as_data(found), ensure_ascii=False)
+    if output:
+        output.mkdir(parents=True, exist_ok=True)
+        files.write(output / "culprits.json", said + "\n")
+        for name in {case.record for one in found.culprits for case in one.cases if case.record}:
+            if (data := store.get(kept, "records", name)) is not None:
+                (output / f"{name}.run.json").write_bytes(data)
+    click.echo(said if as_json else culprits.text(found))
+
+
+@history.command()
 @click.pass_obj
 def rebuild(places: Places) -> None:
     """Make the index again from the store. Others may add and read meanwhile; if it is ended early, run it again."""

@@ -1,0 +1,91 @@
+"""Which commits people are told of: confirmed ones alone, searched for where several come into question."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.ci.history import culprits, database, index, nights
+from kernelgate.ci.history.culprits import Told
+from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.entry import SeriesEvent
+from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.judge.policy import Policy
+from tests.ci.history.entries import named, put
+from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, found, sha, stepped
+
+BACK = 18
+
+
+def told(index_at: Database) -> Told:
+    with database.reading(index_at) as connection:
+        return culprits.of_index(connection, nights.of_index(connection, Wanted(), Policy()), Policy())
+
+
+def decide(index_at: Database, *events: SeriesEvent) -> None:
+    with database.writing(index_at) as connection:
+        for number, one in enumerate(events):
+            index.add_event(connection, named(f"e{number}"), one)
+
+
+def nightly(index_at: Database, *cases: str, back: int = NIGHTS, at: int = STEP) -> None:
+    """Each case 2% slower from the night `at` on, until the night `back`."""
+    pct = [2.0 if at <= number < back else 0.0 for number in range(NIGHTS)]
+    found(index_at, *(a_night(number, pct[number], case=case) for number in range(NIGHTS) for case in cases))
+
+
+def test_nobody_is_told_of_what_is_only_suspected_or_faster(index_at: Database) -> None:
+    nightly(index_at, "one")
+    assert told(index_at) == Told((), ())
+    put(index_at, a_pair(STEP - 1, STEP, -2.0))
+    assert told(index_at) == Told((), ())
+
+
+def test_a_confirmed_change_of_one_commit_has_its_culprit(index_at: Database) -> None:
+    nightly(index_at, "one")
+    put(index_at, a_pair(STEP - 1, STEP, 2.0))
+    [culprit] = told(index_at).culprits
+    [case] = culprit.cases
+    assert (culprit.previous, culprit.commit, culprit.commits) == (sha(STEP - 1), sha(STEP), 1)
+    assert (case.card, case.case, case.state, case.by) == ("norm", "one", "slower", "")
+    assert case.change_pct == pytest.approx(2.0, abs=0.1)
+    assert case.record == named(f"pair {STEP - 1} {STEP}")
+    [row] = culprits.as_data(told(index_at))["culprits"][0]["cases"]
+    assert row["interval_pct"][0] < 2.0 < row["interval_pct"][1]
+    assert culprits.text(told(index_at)).startswith(f"{sha(STEP)[:12]}: norm/one on NVIDIA H200 +2.00%, slower")
+
+
+def test_of_several_commits_one_is_searched_for_first(index_at: Database) -> None:
+    """And what the search came down to is told from then on, whether that is one commit or a few."""
+    nightly(index_at, "one")
+    put(index_at, a_pair(STEP - 3, STEP, 2.0))
+    [search] = told(index_at).searches
+    assert (told(index_at).culprits, search.good, search.bad) == ((), sha(STEP - 3), sha(STEP))
+    searched = event("found", STEP - 1).model_copy(update={"previous": sha(STEP - 2)})
+    elsewhere = searched.model_copy(update={"case": "two", "sha": sha(STEP), "previous": sha(STEP - 1)})
+    decide(index_at, elsewhere, searched)
+    [culprit] = told(index_at).culprits
+    assert (told(index_at).searches, culprit.previous, culprit.commit) == ((), sha(STEP - 2), sha(STEP - 1))
+    assert culprit.cases[0].record == named(f"pair {STEP - 3} {STEP}")
+
+
+def test_a_confirmed_change_back_fixes_it_and_one_by_half_does_not(index_at: Database) -> None:
+    nightly(index_at, "one", back=BACK)
+    put(index_at, a_pair(STEP - 1, STEP, 2.0))
+    assert told(index_at).culprits[0].cases[0].state == "slower", "the way back is only suspected"
+    put(index_at, a_pair(BACK - 1, BACK, -1.96))
+    [culprit] = told(index_at).culprits
+    assert (culprit.cases[0].state, culprit.cases[0].by) == ("fixed", sha(BACK))
+
+
+def test_half_of_a_fix_is_none(index_at: Database) -> None:
+    nightly(index_at, "one", back=BACK)
+    put(index_at, a_pair(STEP - 1, STEP, 2.0), a_pair(BACK - 1, BACK, -1.0))
+    assert [case.state for one in told(index_at).culprits for case in one.cases] == ["slower"]
+
+
+def test_what_was_accepted_is_said_to_be(index_at: Database) -> None:
+    found(index_at, *(a_night(number, stepped(number)) for number in range(NIGHTS)))
+    put(index_at, a_pair(STEP - 1, STEP, 2.0))
+    decide(index_at, event("accepted", STEP))
+    [culprit] = told(index_at).culprits
+    assert (culprit.cases[0].state, culprit.cases[0].by) == ("accepted", "by somebody: it must be")
