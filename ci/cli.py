@@ -60,6 +60,7 @@ for _verb in (
     verbs_github.admit,
     verbs_github.reuse,
     verbs_github.index,
+    verbs_github.culprits,
 ):
     cli.add_command(_verb)
 

@@ -135,6 +135,23 @@ def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) 
 
 
 @click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def culprits(folder: Path, policy_file: Path | None) -> None:
+    """In a workflow: keep one issue for each commit that made a case slower, as `history culprits -o FOLDER` has them.
+
+    An issue is closed, with a comment, once that was fixed or accepted, and reopened if it comes back; one that a
+    person closed or opened is left alone. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.ci.github import culprit_issues
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+    from kernelgate.ci.judge import policy
+
+    culprit_issues.put(connect(Step()), folder, policy.load(policy_file))
+
+
+@click.command()
 @click.option("--base-sha", help="The commit that is compared with, whose own libraries come first.")
 def reuse(base_sha: str | None) -> None:
     """In a workflow: put what the default branch compiled into the build cache, so that a base is not compiled again.

@@ -86,12 +86,17 @@ REF = {"ref": str, "url": str, "object": {"sha": SHA}}
 CONTENT = {"sha": SHA}
 REVIEW = {"state": str, "user": {"login": str}, "environments": [{"name": str}]}
 
+ISSUE = {"number": int, "url": str, "state": str, "body": TEXT, "user": ({"login": str}, None)}
+
 READ: tuple[tuple[str, str, Any], ...] = (
     ("GET", "", {"default_branch": str}),
     ("GET", "/pulls", [LISTED_PULL]),
     ("POST", "/pulls", PULL),
     ("GET|PATCH", r"/pulls/\d+", PULL),
     ("GET", r"/pulls/\d+/files", [FILE]),
+    ("GET", "/issues", [ISSUE]),
+    ("POST", "/issues", ISSUE),
+    ("GET|PATCH", r"/issues/\d+", ISSUE),
     ("GET", r"/issues/\d+/comments", [COMMENT]),
     ("POST", r"/issues/\d+/comments", COMMENT),
     ("GET|PATCH", r"/issues/comments/\d+", COMMENT),
@@ -102,6 +107,7 @@ READ: tuple[tuple[str, str, Any], ...] = (
     ("GET|PATCH", r"/check-runs/\d+", CHECK),
     ("GET", "/commits/[^/]+/check-runs", {"check_runs": [CHECK]}),
     ("GET", "/commits/[^/]+", {"sha": SHA}),
+    ("GET", "/commits/[^/]+/pulls", [LISTED_PULL]),
     ("GET", "/compare/.+", {"merge_base_commit": {"sha": SHA}, "files?": [FILE]}),
     ("GET", "/collaborators/[^/]+/permission", {"permission": str}),
     ("GET", "/actions/runs", {"workflow_runs": [RUN]}),

@@ -175,6 +175,8 @@ class FakeGitHub:
         self.pulls: dict[int, Pull] = {}
         self.comments: dict[int, Json] = {}
         """By id; each as GitHub shows it, with `issue_number` beside."""
+        self.issues: dict[int, Json] = {}
+        """By number; pull requests are apart."""
         self.checks: dict[int, Json] = {}
         """By id; `annotations` holds those that were sent."""
         self.reactions: list[tuple[int, str]] = []
@@ -545,13 +547,13 @@ def _list_comments(github: FakeGitHub, request: Request, issue_number: str) -> A
 @route("POST", "/issues/{issue_number}/comments", needs="issues: write | pull-requests: write")
 def _create_comment(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
     pull = github.pulls.get(int(issue_number))
-    if pull is None:
+    if pull is None and int(issue_number) not in github.issues:
         return Answer(404, NOT_FOUND)
-    if pull.locked:
+    if pull is not None and pull.locked:
         return Answer(403, {"message": "Unable to create comment because issue is locked."})
     if len(request.body["body"]) > MAX_COMMENT:
         return Answer(422, _too_long())
-    return Answer(201, _bare(github.comment(pull.number, request.body["body"])))
+    return Answer(201, _bare(github.comment(int(issue_number), request.body["body"])))
 
 
 @route("GET", "/issues/comments/{comment_id}", needs="issues: read | pull-requests: read")
@@ -597,9 +599,54 @@ def _react(github: FakeGitHub, request: Request, comment_id: str) -> Answer:
 
 @route("GET", "/issues/{issue_number}", needs="issues: read | pull-requests: read")
 def _get_issue(github: FakeGitHub, _: Request, issue_number: str) -> Answer:
+    if int(issue_number) in github.issues:
+        return Answer(200, github.issues[int(issue_number)])
     shown = example("issue") | {"number": int(issue_number)}
     shown["url"] = f"{github.url}/repos/{github.repository}/issues/{issue_number}"
     return Answer(200, shown)
+
+
+@route("GET", "/issues", needs="issues: read")
+def _list_issues(github: FakeGitHub, request: Request) -> Answer:
+    states = ("open", "closed") if request.query.get("state") == "all" else (request.query.get("state", "open"),)
+    asked = {name for name in request.query.get("labels", "").split(",") if name}
+    found = [
+        one
+        for one in github.issues.values()
+        if one["state"] in states and asked <= {label["name"] for label in one["labels"]}
+    ]
+    return github._page(request, sorted(found, key=lambda one: -one["number"]))
+
+
+@route("POST", "/issues", needs="issues: write")
+def _create_issue(github: FakeGitHub, request: Request) -> Answer:
+    if len(request.body["body"]) > MAX_COMMENT:
+        return Answer(422, _too_long())
+    number = 1 + max((*github.issues, *github.pulls), default=0)
+    made = example("issue") | {"number": number, "id": github.next_id(), "state": "open", "state_reason": None}
+    made |= {"title": request.body["title"], "body": request.body["body"], "assignee": None, "assignees": []}
+    made |= {"labels": [github._label(name) for name in request.body.get("labels", ())]}
+    made |= {"user": github._user(github.login, github.login_type), "closed_by": None}
+    made["url"] = f"{github.url}/repos/{github.repository}/issues/{number}"
+    made["comments_url"] = f"{made['url']}/comments"
+    del made["pull_request"]
+    github.issues[number] = made
+    return Answer(201, made)
+
+
+@route("PATCH", "/issues/{issue_number}", needs="issues: write")
+def _edit_issue(github: FakeGitHub, request: Request, issue_number: str) -> Answer:
+    found = github.issues.get(int(issue_number))
+    if found is None:
+        return Answer(404, NOT_FOUND)
+    found |= {key: request.body[key] for key in ("title", "body", "state", "state_reason") if key in request.body}
+    return Answer(200, found)
+
+
+@route("GET", "/commits/{commit_sha}/pulls", needs="pull-requests: read")
+def _pulls_of_commit(github: FakeGitHub, request: Request, commit_sha: str) -> Answer:
+    found = [pull for pull in github.pulls.values() if commit_sha in (pull.head_sha, pull.merge_commit_sha)]
+    return github._page(request, [github.show_pull(pull, whole=False) for pull in found])
 
 
 @route("GET", "/issues/{issue_number}/labels", needs="issues: read | pull-requests: read")

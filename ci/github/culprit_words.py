@@ -1,0 +1,200 @@
+"""What an issue says of the commit that made something slower: what, by how much, how sure, how to repeat and to close
+it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from kernelgate.bench import record
+from kernelgate.bench.record import Model
+from kernelgate.ci.document import escape, formatting, render
+from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragraph, Piece, Strong, Table, Verbatim
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.report import links
+from kernelgate.ci.report.build import report
+from kernelgate.ci.report.links import Links
+
+Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Name = Annotated[str, Field(max_length=300)]
+MAX_ROWS = 20
+
+
+class KnownCase(Model):
+    card: Name
+    case: Name
+    gpu: Name
+    change_pct: float
+    interval_pct: tuple[float, float]
+    why: Name
+    state: Literal["slower", "fixed", "accepted"]
+    by: Name = ""
+    record: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+    @property
+    def named(self) -> str:
+        return f"{self.card}/{self.case}" if self.card else self.case
+
+
+class KnownCulprit(Model):
+    repository: Name
+    previous: Sha
+    commit: Sha
+    commits: Annotated[int, Field(ge=1)]
+    cases: Annotated[tuple[KnownCase, ...], Field(min_length=1, max_length=10_000)]
+
+    @property
+    def is_slower(self) -> bool:
+        return any(case.state == "slower" for case in self.cases)
+
+    @property
+    def worst_first(self) -> list[KnownCase]:
+        return sorted(self.cases, key=lambda case: -case.change_pct)
+
+
+def title(culprit: KnownCulprit) -> str:
+    worst, *others = culprit.worst_first
+    more = f" and {formatting.counted(len(others), 'more case')}" if others else ""
+    by = formatting.percent(worst.change_pct, formatting.places(worst.interval_pct))
+    return f"{worst.named} is {by} slower{more}: {culprit.commit[:7]}"
+
+
+def body(culprit: KnownCulprit, pull: int | None, comparison_: str, step: Step) -> str:
+    """All but the last line. `comparison_`: Markdown of the report on both commits; empty where it is not at hand."""
+    parts = [
+        render.blocks(
+            (
+                Paragraph(_what(culprit, pull, _links(step))),
+                _table(culprit),
+                Paragraph(
+                    (Strong("How sure:"), " ", _how_sure(culprit), " Nights alone open no issue."),
+                ),
+            )
+        ),
+        f"<details><summary>The comparison</summary>\n\n{comparison_}\n\n</details>" if comparison_ else "",
+        render.blocks(
+            (
+                Paragraph((Strong("Repeat it"), " on such a GPU:")),
+                Verbatim(_commands(culprit)),
+                Paragraph(
+                    (
+                        Strong("It closes"),
+                        " by itself once a comparison confirms that the time came back, or once it is accepted that it "
+                        "is slower, and opens again if that was not so. Close it yourself, and it stays closed. The "
+                        "label is how it is found again.",
+                    )
+                ),
+            )
+        ),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def news(culprit: KnownCulprit, step: Step) -> str:
+    """Why the issue is closed, or open again."""
+    on_github = _links(step)
+    if culprit.is_slower:
+        slower = [case for case in culprit.worst_first if case.state == "slower"]
+        return render.blocks((Paragraph(("Open again: slower as before are ", *_names(slower), ".")),))
+    blocks: list[Block] = []
+    for state in ("fixed", "accepted"):
+        for by in dict.fromkeys(case.by for case in culprit.cases if case.state == state):
+            cases = [case for case in culprit.worst_first if (case.state, case.by) == (state, by)]
+            blocks.append(Paragraph(_over(state, by, cases, on_github)))
+    return render.blocks(tuple(blocks))
+
+
+def comparison(culprit: KnownCulprit, folder: Path, rules: Policy) -> str:
+    """The report on the comparison of the case that lost most, with the tables of a pull request's comment."""
+    name = next((case.record for case in culprit.worst_first if case.record), None)
+    path = folder / f"{name}.run.json"
+    if name is None or not path.exists():
+        return ""
+    compared = record.read(path)
+    made = report(compared, judge(compared, rules), rules.gates)
+    # Not its first line and its next step: they speak of a merge.
+    tables = [table for table in (made.cases, made.folded) if table is not None]
+    return render.blocks((Paragraph(made.summary), *tables))
+
+
+def _what(culprit: KnownCulprit, pull: int | None, on_github: Links) -> Line:
+    commit, previous = (links.commit(sha, "", on_github) for sha in (culprit.commit, culprit.previous))
+    cases = formatting.counted(len(culprit.cases), "case")
+    brought: Line = ()
+    if pull is not None:
+        brought = (", which came with ", *_pull(pull, on_github))
+    if culprit.commits == 1:
+        return (
+            Strong("Commit"),
+            " ",
+            *commit,
+            *brought,
+            f", made {cases} slower. The commit before it is ",
+            *previous,
+            ".",
+        )
+    among = f"One of {culprit.commits} commits, after "
+    return (among, *previous, " up to ", *commit, *brought, f", made {cases} slower. They could not be told apart.")
+
+
+def _pull(number: int, on_github: Links) -> Line:
+    address = f"{on_github.repository}/pull/{number}"
+    return (Link(f"#{number}", address) if on_github.repository else f"pull request {number}",)
+
+
+def _table(culprit: KnownCulprit) -> Table:
+    columns = (Column("change", True), Column("case"), Column("GPU"), Column("now"))
+    rows = tuple(_row(case) for case in culprit.worst_first[:MAX_ROWS])
+    left = len(culprit.cases) - len(rows)
+    more: tuple[tuple[Line, ...], ...] = ((("",), (f"and {left} more",), ("",), ("",)),) if left > 0 else ()
+    return Table(columns, rows + more)
+
+
+def _row(case: KnownCase) -> tuple[Line, ...]:
+    change, between = formatting.signed(case.change_pct, case.interval_pct)
+    now: dict[str, Line] = {
+        "slower": ("slower",),
+        "fixed": ("fixed by ", Code(case.by[:7])),
+        "accepted": ("accepted",),
+    }
+    return ((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now[case.state])
+
+
+def _how_sure(culprit: KnownCulprit) -> str:
+    cases = "each case" if len(culprit.cases) > 1 else "it"
+    return f"both commits were timed beside each other in the same processes; {cases} has its 95% interval."
+
+
+def _commands(culprit: KnownCulprit) -> tuple[str, ...]:
+    cases = [word for case in culprit.worst_first[:MAX_ROWS] for word in ("--case", case.named)]
+    bench = escape.shell("kernelgate", "bench", "--base", culprit.previous, "--head", culprit.commit, *cases)
+    return (bench, "kernelgate compare out/run.json")
+
+
+def _names(cases: list[KnownCase]) -> Line:
+    shown: list[Piece] = []
+    for case in cases[:MAX_ROWS]:
+        shown += [", " if shown else "", Code(case.named)]
+    return tuple(shown)
+
+
+def _over(state: str, by: str, cases: list[KnownCase], on_github: Links) -> Line:
+    if state == "accepted":
+        return (Strong("Accepted"), f" {by}: ", *_names(cases), ".")
+    return (
+        Strong("Fixed"),
+        " by ",
+        *links.commit(by, by, on_github),
+        ", as a comparison confirmed: ",
+        *_names(cases),
+        ".",
+    )
+
+
+def _links(step: Step) -> Links:
+    server = step.environment.get("GITHUB_SERVER_URL")
+    return Links(repository=f"{server}/{step.repository}" if server and step.repository else None)

@@ -1,0 +1,177 @@
+"""One issue for each culprit: what it says, when it is open, and that there are never two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import UsageError
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github import culprit_issues
+from kernelgate.ci.github.client import GitHubError
+from kernelgate.ci.github.culprit_issues import LABEL, last_line, put
+from kernelgate.ci.judge.policy import Policy
+from tests.ci.desk import Desk
+from tests.ci.report_examples import EXAMPLES
+from tests.fakes.github_server import Json
+
+BAD, GOOD, FIX = "b" * 40, "a" * 40, "f" * 40
+
+
+def case(name: str = "s512", change: float = 2.0, **facts: Any) -> Json:
+    given = {"card": "attention", "case": name, "gpu": "NVIDIA L4", "change_pct": change}
+    interval = [change - 0.1, change + 0.1]
+    return {**given, "interval_pct": interval, "why": "measured", "state": "slower", "by": "", "record": None} | facts
+
+
+def told(folder: Path, *cases: Json, **facts: Any) -> Path:
+    culprit = {"repository": "octo-org/kernels", "previous": GOOD, "commit": BAD, "commits": 1, "cases": list(cases)}
+    data = {"schema": "kernelgate.culprits/1", "culprits": [culprit | facts], "searches": []}
+    (folder / "culprits.json").write_text(json.dumps(data), "utf-8")
+    return folder
+
+
+def flat(markdown: str) -> list[Token]:
+    """What a reader of Markdown makes of it."""
+    return [one for block in MarkdownIt().enable("table").parse(markdown) for one in (block, *(block.children or ()))]
+
+
+def post(desk: Desk, folder: Path) -> Json:
+    """The one issue there is, after the bot was at it."""
+    put(desk.bot, folder, Policy())
+    [issue] = desk.github.issues.values()
+    return issue
+
+
+def test_a_culprit_gets_one_issue_that_says_what_how_sure_and_what_to_do(desk: Desk, tmp_path: Path) -> None:
+    desk.github.open_pull(number=7, merge_commit_sha=BAD, merged_at="2026-11-20T09:00:00Z", state="closed")
+    name = "c" * 64
+    record.write(EXAMPLES["slower"]().record, tmp_path / f"{name}.run.json")
+    issue = post(desk, told(tmp_path, case(record=name), case("s640", 1.0)))
+    assert issue["title"] == "attention/s512 is 2.0% slower and 1 more case: bbbbbbb"
+    assert issue["assignees"] == []
+    assert [label["name"] for label in issue["labels"]] == [LABEL]
+    body = issue["body"]
+    assert f"[`{BAD[:7]}`](https://github.com/octo-org/kernels/commit/{BAD})" in body
+    assert "[`#7`](https://github.com/octo-org/kernels/pull/7)" in body
+    assert "**+2.0%** [+1.9, +2.1]" in body
+    assert f"kernelgate bench --base {GOOD} --head {BAD} --case attention/s512 --case attention/s640" in body
+    assert "<summary>The comparison</summary>\n\nSure:" in body
+    assert "4.90%" in body
+    assert "merge" not in body, "it is merged"
+    assert body.splitlines()[-1] == last_line(BAD, "open")
+
+
+def test_the_next_night_changes_nothing_and_another_case_joins(desk: Desk, tmp_path: Path) -> None:
+    post(desk, told(tmp_path, case()))
+    before = len(desk.github.writes())
+    post(desk, told(tmp_path, case()))
+    assert desk.github.writes()[before:] == []
+    assert "s640" in post(desk, told(tmp_path, case(), case("s640", 1.0)))["body"]
+    assert desk.github.comments == {}
+
+
+def test_it_closes_when_all_is_fixed_or_accepted_and_opens_again(desk: Desk, tmp_path: Path) -> None:
+    post(desk, told(tmp_path, case(), case("s640")))
+    half = post(desk, told(tmp_path, case(state="fixed", by=FIX), case("s640")))
+    assert (half["state"], desk.github.comments) == ("open", {})
+    done = told(tmp_path, case(state="fixed", by=FIX), case("s640", state="accepted", by="by somebody: for numerics"))
+    for _ in range(2):
+        closed = post(desk, done)
+        [said] = desk.github.bodies(closed["number"])
+        assert (closed["state"], closed["state_reason"]) == ("closed", "completed")
+        assert f"**Fixed** by [`fffffff`](https://github.com/octo-org/kernels/commit/{FIX})" in said
+        assert "**Accepted** by somebody: for numerics: `attention/s640`" in said
+    again = post(desk, told(tmp_path, case(), case("s640")))
+    assert (again["state"], again["body"].splitlines()[-1]) == ("open", last_line(BAD, "open"))
+    assert "Open again" in desk.github.bodies(again["number"])[-1]
+
+
+def test_nothing_is_begun_for_what_is_over(desk: Desk, tmp_path: Path) -> None:
+    put(desk.bot, told(tmp_path, case(state="fixed", by=FIX)), Policy())
+    assert desk.github.issues == {}
+    put(desk.bot, told(tmp_path, case(), repository="octo-org/others"), Policy())
+    assert desk.github.issues == {}
+
+
+@pytest.mark.parametrize("now", [case(), case(state="fixed", by=FIX)], ids=["slower", "fixed"])
+def test_what_a_person_closed_or_opened_is_left_alone(desk: Desk, tmp_path: Path, now: Json) -> None:
+    issue = post(desk, told(tmp_path, case()))
+    issue["state"] = "closed"
+    assert post(desk, told(tmp_path, now))["state"] == "closed"
+    issue |= {"state": "open", "body": issue["body"].replace("state=open", "state=closed")}
+    assert post(desk, told(tmp_path, now))["state"] == "open"
+    assert desk.github.comments == {}
+
+
+def test_two_runs_at_once_leave_one_issue(desk: Desk, tmp_path: Path) -> None:
+    """The other one begins its own between our look and our creation."""
+    told(tmp_path, case())
+
+    def other() -> None:
+        desk.github.faults.clear()
+        put(desk.bot, tmp_path, Policy())
+
+    desk.github.fault("POST", "/issues", headers={"X": "1"}, before=other)
+    put(desk.bot, tmp_path, Policy())
+    first, second = (desk.github.issues[number] for number in sorted(desk.github.issues))
+    assert (first["state"], second["state"], second["body"]) == ("open", "closed", f"The same as #{first['number']}.")
+    before = len(desk.github.writes())
+    put(desk.bot, tmp_path, Policy())
+    assert desk.github.writes()[before:] == []
+
+
+def test_an_answer_that_was_lost_begins_no_second_issue(desk: Desk, tmp_path: Path) -> None:
+    desk.github.fault("POST", "/issues", drop="after")
+    post(desk, told(tmp_path, case()))
+
+
+def test_a_strangers_issue_with_the_same_last_line_is_none_of_ours(desk: Desk, tmp_path: Path) -> None:
+    issue = post(desk, told(tmp_path, case()))
+    planted = issue | {"number": 99, "user": desk.github._user("stranger"), "title": "planted"}
+    desk.github.issues = {99: planted}
+    put(desk.bot, told(tmp_path, case()), Policy())
+    assert len(desk.github.issues) == 2
+    assert desk.github.issues[99] == planted
+
+
+def test_a_token_that_posts_as_somebody_else_is_refused(desk: Desk, tmp_path: Path) -> None:
+    desk.github.login = "somebody[bot]"
+    with pytest.raises(GitHubError, match="set KERNELGATE_BOT"):
+        put(desk.bot, told(tmp_path, case()), Policy())
+    assert [one["state"] for one in desk.github.issues.values()] == ["closed"]
+
+
+def test_commits_that_cannot_be_told_apart_are_said_to_be_several(desk: Desk, tmp_path: Path) -> None:
+    assert "One of 3 commits, after" in post(desk, told(tmp_path, case(), commits=3))["body"]
+
+
+def test_hostile_text_of_a_record_stays_text(desk: Desk, tmp_path: Path) -> None:
+    hostile = "a`|@everyone<!-- x --><img src=x>"
+    fixed = case(hostile, gpu=hostile, why=hostile)
+    issue = post(desk, told(tmp_path, fixed))
+    html = [one.content.strip() for one in flat(issue["body"]) if one.type.startswith("html")]
+    assert html == [last_line(BAD, "open")]
+    assert not [one for one in flat(issue["body"]) if one.type == "text" and ("@" in one.content or "<" in one.content)]
+    post(desk, told(tmp_path, fixed | {"state": "accepted", "by": hostile}))
+
+
+@pytest.mark.parametrize("text", ["{}", "no json", '{"schema": "kernelgate.culprits/1", "culprits": [{}]}'])
+def test_what_is_no_such_file_is_refused_in_a_sentence(desk: Desk, tmp_path: Path, text: str) -> None:
+    (tmp_path / "culprits.json").write_text(text, "utf-8")
+    with pytest.raises(UsageError, match="is not what `kernelgate history culprits` writes"):
+        culprit_issues.read(tmp_path)
+    assert desk.github.issues == {}
+
+
+def test_the_verb(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    assert kernelgate(["culprits", str(told(tmp_path, case()))]) == 0
+    assert len(desk.github.issues) == 1
