@@ -99,15 +99,19 @@ def show(
     places: Places, card: str | None, case_id: str | None, gpu: str | None, since: str | None, as_json: bool
 ) -> None:
     """Show how times have moved: each series in a line, or each commit of one that is asked for."""
-    from kernelgate.ci.history import database, shown, words
+    from kernelgate.ci.history import database, recent, shown, words
     from kernelgate.ci.history.entry import moment
 
     begin = moment(since)
     if since is not None and begin is None:
         raise UsageError(f"--since {since!r} is no date: give one such as 2026-08-01")
     with database.reading(_existing(places)) as connection:
-        found = shown.series(connection, shown.Wanted(card, case_id, gpu, begin), whole=as_json)
-    click.echo(json.dumps(shown.as_data(found), ensure_ascii=False) if as_json else words.text(found).rstrip())
+        wanted = shown.Wanted(card, case_id, gpu, begin)
+        if as_json:
+            said = json.dumps(shown.as_data(shown.series(connection, wanted)), ensure_ascii=False)
+        else:
+            said = words.text(recent.of_index(connection, wanted)).rstrip()
+    click.echo(said)
 
 
 @history.command()

@@ -64,6 +64,8 @@ class CaseEntry(Model):
     case: Annotated[str, Field(min_length=1)]
     points: tuple[PointEntry, ...] = ()
     comparisons: tuple[ComparisonEntry, ...] = ()
+    reference: str | None = None
+    """What the card calls its reference, such as "PyTorch"."""
     finding: str | None = None
     """Why no verdict may rest on these times."""
 
@@ -87,6 +89,8 @@ class SeriesEvent(Model):
 
     made: str
     """As `moment` writes it."""
+    repository: str = ""
+    """Empty where it is not known, as of old events: they count in every repository that has the case."""
     kind: Literal["found", "confirmed", "refuted", "accepted", "excluded"]
     card: str = ""
     case: str

@@ -40,6 +40,7 @@ def add(connection: sa.Connection, entry: Entry) -> None:
     ]
     for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs)):
         insert_new(connection, table, rows)
+    _renew(connection, entry, [series[key] for key in keys])
 
 
 def remove(connection: sa.Connection, names: Iterable[str]) -> None:
@@ -146,6 +147,18 @@ def _series(connection: sa.Connection, named: Mapping[str, Mapping[str, str]]) -
     known = _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
     insert_new(connection, SERIES, [{"key": key, **named[key]} for key in named if key not in known])
     return known if len(known) == len(named) else _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
+
+
+def _renew(connection: sa.Connection, entry: Entry, ids: Sequence[int]) -> None:
+    """Tells the entry's series that it is their newest, unless they have a newer one. Whoever forgets a record leaves
+    that as it is: it says only where to look first.
+    """
+    made = moment(entry.run.created_at) or ""
+    names = [case.reference and _text(case.reference) for case in entry.cases]
+    for name in sorted(set(names), key=str):
+        mine = [number for number, known in zip(ids, names, strict=True) if known == name]
+        older = SERIES.c.id.in_(mine), SERIES.c.newest <= made
+        connection.execute(sa.update(SERIES).where(*older).values(newest=made, reference=name))
 
 
 def _ids(connection: sa.Connection, key: sa.Column[str], id_: sa.Column[int], wanted: Sequence[str]) -> dict[str, int]:

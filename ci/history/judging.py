@@ -67,12 +67,14 @@ def _case(
     commits = {"base": record.run.base_sha, "head": record.run.head_sha, "reference": None}
     sides = sorted({side for one in used for side, samples in one.samples_us.items() if samples})
     compared = [*_judged(evidence, claim, verdict, record), *_pinned(used, sides, record.run.head_sha)]
+    reference = next((card.reference for card in record.cards if card.name == timed.case.card), None)
     odd = next((one for one in verdict.disqualifying if one.code != cards.HEAD_ALONE), None)
     return CaseEntry(
         card=timed.case.card,
         case=timed.id,
         points=tuple(_point(side, commits.get(side, side.removeprefix(PINNED)), used) for side in sides),
         comparisons=tuple(compared),
+        reference=reference,
         finding=odd.message if odd else None,
     )
 

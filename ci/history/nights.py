@@ -73,7 +73,8 @@ def _of_case(
     decided: Iterable[Mapping[str, Any]],
     policy: Policy,
 ) -> CaseChanges:
-    own = [row for row in decided if (row["card"], row["case"], row["gpu"]) == key[1:]]
+    same = [row for row in decided if (row["card"], row["case"], row["gpu"]) == key[1:]]
+    own = [row for row in same if row["repository"] in ("", key[0])]
     excluded = {row["sha"] for row in own if row["kind"] == "excluded"}
     accepted = {row["sha"]: row for row in own if row["kind"] == "accepted"}
     against = [night for number, one in enumerate(group) for night in _nights(one, number)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -80,23 +80,29 @@ class ShownSeries:
     environment: Mapping[str, str]
     points: tuple[Mapping[str, Any], ...]
     comparisons: tuple[Mapping[str, Any], ...]
+    reference: str | None = None
+    """What the side `reference` is, where a card said so."""
 
 
-def series(connection: sa.Connection, wanted: Wanted, whole: bool = True) -> tuple[ShownSeries, ...]:
-    """The series that hold anything since then. Raises KernelgateError where nothing has these names.
-
-    Not `whole`: heads alone, and comparisons only of a single case, a quarter of all there is.
-    """
-    rows = connection.execute(sa.select(SERIES).order_by(SERIES.c.card, SERIES.c.case, SERIES.c.gpu, SERIES.c.id))
-    every = [row._asdict() for row in rows]
-    chosen = [row for row in every if _fits(row, wanted)]
-    if not chosen:
-        raise KernelgateError(_none(every, wanted))
-    single = len({(row["repository"], row["card"], row["case"], row["gpu"]) for row in chosen}) == 1
-    points = POINTS if whole else POINTS.where(POINT.c.side == "head")
-    asked = (points, COMPARISONS) if whole or single else (points,)
-    made = [_shown(connection, row, asked, wanted.since) for row in chosen]
+def series(connection: sa.Connection, wanted: Wanted) -> tuple[ShownSeries, ...]:
+    """The series that hold anything since then, whole. Raises KernelgateError where nothing has these names."""
+    made = (_shown(connection, row, wanted.since) for row in chosen(connection, wanted))
     return tuple(sorted((one for one in made if one.points or one.comparisons), key=_order))
+
+
+def chosen(connection: sa.Connection, wanted: Wanted) -> list[dict[str, Any]]:
+    """The rows of the series that have these names. Raises KernelgateError where there are none."""
+    every = [row._asdict() for row in connection.execute(sa.select(SERIES).order_by(SERIES.c.id))]
+    found = [row for row in every if _fits(row, wanted)]
+    if not found:
+        raise KernelgateError(_none(every, wanted))
+    return found
+
+
+def named(row: Mapping[str, Any]) -> ShownSeries:
+    """A series by its row, without what was measured."""
+    where = {key: row[key] for key in ENVIRONMENT if row[key]}
+    return ShownSeries(row["repository"], row["card"], row["case"], row["gpu"], where, (), (), row["reference"])
 
 
 def _fits(row: Mapping[str, Any], wanted: Wanted) -> bool:
@@ -120,17 +126,12 @@ def _names(values: Iterator[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _shown(
-    connection: sa.Connection, row: Mapping[str, Any], asked: Sequence[sa.Select[Any]], since: str | None
-) -> ShownSeries:
-    """`asked`: for points, and for comparisons where these are wanted."""
-    found = [
-        tuple(sorted(_rows(connection, one.where(table.c.series_id == row["id"]), since), key=_place))
-        for one, table in zip(asked, (POINT, COMPARISON), strict=False)
-    ]
-    where = {key: row[key] for key in ENVIRONMENT if row[key]}
-    comparisons = found[1] if len(found) > 1 else ()
-    return ShownSeries(row["repository"], row["card"], row["case"], row["gpu"], where, found[0], comparisons)
+def _shown(connection: sa.Connection, row: Mapping[str, Any], since: str | None) -> ShownSeries:
+    points, comparisons = (
+        tuple(sorted(_rows(connection, asked.where(table.c.series_id == row["id"]), since), key=_place))
+        for asked, table in ((POINTS, POINT), (COMPARISONS, COMPARISON))
+    )
+    return replace(named(row), points=points, comparisons=comparisons)
 
 
 def _rows(connection: sa.Connection, asked: sa.Select[Any], since: str | None) -> Iterator[Mapping[str, Any]]:
@@ -163,6 +164,7 @@ def as_data(found: tuple[ShownSeries, ...]) -> dict[str, Any]:
                 "case": one.case,
                 "gpu": one.gpu,
                 "environment": dict(one.environment),
+                "reference": one.reference,
                 "points": [point_data(row) for row in one.points],
                 "comparisons": [comparison_data(row) for row in one.comparisons],
             }

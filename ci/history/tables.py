@@ -62,6 +62,8 @@ SERIES = Table(
     Column("cuda", Text, nullable=False),
     Column("clock_policy", Text, nullable=False),
     Column("producer", Text, nullable=False),  # such as "kernelgate 0.1.0"
+    Column("newest", Text, nullable=False, server_default=""),  # when its newest record was made, …
+    Column("reference", Text),  # … and what that one's card calls its reference
 )
 
 # Both lie in the order of series, which is that of `show`; without rowids SQLite keeps them once instead of twice.
@@ -114,6 +116,7 @@ EVENT = Table(
     Column("previous", Text),
     Column("who", Text, nullable=False),
     Column("why", Text, nullable=False),
+    Column("repository", Text, nullable=False, server_default=""),  # empty: not known
 )
 
 COST = Table(

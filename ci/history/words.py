@@ -8,10 +8,9 @@ from typing import Any
 
 from kernelgate.ci.document import formatting, terminal
 from kernelgate.ci.document.model import Code, Column, Line, Table
+from kernelgate.ci.history.recent import Recent, RecentSeries
 from kernelgate.ci.history.shown import ENVIRONMENT, ShownSeries, pct
 
-ROWS = 30
-"""Of one series; the earlier ones are in --json."""
 SPARKS = "▁▂▃▄▅▆▇█"
 DRAWN = 20
 """Points of a sparkline."""
@@ -19,22 +18,24 @@ FLAT = 0.01
 """A sparkline's whole height is at least 1% of the time, so that noise draws no mountains."""
 
 
-def text(found: Sequence[ShownSeries]) -> str:
+def text(found: Recent) -> str:
     """Heads alone: what base and reference took is in --json. On the default branch where that is known of any."""
-    heads = [(one, points, off) for one, (points, off) in zip(found, map(_heads, found), strict=True) if points]
-    if not heads:
+    if not found.series:
         return "nothing was measured since then\n"
-    if len({(one.repository, one.card, one.case, one.gpu) for one, _, _ in heads}) == 1:
-        parts = [_named(heads[0][0], case=True), *(_series(one, points) for one, points, _ in heads)]
+    if found.single:
+        parts = [_named(found.series[0].series, case=True), *map(_series, found.series)]
     else:
-        groups: dict[str, list[tuple[ShownSeries, Sequence[Mapping[str, Any]]]]] = {}
-        for one, points, _ in heads:
-            groups.setdefault(f"{_named(one)}\n{_environment(one)}", []).append((one, points))
+        groups: dict[str, list[RecentSeries]] = {}
+        for one in found.series:
+            groups.setdefault(f"{_named(one.series)}\n{_environment(one.series)}", []).append(one)
         parts = [f"{title}\n{terminal.table(_overview(rows))}" for title, rows in groups.items()]
-    left_out = sum(off for _, _, off in heads)
+    left_out = sum(one.left_out for one in found.series)
     if left_out:
         counted = formatting.counted(left_out, "measurement")
         parts.append(f"Left out: {counted} of commits that are not on the default branch; --json\nhas them.")
+    if found.earlier:
+        of = "" if found.single else " of cases"
+        parts.append(f"Left out: {formatting.counted(found.earlier, 'earlier environment')}{of}; --json has them.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -46,14 +47,7 @@ def sparkline(times: Iterable[float]) -> str:
     return "".join(SPARKS[min(len(SPARKS) - 1, int((one - low) / height * len(SPARKS)))] for one in drawn)
 
 
-def _heads(one: ShownSeries) -> tuple[list[Mapping[str, Any]], int]:
-    """The head's points in order, and how many are left out since their commits are on no default branch."""
-    points = [row for row in one.points if row["side"] == "head"]
-    placed = [row for row in points if row["place"] is not None]
-    return (placed, len(points) - len(placed)) if placed else (points, 0)
-
-
-def _overview(rows: Sequence[tuple[ShownSeries, Sequence[Mapping[str, Any]]]]) -> Table:
+def _overview(rows: Sequence[RecentSeries]) -> Table:
     columns = (
         Column("case"),
         Column("times", True),
@@ -61,13 +55,21 @@ def _overview(rows: Sequence[tuple[ShownSeries, Sequence[Mapping[str, Any]]]]) -
         Column("since first", True),
         Column("last 20"),
     )
-    return Table(columns, tuple(_row(one, points) for one, points in rows))
+    return Table(columns, tuple(map(_row, rows)))
 
 
-def _row(one: ShownSeries, points: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
-    times = [row["us"] for row in points]
-    moved = formatting.percent(100 * (times[-1] / times[0] - 1), sign=True) if len(times) > 1 else formatting.MISSING
-    return ((Code(one.case),), (str(len(times)),), formatting.durations(times[-1]), (moved,), (sparkline(times),))
+def _row(one: RecentSeries) -> tuple[Line, ...]:
+    times = [row["us"] for row in one.series.points]
+    moved = formatting.MISSING
+    if one.count > 1:
+        moved = formatting.percent(100 * (times[-1] / one.first_us - 1), sign=True)
+    return (
+        (Code(one.series.case),),
+        (str(one.count),),
+        formatting.durations(times[-1]),
+        (moved,),
+        (sparkline(times),),
+    )
 
 
 def _named(one: ShownSeries, case: bool = False) -> str:
@@ -81,8 +83,8 @@ def _environment(one: ShownSeries) -> str:
     return textwrap.fill(", ".join(known) or "environment unknown", terminal.WIDTH)
 
 
-def _series(one: ShownSeries, points: Sequence[Mapping[str, Any]]) -> str:
-    changes = {row["record"]: row for row in one.comparisons if row["status"] is not None}
+def _series(one: RecentSeries) -> str:
+    points, changes = one.series.points, {row["record"]: row for row in one.series.comparisons}
     columns = (
         Column("measured"),
         Column("commit"),
@@ -90,11 +92,10 @@ def _series(one: ShownSeries, points: Sequence[Mapping[str, Any]]) -> str:
         Column("±", True),
         Column("against its base", True),
     )
-    shown = points[-ROWS:]
-    table = Table(columns, tuple(_point(row, changes.get(row["record"])) for row in shown))
-    parts = [_environment(one), terminal.table(table)]
-    if len(points) > ROWS:
-        parts.insert(1, f"({len(points) - ROWS} earlier ones: --json)")
+    table = Table(columns, tuple(_point(row, changes.get(row["record"])) for row in points))
+    parts = [_environment(one.series), terminal.table(table)]
+    if one.count > len(points):
+        parts.insert(1, f"({one.count - len(points)} earlier ones: --json)")
     return "\n".join(parts)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from kernelgate.ci.document.escape import visible
 from kernelgate.ci.history.changes import State
 
 ID_CHARACTERS = 60
@@ -73,12 +74,18 @@ class SiteSeries:
     environments: tuple[Mapping[str, str], ...]
     points: tuple[SitePoint, ...]
     """In the order of the default branch's commits, then of time."""
+    reference: str = ""
+    """What the points' `reference_us` is of, where a card said so."""
     pin: str = ""
     """The commit that `pinned` compares with."""
     comparisons: tuple[SiteComparison, ...] = ()
     changes: tuple[SiteChange, ...] = ()
     note: str = ""
     """Which measurements are not among the points, and what their order is where it is not that."""
+
+    @property
+    def times_reference(self) -> str:
+        return f"× {visible(self.reference) or 'reference'}"
 
     @property
     def id(self) -> str:

@@ -37,6 +37,7 @@ def series(shown: SiteSeries, address: str | None) -> str:
         "finding": {at: visible(one.finding) for at, one in enumerate(points) if one.finding},
         "letters": [letter(number) for number in range(len(shown.environments))],
         "changes": [_change(one, places) for one in shown.changes if one.commit in places],
+        "times_reference": shown.times_reference,
         "pin": short(shown.pin),
         "address": address,
     }

@@ -147,6 +147,7 @@ def _series(connection: sa.Connection, rows: Sequence[Row], changes: Sequence[Ch
         gpu=rows[0].gpu,
         environments=tuple(known[id_] for id_ in numbers),
         points=tuple(_point(one, numbers, over.get((one.series_id, one.record_id))) for one in heads),
+        reference=max(rows, key=lambda row: (row.newest, row.id)).reference or "",
         pin=pin,
         comparisons=judged,
         changes=tuple(_change(one, made) for one in changes),

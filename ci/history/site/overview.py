@@ -74,6 +74,12 @@ class CardGroup:
     gpu: str
     lines: tuple[CaseLine, ...]
 
+    @property
+    def times_reference(self) -> str:
+        """What stands above the cases' multiples of it."""
+        named = {line.series.times_reference for line in self.lines}
+        return named.pop() if len(named) == 1 else "× reference"
+
 
 def groups(shown: Dashboard) -> list[CardGroup]:
     ordered = sorted(shown.series, key=lambda one: (one.repository, one.card, one.gpu, one.case))

@@ -299,3 +299,27 @@ def test_a_password_is_never_said() -> None:
 
 def test_names_are_those_of_contents() -> None:
     assert store.name_of(b"a") == named("a")
+
+
+def test_an_index_of_the_first_tables_is_brought_up_to_date(where: str | Path, index_at: Database) -> None:
+    """With what can be known of its series; an event of it counts wherever its case is."""
+    put(index_at, an_entry("a", day=2), an_entry("b", day=9))
+    before = contents(index_at)
+    with database.writing(index_at) as connection:
+        for table, column in (("series", "newest"), ("series", "reference"), ("event", "repository")):
+            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
+        connection.execute(sa.update(sa.table(VERSION_TABLE, sa.column("version_num"))).values(version_num="0001"))
+    again = database.at(where)
+    assert contents(again) == before
+    with database.reading(again) as connection:
+        assert connection.execute(sa.select(tables.SERIES.c.newest)).scalars().all() == ["2026-08-09T00:00:00Z"]
+    again.engine.dispose()
+
+
+def test_a_series_calls_its_reference_as_its_newest_record_does(index_at: Database) -> None:
+    for day, name in ((2, "torch SDPA"), (1, "something old")):
+        case = an_entry("x").cases[0].model_copy(update={"reference": name})
+        put(index_at, an_entry(name, day=day, cases=(case,)))
+    with database.reading(index_at) as connection:
+        [one] = shown.as_data(shown.series(connection, Wanted()))["series"]
+    assert one["reference"] == "torch SDPA"

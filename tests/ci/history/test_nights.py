@@ -81,6 +81,24 @@ def test_an_accepted_change_is_told_as_such(index_at: Database) -> None:
     assert (change.state, change.why) == ("accepted", "by somebody: it must be")
 
 
+def test_what_another_repository_accepts_is_not_accepted_here(index_at: Database) -> None:
+    elsewhere = event("accepted", STEP).model_copy(update={"repository": "someone/fork"})
+    with database.writing(index_at) as connection:
+        index.add_event(connection, named("e"), elsewhere)
+    every = tuple(a_night(n, stepped(n)) for n in range(NIGHTS))
+    assert [one.changes[0].state for one in found(index_at, *every)] == ["suspected"]
+    theirs = (one.model_copy(update={"name": named(one.name), "run": Run(repository="someone/fork")}) for one in every)
+    both = {one.repository: one.changes[0].state for one in found(index_at, *theirs)}
+    assert both == {"": "suspected", "someone/fork": "accepted"}
+
+
+def test_a_comparison_with_a_commit_off_the_default_branch_confirms_nothing(index_at: Database) -> None:
+    """As of a pull request's head that was squashed: whether the change lies between the two is not known."""
+    every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
+    ((change,),) = (one.changes for one in found(index_at, *every, a_pair(STEP - 1, NIGHTS + 7, 2.0)))
+    assert change.state == "suspected"
+
+
 def test_another_pinned_commit_and_another_driver_are_no_change(index_at: Database) -> None:
     newer = H200.model_copy(update={"device": Device(name="NVIDIA H200", driver="590.0")})
     early = [a_night(number, 0.0) for number in range(8)]

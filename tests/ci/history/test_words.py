@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelgate.bench.record import Device
-from kernelgate.ci.history import database, index, shown, words
+from kernelgate.ci.history import database, index, recent, words
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.shown import Wanted
 from tests.ci.history.entries import H200, an_entry, put
@@ -11,7 +11,7 @@ from tests.ci.history.entries import H200, an_entry, put
 
 def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
     with database.reading(index_at) as connection:
-        return words.text(shown.series(connection, wanted, whole=False))
+        return words.text(recent.of_index(connection, wanted))
 
 
 def test_one_series_shows_each_commit(index_at: Database) -> None:
@@ -51,10 +51,10 @@ def test_long_names_and_many_points_stay_within_80_columns(index_at: Database) -
 
 
 def test_only_the_last_commits_are_listed_and_the_rest_is_said(index_at: Database) -> None:
-    put(index_at, *(an_entry(f"{number}", f"{number:040}") for number in range(words.ROWS + 2)))
+    put(index_at, *(an_entry(f"{number}", f"{number:040}") for number in range(recent.ROWS + 2)))
     shown_ = text(index_at).splitlines()
     assert "(2 earlier ones: --json)" in shown_
-    assert sum(line.startswith("2026-08-01") for line in shown_) == words.ROWS
+    assert sum(line.startswith("2026-08-01") for line in shown_) == recent.ROWS
 
 
 def test_commits_off_the_default_branch_are_left_out_and_counted(index_at: Database) -> None:
@@ -76,3 +76,15 @@ def test_noise_draws_no_mountains() -> None:
     assert words.sparkline([100.0, 100.02, 100.01]) == "▁▁▁"
     assert words.sparkline([100.0, 101.0]) == "▁█"
     assert len(words.sparkline(range(1, 100))) == words.DRAWN
+
+
+def test_of_many_environments_the_newest_are_shown_and_the_rest_is_said(index_at: Database) -> None:
+    drivers = [H200.model_copy(update={"device": Device(name="NVIDIA H200", driver=f"580.{at}")}) for at in range(5)]
+    for at in (4, 0, 2, 1, 3):  # not in the order of time
+        put(index_at, an_entry(f"{at}", f"{at}" * 40, day=at + 1, environment=drivers[at]))
+    found = text(index_at)
+    assert [line.split(",")[0] for line in found.splitlines() if line.startswith("driver")] == [
+        "driver 580.2", "driver 580.3", "driver 580.4"
+    ]  # fmt: skip
+    assert found.endswith("Left out: 2 earlier environments; --json has them.\n")
+    assert "earlier" not in text(index_at, Wanted(since="2026-08-03T00:00:00Z"))

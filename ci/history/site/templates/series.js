@@ -33,7 +33,7 @@ if (data.pinned.some((one) => one !== null)) {
 }
 if (data.reference.some((one) => one !== null)) {
   const times = known(data.reference, (one, at) => one / data.us[at]);
-  views.push(view("× reference", times, none, (one) => `${one.toPrecision(4)}× as fast as the reference`));
+  views.push(view(data.times_reference, times, none, (one) => `${one.toPrecision(4)}${data.times_reference}`));
 }
 let shown = views[0];
 

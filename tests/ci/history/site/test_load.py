@@ -31,6 +31,7 @@ def a_night(number: int, us: float) -> CaseEntry:
     return CaseEntry(
         card="norm",
         case="one",
+        reference="torch RMSNorm",
         points=(
             PointEntry(side="head", commit=LINE[number], us=us, error=0.001, processes=3, rounds=60),
             PointEntry(side="reference", us=3 * us, processes=3, rounds=60),
@@ -59,6 +60,7 @@ def test_a_series_is_in_the_order_of_the_commits_whatever_the_days(index_at: Dat
     assert [one["driver"] for one in found.environments] == ["580.1", "590.0"]
     assert [point.environment for point in found.points] == [0, 1]
     assert [point.reference_us for point in found.points] == [300.0, 330.0]
+    assert found.times_reference == "× torch RMSNorm"
     assert found.pin == PIN
     assert [point.pinned for point in found.points] == [pytest.approx(math.log(us / 50)) for us in (100, 110)]
     assert found.points[0].reach == pytest.approx(4.303 * 0.001, rel=1e-3), "Student's t for three processes"
