@@ -49,7 +49,6 @@ for _verb in (
     verbs_judge.decide,
     verbs_judge.compare,
     verbs_judge.report,
-    verbs_judge.spreads,
     verbs_history.history,
     verbs_github.fetch_,
     verbs_github.template,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +12,16 @@ from kernelgate.bench.build.library import Libraries
 from kernelgate.bench.errors import CardError, CompileError, RecordError
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system.progress import say
+from kernelgate.ci import remembered
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge import gate, history
+from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.cards import NO_CASES
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
-from kernelgate.ci.judge.history import History
+from kernelgate.ci.judge.history import History, Past
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.page.write import write as write_page
@@ -42,7 +42,7 @@ class _Rules:
     """What judging goes by."""
 
     policy: Policy
-    history: History
+    past: Past
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
 
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
-    rules = _Rules(policy, history.load(say, repo / history.SPREADS_FILE))
+    rules = _Rules(policy, remembered.past(policy, say))
     say("1/3 build")
     with children.opened() as processes:
         processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
@@ -76,9 +76,10 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
             return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
         measured = _measure(repo, base, heads, processes, out / RECORD, rules)
     record.write(measured, out / RECORD)
-    verdict = judge(measured, policy, name=str(out / RECORD), history=rules.history)
+    known = rules.past(measured)
+    verdict = judge(measured, policy, name=str(out / RECORD), history=known)
     stored = stored_baseline(repo / ".ci", measured)
-    part = of_record("", measured, verdict, _against(measured, policy, stored) if stored else None)
+    part = of_record("", measured, verdict, _against(measured, policy, stored, known) if stored else None)
     return _written(part, gate.evidence("", measured, verdict, policy), policy, out)
 
 
@@ -172,7 +173,10 @@ def _checked_and_timed(
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
     plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **rules.policy.timing.model_dump())
-    open_cases = partial(undecided, policy=rules.policy, history=rules.history)
+
+    def open_cases(record: RunRecord) -> frozenset[CaseKey]:
+        return undecided(record, rules.policy, rules.past(record))
+
     timed = paired.run(plan, begun, path, open_cases, children=children)
     timed = verbs.with_accuracy(timed, touched, chosen, seed, children)
     return sanitized(timed, touched, rules.policy) if "sanitizer" in checks else timed
@@ -194,9 +198,9 @@ def written(out: Path) -> list[str]:
     return [name for name in (RECORD, COMMENT, PAGE) if (out / name).exists()]
 
 
-def _against(measured: RunRecord, policy: Policy, stored: tuple[str, RunRecord]) -> Baseline:
+def _against(measured: RunRecord, policy: Policy, stored: tuple[str, RunRecord], known: History) -> Baseline:
     name, baseline = stored
-    return baselines.of_record(judge(measured, policy, baseline, against=name), baseline)
+    return baselines.of_record(judge(measured, policy, baseline, against=name, history=known), baseline)
 
 
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 EXTRA = {"alembic", "fsspec", "psycopg", "sqlalchemy", "zstandard"}
 FOLDER = ".kernelgate/history"
 """In the checkout; git is told to ignore it."""
-INDEX = "index.sqlite"
 
 
 @dataclass(frozen=True)
@@ -218,6 +217,8 @@ def export(places: Places, form: Literal["json", "parquet"], output: Path | None
 def import_(places: Places, results: Path, gpu: str | None, commit: str | None, date: str | None) -> None:
     """Bring the past of another tool: github-action-benchmark's data.js, asv's folder of results, or a file in Bencher
     Metric Format. Only times are taken. What is there already is left alone.
+
+    Of an earlier kernelgate: .ci/spreads.json, which then can be removed.
     """
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import foreign, keep
@@ -226,6 +227,10 @@ def import_(places: Places, results: Path, gpu: str | None, commit: str | None, 
     archive = _archive(places)
     new = sum(keep.add_entry(archive, one) for one in found.entries)
     _place(archive.database)
+    if found.spreads:
+        again = "" if new else ", known already"
+        click.echo(f"spreads of {formatting.counted(found.spreads, 'case')}{again}")
+        return
     of = f"{formatting.counted(found.times, 'time')} of {formatting.counted(len(found.entries), 'run')}"
     out = f"; {formatting.counted(found.left_out, 'result')} left out: no times, or failed" if found.left_out else ""
     click.echo(f"{of}, {formatting.counted(new, 'run')} new{out}")
@@ -312,11 +317,13 @@ def _store(places: Places) -> Store:
 
 
 def _index(places: Places, store: Store) -> Path | str:
+    from kernelgate.ci import remembered
+
     if places.database is not None:
         return places.database if "://" in places.database else Path(places.database)
     if store.folder is None:
         raise UsageError(f"the store {store.url} is no folder: name a file or a Postgres database with --database")
-    return store.folder / INDEX
+    return store.folder / remembered.INDEX
 
 
 def _ignored_by_git(folder: Path) -> None:

@@ -80,11 +80,13 @@ def compare(
     records the worst of them: 1, then 3, 2, 0.
     """
     from kernelgate.bench.system import progress
+    from kernelgate.ci import remembered
     from kernelgate.ci.document import terminal
-    from kernelgate.ci.judge import compare, history, policy
+    from kernelgate.ci.judge import compare, policy
     from kernelgate.ci.report.build import compared_report
 
-    past, rules = history.load(progress.say), policy.load(policy_file, preset)
+    rules = policy.load(policy_file, preset)
+    past = remembered.past(rules, progress.say)
     codes = []
     for number, one in enumerate(compare.compare(records, rules, baseline, past)):
         if as_json:
@@ -94,28 +96,6 @@ def compare(
             click.echo(("\n" if number else "") + terminal.text(said, details), nl=False)
         codes.append(compare.exit_code(one.verdict))
     return compare.worst_exit_code(codes)
-
-
-@click.command()
-@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: .ci/spreads.json, where it begins.")
-@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
-def spreads(records: tuple[Path, ...], output: Path | None, policy_file: Path | None) -> None:
-    """Learn from run records how far each case's processes scatter, so that its next comparison takes fewer of them.
-
-    Of paired comparisons, whatever their change. Only what stands on the default branch is used by its workflows.
-    """
-    from kernelgate.bench import files, record
-    from kernelgate.ci.document import formatting
-    from kernelgate.ci.judge import history, policy
-
-    path = output or history.SPREADS_FILE
-    files.try_file(path)
-    rules, known = policy.load(policy_file), history.read()
-    for run in records:
-        known = history.learned(known, record.read(run), rules)
-    history.write(known, path)
-    click.echo(f"{path}: {formatting.counted(len(known.spreads), 'case')}")
 
 
 @click.command()
@@ -162,14 +142,13 @@ def report(
     """
     from kernelgate.bench import files, record
     from kernelgate.bench.system import progress
-    from kernelgate.ci import default_branch
+    from kernelgate.ci import default_branch, remembered
     from kernelgate.ci.document import render
-    from kernelgate.ci.judge import history
     from kernelgate.ci.page.write import write as write_page
     from kernelgate.ci.report.build import reported
 
     rules = default_branch.rules(policy_file, preset)
-    past = history.load(progress.say)
+    past = remembered.past(rules, progress.say)
     if (run is None) == (folder is None) or (post and folder is None):
         raise UsageError(
             "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
@@ -190,7 +169,8 @@ def report(
         built, page_text = ready.posting.report, publish.page_of(ready, rules)
     elif run is not None:
         stored = (baseline.name, record.read(baseline)) if baseline else None
-        found = reported(record.read(run), rules, str(run), stored, past)
+        measured = record.read(run)
+        found = reported(measured, rules, str(run), stored, past(measured))
         built, page_text = found.report, write_page(found, rules.gates)
     if html:
         files.write(html, page_text)

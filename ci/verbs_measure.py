@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -165,7 +164,8 @@ def bench(
     from kernelgate.bench.system import progress
     from kernelgate.bench.system.children import opened
     from kernelgate.bench.timing import process
-    from kernelgate.ci.judge import early_stop, history, policy
+    from kernelgate.ci import remembered
+    from kernelgate.ci.judge import early_stop, policy
 
     if pinned_library and not alone:
         raise UsageError("--pinned-library goes with --alone: beside a base, the head is compared with that")
@@ -181,7 +181,11 @@ def bench(
     how = {**rules.timing.model_dump(), "resume": resume}
     asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **how)
     asked.check(judging)
-    open_cases = partial(early_stop.undecided, policy=rules, history=history.load(progress.say))
+    past = remembered.past(rules, progress.say)
+
+    def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
+        return early_stop.undecided(so_far, rules, past(so_far))
+
     needed = process.FIRST if alone else {**process.FIRST, accuracy.WORKER: 1}
     with ExitStack() as stack:
         children = stack.enter_context(opened())

@@ -23,7 +23,7 @@ from kernelgate.ci.github.run_info import Job, RunInfo
 from kernelgate.ci.judge import cards, completeness, gate, outputs
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
-from kernelgate.ci.judge.history import NO_HISTORY, History
+from kernelgate.ci.judge.history import Past, no_past
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
 from kernelgate.ci.report import baseline as baselines
@@ -50,8 +50,8 @@ class Trusted:
 
     expected: ExpectedByLabel = field(default_factory=lambda: NO_PLAN)
     """What the plan asks of each GPU."""
-    history: History = NO_HISTORY
-    """What earlier comparisons show of the cases."""
+    past: Past = no_past
+    """What earlier measurements show of a record's cases."""
     page: str | None = None
     """Where the HTML page of this report is."""
 
@@ -287,7 +287,7 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
 
 
 def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> GpuResult:
-    verdict = judge(measured, policy, name=label, history=asked.trusted.history)
+    verdict = judge(measured, policy, name=label, history=asked.trusted.past(measured))
     evidence = gate.evidence(label, measured, verdict, policy)
     part = parts.of_record(label, measured, verdict, _against_baseline(label, measured, policy))
     if part.record is None:

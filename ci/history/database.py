@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -57,6 +58,23 @@ def at(where: str | Path) -> Database:
     except BaseException:
         engine.dispose()
         raise
+    return found
+
+
+def existing(where: str | Path) -> Database:
+    """As `at`, to be read alone: nothing is made or changed there. Raises HistoryIndexError where it is not there, or
+    is another version's."""
+    url = _url(where)
+    name = url.database or "" if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    if url.get_backend_name() == "sqlite":
+        if not Path(name).is_file():
+            raise HistoryIndexError(f"there is no history at {name}")
+        file = f"file:{quote(str(Path(name).absolute()))}"
+        url = url.set(database=file, query={"mode": "ro", "uri": "true"})
+    found = Database(name, sa.create_engine(url, poolclass=sa.NullPool))
+    with reading(found) as connection:
+        if _revision(connection) != REVISION:
+            raise HistoryIndexError(f"{name} was written by another kernelgate: `kernelgate history rebuild` renews it")
     return found
 
 
@@ -127,7 +145,7 @@ def _migrate(database: Database) -> None:
             upgrade(connection)
 
 
-def upgrade(connection: sa.Connection) -> None:
+def upgrade(connection: sa.Connection, to: str = "head") -> None:
     """Runs the steps that the connection's database lacks, in its transaction."""
     from alembic import command
     from alembic.config import Config
@@ -135,7 +153,7 @@ def upgrade(connection: sa.Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from kernelgate.bench.record import (
     Run,
     Side,
 )
+from kernelgate.ci.judge.spread import KnownSpread
 
 SCHEMA: Literal["kernelgate.entry/1"] = "kernelgate.entry/1"
 """Raise its number when records are judged in another way: every record is then judged once more."""
@@ -70,6 +71,15 @@ class CaseEntry(Model):
     """Why no verdict may rest on these times."""
 
 
+class SpreadEntry(Model):
+    """What was known of a case's comparisons together, where each of them is not."""
+
+    gpu: str
+    card: str = ""
+    case: Annotated[str, Field(min_length=1)]
+    known: KnownSpread
+
+
 class Entry(Model):
     schema_: Annotated[Literal["kernelgate.entry/1"], Field(alias="schema")] = SCHEMA
     name: str
@@ -82,6 +92,7 @@ class Entry(Model):
     reason: str | None = None
     cases: tuple[CaseEntry, ...] = ()
     costs: tuple[Cost, ...] = ()
+    spreads: tuple[SpreadEntry, ...] = ()
 
 
 class SeriesEvent(Model):

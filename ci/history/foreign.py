@@ -18,6 +18,7 @@ from typing import Any
 
 from kernelgate.bench.errors import RecordError, UsageError
 from kernelgate.bench.record import Device, Environment, Run
+from kernelgate.ci.history import spreads_file
 from kernelgate.ci.history.entry import CaseEntry, Entry, PointEntry, moment
 
 UNITS = {"s": 1e6, "seconds": 1e6, "ms": 1e3, "us": 1.0, "µs": 1.0, "μs": 1.0, "ns": 1e-3}
@@ -45,10 +46,15 @@ class ImportedRuns:
     times: int
     left_out: int
     """Results that are no times, or that failed."""
+    spreads: int = 0
+    """Cases of which it is known how far their processes scatter."""
 
 
 def read(path: Path, told: Told) -> ImportedRuns:
-    """What a data.js, a folder of asv's results or a file in Bencher Metric Format holds. Raises RecordError."""
+    """What a data.js, a folder of asv's results, a file of spreads or one in Bencher Metric Format holds.
+
+    Raises RecordError.
+    """
     if path.is_dir():
         return _joined(_asv(path, told))
     try:
@@ -56,6 +62,9 @@ def read(path: Path, told: Told) -> ImportedRuns:
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     script = text.lstrip("\ufeff \r\n\t").startswith(DATA_JS)
+    if not script and spreads_file.is_one(text):
+        known = spreads_file.entry(text, path)
+        return ImportedRuns((known,), 0, 0, len(known.spreads))
     content = _json(text.partition("=")[2].strip().removesuffix(";") if script else text, path)
     try:
         return _joined(_data_js(content, told) if script else _bencher(content, told))

@@ -11,9 +11,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from kernelgate.bench.errors import one_line
-from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, moment
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
+from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, SpreadEntry, moment
+from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SPREAD
 
+SHARED = ("repository", "gpu", "driver", "torch", "triton", "cuda", "clock_policy", "producer")
 BATCH = 500
 """Values of one query: SQLite takes 32,766 of them, 999 of old."""
 
@@ -35,10 +36,11 @@ def add(connection: sa.Connection, entry: Entry) -> None:
         points += list(_points(case, series[key], record, commits))
         comparisons += list(_comparisons(case, series[key], record, commits))
     costs = [
-        {"record_id": record, "number": number, "phase": _text(cost.phase), **cost.model_dump(exclude={"phase"})}
+        {"record_id": record, "number": number, "phase": text(cost.phase), **cost.model_dump(exclude={"phase"})}
         for number, cost in enumerate(entry.costs)
     ]
-    for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs)):
+    spreads = [_spread(one, number, record) for number, one in enumerate(entry.spreads)]
+    for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs), (SPREAD, spreads)):
         insert_new(connection, table, rows)
     _renew(connection, entry, [series[key] for key in keys])
 
@@ -90,7 +92,7 @@ def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mappin
 
 def add_event(connection: sa.Connection, name: str, event: SeriesEvent) -> None:
     """Puts in what was decided, which is known by the name of its file."""
-    said = {key: _text(value) if value is not None else None for key, value in event.model_dump().items()}
+    said = {key: text(value) if value is not None else None for key, value in event.model_dump().items()}
     insert_new(connection, EVENT, [{"name": name, **said}])
 
 
@@ -109,14 +111,16 @@ def _record(connection: sa.Connection, entry: Entry) -> int:
         "name": entry.name,
         "rules": entry.rules,
         "made": moment(run.created_at),
-        "repository": _text(run.repository),
+        "repository": text(run.repository),
         "producer": _producer(entry),
-        "event": _text(run.event),
-        "base_sha": run.base_sha and _text(run.base_sha),
-        "head_sha": run.head_sha and _text(run.head_sha),
-        "gpu": _text(entry.environment.device.name),
+        "event": text(run.event),
+        "base_sha": run.base_sha and text(run.base_sha),
+        "head_sha": run.head_sha and text(run.head_sha),
+        "gpu": text(entry.environment.device.name),
         "outcome": entry.outcome,
-        "reason": entry.reason and _text(entry.reason),
+        "reason": entry.reason and text(entry.reason),
+        "cards": json.dumps(sorted({text(case.card) for case in entry.cases}), ensure_ascii=False),
+        "environment": environment_of(_environment(entry)),
     }
     fresh: int | None = connection.execute(_insert(connection, RECORD).returning(RECORD.c.id), row).scalar()
     if fresh is not None:
@@ -131,13 +135,14 @@ def _forget(connection: sa.Connection, record: int) -> None:
     every = sa.select(SERIES.c.id)  # both tables lie in the order of series
     for table in (POINT, COMPARISON):
         connection.execute(sa.delete(table).where(table.c.series_id.in_(every), table.c.record_id == record))
-    connection.execute(sa.delete(COST).where(COST.c.record_id == record))
+    for table in (COST, SPREAD):
+        connection.execute(sa.delete(table).where(table.c.record_id == record))
 
 
 def _commits(connection: sa.Connection, entry: Entry) -> dict[str, int]:
     named = {one.commit for case in entry.cases for one in case.points}
     named |= {sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)}
-    shas = sorted({_text(sha) for sha in named if sha is not None})
+    shas = sorted({text(sha) for sha in named if sha is not None})
     insert_new(connection, COMMIT, [{"sha": sha} for sha in shas])
     return _ids(connection, COMMIT.c.sha, COMMIT.c.id, shas)
 
@@ -145,7 +150,8 @@ def _commits(connection: sa.Connection, entry: Entry) -> dict[str, int]:
 def _series(connection: sa.Connection, named: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
     """The numbers of these series by their keys; most are known from earlier measurements."""
     known = _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
-    insert_new(connection, SERIES, [{"key": key, **named[key]} for key in named if key not in known])
+    new = [{"key": key, **one, "environment": environment_of(one)} for key, one in named.items() if key not in known]
+    insert_new(connection, SERIES, new)
     return known if len(known) == len(named) else _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
 
 
@@ -154,7 +160,7 @@ def _renew(connection: sa.Connection, entry: Entry, ids: Sequence[int]) -> None:
     that as it is: it says only where to look first.
     """
     made = moment(entry.run.created_at) or ""
-    names = [case.reference and _text(case.reference) for case in entry.cases]
+    names = [case.reference and text(case.reference) for case in entry.cases]
     for name in sorted(set(names), key=str):
         mine = [number for number, known in zip(ids, names, strict=True) if known == name]
         older = SERIES.c.id.in_(mine), SERIES.c.newest <= made
@@ -169,24 +175,37 @@ def _ids(connection: sa.Connection, key: sa.Column[str], id_: sa.Column[int], wa
     return found
 
 
+def environment_of(fields: Mapping[str, str]) -> str:
+    """A short name of what the series of a record have in common."""
+    said = json.dumps([fields[key] for key in SHARED])
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
 def _identity(entry: Entry, case: CaseEntry) -> dict[str, str]:
+    return {
+        "repository": text(entry.run.repository),
+        "card": text(case.card),
+        "case": text(case.case),
+        **{key: value for key, value in _environment(entry).items() if key != "repository"},
+    }
+
+
+def _environment(entry: Entry) -> dict[str, str]:
     where = entry.environment
     return {
-        "repository": _text(entry.run.repository),
-        "card": _text(case.card),
-        "case": _text(case.case),
-        "gpu": _text(where.device.name),
-        "driver": _text(where.device.driver),
-        "torch": _text(where.torch),
-        "triton": _text(where.triton),
-        "cuda": _text(where.cuda),
-        "clock_policy": _text(where.clock_policy),
+        "repository": text(entry.run.repository),
+        "gpu": text(where.device.name),
+        "driver": text(where.device.driver),
+        "torch": text(where.torch),
+        "triton": text(where.triton),
+        "cuda": text(where.cuda),
+        "clock_policy": text(where.clock_policy),
         "producer": _producer(entry),
     }
 
 
 def _producer(entry: Entry) -> str:
-    return " ".join(filter(None, (_text(entry.run.producer), _text(entry.run.version))))
+    return " ".join(filter(None, (text(entry.run.producer), text(entry.run.version))))
 
 
 def _points(case: CaseEntry, series: int, record: int, commits: Mapping[str, int]) -> Iterable[dict[str, Any]]:
@@ -195,12 +214,12 @@ def _points(case: CaseEntry, series: int, record: int, commits: Mapping[str, int
             "series_id": series,
             "record_id": record,
             "side": point.side,
-            "commit_id": commits[_text(point.commit)] if point.commit is not None else None,
+            "commit_id": commits[text(point.commit)] if point.commit is not None else None,
             "us": point.us,
             "error": point.error,
             "processes": _int32(point.processes),
             "rounds": _int32(point.rounds),
-            "finding": case.finding and _text(case.finding),
+            "finding": case.finding and text(case.finding),
         }
 
 
@@ -210,9 +229,9 @@ def _comparisons(case: CaseEntry, series: int, record: int, commits: Mapping[str
         yield {
             "series_id": series,
             "record_id": record,
-            "base_id": commits[_text(one.base)],
+            "base_id": commits[text(one.base)],
             "number": number,
-            "head_id": commits[_text(one.head)] if one.head is not None else None,
+            "head_id": commits[text(one.head)] if one.head is not None else None,
             "effect": one.effect,
             "error": one.error,
             "spread_pct": one.spread_pct,
@@ -221,15 +240,28 @@ def _comparisons(case: CaseEntry, series: int, record: int, commits: Mapping[str
             "status": one.status,
             "low_pct": low,
             "high_pct": high,
-            "finding": case.finding and _text(case.finding),
+            "finding": case.finding and text(case.finding),
         }
+
+
+def _spread(one: SpreadEntry, number: int, record: int) -> dict[str, Any]:
+    known = one.known
+    return {
+        "record_id": record,
+        "number": number,
+        "card": text(one.card),
+        "case": text(one.case),
+        "gpu": text(one.gpu),
+        **known.model_dump(exclude={"last_seen"}),
+        "last_seen": moment(known.last_seen),
+    }
 
 
 def _int32(value: int) -> int:
     return min(value, 2**31 - 1)
 
 
-def _text(value: str | None) -> str:
+def text(value: str | None) -> str:
     """What Postgres takes, too, which knows no character 0."""
     known = value or ""
     return known if known.isprintable() else one_line(known)

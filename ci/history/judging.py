@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelgate.bench.record import RunRecord, TimedCase, TimedProcess
 from kernelgate.ci.history.entry import SCHEMA, CaseEntry, ComparisonEntry, Entry, PointEntry
-from kernelgate.ci.judge import cards, estimate
+from kernelgate.ci.judge import cards, estimate, location
 from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.history import seen
@@ -117,14 +117,23 @@ def _pinned(used: Sequence[TimedProcess], sides: Sequence[str], head: str | None
         if both:
             ratios = [np.median(np.log(times["head"]) - np.log(times[side])) for times in both]
             effect, error, spread = _over_processes(np.array(ratios))
+            noise = _noise([times[side] for times in both], [times["head"] for times in both])
             yield ComparisonEntry(
                 base=side.removeprefix(PINNED),
                 head=head,
                 effect=effect,
                 error=error,
                 spread_pct=None if spread is None else percent(spread),
+                noise_pct=None if spread is None else percent(noise),
                 processes=len(both),
             )
+
+
+def _noise(base: Sequence[Sequence[float]], head: Sequence[Sequence[float]]) -> float:
+    """How far processes would scatter by the noise of their rounds alone."""
+    step = max(location.log_step(np.concatenate(side)) for side in (base, head))
+    changes = location.changes([np.log(one) for one in base], [np.log(one) for one in head], True, step)
+    return math.sqrt(float(np.mean([one.variance for one in changes])))
 
 
 def _over_processes(values: Array) -> tuple[float, float | None, float | None]:

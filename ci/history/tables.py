@@ -7,6 +7,7 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKey,
+    Index,
     Integer,
     MetaData,
     SmallInteger,
@@ -37,6 +38,9 @@ RECORD = Table(
     Column("gpu", Text, nullable=False),  # the kind
     Column("outcome", Text),
     Column("reason", Text),
+    Column("cards", Text, nullable=False, server_default=""),  # a JSON list
+    Column("environment", Text, nullable=False, server_default=""),  # the one of its series
+    Index("ix_record_made", "made"),
 )
 
 COMMIT = Table(
@@ -64,6 +68,8 @@ SERIES = Table(
     Column("producer", Text, nullable=False),  # such as "kernelgate 0.1.0"
     Column("newest", Text, nullable=False, server_default=""),  # when its newest record was made, …
     Column("reference", Text),  # … and what that one's card calls its reference
+    Column("environment", Text, nullable=False, server_default=""),  # names all but card and case, in short
+    Index("ix_series_environment", "environment"),
 )
 
 # Both lie in the order of series, which is that of `show`; without rowids SQLite keeps them once instead of twice.
@@ -129,4 +135,20 @@ COST = Table(
     Column("retried", Boolean, nullable=False),
 )
 
-__all__ = ["COMMIT", "COMPARISON", "COST", "EVENT", "METADATA", "POINT", "RECORD", "SERIES"]
+# What an imported file knows of many comparisons together.
+SPREAD = Table(
+    "spread",
+    METADATA,
+    Column("record_id", ForeignKey("record.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("card", Text, nullable=False),
+    Column("case", Text, nullable=False),
+    Column("gpu", Text, nullable=False),
+    Column("spread_pct", Double, nullable=False),
+    Column("noise_pct", Double, nullable=False),
+    Column("df", Double, nullable=False),
+    Column("comparisons", Integer, nullable=False),
+    Column("last_seen", Text),
+)
+
+__all__ = ["COMMIT", "COMPARISON", "COST", "EVENT", "METADATA", "POINT", "RECORD", "SERIES", "SPREAD"]

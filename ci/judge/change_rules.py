@@ -19,6 +19,12 @@ from kernelgate.ci.judge.bounds import (
 NIGHTS_A_YEAR = 365.0
 
 
+class HistoryRules(PolicySection):
+    """What the judge asks the history for."""
+
+    newest_records: Annotated[int, between(1, 10_000)] = 100
+
+
 class ChangeRules(PolicySection):
     """When the nights of a series arouse suspicion, and what confirms one."""
 

@@ -13,7 +13,7 @@ from kernelgate.bench import record
 from kernelgate.bench.errors import RecordError
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict
-from kernelgate.ci.judge.history import NO_HISTORY, History
+from kernelgate.ci.judge.history import Past, no_past
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import exit_code, judge
 
@@ -30,7 +30,7 @@ class Judged:
 
 
 def compare(
-    paths: Sequence[Path], policy: Policy, baseline: Path | None = None, history: History = NO_HISTORY
+    paths: Sequence[Path], policy: Policy, baseline: Path | None = None, past: Past = no_past
 ) -> Iterator[Judged]:
     """The verdict on each file; one that cannot be read is refused in its verdict and does not stop the others.
 
@@ -45,7 +45,7 @@ def compare(
             reason = f"cannot be judged: {error}"
             yield Judged(RecordVerdict(str(path), Outcome.INCONCLUSIVE, reason, (), str(error), against))
         else:
-            yield Judged(judge(run, policy, stored, str(path), against, history), run)
+            yield Judged(judge(run, policy, stored, str(path), against, past(run)), run)
 
 
 def worst_exit_code(codes: Sequence[int]) -> int:

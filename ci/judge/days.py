@@ -1,4 +1,4 @@
-"""How far times drift from one day to another: learnt from a baseline's stored days, else assumed.
+"""How far times drift from one day to another: learnt from the days of a baseline or of the history, else assumed.
 
 docs/statistics.md ("Comparison with a stored baseline") has the model.
 """
@@ -27,6 +27,11 @@ def of_case(baseline: RunRecord, key: CaseKey) -> tuple[BaselineDay, ...]:
     name = names.get(key) or names.get(CaseKey("", key.id))
     held = baseline.summary.cases.get(name.text) if baseline.summary and name else None
     return held.days if held else ()
+
+
+def tell_most(*known: Sequence[BaselineDay]) -> Sequence[BaselineDay]:
+    """Those of these days that show most. They are never put together: the same days may stand in both."""
+    return max(known, key=lambda days: _between(days)[1])
 
 
 def added(days: Iterable[BaselineDay], today: BaselineDay) -> tuple[BaselineDay, ...]:

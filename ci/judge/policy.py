@@ -30,7 +30,7 @@ from kernelgate.ci.judge.bounds import (
     between,
     ordered,
 )
-from kernelgate.ci.judge.change_rules import BisectRules, ChangeRules
+from kernelgate.ci.judge.change_rules import BisectRules, ChangeRules, HistoryRules
 from kernelgate.ci.judge.pull_request_rules import Measure, Template
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
@@ -270,6 +270,7 @@ class Policy(PolicySection):
     sanitizer: SanitizerRules = SanitizerRules()
     accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()
+    history: HistoryRules = HistoryRules()
     changes: ChangeRules = ChangeRules()
     bisect: BisectRules = BisectRules()
     template: Template = Template()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
+from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document.formatting import counted, plain
 from kernelgate.ci.judge import cards, copies, days, estimate, modes, outputs, sentences, stats, together
 from kernelgate.ci.judge.bootstrap import BootstrapIntervals, bootstrap
@@ -24,7 +24,7 @@ from kernelgate.ci.judge.case import (
     worst_first,
 )
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.history import NO_HISTORY, History
+from kernelgate.ci.judge.history import NO_HISTORY, History, known_days
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.validity import Finding, percent
@@ -57,7 +57,7 @@ def judge(
 ) -> RecordVerdict:
     """The verdict on `record`: its head against its own base, or against the heads of `baseline`, named `against`.
 
-    `history`: of earlier comparisons, as `bench` had it when it stopped.
+    `history`: of earlier measurements, as `bench` had it when it stopped.
 
     Never raises for what a record holds: what cannot be judged is refused in the verdict, with the reason.
     """
@@ -70,7 +70,7 @@ def judge(
         device = record.environment.device
         evidences = (
             [
-                estimate.of_baseline(case, was, device, policy, days.of_case(baseline, was.key))
+                estimate.of_baseline(case, was, device, policy, _days(baseline, case.key, device, history))
                 for case in timed
                 if (was := stored.get(case.key))
             ]
@@ -87,7 +87,7 @@ def judge(
     )
     means = together.verdicts(evidences, claimed, policy)
     outcome = overall(cases, means)
-    notes = _notes(record, baseline, policy) if baseline else []
+    notes = _notes(record, baseline, policy, history) if baseline else []
     reason = "; ".join([sentences.of_record(outcome, cases, means), *notes])
     return RecordVerdict(name, outcome, reason, cases, None, against, means)
 
@@ -156,14 +156,21 @@ def _too_little(evidences: Sequence[Evidence]) -> str | None:
     return None
 
 
-def _notes(record: RunRecord, baseline: RunRecord, policy: Policy) -> list[str]:
+def _days(baseline: RunRecord, key: CaseKey, device: Device, history: History) -> Sequence[BaselineDay]:
+    """Of one code: as the baseline kept them, or as the history has them."""
+    return days.tell_most(days.of_case(baseline, key), known_days(history, device, key))
+
+
+def _notes(record: RunRecord, baseline: RunRecord, policy: Policy, history: History) -> list[str]:
     """What limits a comparison with a baseline, for people."""
     known = dict(_stored(record, baseline))
     missing = [case.id for case in cards.compared(record) if case.key not in known]
     notes = [f"not in the baseline: {', '.join(missing)}"] if missing else []
     if not (record.environment.device.name and baseline.environment.device.name):
         notes.append("whether both were measured on one kind of device is not known")
-    return notes + days.notes([days.of_case(baseline, was.key) for was in known.values()], policy.spread)
+    device = record.environment.device
+    held = [_days(baseline, key, device, history) for key in known]
+    return notes + days.notes(held, policy.spread)
 
 
 # ---- the cases of a record -------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def reported(
     history: History = NO_HISTORY,
 ) -> BuiltReport:
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
-    against = judge(record, policy, baseline[1], name, against=baseline[0]) if baseline else None
+    against = judge(record, policy, baseline[1], name, baseline[0], history) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
     if against and processes and not any(map(_has_both, processes)):
         return of_verdict(record, against, policy)

@@ -51,6 +51,7 @@ def test_a_commit_that_ran_beside_is_compared_round_by_round() -> None:
     assert (comparison.base, comparison.head, comparison.status) == (pinned, HEAD, None)
     assert 100 * math.expm1(comparison.effect) == pytest.approx(3.0, abs=1e-6)
     assert comparison.spread_pct == pytest.approx(0, abs=1e-6)
+    assert comparison.noise_pct == pytest.approx(0, abs=1e-6)
     assert {one.side: one.commit for one in case.points} == {"head": HEAD, f"commit:{pinned}": pinned}
 
 

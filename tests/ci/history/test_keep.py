@@ -225,6 +225,31 @@ def test_the_steps_lead_to_the_tables(index_at: Database) -> None:
         assert compare_metadata(context, tables.METADATA) == []
 
 
+def test_an_index_of_the_first_tables_knows_what_its_records_hold(tmp_path: Path) -> None:
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'index.sqlite'}")
+    shared = {"driver": "1", "torch": "2", "triton": "", "cuda": "13", "clock_policy": "", "producer": "kernelgate"}
+    series = {"repository": "o/r", "card": "norm", "case": "one", "gpu": "NVIDIA H200", **shared}
+    with engine.begin() as connection:
+        database.upgrade(connection, "0001")
+        for table, row in (
+            (
+                "record",
+                {"id": 7, "name": "n", "rules": "", "repository": "o/r", "producer": "", "event": "", "gpu": ""},
+            ),
+            ("series", {"id": 3, "key": "k", **series}),
+            ("point", {"series_id": 3, "record_id": 7, "side": "head", "us": 1.0, "processes": 1, "rounds": 1}),
+        ):
+            connection.execute(sa.insert(sa.table(table, *map(sa.column, row))), row)
+    engine.dispose()
+    opened = database.at(tmp_path / "index.sqlite")
+    with database.reading(opened) as connection:
+        record = connection.execute(sa.select(tables.RECORD)).one()
+        assert record.cards == '["norm"]'
+        named = index.environment_of(series)
+        assert record.environment == connection.execute(sa.select(tables.SERIES.c.environment)).scalar_one() == named
+    opened.engine.dispose()
+
+
 def test_an_index_of_a_later_kernelgate_is_left_alone(index_at: Database, where: str | Path) -> None:
     version = sa.table(VERSION_TABLE, sa.column("version_num"))
     with database.writing(index_at) as connection:
@@ -301,14 +326,14 @@ def test_names_are_those_of_contents() -> None:
     assert store.name_of(b"a") == named("a")
 
 
-def test_an_index_of_the_first_tables_is_brought_up_to_date(where: str | Path, index_at: Database) -> None:
+def test_an_index_of_before_is_brought_up_to_date(where: str | Path, index_at: Database) -> None:
     """With what can be known of its series; an event of it counts wherever its case is."""
     put(index_at, an_entry("a", day=2), an_entry("b", day=9))
     before = contents(index_at)
     with database.writing(index_at) as connection:
         for table, column in (("series", "newest"), ("series", "reference"), ("event", "repository")):
             connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
-        connection.execute(sa.update(sa.table(VERSION_TABLE, sa.column("version_num"))).values(version_num="0001"))
+        connection.execute(sa.update(sa.table(VERSION_TABLE, sa.column("version_num"))).values(version_num="0002"))
     again = database.at(where)
     assert contents(again) == before
     with database.reading(again) as connection:

@@ -198,6 +198,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "accuracy.bias_share": (0.0, 1.0),
     "accuracy.floor_ulp": (1e-06, 1000.0),
     "profiling.timeout_s": (1.0, 86400.0),
+    "history.newest_records": (1, 10_000),
     "changes.a_year": (0.01, 100.0),
     "changes.usual_pct": (0.001, 1000.0),
     "changes.smallest_pct": (0.001, 1000.0),

@@ -1,0 +1,192 @@
+"""What the judge is told of a record's cases: from the index, before the record was made, and of these cases alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from kernelgate.bench.record import CaseKey, Run
+from kernelgate.ci import cli, remembered
+from kernelgate.ci.history import database, past
+from kernelgate.ci.history.database import Database
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SpreadEntry
+from kernelgate.ci.history.past import AskedCases
+from kernelgate.ci.judge import days
+from kernelgate.ci.judge.history import NO_HISTORY, History
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.spread import KnownSpread
+from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put
+
+POLICY = Policy()
+KEY = CaseKey("norm", "one")
+PLACE = ("NVIDIA H200", KEY)
+LATER = "2026-09-01T00:00:00Z"
+
+
+def compared(day: int, spread_pct: float = 0.05, processes: int = 3, us: float = 100.0, **parts: Any) -> Entry:
+    """A comparison of one case, whose base took so long."""
+    change = ComparisonEntry(
+        base=BASE, head=HEAD, effect=0.02, error=0.001, spread_pct=spread_pct, noise_pct=0.01, processes=processes
+    )
+    point = PointEntry(side="base", commit=BASE, us=us, processes=processes, rounds=60)
+    cases = (CaseEntry(card=KEY.card, case=KEY.id, points=(point,), comparisons=(change,)),)
+    return an_entry(f"{day} {parts}", day=day, **{"cases": cases, **parts})
+
+
+def known(index_at: Database, *keys: CaseKey, **parts: Any) -> History:
+    wanted = {"gpu": "NVIDIA H200", "repository": "", "before": LATER, **parts}
+    return past.of_database(index_at, AskedCases(keys=frozenset(keys or (KEY,)), **wanted), POLICY)
+
+
+# ---- spreads ---------------------------------------------------------------------------------------------------------
+
+
+def test_comparisons_are_joined_oldest_first(index_at: Database) -> None:
+    put(index_at, compared(3, 0.1, processes=9), compared(1, 9.0, processes=5), compared(2, 0.3, processes=3))
+    one = known(index_at).spreads[PLACE]
+    # 8 degrees of freedom of the newest, 2 of what was remembered before it: of 0.3% and 9%, 2 to 4.
+    assert one.spread_pct == pytest.approx(((8 * 0.1**2 + 2 * ((2 * 0.3**2 + 4 * 9.0**2) / 6)) / 10) ** 0.5, rel=0.001)
+    assert (one.df, one.comparisons, one.last_seen) == (10, 3, "2026-08-03T00:00:00Z")
+
+
+def test_only_what_was_made_before_the_record_counts(index_at: Database) -> None:
+    put(index_at, compared(1), compared(2, 5.0), compared(3, 5.0))
+    assert known(index_at, before="2026-08-02T00:00:00Z").spreads[PLACE].comparisons == 1
+    assert known(index_at, before="2026-08-01T00:00:00Z") == NO_HISTORY
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"gpu": "NVIDIA L4"},
+        {"keys": frozenset({CaseKey("", "one")})},
+        {"keys": frozenset({CaseKey("norm", "on")})},
+        {"keys": frozenset({CaseKey("%", "one")})},
+        {"repository": "somebody/else"},
+    ],
+)
+def test_a_history_is_of_one_kind_of_gpu_one_case_and_one_repository(index_at: Database, other: dict[str, Any]) -> None:
+    put(index_at, compared(1, run=Run(repository="o/r", created_at="2026-08-01")))
+    wanted = {"gpu": "NVIDIA H200", "repository": "o/r", "before": None, "keys": frozenset({KEY})}
+    assert past.of_database(index_at, AskedCases(**wanted), POLICY).spreads
+    assert past.of_database(index_at, AskedCases(**{**wanted, **other}), POLICY) == NO_HISTORY
+
+
+def test_a_new_driver_does_not_forget_and_another_card_does_not_push_out(index_at: Database) -> None:
+    newer = H200.model_copy(update={"device": H200.device.model_copy(update={"driver": "600.1"})})
+    put(index_at, compared(1), compared(2, environment=newer))
+    others = [an_entry(f"other {n}", day=3, cases=(CaseEntry(card="normal", case="one"),)) for n in range(120)]
+    put(index_at, *others)
+    assert known(index_at).spreads[PLACE].comparisons == 2
+
+
+def test_what_no_pair_of_processes_showed_tells_nothing(index_at: Database) -> None:
+    other_tool = ComparisonEntry(base=BASE, head=HEAD, effect=0.0, spread_pct=0.1, processes=3)
+    put(
+        index_at,
+        compared(1, processes=1),
+        compared(2, cases=(CaseEntry(card="norm", case="one", comparisons=(other_tool,)),)),
+    )
+    assert known(index_at) == NO_HISTORY
+
+
+def test_an_imported_spread_is_joined_in_at_its_time(index_at: Database) -> None:
+    known_before = KnownSpread(spread_pct=0.4, noise_pct=0.1, df=10, comparisons=20, last_seen="2026-07-01")
+    spread = SpreadEntry(gpu="NVIDIA H200", card="norm", case="one", known=known_before)
+    put(index_at, compared(1), an_entry("file", cases=(), spreads=(spread, spread.model_copy(update={"gpu": "L4"}))))
+    one = known(index_at).spreads[PLACE]
+    assert (one.comparisons, one.df) == (21, 10)
+    assert one.spread_pct == pytest.approx(((8 * 0.4**2 + 2 * 0.05**2) / 10) ** 0.5, rel=0.001)
+
+
+# ---- days ------------------------------------------------------------------------------------------------------------
+
+
+def test_days_of_the_same_commit_show_the_drift(index_at: Database) -> None:
+    levels = (100.0, 100.2, 99.9, 100.1)
+    put(index_at, *(compared(day, us=us) for day, us in enumerate(levels, 1)))
+    held = known(index_at).days[PLACE]
+    assert [one.measured for one in held] == [f"2026-08-0{day}" for day in range(1, 5)]
+    assert days.shown(held, POLICY.spread)
+    assert days.drift(held, POLICY.spread).error < 0.003
+
+
+def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:
+    newer = H200.model_copy(update={"device": H200.device.model_copy(update={"driver": "600.1"})})
+    put(index_at, compared(1), compared(2, us=200.0, environment=newer))
+    assert known(index_at).days == {}
+    put(index_at, compared(1, us=300.0, rules="again"))
+    assert known(index_at).days == {}, "two measurements of one day are no two days"
+
+
+# ---- the verbs' question ---------------------------------------------------------------------------------------------
+
+
+def test_the_history_is_read_from_the_environment_alone(
+    index_at: Database, where: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(index_at, *(compared(day) for day in (1, 2, 3)))
+    index_at.engine.dispose()
+    record, said = a_record(day=20), []
+    record = record.model_copy(update={"cases": tuple(one.model_copy(update={"card": "norm"}) for one in record.cases)})
+    for name in (remembered.DATABASE, remembered.STORE):
+        monkeypatch.delenv(name, raising=False)
+    assert remembered.past(POLICY, said.append)(record) == NO_HISTORY
+    monkeypatch.setenv(remembered.DATABASE, str(where))
+    assert remembered.past(POLICY, said.append)(record).spreads[PLACE].comparisons == 3
+    assert said == []
+
+
+def _torn(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+
+
+def _older(path: Path) -> None:
+    database.at(path).engine.dispose()
+    opened = database.at(path)
+    with database.writing(opened) as connection:
+        version = sa.table(database.VERSION_TABLE, sa.column("version_num"))
+        connection.execute(sa.update(version).values(version_num="0001"))
+    opened.engine.dispose()
+
+
+@pytest.mark.parametrize("broken", [Path.mkdir, lambda _: None, _torn, _older], ids=["folder", "none", "torn", "older"])
+def test_a_broken_history_is_said_once_and_stops_nothing(
+    broken: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, said = tmp_path / "index of mine.sqlite", []
+    broken(index)
+    before = index.read_bytes() if index.is_file() else None
+    monkeypatch.setenv(remembered.DATABASE, str(index))
+    ask = remembered.past(POLICY, said.append)
+    assert [ask(a_record()), ask(a_record(day=2))] == [NO_HISTORY, NO_HISTORY]
+    (one,) = said
+    assert one.endswith("; judged without a history, which takes more processes")
+    assert index.name in one
+    assert (index.read_bytes() if index.is_file() else None) == before
+
+
+def test_the_file_of_spreads_is_imported_and_its_broken_ones_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(remembered.STORE, str(tmp_path / "store"))
+    row = (
+        '{"gpu": "NVIDIA H200", "card": "norm", "case": "one", "known": {"spread_pct": %s, "noise_pct": 0.01, '
+        '"df": 10.0, "comparisons": 8, "last_seen": "2026-08-01"}}'
+    )
+    whole = '{"schema": "kernelgate.spreads/1", "spreads": [\n' + row + "\n]}\n"
+    file = tmp_path / "spreads.json"
+    file.write_text(whole % "0.03")
+    for again in ("", ", known already"):
+        assert cli.run(["history", "import", "spreads.json"]) == 0
+        assert capsys.readouterr().out == f"spreads of 1 case{again}\n"
+    opened = database.existing(str(remembered.index()))
+    assert known(opened).spreads[PLACE].comparisons == 8
+    for broken in ("-1", "1e999", "true", '"62"'):
+        file.write_text(whole % broken)
+        assert cli.run(["history", "import", "spreads.json"]) == 3
+        assert "spreads.json does not hold spreads: spreads.0.known.spread_pct" in capsys.readouterr().err
