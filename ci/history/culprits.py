@@ -64,14 +64,14 @@ class CommitSearch:
 
 
 @dataclass(frozen=True)
-class Told:
+class KnownCulprits:
     culprits: tuple[Culprit, ...]
     """The oldest first."""
     searches: tuple[CommitSearch, ...]
     """What is to be searched for before it is told."""
 
 
-def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy) -> Told:
+def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy) -> KnownCulprits:
     """All that may be told of these cases. Those that got faster are nobody's fault."""
     places: dict[str, int] = {
         row.sha: row.place
@@ -91,7 +91,7 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Po
                 case = _case(connection, one, change, one.changes[at + 1 :], policy)
                 groups.setdefault((one.repository, *ends), []).append(case)
     culprits = [Culprit(*key, _between(places, *key[1:]), tuple(cases)) for key, cases in groups.items()]
-    return Told(tuple(sorted(culprits, key=lambda one: places.get(one.commit, 0))), tuple(searches))
+    return KnownCulprits(tuple(sorted(culprits, key=lambda one: places.get(one.commit, 0))), tuple(searches))
 
 
 def _ends(
@@ -161,7 +161,7 @@ def _record(connection: sa.Connection, one: CaseChanges, change: Change) -> str 
 # ---- in words --------------------------------------------------------------------------------------------------------
 
 
-def as_data(told: Told) -> dict[str, Any]:
+def as_data(told: KnownCulprits) -> dict[str, Any]:
     """What `history culprits --json` prints: docs/history.md lists its fields."""
     return {
         "schema": SCHEMA,
@@ -173,7 +173,7 @@ def as_data(told: Told) -> dict[str, Any]:
     }
 
 
-def text(told: Told) -> str:
+def text(told: KnownCulprits) -> str:
     """A line for each case of each commit, and one for each search."""
     lines = [
         f"{one.commit[:12]}: {case.card}/{case.case} on {case.gpu} "

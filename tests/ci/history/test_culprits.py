@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.ci.history import culprits, database, index, nights
-from kernelgate.ci.history.culprits import Told
+from kernelgate.ci.history.culprits import KnownCulprits
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.shown import Wanted
@@ -16,7 +16,7 @@ from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, f
 BACK = 18
 
 
-def told(index_at: Database) -> Told:
+def told(index_at: Database) -> KnownCulprits:
     with database.reading(index_at) as connection:
         return culprits.of_index(connection, nights.of_index(connection, Wanted(), Policy()), Policy())
 
@@ -35,9 +35,9 @@ def nightly(index_at: Database, *cases: str, back: int = NIGHTS, at: int = STEP)
 
 def test_nobody_is_told_of_what_is_only_suspected_or_faster(index_at: Database) -> None:
     nightly(index_at, "one")
-    assert told(index_at) == Told((), ())
+    assert told(index_at) == KnownCulprits((), ())
     put(index_at, a_pair(STEP - 1, STEP, -2.0))
-    assert told(index_at) == Told((), ())
+    assert told(index_at) == KnownCulprits((), ())
 
 
 def test_a_confirmed_change_of_one_commit_has_its_culprit(index_at: Database) -> None:
