@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
@@ -71,7 +72,8 @@ def visible(text: str, most: int = MAX_CHARACTERS) -> str:
 
 def verbatim(text: str) -> str:
     """One line, spaces kept: a character that is invisible, reorders others or stacks on them becomes \\u{…}."""
-    return "".join(map(_shown, text)).replace(_COMMENT, "<! --")
+    plain = text.isascii() and text.isprintable()  # as most are: each character stays
+    return (text if plain else "".join(map(_shown, text))).replace(_COMMENT, "<! --")
 
 
 def _shown(character: str) -> str:
@@ -130,6 +132,7 @@ def framed(text: str, line: str) -> str:
     return before + line + after
 
 
+@lru_cache(maxsize=4096)
 def _is_plain(word: str, first: bool) -> bool:
     if not word:
         return True
