@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelgate.ci.judge import stats
 from kernelgate.ci.judge.stats import Array
 
 
@@ -56,8 +57,13 @@ def bootstrap(
 
 
 def _median_correlation(base: Sequence[Array], head: Sequence[Array]) -> float:
-    signs = [np.sign(b - np.median(b)) * np.sign(h - np.median(h)) for b, h in zip(base, head, strict=True)]
+    signs = [_above(b) * _above(h) for b, h in zip(base, head, strict=True)]
     return float(np.mean(np.concatenate(signs)))
+
+
+def _above(samples: Array) -> Array:
+    """1 above their median, -1 below it."""
+    return np.asarray(np.sign(samples - stats.middle(np.sort(samples))))
 
 
 @lru_cache(maxsize=4)

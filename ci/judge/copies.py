@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -42,30 +44,47 @@ def _in_lockstep(case: TimedCase) -> Iterator[str]:
             yield f"in process {name}, the head's times of {case.id} are {usual:.4g} times the base's: not measured"
 
 
+@dataclass(frozen=True)
+class _Timed:
+    """One side of one process. What is asked of it for each of the others is made once."""
+
+    id: str
+    times: Array
+
+    @cached_property
+    def short_stretches(self) -> frozenset[bytes]:
+        return frozenset(_stretches(self.times, SHORTEST))
+
+    @cached_property
+    def alike(self) -> float:
+        return _alike(self.times)
+
+
 def _of_case(case: TimedCase) -> Iterator[str]:
     for side in SIDES:
-        known = [(process.process.id, process.samples_us.get(side, ())) for process in case.processes]
-        for (one, first), (other, second) in combinations(((id_, np.array(times)) for id_, times in known), 2):
-            if not _same_stretch(first, second, SHORTEST):
+        known = [_Timed(process.process.id, np.array(process.samples_us.get(side, ()))) for process in case.processes]
+        for first, second in combinations(known, 2):
+            if first.short_stretches.isdisjoint(second.short_stretches):
                 continue
-            length = telling(first, second)
-            if length and (same := _same_stretch(first, second, length)):
-                times = f"the same {same} times" if same < len(first) else f"the same times, all {same},"
-                yield f"processes {one} and {other} hold {times} of the {side} of {case.id}: copied, not measured"
+            length = _telling(first, second)
+            if length and (same := _same_stretch(first.times, second.times, length)):
+                times = f"the same {same} times" if same < len(first.times) else f"the same times, all {same},"
+                both = f"processes {first.id} and {second.id}"
+                yield f"{both} hold {times} of the {side} of {case.id}: copied, not measured"
 
 
-def telling(first: Array, second: Array) -> int | None:
+def _telling(first: _Timed, second: _Timed) -> int | None:
     """So many equal times in a row are no coincidence, wherever they stand; None where all of them could be one.
 
     How readily times repeat is asked within each process, where nothing was pasted. A coarse clock takes a longer
     stretch, and so do times that stay on a tick for long.
     """
-    alike = max((_alike(times) for times in (first, second)), default=1.0)
-    places = len(first) * len(second)
+    alike = max(first.alike, second.alike)
+    places = len(first.times) * len(second.times)
     if alike >= 1 or not places:
         return None
     length = math.ceil(math.log(CHANCE / places) / math.log(alike))
-    return length if length <= min(len(first), len(second)) else None
+    return length if length <= min(len(first.times), len(second.times)) else None
 
 
 def _alike(times: Array) -> float:
@@ -84,13 +103,18 @@ def _alike(times: Array) -> float:
 
 def _same_stretch(first: Array, second: Array, length: int) -> int:
     """How many times of the first process stand in stretches that the second holds as well, of at least this length."""
-    known = {window.tobytes() for window in _windows(second, length)}
+    known = frozenset(_stretches(second, length))
     inside = np.zeros(len(first), dtype=bool)
-    for start, window in enumerate(_windows(first, length)):
-        if window.tobytes() in known:
+    for start, stretch in enumerate(_stretches(first, length)):
+        if stretch in known:
             inside[start : start + length] = True
     return int(inside.sum())
 
 
-def _windows(times: Array, length: int) -> Sequence[Array]:
-    return list(np.lib.stride_tricks.sliding_window_view(times, length)) if len(times) >= length else []
+def _stretches(times: Array, length: int) -> list[bytes]:
+    """So many times in a row, from each that has so many after it."""
+    if len(times) < length:
+        return []
+    windows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(times, length))
+    found: list[bytes] = windows.view(np.dtype((np.void, times.itemsize * length))).ravel().tolist()
+    return found

@@ -330,7 +330,7 @@ def _rounding(*sides: Sequence[Array]) -> float:
         return math.inf
     steps = [location.clock_step(np.concatenate(side)) or together for side in sides]
     return sum(
-        max(location.rounding_bias(samples, step) / float(np.median(samples)) for samples in side)
+        max(location.rounding_bias(samples, step) / stats.middle(np.sort(samples)) for samples in side)
         for side, step in zip(sides, steps, strict=True)
     )
 

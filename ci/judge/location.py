@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelgate.ci.judge import correlation
+from kernelgate.ci.judge import correlation, stats
 from kernelgate.ci.judge.stats import Array, kolmogorov_smirnov_p
 
 HUBER_K = 1.5
@@ -92,14 +92,16 @@ def _huber(values: Array, step: float) -> _Estimate:
     now the distance, and half of the 68% is the distance. Half of `step` is the smallest used, so that values on a few
     ticks are averaged over ticks, not voted on.
     """
-    centre = float(np.median(values))
-    scale = max(half_width([values]), step / 2)
+    ordered, n = np.sort(values), len(values)
+    centre = stats.middle(ordered)
+    scale = max(_half_width(ordered), step / 2)
     if scale == 0.0:
-        return _Estimate(centre, np.zeros(len(values)))
+        return _Estimate(centre, np.zeros(n))
     bound = HUBER_K * scale
     for _ in range(STEPS):
-        shift = float(np.clip(values - centre, -bound, bound).mean())
-        inside = max(float(np.mean(np.abs(values - centre) <= bound)), 0.5)
+        far = values - centre
+        shift = float(np.minimum(np.maximum(far, -bound), bound).sum()) / n
+        inside = max(np.count_nonzero(np.abs(far) <= bound) / n, 0.5)
         centre += shift / inside
         if abs(shift) < 1e-9 * scale:
             break
@@ -174,8 +176,11 @@ def _aligned_changes(base: Sequence[Array], head: Sequence[Array], step: float) 
 
 def half_width(noise: Sequence[Array]) -> float:
     """Half of the way that holds the middle 68% of all values: a normal distribution's standard deviation."""
-    low, high = np.quantile(np.concatenate(noise), (0.1587, 0.8413))
-    return float(high - low) / 2
+    return _half_width(np.sort(np.concatenate(noise)))
+
+
+def _half_width(ordered: Array) -> float:
+    return (stats.quantile(ordered, 0.8413) - stats.quantile(ordered, 0.1587)) / 2
 
 
 def _centred(sides: Sequence[Array], centres: Sequence[float]) -> list[Array]:
@@ -215,7 +220,7 @@ class _Score:
         """Where `values` lie, by Fisher scoring from `start`."""
         centre = start
         for _ in range(STEPS):
-            move = float(self(values - centre).mean()) / self.information
+            move = float(self(values - centre).sum()) / len(values) / self.information
             centre += min(self.reach, max(-self.reach, move))
             if abs(move) < 1e-4 * self.reach:
                 break
@@ -255,7 +260,8 @@ def rounding_bias(samples: Array, step: float) -> float:
     """
     if step == 0.0:
         return 0.0
-    narrow_low, low, high, narrow_high = np.quantile(samples, (0.02, 0.1587, 0.8413, 0.98))
+    ordered = np.sort(samples)
+    narrow_low, low, high, narrow_high = (stats.quantile(ordered, share) for share in (0.02, 0.1587, 0.8413, 0.98))
     if narrow_high - narrow_low < 1.5 * step:
         return step / 2
     variance = max(0.0, ((high - low) / 2) ** 2 - step**2 / 12)

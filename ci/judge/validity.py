@@ -181,10 +181,12 @@ def _drift(sides: Sides, paired: bool, limits: ValidityLimits) -> Iterator[Findi
     allowed = math.log1p(limits.drift_pct / 100)
 
     def first_drift(processes: Sequence[Array]) -> tuple[int, float] | None:
-        moves = ((index, *stats.drift(np.log(samples))) for index, samples in enumerate(processes, 1))
-        return next(
-            ((index, change) for index, change, p in moves if abs(change) > allowed and p < limits.drift_p), None
-        )
+        for index, samples in enumerate(processes, 1):
+            times = np.log(samples)
+            change = stats.drift(times)
+            if abs(change) > allowed and stats.drift_p(times) < limits.drift_p:
+                return index, change
+        return None
 
     if paired and (moved := first_drift(_ratios(sides))):
         process, change = moved
