@@ -71,10 +71,13 @@ def codes(verdict: CaseVerdict) -> set[str]:
 @pytest.mark.parametrize("name", SETS)
 def test_identical_code_is_called_equivalent_and_nothing_else(name: str) -> None:
     rng = np.random.default_rng(1)
-    verdicts = Counter(
-        (one.verdict, one.direction) for one in (judged(*draw(rng, f"{name}_inter", 1)) for _ in range(150))
-    )
-    assert verdicts == {(Outcome.EQUIVALENT, Direction.NONE): 150}
+    found = [judged(*draw(rng, f"{name}_inter", 1)) for _ in range(150)]
+    assert Counter((one.verdict, one.direction) for one in found) == {(Outcome.EQUIVALENT, Direction.NONE): 150}
+    # Placement differs a little between the two libraries: what all records show together is the truth.
+    truth = np.mean([one.change_pct for one in found if one.change_pct is not None])
+    held = [one.interval_pct[0] <= truth <= one.interval_pct[1] for one in found if one.interval_pct]
+    assert len(held) == 150
+    assert np.mean(held) > 0.9, "the intervals do not hold the truth"
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -94,16 +97,6 @@ def test_a_slower_head_is_seen_and_its_size_is_right(name: str, variant: int) ->
         assert all(one.verdict is not Outcome.EQUIVALENT for one in found)
     if variant >= 6:
         assert {one.verdict for one in found} == {Outcome.REGRESSED}
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_intervals_hold_the_truth(name: str) -> None:
-    rng = np.random.default_rng(3)
-    found = [judged(*draw(rng, f"{name}_inter", 1)) for _ in range(150)]
-    # Placement differs a little between the two libraries: what all records show together is the truth.
-    truth = np.mean([one.change_pct for one in found if one.change_pct is not None])
-    held = [one.interval_pct[0] <= truth <= one.interval_pct[1] for one in found if one.interval_pct]
-    assert np.mean(held) > 0.9
 
 
 def test_twenty_seven_identical_cases_raise_no_alarm() -> None:
