@@ -13,7 +13,7 @@ import stat
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field, ValidationError
@@ -124,21 +124,7 @@ def checked_record(data: bytes, known: Run, name: str = "artifact") -> RunRecord
 
 def _must_be_short(found: RunRecord, name: str) -> None:
     """Refuses what would keep the judge busy for longer than its job may take."""
-    lists: tuple[tuple[str, Sequence[Any], int], ...] = (
-        ("cases", found.cases, MAX_CASES),
-        ("cards", found.cards, MAX_CASES),
-        *((f"axes of {visible(case.id, 80)!r}", tuple(case.axes), MAX_AXES) for case in found.cases[:MAX_CASES]),
-        *((f"processes of {visible(case.id, 80)!r}", case.processes, MAX_PROCESSES) for case in timed_cases(found)),
-        ("processes", found.processes, MAX_ENTRIES),
-        *(("fuzz results", check.results, MAX_ENTRIES) for check in found.checks),
-        ("accuracies", tuple(one for check in found.checks for one in check.accuracies), MAX_ENTRIES),
-        ("checks", found.checks, MAX_ENTRIES),
-        ("profiles", found.profile, MAX_ENTRIES),
-        ("builds", found.builds, MAX_ENTRIES),
-        *(("kernels of a build", build.kernels, MAX_ENTRIES) for build in found.builds),
-        ("notes", found.notes, MAX_ENTRIES),
-    )
-    for what, entries, most in lists:
+    for what, entries, most in _lists(found):
         if len(entries) > most:
             _refuse(name, f"it has {len(entries)} {what}, more than {most}")
     samples = sum(
@@ -146,6 +132,26 @@ def _must_be_short(found: RunRecord, name: str) -> None:
     )
     if samples > MAX_SAMPLES:
         _refuse(name, f"it has {samples} samples, more than {MAX_SAMPLES}")
+
+
+def _lists(found: RunRecord) -> Iterator[tuple[str, Sequence[Any], int]]:
+    """What each is called, and how many entries it may have. One by one: of too many cases, none is asked for more."""
+    yield "cases", found.cases, MAX_CASES
+    yield "cards", found.cards, MAX_CASES
+    for case in found.cases:
+        yield f"axes of {visible(case.id, 80)!r}", tuple(case.axes), MAX_AXES
+    for timed in timed_cases(found):
+        yield f"processes of {visible(timed.id, 80)!r}", timed.processes, MAX_PROCESSES
+    yield "processes", found.processes, MAX_ENTRIES
+    for check in found.checks:
+        yield "fuzz results", check.results, MAX_ENTRIES
+    yield "accuracies", tuple(one for check in found.checks for one in check.accuracies), MAX_ENTRIES
+    yield "checks", found.checks, MAX_ENTRIES
+    yield "profiles", found.profile, MAX_ENTRIES
+    yield "builds", found.builds, MAX_ENTRIES
+    for build in found.builds:
+        yield "kernels of a build", build.kernels, MAX_ENTRIES
+    yield "notes", found.notes, MAX_ENTRIES
 
 
 def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:

@@ -271,8 +271,8 @@ def test_many_keys_and_many_cases_are_refused_at_once() -> None:
     keys = ",".join(f'"{number}":0' for number in range(200_000))
     with pytest.raises(RefusedError, match="the key '199999' stands twice"):
         checked_record(f'{{{keys},"199999":0}}'.encode(), KNOWN)
-    cases = [{"id": str(number)} for number in range(400_000)]
-    with pytest.raises(RefusedError, match="it has 400000 cases"):
+    cases = [{"id": str(number)} for number in range(100_000)]
+    with pytest.raises(RefusedError, match="it has 100000 cases"):
         checked_record(json.dumps({"schema": record.SCHEMA, "cases": cases}).encode(), KNOWN)
 
 
