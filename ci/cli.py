@@ -23,6 +23,7 @@ from kernelgate.ci import (
     verbs_judge,
     verbs_local,
     verbs_measure,
+    verbs_patterns,
 )
 
 
@@ -49,6 +50,7 @@ for _verb in (
     verbs_judge.decide,
     verbs_judge.compare,
     verbs_judge.report,
+    verbs_patterns.patterns,
     verbs_history.history,
     verbs_github.fetch_,
     verbs_github.template,

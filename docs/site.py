@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -26,7 +27,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    return rewritten(markdown, "" if page.file.src_uri == "index.md" else "docs")
+    folder = "" if page.file.src_uri == "index.md" else posixpath.dirname(f"docs/{page.file.src_uri}")
+    if folder == "docs/patterns" and "signals" in page.meta:
+        markdown = with_front_matter(markdown, page.meta)
+    return rewritten(markdown, folder)
+
+
+def with_front_matter(markdown: str, content: Mapping[str, object]) -> str:
+    """A pattern's text with what its front matter says below the title; GitHub shows front matter itself."""
+    from kernelgate.ci.patterns import pattern, words
+
+    title, _, text = markdown.partition("\n\n")
+    return f"{title}\n\n{words.page(pattern.Pattern.model_validate(content))}\n{text}"
 
 
 def rewritten(markdown: str, folder: str) -> str:
@@ -35,6 +47,7 @@ def rewritten(markdown: str, folder: str) -> str:
     def leading(found: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, found[2]))
         inside = path.startswith("docs/")
-        return f"{found[1]}{path.removeprefix('docs/') if inside else f'{SOURCES}/{path}'}{found[3] or ''})"
+        target = posixpath.relpath(path, folder or "docs") if inside else f"{SOURCES}/{path}"
+        return f"{found[1]}{target}{found[3] or ''})"
 
     return LINK.sub(leading, markdown)

@@ -31,6 +31,7 @@ from kernelgate.ci.judge.bounds import (
     ordered,
 )
 from kernelgate.ci.judge.change_rules import BisectRules, ChangeRules, HistoryRules
+from kernelgate.ci.judge.pattern_rules import PatternRules
 from kernelgate.ci.judge.pull_request_rules import Measure, Template
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
@@ -273,6 +274,7 @@ class Policy(PolicySection):
     history: HistoryRules = HistoryRules()
     changes: ChangeRules = ChangeRules()
     bisect: BisectRules = BisectRules()
+    patterns: PatternRules = PatternRules()
     template: Template = Template()
     measure: Measure = Measure()
     costs: Costs = Costs()

@@ -15,7 +15,19 @@ from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
 NOT_STATISTICS = dict.fromkeys(
-    ("timing", "fuzz", "static", "sanitizer", "guidance", "bottleneck", "profiling", "template", "measure", "costs"),
+    [
+        "timing",
+        "fuzz",
+        "static",
+        "sanitizer",
+        "guidance",
+        "bottleneck",
+        "profiling",
+        "template",
+        "measure",
+        "costs",
+        "patterns",
+    ],
     True,
 ) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
 """What the page on statistics leaves to others."""
@@ -199,6 +211,9 @@ RANGES: dict[str, tuple[float, float]] = {
     "accuracy.floor_ulp": (1e-06, 1000.0),
     "profiling.timeout_s": (1.0, 86400.0),
     "history.newest_records": (1, 10_000),
+    "patterns.build_minutes": (0.1, 10_000.0),
+    "patterns.repeats": (2, 100),
+    "patterns.repeat_minutes": (0.0, 10_000.0),
     "changes.a_year": (0.01, 100.0),
     "changes.usual_pct": (0.001, 1000.0),
     "changes.smallest_pct": (0.001, 1000.0),

@@ -1,0 +1,68 @@
+"""Which patterns apply now, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci.patterns.pattern import Pattern, UsedBy
+from kernelgate.ci.patterns.seen import Seen, Thresholds
+from kernelgate.ci.patterns.signals import SIGNALS
+from kernelgate.ci.sessions import log
+
+
+@dataclass(frozen=True)
+class Applies:
+    pattern: Pattern
+    why: tuple[str, ...]
+    """What was seen, with its figure; nothing where all patterns were asked for and this one does not apply."""
+
+
+def applying(patterns: Iterable[Pattern], seen: Seen, limits: Thresholds) -> tuple[Applies, ...]:
+    """Those with a signal that fires, in their order. Raises KernelgateError for a signal that does not exist."""
+    return tuple(one for one in judged(patterns, seen, limits) if one.why)
+
+
+def judged(patterns: Iterable[Pattern], seen: Seen, limits: Thresholds) -> tuple[Applies, ...]:
+    """All of them, each with what was seen."""
+    return tuple(Applies(one, _why(one, seen, limits)) for one in patterns)
+
+
+def used_by(name: str, sessions: Mapping[str, Sequence[log.Event]]) -> UsedBy:
+    """The sessions whose logs say that they learnt, applied or violated a pattern."""
+
+    def those(how: str) -> tuple[str, ...]:
+        return tuple(
+            session
+            for session, events in sorted(sessions.items())
+            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
+        )
+
+    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
+
+
+def measured_minutes(name: str, sessions: Iterable[Sequence[log.Event]]) -> float | None:
+    """What sessions that kernelgate measured say that it saved, on average; None where none says a figure."""
+    said = [
+        one.minutes
+        for events in sessions
+        if _is_measured(events)
+        for one in events
+        if isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, "applied") and one.minutes is not None
+    ]
+    return sum(said) / len(said) if said else None
+
+
+def _why(pattern: Pattern, seen: Seen, limits: Thresholds) -> tuple[str, ...]:
+    strange = next((name for name in pattern.signals if name not in SIGNALS), None)
+    if strange is not None:
+        raise KernelgateError(
+            f"pattern {pattern.name}: no signal is called {strange!r}; there are {', '.join(SIGNALS)}"
+        )
+    found = (SIGNALS[name](seen, limits) for name in pattern.signals)
+    return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+def _is_measured(events: Sequence[log.Event]) -> bool:
+    return bool(events) and isinstance(events[0], log.Opened) and events[0].source == "measured"

@@ -1,0 +1,113 @@
+"""The files of docs/patterns: each reads, names checks that exist, and says what the table and the sessions say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci import cli
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.patterns import apply, gathered, pattern, words
+from kernelgate.ci.patterns.seen import Seen
+from kernelgate.ci.patterns.signals import SIGNALS
+from kernelgate.ci.sessions import log
+
+ROOT = Path(__file__).parents[3]
+FILES = ROOT / pattern.FOLDER
+PATTERNS = pattern.read_all(FILES)
+LOGS = {name: gathered.events(ROOT, name) for name in gathered.sessions(ROOT)}
+RECORDED = {name: events for name, events in LOGS.items() if name.startswith("recorded-")}
+
+
+def test_the_twelve_the_seven_and_the_one_are_there() -> None:
+    loop = [one.numbers.loop for one in PATTERNS if one.numbers.loop]
+    expert = [one.numbers.expert for one in PATTERNS if one.numbers.expert]
+    assert (sorted(loop), sorted(expert)) == (list(range(1, 13)), list(range(1, 8)))
+    assert len(PATTERNS) == 18
+
+
+def test_each_check_belongs_to_a_pattern_and_each_pattern_has_one() -> None:
+    named = {signal for one in PATTERNS for signal in one.signals}
+    assert named == set(SIGNALS)
+    assert all(one.signals for one in PATTERNS)
+
+
+def test_the_table_is_what_the_files_say() -> None:
+    assert words.index_table(PATTERNS) in (FILES / pattern.INDEX).read_text(encoding="utf-8")
+
+
+def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
+    for one in PATTERNS:
+        assert apply.used_by(one.name, RECORDED) == one.sessions, one.name
+    used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
+    assert used <= {one.name for one in PATTERNS}
+
+
+def test_the_cookbook_has_the_headings_that_they_lead_to() -> None:
+    text = (ROOT / "docs/CUDA_COOKBOOK.md").read_text(encoding="utf-8")
+    headings = {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("##")}
+    assert {one.cookbook for one in PATTERNS} <= headings
+
+
+def test_their_commands_are_commands() -> None:
+    for one in PATTERNS:
+        tool, verb, *given = one.command.split()
+        assert (tool, verb in cli.cli.commands) == ("kernelgate", True), one.command
+        cli.cli.commands[verb].make_context(verb, given)
+
+
+def test_what_was_never_measured_is_not_given_as_measured() -> None:
+    assert {apply.measured_minutes(one.name, RECORDED.values()) for one in PATTERNS} == {None}
+    opened = log.Opened(name="s", objective="o")
+    used = [log.PatternUse(pattern="cadence", how="applied", minutes=minutes) for minutes in (10.0, 20.0)]
+    assert apply.measured_minutes("cadence", [(opened, *used)]) == 15.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# no front matter\n", "begins with front matter"),
+        ("---\nname: [\n---\n", "no YAML"),
+        ("---\nname: other\n---\n", "title: Field required"),
+    ],
+)
+def test_a_file_that_is_no_pattern_is_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(text, encoding="utf-8")
+    with pytest.raises(pattern.PatternError, match=rf"mine\.md.*{said}"):
+        pattern.read_all(tmp_path)
+
+
+def test_a_signal_that_does_not_exist_is_named() -> None:
+    limits = gathered.thresholds(Policy())
+    with pytest.raises(KernelgateError, match="no signal is called 'telepathy'"):
+        apply.applying([PATTERNS[0].model_copy(update={"signals": ("telepathy",)})], Seen(), limits)
+
+
+def test_a_checkout_has_its_own_patterns_or_kernelgates(tmp_path: Path) -> None:
+    assert pattern.folder(tmp_path) == pattern.SHIPPED == FILES
+    (tmp_path / pattern.FOLDER).mkdir(parents=True)
+    assert pattern.folder(tmp_path) == tmp_path / pattern.FOLDER
+
+
+def test_the_verb_says_why_and_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / gathered.SESSIONS / "mine"
+    place.mkdir(parents=True)
+    (place / log.FILE).write_text(log.line(log.Opened(name="mine", objective="faster")), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    assert cli.run(["patterns"]) == 0
+    assert "not looked at yet" in capsys.readouterr().out
+    assert cli.run(["patterns", "--json"]) == 0
+    shown = words.PatternsJson.model_validate_json(capsys.readouterr().out)
+    assert [(one.name, one.command) for one in shown.patterns] == [("environment-validated", "kernelgate doctor")]
+    assert shown.looked_at == ("session mine",)
+
+    (tmp_path / "doctor.json").write_text(json.dumps({"fit": True, "checks": []}), encoding="utf-8")
+    assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 3
+    assert "there is no session 'none' in .ci/sessions/: mine" in capsys.readouterr().err
+    assert cli.run(["patterns", "--session", "../x"]) == 64
