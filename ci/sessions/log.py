@@ -99,7 +99,7 @@ class TriedChange(_Event):
     variables: tuple[str, ...] = ()
     """What the change varies, as far as a program can see it: kernels, tile, threads, stages, …"""
     action: str | None = None
-    """The stable name of the kind of change (ci/advice/actions.py); None where nobody said."""
+    """The stable name of the kind of change (ci/explain/actions.py); None where nobody said."""
     recommended: bool = False
     """Whether the action was the recommendation at that time."""
     predicted_gain_pct: float | None = None
@@ -107,7 +107,7 @@ class TriedChange(_Event):
     bottleneck: str | None = None
     """What `analyze` named before the change; None where no profile was made: a blind try."""
     nvidia_gain_pct: float | None = None
-    """What NVIDIA's rule for this bottleneck estimated."""
+    """What NVIDIA's rules estimated for what the action is against."""
     outcomes: tuple[TryOutcome, ...] = ()
     """Empty where it did not build or was wrong."""
     failed: Literal["build", "correctness", "measurement"] | None = None
