@@ -1,0 +1,153 @@
+"""One variant through kernelgate: a paired comparison by `kernelgate bench`, judged as `kernelgate compare` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from benchmarks.fuzzing import planting
+from benchmarks.fuzzing.planting import KERNELGATE, Planted
+from benchmarks.variants.family import Family
+from kernelgate.bench import record
+from kernelgate.bench.build import library
+from kernelgate.bench.build.archs import only_gpu
+from kernelgate.bench.build.library import Sides
+from kernelgate.bench.explain import nsight
+from kernelgate.bench.kernel import cards, compared
+from kernelgate.bench.record import RunRecord
+from kernelgate.bench.system import lock, supervise
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.ci.explain import analyze, recommend
+from kernelgate.ci.judge import outputs
+from kernelgate.ci.judge.case import CaseVerdict
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.report import thresholds
+from kernelgate.ci.sessions.log import TryOutcome
+
+TARGETS = {"wgmma": "9.0a", "cpu": ""}
+"""Of the build, by path; 9.0 for the others, so that each library holds one path alone, and runs it."""
+LIMITS = TimeLimits(silence_s=120.0, total_s=240.0)
+NORMAL_95 = 1.96
+"""Half of a 95% interval, in standard errors."""
+
+
+class BaseProfile(BaseModel):
+    """What a profile of the base showed: the features of every try of the family."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kernel: str
+    duration_us: float | None
+    bottleneck: str
+    strength: float
+    recommended: tuple[str, ...]
+    """Actions, the best first."""
+    nvidia_gain_pct: dict[str, float]
+    """By bottleneck, what NVIDIA's rules estimate."""
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of a try."""
+
+    said: str
+    failed: str | None = None
+    outcomes: tuple[TryOutcome, ...] = ()
+    gpu_seconds: float | None = None
+    seconds: float | None = None
+
+
+def built(family: Family, number: int, folder: Path) -> Planted:
+    """The library of the base (0) or of a try. Raises UnbuildableError."""
+    one = planting.plant(family.head(number) if number else family.base, family.device, folder)
+    planting.build(one, TARGETS.get(family.path, "9.0"))
+    return one
+
+
+def compare(family: Family, sides: tuple[Planted, Planted], words: Iterable[str], policy: Policy) -> Comparison:
+    """Base and head, timed and judged."""
+    base, head = sides
+    path = head.tree / "run.json"
+    libraries = ("--base-library", str(base.library), "--head-library", str(head.library))
+    lines: list[str] = []
+    start = time.monotonic()
+    code = supervise.run(
+        (*KERNELGATE, "bench", *libraries, "--case", family.case, *words, "--same", "-o", str(path)),
+        cwd=base.tree,
+        env=base.environment,
+        limits=LIMITS,
+        on_line=lines.append,
+        on_silence=lambda _: None,
+    )
+    seconds = round(time.monotonic() - start, 1)
+    if code != 0:
+        said = next((line for line in reversed(lines) if line.strip()), "nothing").strip()
+        return Comparison(f"bench ended with {code}: {said[:300]}", "measurement", seconds=seconds)
+    return of_record(record.read(path), policy, seconds)
+
+
+def of_record(made: RunRecord, policy: Policy, seconds: float) -> Comparison:
+    spent = [process.gpu_seconds for process in made.processes if process.gpu_seconds is not None]
+    gpu_seconds = round(sum(spent), 2) if spent else None
+    for key, finding in outputs.wrong_outputs(made).items():
+        return Comparison(f"wrong result: {key.id}: {finding.message}", "correctness", (), gpu_seconds, seconds)
+    verdict = judge(made, policy)
+    outcomes = tuple(one for one in map(outcome, verdict.cases) if one is not None)
+    failed = None if outcomes else "measurement"
+    said = verdict.cases[0].sentence if outcomes else verdict.reason
+    return Comparison(said, failed, outcomes, gpu_seconds, seconds)
+
+
+def outcome(case: CaseVerdict) -> TryOutcome | None:
+    """None where there is no estimate."""
+    if case.change_pct is None or case.interval_pct is None:
+        return None
+    low, high = case.interval_pct
+    return TryOutcome(
+        case=case.id,
+        status=case.status.name.lower(),
+        change_pct=round(case.change_pct, 3),
+        interval_pct=(round(low, 3), round(high, 3)),
+        error_pct=round((high - low) / 2 / NORMAL_95, 4),
+        processes=case.processes,
+        base_us=case.base_us,
+        head_us=case.head_us,
+    )
+
+
+def profile(family: Family, base: Planted, folder: Path, policy: Policy, uuid: str | None) -> BaseProfile:
+    """Of the base, with NVIDIA's rules. Raises KernelgateError where there is none."""
+    card = family.kernel
+    sides = {card: Sides(None, library.read_all(base.library).built[card])}
+    chosen = compared.select(compared.judged(cards.of_checkout(base.tree), sides), family.device, None, (family.case,))
+    # While others hold the device, its process loads torch.
+    with nsight.ready(sides, chosen, nsight.Options(folder, only_gpu(), "full")) as ready, lock.device(uuid):
+        done = nsight.profiled(ready)
+    if not done.profiles or done.profiles[0].report is None:
+        raise nsight.ProfileError("; ".join(done.failures))
+    limits = thresholds.bottleneck_limits(policy)
+    found = max(analyze.analyze(folder / done.profiles[0].report, limits), key=_duration)
+    gains = {
+        bottleneck.value: rule.speedup_pct
+        for bottleneck, rule in recommend.rule_gains(found.kernel.rules).items()
+        if rule.speedup_pct is not None
+    }
+    return BaseProfile(
+        kernel=found.kernel.name[:200],
+        duration_us=found.kernel.figures.get("duration_us"),
+        bottleneck=found.bottleneck.bottleneck.value,
+        strength=round(found.bottleneck.strength, 3),
+        recommended=tuple(one.name for one in found.recommendations),
+        nvidia_gain_pct=gains,
+        metrics=dict(found.kernel.figures),
+    )
+
+
+def _duration(one: analyze.Analysis) -> float:
+    return one.kernel.figures.get("duration_us", 0.0)
