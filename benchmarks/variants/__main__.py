@@ -1,7 +1,7 @@
 """Tries every variant on the GPU at hand: `python -m benchmarks.variants --seconds 540 -o .ci/sessions`.
 
 Each family becomes a session log. A run goes on where an earlier one with the same folder ended. All that is measured
-is measured by kernelgate's own verbs, one command at a time on the device, while the next ones load torch.
+is measured by kernelgate: a family's tries beside their base in the same processes, each judged against the base.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from benchmarks.variants.logs import FamilyLog
 from benchmarks.variants.measure import BaseProfile, Comparison
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.record import Environment
-from kernelgate.bench.system import environment
+from kernelgate.bench.system import children, environment, lock
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.timing import paired
+from kernelgate.bench.timing.process import Measuring, Setup
 from kernelgate.ci.judge import policy
-
-AT_A_TIME: dict[Device, int] = {"cpu": 1, "cuda": 4}
-"""Commands that time: one holds the device, the others load torch meanwhile."""
 
 
 @dataclass
@@ -39,8 +38,7 @@ class Run:
     folder: Path
     """Where repositories are made."""
     machine: Environment
-    words: tuple[str, ...]
-    """Of `kernelgate bench`."""
+    setup: Setup
     ends: float
     """No try begins after it, on the monotonic clock."""
     builders: ThreadPoolExecutor
@@ -64,20 +62,22 @@ class Run:
 )
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cuda", show_default=True)
 @click.option("--seconds", default=3600.0, show_default=True, help="No try begins later than this.")
-@click.option("--processes", default=4, show_default=True, help="A direction takes four.")
-@click.option("--rounds", default=25, show_default=True)
+@click.option("--rounds", default=40, show_default=True, help="In each of four processes.")
 @click.option("--jobs", default=planting.cores(), show_default=True, help="Builds at a time.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path(".ci/sessions"), show_default=True)
-def main(
-    names: tuple[str, ...], device: Device, seconds: float, processes: int, rounds: int, jobs: int, output: Path
-) -> None:
+def main(names: tuple[str, ...], device: Device, seconds: float, rounds: int, jobs: int, output: Path) -> None:
     """Build base and variants, profile each base, time and judge each variant, and log what came of it."""
     ends = time.monotonic() + seconds
-    words = ("--processes", str(processes), "--rounds", str(rounds), "--seed", "1")
+    how = Measuring(seed=1, rounds=rounds, patience_s=paired.PATIENCE_S, pause_when_capped=False, single=True)
     logs = [FamilyLog(family, output) for family in library.select(device, names)]
     logs = [one for one in logs if one.left()]
-    with tempfile.TemporaryDirectory(prefix="kernelgate-variants-") as name, ThreadPoolExecutor(jobs) as builders:
-        run = Run(Path(name), environment.describe(), words, ends, builders)
+    with (
+        tempfile.TemporaryDirectory(prefix="kernelgate-variants-") as name,
+        ThreadPoolExecutor(jobs) as builders,
+        children.opened() as started,
+    ):
+        machine = environment.describe()
+        run = Run(Path(name), machine, Setup(machine, how, started), ends, builders)
         for one in logs:
             run.build(one.family, 0)
         for one in logs:
@@ -116,36 +116,38 @@ def profiled(run: Run, family: Family, base: Planted) -> BaseProfile:
 
 def try_all(run: Run, logs: Sequence[FamilyLog]) -> None:
     """All tries that are left, family after family; the next family's base is profiled before this one's tries."""
-    with ThreadPoolExecutor(AT_A_TIME[logs[0].family.device] if logs else 1) as commands:
-        openings: list[Future[bool]] = []
-        done: list[Future[None]] = []
-        for at, one in enumerate(logs):
-            openings += [commands.submit(opened, run, each) for each in logs[len(openings) : at + 2]]
-            done += [commands.submit(attempt, run, one, number, openings[at]) for number in one.left()]
-        for each in done:
-            each.result()
+    with ThreadPoolExecutor(1) as profiler:
+        openings = [profiler.submit(opened, run, one) for one in logs]
+        for one, is_open in zip(logs, openings, strict=True):
+            if not run.is_over and is_open.result():
+                attempt(run, one)
     for one in logs:
         one.close()
 
 
-def attempt(run: Run, one: FamilyLog, number: int, is_open: Future[bool]) -> None:
-    """One try, logged whatever comes of it, unless there is no time for it."""
-    if not is_open.result() or run.is_over:
-        return
-    try:
-        sides = (run.build(one.family, 0).result(), run.build(one.family, number).result())
-    except UnbuildableError as error:
-        made = Comparison(first_error(str(error)), "build")
-    else:
+def attempt(run: Run, one: FamilyLog) -> None:
+    """The tries of a family that are left, logged whatever comes of them, as far as there is time."""
+    built: dict[int, Planted] = {}
+    for number in one.left():
+        try:
+            built[number] = run.build(one.family, number).result()
+        except UnbuildableError as error:
+            one.tried(number, Comparison(first_error(str(error)), "build"))
+    base = run.build(one.family, 0).result()
+    numbers = list(built)
+    for at in range(0, len(numbers), measure.TOGETHER):
         if run.is_over:
             return
-        try:
-            made = measure.compare(one.family, sides, run.words, policy.load())
-        except (KernelgateError, TimeoutError) as error:
-            made = Comparison(str(error), "measurement")
-    one.tried(number, made)
-    changes = ", ".join(f"{outcome.status} {outcome.change_pct:+.1f}%" for outcome in made.outcomes)
-    say(f"{one.family.name} {number}: {changes or f'{made.failed}: {made.said}'}")
+        sides = {0: base, **{number: built[number] for number in numbers[at : at + measure.TOGETHER]}}
+        with lock.device(run.machine.device.uuid):
+            try:
+                made = measure.compare_all(one.family, sides, run.setup, policy.load())
+            except (KernelgateError, TimeoutError) as error:
+                made = {number: Comparison(str(error), "measurement") for number in sides if number}
+        for number, comparison in sorted(made.items()):
+            one.tried(number, comparison)
+            changes = ", ".join(f"{outcome.status} {outcome.change_pct:+.1f}%" for outcome in comparison.outcomes)
+            say(f"{one.family.name} {number}: {changes or f'{comparison.failed}: {comparison.said}'}")
 
 
 def first_error(said: str) -> str:

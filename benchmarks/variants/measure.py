@@ -1,26 +1,30 @@
-"""One variant through kernelgate: a paired comparison by `kernelgate bench`, judged as `kernelgate compare` does."""
+"""Variants through kernelgate: timed beside their base as bisect does, judged as `kernelgate compare` does."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.fuzzing import planting
-from benchmarks.fuzzing.planting import KERNELGATE, Planted
+from benchmarks.fuzzing.planting import Planted
 from benchmarks.variants.family import Family
-from kernelgate.bench import record
+from kernelgate.bench import record, subject
+from kernelgate.bench.bisect import Workbench
 from kernelgate.bench.build import library
 from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Sides
+from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, compared
-from kernelgate.bench.record import RunRecord
-from kernelgate.bench.system import lock, supervise
-from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.record import RunRecord, Timing
+from kernelgate.bench.system import lock
+from kernelgate.bench.timing.commits import side
+from kernelgate.bench.timing.process import Setup
 from kernelgate.ci.explain import analyze, recommend
 from kernelgate.ci.judge import outputs
 from kernelgate.ci.judge.case import CaseVerdict
@@ -31,7 +35,10 @@ from kernelgate.ci.sessions.log import TryOutcome
 
 TARGETS = {"wgmma": "9.0a", "cpu": ""}
 """Of the build, by path; 9.0 for the others, so that each library holds one path alone, and runs it."""
-LIMITS = TimeLimits(silence_s=120.0, total_s=240.0)
+PROCESSES = 4
+"""A direction takes four."""
+TOGETHER = 6
+"""Tries that share processes, beside the base; eight libraries kept their relative times to 0.15% on an H200."""
 NORMAL_95 = 1.96
 """Half of a 95% interval, in standard errors."""
 
@@ -70,26 +77,63 @@ def built(family: Family, number: int, folder: Path) -> Planted:
     return one
 
 
-def compare(family: Family, sides: tuple[Planted, Planted], words: Iterable[str], policy: Policy) -> Comparison:
-    """Base and head, timed and judged."""
-    base, head = sides
-    path = head.tree / "run.json"
-    libraries = ("--base-library", str(base.library), "--head-library", str(head.library))
-    lines: list[str] = []
+def compare_all(family: Family, sides: Mapping[int, Planted], setup: Setup, policy: Policy) -> dict[int, Comparison]:
+    """The base (0) and some tries, timed beside each other in the same processes; each try judged against the base.
+
+    Raises KernelgateError where they cannot be timed.
+    """
+    base = sides[0]
+    chosen = cards.select(cards.of_checkout(base.tree), family.device, None, (family.case,))[0]
+    libraries = {at: library.read_all(one.library).built[family.kernel] for at, one in sides.items()}
     start = time.monotonic()
-    code = supervise.run(
-        (*KERNELGATE, "bench", *libraries, "--case", family.case, *words, "--same", "-o", str(path)),
-        cwd=base.tree,
-        env=base.environment,
-        limits=LIMITS,
-        on_line=lines.append,
-        on_silence=lambda _: None,
+    bench = Workbench(
+        base.tree, tuple(map(_sha, range(max(sides) + 1))), chosen, setup, _keep_none, _made(setup, chosen)
     )
-    seconds = round(time.monotonic() - start, 1)
-    if code != 0:
-        said = next((line for line in reversed(lines) if line.strip()), "nothing").strip()
-        return Comparison(f"bench ended with {code}: {said[:300]}", "measurement", seconds=seconds)
-    return of_record(record.read(path), policy, seconds)
+    bench.libraries |= libraries
+    faults: dict[int, str] = {}
+    for number in range(1, PROCESSES + 1):
+        measured = bench.measure([at for at in sides if at not in faults], number)
+        faults |= measured.faults
+        if 0 in faults:
+            raise KernelgateError(f"the base: {faults[0]}")
+    seconds = round((time.monotonic() - start) / (len(sides) - 1), 1)
+    wrong = {at: Comparison(why, "correctness", (), None, seconds) for at, why in faults.items()}
+    right = [at for at in sides if at and at not in faults]
+    return wrong | {at: of_record(paired(bench.made, _sha(at), len(sides) - 1), policy, seconds) for at in right}
+
+
+def paired(made: RunRecord, sha: str, tries: int) -> RunRecord:
+    """A record of commits, as one of the base and this commit. Each try bears its part of the time."""
+    sides = {side(_sha(0)): "base", side(sha): "head"}
+    processes = []
+    for process in made.processes:
+        [timing] = process.timings
+        samples = {sides[one]: samples for one, samples in timing.samples_us.items() if one in sides}
+        if len(samples) == len(sides):
+            alone = Timing(card=timing.card, case=timing.case, samples_us=samples, inner_repeats=timing.inner_repeats)
+            alone = alone.model_copy(update={"clock_step_us": timing.clock_step_us, "telemetry": timing.telemetry})
+            spent = process.gpu_seconds and process.gpu_seconds / tries
+            changed = {"role": "paired", "loaded": ("base", "head"), "timings": (alone,), "gpu_seconds": spent}
+            processes.append(process.model_copy(update=changed))
+    return made.model_copy(update={"processes": tuple(processes), "builds": ()})
+
+
+def _made(setup: Setup, chosen: ChosenCase) -> RunRecord:
+    return RunRecord(
+        run=record.Run(id="variants", producer=subject.PRODUCER, base_sha=_sha(0)),
+        environments=(setup.environment,),
+        cards=(chosen.card.recorded,),
+        cases=(chosen.recorded,),
+    )
+
+
+def _sha(number: int) -> str:
+    """Of a state that is no commit."""
+    return f"{number:040x}"
+
+
+def _keep_none(_: RunRecord) -> None:
+    """What is kept of a family is its log."""
 
 
 def of_record(made: RunRecord, policy: Policy, seconds: float) -> Comparison:
