@@ -6,12 +6,14 @@ is measured by kernelgate: a family's tries beside their base in the same proces
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import click
 
@@ -19,9 +21,8 @@ from benchmarks.fuzzing import planting
 from benchmarks.fuzzing.bug import Device
 from benchmarks.fuzzing.planting import Planted, UnbuildableError
 from benchmarks.variants import library, measure
-from benchmarks.variants.family import Family
 from benchmarks.variants.logs import FamilyLog
-from benchmarks.variants.measure import BaseProfile, Comparison
+from benchmarks.variants.measure import Comparison
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.record import Environment
 from kernelgate.bench.system import children, environment, lock
@@ -30,26 +31,21 @@ from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.process import Measuring, Setup
 from kernelgate.ci.judge import policy
 
+PROFILES_AT_A_TIME = 3
+"""One holds the device, the others load torch."""
 
-@dataclass
+
+@dataclass(frozen=True)
 class Run:
     """One call of this program."""
 
     folder: Path
     """Where repositories are made."""
     machine: Environment
-    setup: Setup
+    how: Measuring
+    jobs: int
     ends: float
     """No try begins after it, on the monotonic clock."""
-    builders: ThreadPoolExecutor
-    builds: dict[tuple[str, int], Future[Planted]] = field(default_factory=dict)
-
-    def build(self, family: Family, number: int) -> Future[Planted]:
-        """The base's (0) or a try's library, which is built once."""
-        if (family.name, number) not in self.builds:
-            started = self.builders.submit(measure.built, family, number, self.folder)
-            self.builds[family.name, number] = started
-        return self.builds[family.name, number]
 
     @property
     def is_over(self) -> bool:
@@ -70,78 +66,81 @@ def main(names: tuple[str, ...], device: Device, seconds: float, rounds: int, jo
     ends = time.monotonic() + seconds
     how = Measuring(seed=1, rounds=rounds, patience_s=paired.PATIENCE_S, pause_when_capped=False, single=True)
     logs = [FamilyLog(family, output) for family in library.select(device, names)]
-    logs = [one for one in logs if one.left()]
-    with (
-        tempfile.TemporaryDirectory(prefix="kernelgate-variants-") as name,
-        ThreadPoolExecutor(jobs) as builders,
-        children.opened() as started,
-    ):
-        machine = environment.describe()
-        run = Run(Path(name), machine, Setup(machine, how, started), ends, builders)
-        for one in logs:
-            run.build(one.family, 0)
-        for one in logs:
-            for number in one.left():
-                run.build(one.family, number)
-        try_all(run, logs)
-        builders.shutdown(cancel_futures=True)
+    with tempfile.TemporaryDirectory(prefix="kernelgate-variants-") as name:
+        run = Run(Path(name), environment.describe(), how, jobs, ends)
+        # Which code path a library runs is said by a variable, which its processes must be started with.
+        for forced in (False, True):
+            some = [one for one in logs if (one.family.path in planting.PATHS) == forced and one.left()]
+            with mock.patch.dict(os.environ, planting.PATHS.get(some[0].family.path, {}) if some else {}):
+                try_all(run, some)
     tried = sum(len(one.family.variants) - len(one.left()) for one in logs)
     say(f"{tried} of {sum(len(one.family.variants) for one in logs)} variants are logged in {output}")
 
 
-def opened(run: Run, one: FamilyLog) -> bool:
-    """Whether the family's base was built; profiles it, and begins its log."""
+def try_all(run: Run, logs: Sequence[FamilyLog]) -> None:
+    """All tries that are left: builds first, and profiles beside them; then measures, family after family.
+
+    Nothing else may run then: what measures ends every process that this one has started besides.
+    """
+    if run.is_over or not logs:
+        return
+    with ThreadPoolExecutor(run.jobs) as builders, ThreadPoolExecutor(PROFILES_AT_A_TIME) as profilers:
+        numbers = {one.family.name: (0, *one.left()) for one in logs}
+        bases = {one.family.name: builders.submit(measure.built, one.family, 0, run.folder) for one in logs}
+        builds = {
+            (one.family.name, number): bases[one.family.name]
+            if number == 0
+            else builders.submit(measure.built, one.family, number, run.folder)
+            for one in logs
+            for number in numbers[one.family.name]
+        }
+        for one in logs:
+            profilers.submit(opened, run, one, bases[one.family.name])
+    with children.opened() as started:
+        setup = Setup(run.machine, run.how, started)
+        for one in logs:
+            if one.path.exists() and not run.is_over and not bases[one.family.name].exception():
+                attempt(
+                    run, setup, one, {number: builds[one.family.name, number] for number in numbers[one.family.name]}
+                )
+                one.close()
+
+
+def opened(run: Run, one: FamilyLog, base: Future[Planted]) -> None:
+    """Profiles a family's base, and begins its log; not where the base does not build."""
+    found, why = None, ""
     try:
-        base = run.build(one.family, 0).result()
+        if one.path.exists():
+            return
+        folder = run.folder / "profiles" / one.family.name
+        if one.family.device == "cuda":
+            found = measure.profile(one.family, base.result(), folder, policy.load(), run.machine.device.uuid)
+        base.result()
     except UnbuildableError as error:
         say(f"{one.family.name}: the base was not built: {error}")
-        return False
-    if one.path.exists() or run.is_over:
-        return one.path.exists()
-    found, why = None, ""
-    if one.family.device == "cuda":
-        try:
-            found = profiled(run, one.family, base)
-        except KernelgateError as error:
-            why = f"no profile: {error}"
-            say(f"{one.family.name}: {why}")
+        return
+    except KernelgateError as error:
+        why = f"no profile: {error}"
+        say(f"{one.family.name}: {why}")
     one.open(run.machine, found, why)
-    return True
 
 
-def profiled(run: Run, family: Family, base: Planted) -> BaseProfile:
-    folder = run.folder / "profiles" / family.name
-    return measure.profile(family, base, folder, policy.load(), run.machine.device.uuid)
-
-
-def try_all(run: Run, logs: Sequence[FamilyLog]) -> None:
-    """All tries that are left, family after family; the next family's base is profiled before this one's tries."""
-    with ThreadPoolExecutor(1) as profiler:
-        openings = [profiler.submit(opened, run, one) for one in logs]
-        for one, is_open in zip(logs, openings, strict=True):
-            if not run.is_over and is_open.result():
-                attempt(run, one)
-    for one in logs:
-        one.close()
-
-
-def attempt(run: Run, one: FamilyLog) -> None:
+def attempt(run: Run, setup: Setup, one: FamilyLog, builds: Mapping[int, Future[Planted]]) -> None:
     """The tries of a family that are left, logged whatever comes of them, as far as there is time."""
     built: dict[int, Planted] = {}
-    for number in one.left():
+    for number, build in builds.items():
         try:
-            built[number] = run.build(one.family, number).result()
+            built[number] = build.result()
         except UnbuildableError as error:
             one.tried(number, Comparison(first_error(str(error)), "build"))
-    base = run.build(one.family, 0).result()
-    numbers = list(built)
+    numbers = [number for number in built if number]
     for at in range(0, len(numbers), measure.TOGETHER):
         if run.is_over:
             return
-        sides = {0: base, **{number: built[number] for number in numbers[at : at + measure.TOGETHER]}}
+        sides = {number: built[number] for number in (0, *numbers[at : at + measure.TOGETHER])}
         with lock.device(run.machine.device.uuid):
             try:
-                made = measure.compare_all(one.family, sides, run.setup, policy.load())
+                made = measure.compare_all(one.family, sides, setup, policy.load())
             except (KernelgateError, TimeoutError) as error:
                 made = {number: Comparison(str(error), "measurement") for number in sides if number}
         for number, comparison in sorted(made.items()):
