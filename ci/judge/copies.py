@@ -113,8 +113,5 @@ def _same_stretch(first: Array, second: Array, length: int) -> int:
 
 def _stretches(times: Array, length: int) -> list[bytes]:
     """So many times in a row, from each that has so many after it."""
-    if len(times) < length:
-        return []
-    windows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(times, length))
-    found: list[bytes] = windows.view(np.dtype((np.void, times.itemsize * length))).ravel().tolist()
-    return found
+    data, size = times.tobytes(), times.itemsize
+    return [data[size * start : size * (start + length)] for start in range(len(times) - length + 1)]
