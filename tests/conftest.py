@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ settings.load_profile("kernelgate")
 
 # On a runner of GitHub's, processes are isolated from what they would tell a test; a test that is about it asks for it.
 os.environ.pop("GITHUB_ACTIONS", None)
+
+# Tests start thousands of processes, each of which would compile this project's modules anew; and pytest the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell that starts the tests in the background has SIGINT ignored, nohup SIGHUP, and children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
