@@ -26,6 +26,7 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.page.write import write as write_page
 from kernelgate.ci.report import baseline as baselines
+from kernelgate.ci.report import yardsticks
 from kernelgate.ci.report.build import BuiltReport, build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
 
@@ -79,7 +80,10 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     known = rules.past(measured)
     verdict = judge(measured, policy, name=str(out / RECORD), history=known)
     stored = stored_baseline(repo / ".ci", measured)
-    part = of_record("", measured, verdict, _against(measured, policy, stored, known) if stored else None)
+    against = _against(measured, policy, stored, known) if stored else None
+    beside = repo / ".ci" / (stored[0] if stored else "baseline.json")
+    since = yardsticks.stored(measured, beside, policy, known) if stored else ()
+    part = of_record("", measured, verdict, against, since)
     return _written(part, gate.evidence("", measured, verdict, policy), policy, out)
 
 
@@ -200,7 +204,9 @@ def written(out: Path) -> list[str]:
 
 def _against(measured: RunRecord, policy: Policy, stored: tuple[str, RunRecord], known: History) -> Baseline:
     name, baseline = stored
-    return baselines.of_record(judge(measured, policy, baseline, against=name, history=known), baseline)
+    return baselines.of_record(
+        judge(measured, policy, baseline, against=name, history=known), baseline, measured.run.created_at
+    )
 
 
 def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:

@@ -121,16 +121,20 @@ def accept(
 @click.option("--force/--no-force", help="Even if the verdict is not improved.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) -> None:
-    """Propose a new baseline as a pull request if the record improves on the stored one.
+    """Propose a new baseline as a pull request if the record improves on the stored one; of a tag, a new release.
 
     Nothing is pushed to the default branch. Needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
+    from kernelgate.bench.system import progress
+    from kernelgate.ci import remembered
     from kernelgate.ci.github import baseline_pr
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import connect
     from kernelgate.ci.judge import policy
 
-    baseline_pr.refresh(connect(Step()), measured, label, policy.load(policy_file), force)
+    rules = policy.load(policy_file)
+    past = remembered.past(rules, progress.say)
+    baseline_pr.refresh(connect(Step()), measured, label, rules, force, past)
 
 
 @click.command()

@@ -187,11 +187,17 @@ class BaselineSummary(Model):
     processes: Count
     days: tuple[BaselineDay, ...] = ()
     """This one and earlier ones."""
+    measured: str | None = None
+    """The day of these samples, as in 2026-11-22: cases of one baseline may be of several."""
+    commit: str | None = None
+    """What was measured then."""
 
 
 class Summary(Model):
     """What makes a record a baseline: where it came from, and its numbers in short."""
 
     source: str
+    release: str | None = None
+    """The tag that was measured, where it is a release."""
     cases: dict[str, BaselineSummary]
     """By the case's id; by card/id where cases of two cards share the id."""

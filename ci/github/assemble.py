@@ -23,13 +23,14 @@ from kernelgate.ci.github.run_info import Job, RunInfo
 from kernelgate.ci.judge import cards, completeness, gate, outputs
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
-from kernelgate.ci.judge.history import Past, no_past
+from kernelgate.ci.judge.history import History, Past, no_past
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
+from kernelgate.ci.report import yardsticks
 from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick
 from kernelgate.ci.report.headline import with_consequence
 from kernelgate.ci.report.links import Links
 from kernelgate.ci.report.next_steps import NOW
@@ -287,9 +288,11 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
 
 
 def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> GpuResult:
-    verdict = judge(measured, policy, name=label, history=asked.trusted.past(measured))
+    known = asked.trusted.past(measured)
+    verdict = judge(measured, policy, name=label, history=known)
     evidence = gate.evidence(label, measured, verdict, policy)
-    part = parts.of_record(label, measured, verdict, _against_baseline(label, measured, policy))
+    stored, since = _against_stored(label, measured, policy, known)
+    part = parts.of_record(label, measured, verdict, stored, since)
     if part.record is None:
         return GpuResult(evidence, part)
     assessed = claims.assess(asked.claims, measured, verdict, policy.gates, policy.template)
@@ -307,15 +310,19 @@ def _unread(measured: RunRecord, policy: Policy) -> tuple[Line, ...]:
     return () if read or policy.static.new_spills != "fail" or outputs.is_wrong(measured) else (_UNREAD,)
 
 
-def _against_baseline(label: str, measured: RunRecord, policy: Policy) -> Baseline | None:
-    """The record against the stored baseline of its GPU, where that has one of this kernel."""
+def _against_stored(
+    label: str, measured: RunRecord, policy: Policy, known: History
+) -> tuple[Baseline | None, tuple[Yardstick, ...]]:
+    """The record against the stored baseline of its GPU, where that has one of this kernel, and what lies beside it."""
     path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
-    if path is None or not path.exists():
-        return None
-    stored = record.read(path)
-    if not baselines.is_of(stored, measured):
-        return None
-    return baselines.of_record(judge(measured, policy, stored, name=label, against=path.name), stored)
+    if path is None:
+        return None, ()
+    since = yardsticks.stored(measured, path, policy, known)
+    stored = record.read(path) if path.exists() else None
+    if stored is None or not baselines.is_of(stored, measured):
+        return None, since
+    verdict = judge(measured, policy, stored, label, path.name, known)
+    return baselines.of_record(verdict, stored, measured.run.created_at), since
 
 
 def _failed(label: str, failure: Failure) -> GpuResult:

@@ -1,12 +1,11 @@
 """Offers a new baseline: a pull request with the file, and the record's own report as its evidence.
 
-Nothing reaches the default branch by itself. The file is a run record that holds the head's samples alone, with its
-numbers in short, so that people can read the difference.
+Nothing reaches the default branch by itself; which cases move, `ci/judge/ratchet.py` says. The file is a run record
+that holds the head's samples alone, with its numbers in short, so that people can read the difference.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from statistics import median
 
 import numpy as np
-from github import UnknownObjectException
 
 from kernelgate.bench import rates, record
 from kernelgate.bench.errors import KernelgateError, UsageError
@@ -37,12 +35,13 @@ from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.github import accepted_merges, untrusted_artifact
 from kernelgate.ci.github.accepted_merges import AcceptedMerge
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.client import Bot, patiently, until_done
+from kernelgate.ci.github.client import Bot
 from kernelgate.ci.github.plan import SHA
-from kernelgate.ci.github.stamp import Posted
+from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
-from kernelgate.ci.judge import days
+from kernelgate.ci.judge import days, ratchet
 from kernelgate.ci.judge.bootstrap import bootstrap
+from kernelgate.ci.judge.history import History, Past, no_past
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.pull_request_rules import RunnerGpu
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
@@ -55,19 +54,6 @@ BODY_LIMIT = 60_000
 
 
 @dataclass(frozen=True)
-class Offer:
-    """A baseline file and the pull request that brings it."""
-
-    branch: str
-    path: str
-    content: bytes
-    title: str
-    body: str
-    commit: str
-    """The commit of the default branch that was measured: the branch starts there."""
-
-
-@dataclass(frozen=True)
 class Before:
     """What a new baseline follows on."""
 
@@ -75,31 +61,99 @@ class Before:
     """The one that it replaces, whose days it keeps."""
     accepted: tuple[AcceptedMerge, ...] = ()
     """What became slower since, and was accepted."""
+    best: RunRecord | None = None
+    """The best ever, where this measurement confirms a new one."""
+    force: bool = True
+    """All of it is replaced, whatever the verdict."""
 
 
 NOTHING_BEFORE = Before()
 
 
-def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool) -> int | None:
-    """Opens or refreshes the pull request where the record improves on the stored baseline; its number, or None.
+def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, past: Past = no_past) -> int | None:
+    """Opens or refreshes the pull request where the record moves the stored baseline, or what is held beside it; its
+    number, or None.
 
-    Also where what is slower was accepted in the pull request that made it so. `force`: also where it does not, or
-    cannot be compared. Raises UsageError for a label that the policy does not have, RefusedError for a record that is
-    not of this run's commit, and KernelgateError where the measurement did not come to its end.
+    The baseline improves case by case, and worsens where what is slower was accepted in the pull request that made it
+    so. `force`: all of it is replaced, also where it cannot be compared. Of a tag, the release alone is. Raises
+    UsageError for a label that the policy does not have, RefusedError for a record that is not of this run's commit,
+    and KernelgateError where the measurement did not come to its end.
     """
     gpu = _gpu(label, rules)
     new = _taken_in(bot.step, measured, label)
-    stored = record.read(Path(gpu.baseline)) if gpu.baseline and Path(gpu.baseline).exists() else None
-    _must_be_whole(measured, new, None if force else stored)
-    verdict = judge(new, rules, stored, label, against=str(gpu.baseline)) if stored else None
+    tag = bot.step.environment.get("GITHUB_REF_NAME") if bot.step.environment.get("GITHUB_REF_TYPE") == "tag" else None
+    path = baseline_path(gpu)
+    stored = record.read(Path(path)) if Path(path).exists() else None
+    _must_be_whole(measured, new, None if force or tag else stored)
+    if tag:
+        number = put(bot, release(new, gpu, rules, bot.step.run_url, tag))
+        bot.step.output(pull_request=str(number))
+        return number
+    known = past(new)
+    verdict = judge(new, rules, stored, label, path, known) if stored else None
     taken = accepted_merges.since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
-    if not (force or verdict is None or verdict.verdict is Outcome.IMPROVED or taken):
-        bot.step.log(f"the baseline of {label} is unchanged: {verdict.reason}")
+    before = Before(stored, taken, _best(new, gpu, stored, rules, known), force)
+    if not moves(new, verdict, rules, before):
+        bot.step.log(f"the baseline of {label} is unchanged: {_unmoved(new, stored, verdict)}")
         bot.step.output(pull_request="")
         return None
-    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, Before(stored, taken)))
+    number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, before))
     bot.step.output(pull_request=str(number))
     return number
+
+
+def baseline_path(gpu: RunnerGpu) -> str:
+    return gpu.baseline or f".ci/baseline_{gpu.label}.json"
+
+
+def _unmoved(new: RunRecord, stored: RunRecord | None, verdict: RecordVerdict | None) -> str:
+    """Why nothing is offered, and what to do where nothing ever will be."""
+    other = ratchet.changed(new.environment, stored.environment) if stored else ()
+    if other:
+        said = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
+        return f"it is of another machine ({said}), so that no change is the code's alone; --force renews it"
+    return verdict.reason if verdict else ""
+
+
+def _best(new: RunRecord, gpu: RunnerGpu, stored: RunRecord | None, rules: Policy, known: History) -> RunRecord | None:
+    if stored is None:
+        return None
+    path = Path(ratchet.beside(baseline_path(gpu), "best"))
+    held = record.read(path) if path.exists() else None
+    return ratchet.best(held, stored, as_baseline(new, rules, stored), rules, known)
+
+
+def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: Before) -> frozenset[CaseKey]:
+    """The cases that the stored baseline takes over. Of another machine none: what changed is not the code alone."""
+    if before.stored is None or ratchet.changed(new.environment, before.stored.environment):
+        return frozenset()
+    accepted = {key for one in before.accepted for key in one.cases}
+    keys = ratchet.faster(verdict, rules) | accepted
+    known = {key for case in before.stored.cases for key in (case.key, CaseKey("", case.id))}
+    fresh = {case.key for case in new.cases if case.key not in known and CaseKey("", case.id) not in known}
+    return frozenset(keys | fresh) if keys else frozenset()
+
+
+def moves(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, before: Before) -> bool:
+    """Whether there is anything to offer."""
+    if before.force or verdict is None or before.best is not None:
+        return True
+    return bool(_moved_cases(new, verdict, rules, before))
+
+
+def release(new: RunRecord, gpu: RunnerGpu, rules: Policy, run_url: str | None, tag: str) -> Offer:
+    """What a tag's measurement becomes: the release that all later ones are held against."""
+    whole = as_baseline(new, rules)
+    assert whole.summary is not None  # noqa: S101 - as_baseline makes one
+    named = whole.model_copy(update={"summary": whole.summary.model_copy(update={"release": tag})})
+    run = f" by [this run]({run_url})." if run_url else "."
+    return Offer(
+        branch=f"kernelgate/release-{gpu.label}",
+        files=(_file(ratchet.beside(baseline_path(gpu), "release"), named),),
+        title=f"Hold {gpu.label} against release {visible(tag, 60)}",
+        body=f"Release {render.markdown_line((visible(tag, 60),))} was measured on `{gpu.label}`{run}\n",
+        commit=_commit_of(new),
+    )
 
 
 def _taken_in(step: Step, path: Path, label: str) -> RunRecord:
@@ -148,12 +202,8 @@ def offer(
     before: Before = NOTHING_BEFORE,
 ) -> Offer:
     """What is proposed. Raises UsageError where it cannot be one."""
-    commit = new.run.head_sha
-    if commit is None:
-        raise UsageError("a baseline must name the commit that was measured; this record names none")
-    path = gpu.baseline or f".ci/baseline_{gpu.label}.json"
-    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-        raise UsageError(f"{visible(path)}: a baseline lies inside the repository")
+    commit = _commit_of(new)
+    path = baseline_path(gpu)
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
     evidence = report(new, verdict, rules.gates) if verdict else None
     if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
@@ -170,10 +220,17 @@ def offer(
         "",
         render.comment(evidence, BODY_LIMIT) if evidence else "",
     ]
+    whole = as_baseline(new, rules, before.stored)
+    files: tuple[tuple[str, bytes], ...] = ()
+    if before.force or verdict is None or before.stored is None:
+        files = (_file(path, whole),)
+    elif keys := _moved_cases(new, verdict, rules, before):
+        files = (_file(path, ratchet.moved(before.stored, whole, keys)),)
+    if before.best is not None:
+        files = (*files, _file(ratchet.beside(path, "best"), before.best))
     return Offer(
         branch=f"kernelgate/baseline-{gpu.label}",
-        path=path,
-        content=record.to_json(as_baseline(new, rules, before.stored)).encode(),
+        files=files,
         title=f"Refresh the baseline of {gpu.label}",
         body="\n".join(lines).rstrip() + "\n",
         commit=commit,
@@ -190,6 +247,18 @@ def _pin(commit: str) -> Line:
         Code("[measure]"),
         " makes it this one.",
     )
+
+
+def _commit_of(new: RunRecord) -> str:
+    if new.run.head_sha is None:
+        raise UsageError("a baseline must name the commit that was measured; this record names none")
+    return new.run.head_sha
+
+
+def _file(path: str, held: RunRecord) -> tuple[str, bytes]:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise UsageError(f"{visible(path)}: a baseline lies inside the repository")
+    return path, record.to_json(held).encode()
 
 
 def as_baseline(new: RunRecord, rules: Policy, stored: RunRecord | None = None) -> RunRecord:
@@ -255,6 +324,8 @@ def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: R
     earlier = days.of_case(stored, key) if stored and alike else ()
     build = next((one for one in new.builds if one.side == "head" and one.card == key.card), None)
     code = (build and (build.key or build.library_sha256)) or new.run.head_sha
+    day = new.run.created_at[:10] if new.run.created_at else None
+    summary = summary.model_copy(update={"measured": day, "commit": new.run.head_sha})
     if new.run.created_at is None or code is None:
         return summary.model_copy(update={"days": earlier})
     today = BaselineDay(measured=new.run.created_at[:10], code=code, median_us=summary.median_us)
@@ -267,80 +338,3 @@ def _gpu(label: str, rules: Policy) -> RunnerGpu:
         known = ", ".join(gpu.label for gpu in rules.measure.gpus)
         raise UsageError(f"the policy has no GPU {visible(label, 40)!r}; it has: {known}")
     return found
-
-
-# The pull request ----------------------------------------------------------------------------------------------------
-
-
-def put(bot: Bot, new: Offer) -> int:
-    """There is one open pull request for the branch, with this file, title and body; its number."""
-    default = patiently("repository", lambda: bot.repository.default_branch, bot)
-    until_done("branch", lambda: _branch_step(bot, new, default), bot)
-    bot.step.log(f"file: {until_done('file', lambda: _file_step(bot, new), bot).outcome}")
-    number = until_done("pull request", lambda: _pull_step(bot, new, default), bot)
-    bot.step.log(f"pull request: {number}")
-    return number
-
-
-def _open_pull(bot: Bot, new: Offer, default: str) -> int | None:
-    owner = bot.repository.full_name.split("/")[0]
-    pulls = bot.repository.get_pulls(state="open", head=f"{owner}:{new.branch}", base=default)
-    return next((pull.number for pull in pulls if pull.head.ref == new.branch), None)
-
-
-def _branch_step(bot: Bot, new: Offer, default: str) -> Posted | None:
-    """The branch exists; where no pull request is open for it, it starts anew from the commit that was measured."""
-    name = f"heads/{new.branch}"
-    try:
-        ref = bot.repository.get_git_ref(name)
-        # Read first: the address to change it at is only known from GitHub's answer.
-        there = ref.object.sha
-    except UnknownObjectException:
-        bot.repository.create_git_ref(f"refs/{name}", new.commit)
-        return None
-    if there == new.commit or _open_pull(bot, new, default) is not None or _holds(bot, new):
-        return Posted("there")
-    ref.edit(new.commit, force=True)
-    return None
-
-
-def _file_step(bot: Bot, new: Offer) -> Posted | None:
-    message = f"{new.title}\n\nMeasured at {new.commit}."
-    known = _file_sha(bot, new)
-    if known == _blob_sha(new.content):
-        return Posted("there")
-    if known is None:
-        bot.repository.create_file(new.path, message, new.content, branch=new.branch)
-    else:
-        bot.repository.update_file(new.path, message, new.content, known, branch=new.branch)
-    return None
-
-
-def _pull_step(bot: Bot, new: Offer, default: str) -> int | None:
-    number = _open_pull(bot, new, default)
-    if number is None:
-        bot.repository.create_pull(default, new.branch, title=new.title, body=new.body)
-        return None
-    pull = bot.repository.get_pull(number)
-    if (pull.title, (pull.body or "").replace("\r\n", "\n").strip()) == (new.title, new.body.strip()):
-        return number
-    pull.edit(title=new.title, body=new.body)
-    return None
-
-
-def _holds(bot: Bot, new: Offer) -> bool:
-    """Whether the branch has this very file: a run that stopped before its pull request goes on there."""
-    return _file_sha(bot, new) == _blob_sha(new.content)
-
-
-def _file_sha(bot: Bot, new: Offer) -> str | None:
-    try:
-        found = bot.repository.get_contents(new.path, ref=new.branch)
-    except UnknownObjectException:
-        return None
-    return None if isinstance(found, list) else found.sha
-
-
-def _blob_sha(content: bytes) -> str:
-    """Git's name for the content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

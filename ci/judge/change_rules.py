@@ -19,6 +19,12 @@ from kernelgate.ci.judge.bounds import (
 NIGHTS_A_YEAR = 365.0
 
 
+class BaselineRules(PolicySection):
+    """When a stored baseline is too old to say much."""
+
+    stale_days: Annotated[int, between(1, 100_000)] = 90
+
+
 class HistoryRules(PolicySection):
     """What the judge asks the history for."""
 

@@ -30,7 +30,7 @@ from kernelgate.ci.judge.bounds import (
     between,
     ordered,
 )
-from kernelgate.ci.judge.change_rules import BisectRules, ChangeRules, HistoryRules
+from kernelgate.ci.judge.change_rules import BaselineRules, BisectRules, ChangeRules, HistoryRules
 from kernelgate.ci.judge.pattern_rules import PatternRules
 from kernelgate.ci.judge.pull_request_rules import Measure, Template
 
@@ -271,6 +271,7 @@ class Policy(PolicySection):
     sanitizer: SanitizerRules = SanitizerRules()
     accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()
+    baseline: BaselineRules = BaselineRules()
     history: HistoryRules = HistoryRules()
     changes: ChangeRules = ChangeRules()
     bisect: BisectRules = BisectRules()

@@ -5,24 +5,28 @@ It blocks nothing. Where it shows something, that is a line; everything else abo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import datetime
 
-from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
+from kernelgate.bench.record import CaseKey, Run, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Section
-from kernelgate.ci.judge import sentences
+from kernelgate.ci.judge import ratchet, sentences
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.report import headline
-from kernelgate.ci.report.gpu import Baseline, judged
+from kernelgate.ci.report.gpu import Baseline, Yardstick, judged
 
 MONTH_DAYS = 30.4
 SHOWS = (Outcome.IMPROVED, Outcome.REGRESSED, Outcome.SLOWER, Outcome.FASTER, Outcome.EQUIVALENT)
 
 
-def of_record(verdict: RecordVerdict, stored: RunRecord) -> Baseline:
-    return Baseline(verdict, stored.run, stored.environment)
+RENEW = "gh workflow run baseline --field force=true"
+
+
+def of_record(verdict: RecordVerdict, stored: RunRecord, made: str | None = None) -> Baseline:
+    """`made`: when the record was."""
+    return Baseline(verdict, stored.run, stored.environment, ratchet.age_days(stored, made))
 
 
 def is_of(stored: RunRecord, measured: RunRecord) -> bool:
@@ -43,19 +47,30 @@ def line(record: RunRecord, stored: Baseline, gates: Gates) -> tuple[Line, ...]:
         return ()
     words = headline.of_verdict(stored.verdict, judged(record, stored.verdict), (), gates)
     mark = Mark.SLIGHT if words.mark is Mark.SLOWER else words.mark
-    changed = [name for name, _, _ in _differs(record.environment, stored.environment)]
+    changed = [one.name for one in ratchet.changed(record.environment, stored.environment)]
     also = f"; {' and '.join(changed)} changed since, too" if changed else ""
-    age = _age(record.run, stored.run)
+    age = age_of(record.run, stored.run)
     return ((mark, f" against the stored baseline, {age}: ", *headline.uncapped(words.text), also),)
 
 
-def section(record: RunRecord, stored: Baseline) -> Section:
+def stale(record: RunRecord, stored: Baseline, policy: Policy) -> tuple[str, ...]:
+    """Why it says little of today, in words."""
+    if stored.verdict.refused is not None:
+        return ()
+    other = [one.name for one in ratchet.changed(record.environment, stored.environment)]
+    limit, days = policy.baseline.stale_days, stored.age_days
+    why = [f"of another {' and '.join(other)}"] if other else []
+    return (*why, *([f"{days} days old, more than {limit}"] if days is not None and days > limit else ()))
+
+
+def section(record: RunRecord, stored: Baseline, policy: Policy, beside: Sequence[Yardstick] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
+    old = stale(record, stored, policy)
     facts: list[Line] = [
-        (Code(stored.verdict.against), ", ", _age(record.run, stored.run), ", of ", _commit(stored.run)),
+        (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored.run)),
         *(
-            (f"{name}: ", Code(was), " then, ", Code(now), " now")
-            for name, was, now in _differs(record.environment, stored.environment)
+            (f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now")
+            for one in ratchet.changed(record.environment, stored.environment)
         ),
     ]
     if stored.verdict.refused is None:
@@ -66,7 +81,19 @@ def section(record: RunRecord, stored: Baseline) -> Section:
         ]
     else:
         facts.append((stored.verdict.refused,))
-    return Section(f"Stored baseline: {_gist(stored)}", (Bullets(tuple(facts)),), worth=35)
+        if any(one.name == "GPU" for one in ratchet.changed(record.environment, stored.environment)):
+            facts.append(("where the runner has another GPU for good, ", Code(RENEW), " offers a new one"))
+    if old:
+        renew: Line = (
+            "stale, since it is ",
+            " and ".join(old),
+            ": ",
+            Code(RENEW),
+            " offers a new one, with its evidence",
+        )
+        facts.insert(0, renew)
+    facts += [(one.since, ": ", _commit(one.held.run), ", ", one.held.verdict.reason) for one in beside]
+    return Section(f"Stored baseline: {'stale; ' if old else ''}{_gist(stored)}", (Bullets(tuple(facts)),), worth=35)
 
 
 def _gist(stored: Baseline) -> str:
@@ -82,7 +109,7 @@ def _commit(run: Run) -> Code | str:
     return Code(run.head_sha[:7]) if run.head_sha and formatting.is_commit(run.head_sha) else "an unnamed commit"
 
 
-def _age(now: Run, then: Run) -> str:
+def age_of(now: Run, then: Run) -> str:
     """ "13 months older", by the dates of both records."""
     taken, made = _date(then.created_at), _date(now.created_at)
     if taken is None:
@@ -102,14 +129,3 @@ def _date(text: str | None) -> datetime | None:
         return datetime.fromisoformat(text).replace(tzinfo=None) if text else None
     except ValueError:
         return None
-
-
-def _differs(now: Environment, then: Environment) -> Iterator[tuple[str, str, str]]:
-    """What is not as it was, by name: then, now. What one of them does not say is not known to differ."""
-    pairs = (
-        ("GPU", then.device.name, now.device.name),
-        ("driver", then.device.driver, now.device.driver),
-        ("torch", then.torch, now.torch),
-        ("CUDA", then.cuda, now.cuda),
-    )
-    yield from ((name, was, is_) for name, was, is_ in pairs if was and is_ and was != is_)

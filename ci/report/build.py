@@ -38,6 +38,7 @@ from kernelgate.ci.report import (
     tables,
     thresholds,
     why,
+    yardsticks,
 )
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.gpu import Baseline, GpuReport, judged, of_record
@@ -107,7 +108,7 @@ def reported(
     processes = [process for case in timed_cases(record) for process in case.processes]
     if against and processes and not any(map(_has_both, processes)):
         return of_verdict(record, against, policy)
-    stored = baselines.of_record(against, baseline[1]) if baseline and against else None
+    stored = baselines.of_record(against, baseline[1], record.run.created_at) if baseline and against else None
     return of_verdict(record, judge(record, policy, name=name, history=history), policy, stored)
 
 
@@ -181,7 +182,8 @@ def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[
     stored = baselines.line(gpu.record, gpu.baseline, policy.gates) if gpu.baseline else ()
     accurate = accuracy.lines(gpu.record, policy.accuracy)
     checked = (*sanitizer.lines(gpu.record, policy.gates), *accurate, *memory.lines(gpu.record, policy.gates))
-    return (*correctness.lines(gpu.record, any(one.is_wrong for one in gpus)), *checked, *stored)
+    since = yardsticks.lines(gpu.record, gpu.yardsticks)
+    return (*correctness.lines(gpu.record, any(one.is_wrong for one in gpus)), *checked, *stored, *since)
 
 
 def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
@@ -202,7 +204,9 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
         found = (*found, *accuracy.sections(gpu.record, policy.accuracy), *sizes.sections(gpu, policy.guidance))
         fuzzed = fuzzing.section(gpu)
         found = (*found, fuzzed) if fuzzed else found
-        return (*found, baselines.section(gpu.record, gpu.baseline)) if gpu.baseline else found
+        if gpu.baseline:
+            found = (*found, baselines.section(gpu.record, gpu.baseline, policy, gpu.yardsticks))
+        return found
     parts = (
         correctness.section(gpu.record),
         fuzzing.section(gpu),

@@ -52,6 +52,17 @@ class Baseline:
     verdict: RecordVerdict
     run: Run = field(default_factory=Run)
     environment: Environment = field(default_factory=Environment)
+    age_days: int | None = None
+    """Of its oldest case, on the day of the record; None where that is not known."""
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What is held beside a stored baseline and never worsens."""
+
+    since: str
+    """Such as "since release v1.4"."""
+    held: Baseline
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,8 @@ class GpuReport:
     """None where there is no record, or one without times: made to be profiled or fuzzed."""
     baseline: Baseline | None = None
     """The same record against the stored baseline."""
+    yardsticks: tuple[Yardstick, ...] = ()
+    """And against the last release, and the best ever."""
     failure: Failure | None = None
     claims: tuple[Line, ...] = ()
     """Each claim beside this GPU's measurement."""
@@ -94,11 +107,15 @@ class GpuReport:
 
 
 def of_record(
-    label: str, record: RunRecord, verdict: RecordVerdict | None, baseline: Baseline | None = None
+    label: str,
+    record: RunRecord,
+    verdict: RecordVerdict | None,
+    baseline: Baseline | None = None,
+    yardsticks: tuple[Yardstick, ...] = (),
 ) -> GpuReport:
     """The part of a record; of one that was made for something else than was planned, only why it is not used."""
     contrary = completeness.against_plan(record, label).contrary
     if not contrary:
-        return GpuReport(label, record, verdict, baseline)
+        return GpuReport(label, record, verdict, baseline, yardsticks)
     why = "; ".join(map(render.plain_line, contrary))
     return GpuReport(label, failure=Failure(Fault.OURS, f"the record cannot be used: {why}", run=record.run))

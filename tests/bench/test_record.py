@@ -297,6 +297,7 @@ WHOLE: dict[str, Any] = {
     "notes": [{"code": "seed", "card": "attention", "text": "seed 5 from process 1 on"}],
     "summary": {
         "source": "main",
+        "release": "v1.4",
         "cases": {
             "s512": {
                 "median_us": 300.5,
@@ -305,6 +306,8 @@ WHOLE: dict[str, Any] = {
                 "samples": 100,
                 "processes": 5,
                 "days": [{"measured": "2026-11-22", "code": "a1b2", "median_us": 300.5}],
+                "measured": "2026-11-22",
+                "commit": SHA,
             }
         },
     },

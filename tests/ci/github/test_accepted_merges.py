@@ -76,6 +76,7 @@ def test_the_baseline_takes_in_what_was_accepted(merged: Desk) -> None:
     assert "### ⚠️ Slower, and accepted: 40.0% slower in 1 of 2 cases on the L4" in body
     stored = record.from_json(merged.github.files["kernelgate/baseline-l4", "stored.json"])
     assert stored.run.head_sha == HEAD_SHA
+    assert {path for _, path in merged.github.files} == {"stored.json"}, "best and release never worsen"
 
 
 def test_afterwards_nothing_is_left_to_say(merged: Desk) -> None:

@@ -220,3 +220,67 @@ def test_the_verb_names_an_unknown_label(
         monkeypatch.setenv(name, value)
     assert kernelgate(["baseline", "--record", str(run_json), "--label", "b200"]) == 64
     assert "the policy has no GPU 'b200'; it has: l4" in capsys.readouterr().err
+
+
+def scaled(found: RunRecord, scale: float, day: str = "2026-11-20", driver: str = "") -> RunRecord:
+    """The default branch by itself, so many times as slow, on a day."""
+    cases = [
+        replace(
+            timed,
+            processes=tuple(
+                process({"head": [sample * scale for sample in one.samples_us["head"]]}, "block")
+                for one in timed.processes
+            ),
+        )
+        for timed in timed_cases(found)
+    ]
+    where = found.environment
+    device = where.device.model_copy(update={"driver": driver or where.device.driver})
+    return found.model_copy(
+        update={
+            "processes": run_record(cases).processes,
+            "environments": (where.model_copy(update={"device": device}),),
+            "run": record.Run(head_sha=HEAD_SHA, created_at=f"{day}T10:00:00Z"),
+        }
+    )
+
+
+def on_branch(desk: Desk, branch: str = BRANCH) -> set[str]:
+    return {path for on, path in desk.github.files if on == branch}
+
+
+def test_another_driver_makes_no_improvement(
+    desk: Desk, run_json: Path, rules: Policy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record.write(scaled(measured(), 1.2, driver="570.1"), Path("stored.json"))
+    record.write(scaled(measured(), 1.0, "2026-11-22", driver="580.1"), run_json)
+    assert refresh(desk.bot, run_json, "l4", rules, force=False) is None
+    said = "it is of another machine (driver 570.1 then, 580.1 now), so that no change is the code's alone; --force"
+    assert said in "".join(capsys.readouterr())
+    assert refresh(desk.bot, run_json, "l4", rules, force=True) is not None
+    assert on_branch(desk) == {"stored.json"}, "by force the best ever does not move"
+
+
+def test_a_confirmed_best_is_offered_and_a_forced_regression_leaves_it(
+    desk: Desk, run_json: Path, rules: Policy
+) -> None:
+    record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18"), rules), Path("best_stored.json"))
+    record.write(as_baseline(scaled(measured(), 1.0, "2026-11-19"), rules), Path("stored.json"))
+    record.write(scaled(measured(), 1.5), run_json)
+    assert refresh(desk.bot, run_json, "l4", rules, force=False) is None
+    refresh(desk.bot, run_json, "l4", rules, force=True)
+    assert on_branch(desk) == {"stored.json"}
+    record.write(scaled(measured(), 1.01), run_json)
+    refresh(desk.bot, run_json, "l4", rules, force=False)
+    assert on_branch(desk) == {"stored.json", "best_stored.json"}
+
+
+def test_a_tag_moves_the_release_alone(desk: Desk, run_json: Path, rules: Policy) -> None:
+    record.write(as_baseline(scaled(measured(), 1.3, "2026-11-18"), rules), Path("stored.json"))
+    desk.bot.step.environment.update({"GITHUB_REF_TYPE": "tag", "GITHUB_REF_NAME": "v1.4"})  # type: ignore[attr-defined]
+    number = refresh(desk.bot, run_json, "l4", rules, force=False)
+    assert desk.github.pulls[number or 0].title == "Hold l4 against release v1.4"
+    assert on_branch(desk) == set()
+    held = record.from_json(desk.github.files["kernelgate/release-l4", "release_stored.json"])
+    assert held.summary is not None
+    assert held.summary.release == "v1.4"

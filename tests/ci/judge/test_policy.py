@@ -210,6 +210,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "accuracy.bias_share": (0.0, 1.0),
     "accuracy.floor_ulp": (1e-06, 1000.0),
     "profiling.timeout_s": (1.0, 86400.0),
+    "baseline.stale_days": (1, 100_000),
     "history.newest_records": (1, 10_000),
     "patterns.build_minutes": (0.1, 10_000.0),
     "patterns.repeats": (2, 100),

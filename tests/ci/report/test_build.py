@@ -395,7 +395,10 @@ def test_a_baseline_says_its_age_and_what_else_changed() -> None:
     )
     text = comment(said)
     assert (
-        "- `baseline_s512.json`, 13 months old, of `0123456`\n- torch: `2.2.1+cu121` then, `2.13.0+cu130` now" in text
+        "<summary>Stored baseline: stale; what it shows</summary>\n\n"
+        "- stale, since it is of another torch and CUDA: `gh workflow run baseline --field force=true` offers a new "
+        "one, with its evidence\n- `baseline_s512.json`, 13 months old, of `0123456`\n"
+        "- torch: `2.2.1+cu121` then, `2.13.0+cu130` now" in text
     )
 
 
@@ -408,6 +411,7 @@ def test_a_baseline_of_another_device_is_named_and_not_compared() -> None:
     text = comment(said)
     assert "<details><summary>Stored baseline: not comparable</summary>" in text
     assert "- GPU: `NVIDIA H200` then, `NVIDIA L4` now" in text
+    assert "- where the runner has another GPU for good, `gh workflow run baseline --field force=true` offers" in text
 
 
 def test_a_record_without_a_base_is_judged_against_the_baseline() -> None:

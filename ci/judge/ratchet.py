@@ -1,0 +1,190 @@
+"""Which times a stored baseline may take over: it improves by itself, case by case, and worsens only where that was
+accepted. docs/baselines.md has the rules, and what `best` and `release` beside it are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Literal
+
+from kernelgate.bench.record import BaselineSummary, CaseKey, Environment, Process, RunRecord
+from kernelgate.ci.document import formatting
+from kernelgate.ci.judge.case import RecordVerdict
+from kernelgate.ci.judge.history import History
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import judge
+
+DAY = len("2026-11-22")
+
+
+def beside(baseline: str, kind: Literal["best", "release"]) -> str:
+    """Where the yardstick of this kind lies: ".ci/best_l4.json" beside ".ci/baseline_l4.json"."""
+    path = PurePosixPath(baseline)
+    return str(path.with_name(f"{kind}_{path.name.removeprefix('baseline_')}"))
+
+
+@dataclass(frozen=True)
+class Differs:
+    """Something of the machine that is not as it was."""
+
+    name: str
+    was: str
+    now: str
+
+
+def changed(now: Environment, then: Environment) -> tuple[Differs, ...]:
+    """What times depend on beside the code. What one of them does not say is not known to differ."""
+    pairs = (
+        ("GPU", then.device.name, now.device.name),
+        ("driver", then.device.driver, now.device.driver),
+        ("torch", then.torch, now.torch),
+        ("CUDA", then.cuda, now.cuda),
+        ("clocks", then.clock_policy, now.clock_policy),
+    )
+    return tuple(Differs(name, was, is_) for name, was, is_ in pairs if was and is_ and was != is_)
+
+
+def faster(verdict: RecordVerdict, policy: Policy) -> frozenset[CaseKey]:
+    """The cases that certainly became faster, in as many processes as a regression takes to block."""
+    enough = policy.processes.to_block
+    return frozenset(case.key for case in verdict.cases if case.status.is_faster and case.processes >= enough)
+
+
+def oldest(stored: RunRecord) -> str | None:
+    """The day on which the oldest of its cases was measured, as in 2026-11-22."""
+    held = stored.summary.cases.values() if stored.summary else ()
+    days = [day for one in held if (day := one.measured)] or [stored.run.created_at or ""]
+    return min(days)[:DAY] or None
+
+
+def age_days(stored: RunRecord, now: str | None) -> int | None:
+    """How many days before `now` the oldest of its cases was measured; None where either is not known."""
+    try:
+        taken = datetime.fromisoformat(oldest(stored) or "")
+        return (datetime.fromisoformat((now or "")[:DAY]) - taken).days
+    except ValueError:
+        return None
+
+
+# ---- a baseline with some cases of a newer one -----------------------------------------------------------------------
+
+
+def moved(held: RunRecord, new: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
+    """`held` with the times of these cases from `new`, also of cases that it lacks. Both are baselines."""
+    # A baseline of run/1 names no card.
+    out = {*keys, *(CaseKey("", key.id) for key in keys)}
+    stay = frozenset(case.key for case in held.cases if case.key not in out)
+    come = frozenset(case.key for case in new.cases if case.key in keys)
+    if not come:
+        return held
+    if not stay:
+        return _only(new, come)
+    kept, taken = _only(held, stay), _apart(_only(new, come), held)
+    cards = {card.name: card for card in (*kept.cards, *taken.cards)}
+    known = {one.id: one for one in (*kept.environments, *taken.environments)}
+    whole = RunRecord(
+        run=new.run,
+        environments=tuple(known.values()),
+        cards=tuple(cards.values()),
+        cases=(*kept.cases, *taken.cases),
+        processes=(*kept.processes, *taken.processes),
+        notes=new.notes,
+    )
+    return _with_summary(whole, {**dict(_summaries(kept)), **dict(_summaries(taken))}, new)
+
+
+def _only(record: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
+    """The record with these cases alone."""
+    cases = tuple(case for case in record.cases if case.key in keys)
+    if len(cases) == len(record.cases):
+        return record
+    processes = tuple(
+        process.model_copy(update={"timings": timings})
+        for process in record.processes
+        if (timings := tuple(one for one in process.timings if one.key in keys))
+    )
+    summaries = {key: one for key, one in _summaries(record) if key in keys}
+    return _with_summary(record.model_copy(update={"cases": cases, "processes": processes}), summaries, record)
+
+
+def _apart(new: RunRecord, held: RunRecord) -> RunRecord:
+    """`new` with names of processes and environments that `held` does not use for others."""
+    day = (new.run.created_at or "")[:DAY]
+    known = {one.model_copy(update={"id": ""}).model_dump_json(): one.id for one in held.environments}
+    used = {one.id for one in held.environments}
+    names: dict[str, str] = {}
+    for one in new.environments:
+        alike = known.get(one.model_copy(update={"id": ""}).model_dump_json())
+        names[one.id] = alike or _free(one.id, used | set(names.values()), day)
+    ids = {process.id for process in held.processes}
+    processes: list[Process] = []
+    for process in new.processes:
+        name = _free(process.id, ids, day)
+        ids.add(name)
+        environment = names.get(process.environment, process.environment)
+        processes.append(process.model_copy(update={"id": name, "environment": environment}))
+    environments = tuple(one.model_copy(update={"id": names[one.id]}) for one in new.environments)
+    return new.model_copy(update={"environments": environments, "processes": tuple(processes)})
+
+
+def _free(name: str, used: Collection[str], day: str) -> str:
+    number = 0
+    free = name
+    while free in used:
+        number += 1
+        free = f"{day}-{name}" if number == 1 else f"{day}-{name}-{number}"
+    return free
+
+
+def _summaries(record: RunRecord) -> Iterator[tuple[CaseKey, BaselineSummary]]:
+    """Each case's numbers in short, with the day and the commit that they are of."""
+    short = formatting.ids(case.key for case in record.cases)
+    for key, name in short.items():
+        held = record.summary.cases.get(name.text) if record.summary else None
+        if held is not None:
+            day = held.measured or (record.run.created_at or "")[:DAY] or None
+            yield key, held.model_copy(update={"measured": day, "commit": held.commit or record.run.head_sha})
+
+
+def _with_summary(record: RunRecord, cases: dict[CaseKey, BaselineSummary], source: RunRecord) -> RunRecord:
+    if source.summary is None:
+        return record
+    short = formatting.ids(case.key for case in record.cases)
+    named = {short[key].text: one for key, one in cases.items() if key in short}
+    return record.model_copy(update={"summary": source.summary.model_copy(update={"cases": named})})
+
+
+# ---- the best ever ---------------------------------------------------------------------------------------------------
+
+
+def best(held: RunRecord | None, stored: RunRecord, new: RunRecord, policy: Policy, known: History) -> RunRecord | None:
+    """The best that was ever measured, where `new` and the `stored` baseline change it; else None.
+
+    A single night may be a lucky one: a case's best moves where two days show it, `stored` and `new`, each certainly
+    faster than the best so far. The slower of the two is taken. All three are baselines. On another machine than that
+    of the best, none is made: what is faster there is not the code alone.
+    """
+    if any(changed(new.environment, one.environment) for one in (stored, held or stored)) or oldest(new) is None:
+        return None
+    tonight = judge(new, policy, held or stored, history=known)
+    earlier = judge(stored, policy, held, history=known) if held else None
+    if earlier is not None:
+        keys = faster(tonight, policy) & faster(earlier, policy)
+    else:
+        keys = frozenset(case.key for case in tonight.cases if case.believed and not case.status.is_slower)
+    keys &= _on_another_day(stored, new)
+    if not keys:
+        return None
+    before = {case.key: case.change_pct or 0.0 for case in earlier.cases} if earlier else {}
+    of_new = {case.key for case in tonight.cases if (case.change_pct or 0.0) >= before.get(case.key, 0.0)} & keys
+    whole = moved(held, stored, keys - of_new) if held else _only(stored, keys)
+    return moved(whole, new, of_new)
+
+
+def _on_another_day(stored: RunRecord, new: RunRecord) -> frozenset[CaseKey]:
+    then = {key: one.measured for key, one in _summaries(stored)}
+    today = (new.run.created_at or "")[:DAY]
+    return frozenset(key for key in (case.key for case in new.cases) if then.get(key) not in (None, today))
