@@ -14,13 +14,13 @@ from kernelgate.bench import record
 from kernelgate.ci.cli import run as kernelgate
 from kernelgate.ci.github import admit, command
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.baseline_pr import Offer, put
 from kernelgate.ci.github.client import DeniedError, GitHubError
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.plan import commit, merge_base
 from kernelgate.ci.github.post_check_run import CheckRun, begin_check, put_check
 from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.post_label import put_labels
+from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.judge.pull_request_rules import Measure
@@ -57,7 +57,7 @@ def fetched(desk: Desk, folder: Path) -> object:
 
 
 def offered(desk: Desk, _: Path) -> object:
-    return put(desk.bot, Offer("kernelgate/baseline-l4", "b.json", b"{}", "Refresh", "Why.", HEAD_SHA))
+    return put(desk.bot, Offer("kernelgate/baseline-l4", (("b.json", b"{}"),), "Refresh", "Why.", HEAD_SHA))
 
 
 def admitted(desk: Desk, folder: Path) -> object:

@@ -18,7 +18,6 @@ FILES = {
     "profile --record": ("profile", "--record"),
     "report -o": ("report", "no-such-record.json", "-o"),
     "report --html": ("report", "no-such-record.json", "--html"),
-    "spreads -o": ("spreads", "no-such-record.json", "-o"),
 }
 FOLDERS = {"build -o": ("build", "-o"), "profile --out": ("profile", "--out"), "pr --out": ("pr", "--out")}
 

@@ -126,7 +126,7 @@ def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:
 
 
 def test_the_history_is_read_from_the_environment_alone(
-    index_at: Database, where: str | Path, monkeypatch: pytest.MonkeyPatch
+    index_at: Database, where: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(index_at, *(compared(day) for day in (1, 2, 3)))
     index_at.engine.dispose()
@@ -134,6 +134,9 @@ def test_the_history_is_read_from_the_environment_alone(
     record = record.model_copy(update={"cases": tuple(one.model_copy(update={"card": "norm"}) for one in record.cases)})
     for name in (remembered.DATABASE, remembered.STORE):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)  # a checkout that brings a history of its own
+    (tmp_path / ".kernelgate").mkdir()
+    (tmp_path / ".kernelgate" / "history").symlink_to(tmp_path)
     assert remembered.past(POLICY, said.append)(record) == NO_HISTORY
     monkeypatch.setenv(remembered.DATABASE, str(where))
     assert remembered.past(POLICY, said.append)(record).spreads[PLACE].comparisons == 3
