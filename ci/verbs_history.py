@@ -190,6 +190,33 @@ def rebuild(places: Places) -> None:
 
 
 @history.command()
+@click.option("--release", help="A tag or commit that is compared with. Default: the default branch's newest tag.")
+@click.pass_obj
+def condense(places: Places, release: str | None) -> int:
+    """Drop the samples of old records that can decide nothing more, as `[retention]` of the policy says. Verdicts stay
+    as they are. If it is ended early, run it again.
+
+    Exit codes: 0 done, 3 some records were left as they are, which are named.
+    """
+    from datetime import UTC, datetime
+
+    from kernelgate.bench.system import git, progress
+    from kernelgate.ci.document import formatting
+    from kernelgate.ci.history import retention
+
+    archive = _archive(places)
+    left: list[str] = []
+    _, released = git.release(Path.cwd(), release) or ("", ())
+    done = retention.condense(archive, frozenset(released), datetime.now(UTC), left.append)
+    for line in left:
+        progress.say(line)
+    sizes = f": {done.before / 1e6:,.1f} MB became {done.after / 1e6:,.1f} MB" if done.records else ""
+    kept = f"{formatting.counted(done.raw, 'record')} with every sample"
+    click.echo(f"{formatting.counted(done.records, 'record')} condensed{sizes}; {kept}")
+    return KernelgateError.exit_code if left else 0
+
+
+@history.command()
 @click.option("--format", "form", type=click.Choice(["json", "parquet"]), default="json", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A folder, for Parquet. JSON is printed.")
 @click.pass_obj

@@ -24,9 +24,21 @@ def holds(connection: sa.Connection, name: str, rules: str) -> bool:
     return connection.execute(sa.select(RECORD.c.id).filter_by(name=name, rules=rules)).first() is not None
 
 
-def add(connection: sa.Connection, entry: Entry) -> None:
-    """Puts the entry in the place of whatever the index has of this measurement."""
-    record = _record(connection, entry)
+def condensed(connection: sa.Connection, names: Iterable[str]) -> set[str]:
+    """Those of these records that are kept without their samples."""
+    wanted, found = list(names), set[str]()
+    for start in range(0, len(wanted), BATCH):
+        asked = sa.select(RECORD.c.name).where(RECORD.c.name.in_(wanted[start : start + BATCH]))
+        found.update(connection.execute(asked.where(RECORD.c.condensed.is_not(None))).scalars())
+    return found
+
+
+def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -> None:
+    """Puts the entry in the place of whatever the index has of this measurement.
+
+    `condensed`: the name of what is kept in the record's place, where that is not the record itself.
+    """
+    record = _record(connection, entry, condensed)
     commits = _commits(connection, entry)
     named = [_identity(entry, case) for case in entry.cases]
     keys = [hashlib.sha256(json.dumps(one).encode()).hexdigest() for one in named]
@@ -104,7 +116,7 @@ def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postg
 # ---- the parts of an entry -------------------------------------------------------------------------------------------
 
 
-def _record(connection: sa.Connection, entry: Entry) -> int:
+def _record(connection: sa.Connection, entry: Entry, condensed: str | None) -> int:
     """The measurement's row, which holds nothing else yet. Another writer of it waits here until this one has ended."""
     run = entry.run
     row = {
@@ -121,6 +133,7 @@ def _record(connection: sa.Connection, entry: Entry) -> int:
         "reason": entry.reason and text(entry.reason),
         "cards": json.dumps(sorted({text(case.card) for case in entry.cases}), ensure_ascii=False),
         "environment": environment_of(_environment(entry)),
+        "condensed": condensed,
     }
     fresh: int | None = connection.execute(_insert(connection, RECORD).returning(RECORD.c.id), row).scalar()
     if fresh is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.ci.history import database, entry, index, judging, store
+from kernelgate.ci.history import condensed, database, entry, index, judging, store
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import Entry, SeriesEvent
 from kernelgate.ci.history.store import Store
@@ -37,6 +37,9 @@ class Archive:
 def add_record(archive: Archive, data: bytes, source: str) -> bool:
     """Keeps a run record, given as its file's bytes. False where the history had it. Raises RecordError."""
     name = store.name_of(data)
+    with database.reading(archive.database) as connection:
+        if name in index.condensed(connection, [name]):
+            return False
     judged = _judgement(archive, name)
     if judged is None:
         made = record.from_json(data, source)  # before anything is kept
@@ -73,29 +76,61 @@ def rebuild(archive: Archive, say: Callable[[str], None]) -> int:
         known, decided = index.known(connection)  # before the store is listed: what is added after that is not gone
     names = [*store.names(archive.store, "records")]
     imports = [*store.names(archive.store, "imports")]
-    failed = 0
-    for batch in _batches([*(("records", name) for name in names), *(("imports", name) for name in imports)]):
-        entries = []
-        for kind, name in batch:
-            try:
-                entries.append(_entry(archive, kind, name))
-            except KernelgateError as error:
-                failed += 1
-                say(f"left out: {error}")
+    replaced = [*store.names(archive.store, "condensed")]  # after the records, one of which may be replaced meanwhile
+    old: set[str] = set()
+    for batch in _batches(replaced):
+        made = dict(_condensed(archive, batch, say))
         with database.writing(archive.database) as connection:
-            for one in entries:
-                index.add(connection, one)
+            for found in made.values():
+                index.add(connection, *found)
+        old |= made.keys()
+    with database.writing(archive.database) as connection:
+        index.remove(connection, index.condensed(connection, known) - old)
+    failed = 0
+    for kind, every in (("records", [name for name in names if name not in old]), ("imports", imports)):
+        for batch in _batches(every):
+            entries = dict(_entries(archive, kind, batch, say))
+            with database.writing(archive.database) as connection:
+                gone = index.condensed(connection, batch)  # meanwhile, so that they are there in another form
+                for name in entries.keys() - gone:
+                    index.add(connection, entries[name])
+            failed += len(set(batch) - entries.keys() - gone)
     events = dict(_events(archive, say))
     with database.writing(archive.database) as connection:
         for name, event in events.items():
             index.add_event(connection, name, event)
         index.remove_events(connection, decided - events.keys())
-        index.remove(connection, known - {*names, *imports})
-    return len(names) + len(imports) - failed
+        index.remove(connection, known - {*names, *imports, *old})
+    return len({*names, *imports, *old}) - failed
 
 
-def _batches(names: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
+def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
     return (names[start : start + BATCH] for start in range(0, len(names), BATCH))
+
+
+def _condensed(
+    archive: Archive, names: Sequence[str], say: Callable[[str], None]
+) -> Iterator[tuple[str, tuple[Entry, str]]]:
+    """By the names of the records that they were: what was made of them, and their own names."""
+    for name in names:
+        try:
+            found = condensed.from_json(store.get(archive.store, "condensed", name) or b"", name)
+            yield found.raw, (found.entry, name)
+        except KernelgateError as error:
+            say(f"left out: {error}")
+
+
+def _entries(
+    archive: Archive, kind: str, names: Sequence[str], say: Callable[[str], None]
+) -> Iterator[tuple[str, Entry]]:
+    for name in names:
+        try:
+            yield name, _entry(archive, kind, name)
+        except KernelgateError as error:
+            with database.reading(archive.database) as connection:
+                gone = index.condensed(connection, [name])
+            if not gone:
+                say(f"left out: {error}")
 
 
 def _events(archive: Archive, say: Callable[[str], None]) -> Iterator[tuple[str, SeriesEvent]]:
@@ -115,6 +150,11 @@ def _entry(archive: Archive, kind: str, name: str) -> Entry:
         return _judge(archive, name, record.from_json(data, name))
     data = store.get(archive.store, "imports", name) or b""
     return entry.from_json(data, name).model_copy(update={"name": name, "rules": ""})
+
+
+def judgement(archive: Archive, name: str, made: record.RunRecord) -> Entry:
+    """What the judge makes of the record, which is kept."""
+    return _judgement(archive, name) or _judge(archive, name, made)
 
 
 def _judgement(archive: Archive, name: str) -> Entry | None:

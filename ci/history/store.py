@@ -3,6 +3,7 @@
     records/ab/ab12….json.zst             a run record, named by the sha256 of its bytes
     judgements/ab/ab12…-<rules>.json.zst  what was made of it, named by record and rules: nothing is judged twice
     imports/cd/cd34….json.zst             a measurement of another tool, named by the sha256 of its bytes
+    condensed/12/1234….json.zst           a record without its samples, and what was made of it: named in the same way
     events/ef/ef56….json.zst              what was decided of a series, named by the sha256 of its bytes
 
 `zstd -dc FILE | sha256sum` checks a file by hand. Everything else, the index above all, can be made again from these.
@@ -23,7 +24,7 @@ from fsspec.implementations.local import LocalFileSystem
 from kernelgate.bench import files
 from kernelgate.bench.errors import KernelgateError, OutputError, first_line
 
-Kind = Literal["records", "judgements", "imports", "events"]
+Kind = Literal["records", "judgements", "condensed", "imports", "events"]
 SUFFIX = ".json.zst"
 LEVEL = 3
 """Of zstd: level 9 takes seven times as long for 3% less."""
@@ -99,6 +100,31 @@ def get(store: Store, kind: Kind, name: str) -> bytes | None:
     if kind != "judgements" and name_of(data) != name:
         raise _damaged(path)
     return bytes(data)
+
+
+def size(store: Store, kind: Kind, name: str) -> int:
+    """Bytes that it takes, packed; 0 where there is none."""
+    try:
+        return int(_asked(store, store.system.size, _path(store, kind, name)) or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def remove(store: Store, kind: Kind, name: str) -> None:
+    """Removes it where it is there. Raises OutputError."""
+    try:
+        store.system.rm_file(_path(store, kind, name))
+    except FileNotFoundError:
+        pass
+    except Exception as error:  # each object store has errors of its own
+        raise OutputError(f"the store {store.url} cannot be written: {first_line(error)}") from None
+
+
+def judgements(store: Store, name: str) -> Iterator[str]:
+    """The names of what was made of this record, by any rules."""
+    pattern = f"{store.root}/judgements/{name[:2]}/{name}-*{SUFFIX}"
+    for path in _asked(store, store.system.glob, pattern):
+        yield str(path).rpartition("/")[2].removesuffix(SUFFIX)
 
 
 def names(store: Store, kind: Kind) -> Iterator[str]:

@@ -41,6 +41,7 @@ RECORD = Table(
     Column("cards", Text, nullable=False, server_default=""),  # a JSON list
     Column("environment", Text, nullable=False, server_default=""),  # the one of its series
     Index("ix_record_made", "made"),
+    Column("condensed", Text),  # the name of what is kept in the record's place, once its samples are not
 )
 
 COMMIT = Table(

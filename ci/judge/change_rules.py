@@ -1,4 +1,5 @@
-"""The policy's sections on changes over time: when one is suspected, when it is told, and when its commit is found."""
+"""The policy's sections on changes over time: when one is suspected, when it is told, when its commit is found, and how
+long samples are kept."""
 
 from __future__ import annotations
 
@@ -54,6 +55,12 @@ class ChangeRules(PolicySection):
     @property
     def chance_a_night(self) -> float:
         return self.a_year / NIGHTS_A_YEAR
+
+
+class RetentionRules(PolicySection):
+    """How long the history keeps samples that decide nothing any more."""
+
+    raw_days: Annotated[int, between(1, 36_500)] = 90
 
 
 class BisectRules(PolicySection):

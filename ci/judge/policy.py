@@ -30,7 +30,7 @@ from kernelgate.ci.judge.bounds import (
     between,
     ordered,
 )
-from kernelgate.ci.judge.change_rules import BaselineRules, BisectRules, ChangeRules, HistoryRules
+from kernelgate.ci.judge.change_rules import BaselineRules, BisectRules, ChangeRules, HistoryRules, RetentionRules
 from kernelgate.ci.judge.pattern_rules import PatternRules
 from kernelgate.ci.judge.pull_request_rules import Measure, Template
 
@@ -274,6 +274,7 @@ class Policy(PolicySection):
     baseline: BaselineRules = BaselineRules()
     history: HistoryRules = HistoryRules()
     changes: ChangeRules = ChangeRules()
+    retention: RetentionRules = RetentionRules()
     bisect: BisectRules = BisectRules()
     patterns: PatternRules = PatternRules()
     template: Template = Template()

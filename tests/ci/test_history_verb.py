@@ -91,6 +91,23 @@ def test_an_index_that_is_lost_is_made_again(checkout: Path, capsys: pytest.Capt
     assert run(capsys, "export")[1] == before
 
 
+def test_old_records_are_condensed_and_show_what_they_showed(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The oldest decides nothing: later ones are the newest and the best."""
+    runs = [record.Run(head_sha=git("rev-parse", "HEAD"), created_at=f"20{year}-01-01") for year in range(10, 17)]
+    for number, run_ in enumerate(runs):
+        record.write(a_record(change=-0.1 * number, day=number + 1, run=run_), checkout / f"{number}.json")
+    run(capsys, "add", *(f"{number}.json" for number in range(7)))
+    before = run(capsys, "show", "--json")
+    code, out, _ = run(capsys, "condense")
+    assert (code, out.partition(":")[0]) == (0, "2 records condensed")
+    assert out.endswith("; 5 records with every sample\n")
+    assert run(capsys, "condense")[1] == "0 records condensed; 5 records with every sample\n"
+    assert run(capsys, "rebuild")[1].endswith("holds 7 measurements\n")
+    assert run(capsys, "show", "--json") == before
+
+
 def test_another_tools_past_is_imported_once(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (checkout / "bmf.json").write_text('{"x": {"latency": {"value": 5e4}, "bytes": {"value": 1}}}')
     words = ("import", "bmf.json", "--gpu", "NVIDIA L4", "--commit", git("rev-parse", "HEAD"), "--date", "2026-08-01")

@@ -331,7 +331,8 @@ def test_an_index_of_before_is_brought_up_to_date(where: str | Path, index_at: D
     put(index_at, an_entry("a", day=2), an_entry("b", day=9))
     before = contents(index_at)
     with database.writing(index_at) as connection:
-        for table, column in (("series", "newest"), ("series", "reference"), ("event", "repository")):
+        new = (("series", "newest"), ("series", "reference"), ("event", "repository"), ("record", "condensed"))
+        for table, column in new:
             connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.execute(sa.update(sa.table(VERSION_TABLE, sa.column("version_num"))).values(version_num="0002"))
     again = database.at(where)

@@ -231,6 +231,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "changes.looks": (1, 1000),
     "changes.gpu_seconds_a_night": (0.0, 86400.0),
     "changes.process_seconds": (0.001, 86400.0),
+    "retention.raw_days": (1, 36500),
     "bisect.chance": (0.5, 0.9999),
     "bisect.none": (0.001, 0.999),
     "bisect.usual_pct": (0.001, 1000.0),

@@ -1,0 +1,156 @@
+"""Which records keep their samples, and how the others lose them: by `[retention]` of the policy.
+
+What a record was is in the store, in another form, and the index points to that before the samples go. Whoever is
+killed between the two has lost nothing, and the next run goes on; several at once do each other's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import Any
+
+import sqlalchemy as sa
+
+from kernelgate.bench import record
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci.history import condensed, database, index, keep, nights, store
+from kernelgate.ci.history.keep import Archive
+from kernelgate.ci.history.nights import CaseChanges
+from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
+from kernelgate.ci.judge.policy import Policy
+
+RUN = 5
+"""Measurements in a row whose median is a series' best, as on the dashboard."""
+
+
+@dataclass(frozen=True)
+class Condensing:
+    """What became of the store. Bytes as they lie there, packed."""
+
+    records: int = 0
+    before: int = 0
+    after: int = 0
+    raw: int = 0
+    """Records that keep their samples."""
+
+
+def condense(archive: Archive, released: Collection[str], today: datetime, say: Callable[[str], None]) -> Condensing:
+    """Takes the samples from every record that can decide nothing more. `released`: the commits up to the release."""
+    with database.reading(archive.database) as connection:
+        kept = needed(connection, archive.policy, released, today)
+        rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed).where(RECORD.c.rules != "")).all()
+    done = Condensing()
+    for name, was in rows:
+        if was is not None:
+            _remove(archive, name)  # as after one that was killed
+        elif name in kept:
+            done = replace(done, raw=done.raw + 1)
+        else:
+            try:
+                before, after = _condense(archive, name)
+            except KernelgateError as error:
+                say(f"left as it is: {error}")
+                continue
+            done = replace(done, records=done.records + 1, before=done.before + before, after=done.after + after)
+    return done
+
+
+def _condense(archive: Archive, name: str) -> tuple[int, int]:
+    data = store.get(archive.store, "records", name)
+    if data is None:
+        return 0, 0  # another process was faster
+    before = store.size(archive.store, "records", name)
+    before += sum(store.size(archive.store, "judgements", one) for one in store.judgements(archive.store, name))
+    made = record.from_json(data, name)
+    entry = keep.judgement(archive, name, made)
+    new = condensed.to_json(condensed.of_record(name, made, entry, archive.policy))
+    own = store.name_of(new)
+    store.put(archive.store, "condensed", own, new)
+    store.get(archive.store, "condensed", own)  # raises where it is not what was written
+    with database.writing(archive.database) as connection:
+        index.add(connection, entry, own)
+    _remove(archive, name)
+    return before, store.size(archive.store, "condensed", own)
+
+
+def _remove(archive: Archive, name: str) -> None:
+    for one in store.judgements(archive.store, name):
+        store.remove(archive.store, "judgements", one)
+    store.remove(archive.store, "records", name)
+
+
+# ---- what can still decide something ---------------------------------------------------------------------------------
+
+
+def needed(connection: sa.Connection, policy: Policy, released: Collection[str], today: datetime) -> set[str]:
+    """The names of all records that keep their samples."""
+    begin = (today.astimezone(UTC) - timedelta(days=policy.retention.raw_days)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    recent = sa.or_(RECORD.c.made >= begin, RECORD.c.made.is_(None))
+    kept = set(connection.execute(sa.select(RECORD.c.name).where(recent)).scalars())
+    kept |= set(_regressed(connection))
+    for case in nights.of_index(connection, Wanted(), policy) if _any(connection) else ():
+        kept |= set(_suspected(connection, case))
+    for series in connection.execute(sa.select(SERIES.c.id)).scalars().all():
+        kept |= set(_measures(connection, series, released))
+    return kept
+
+
+def _any(connection: sa.Connection) -> bool:
+    return connection.execute(sa.select(SERIES.c.id).limit(1)).first() is not None
+
+
+def _regressed(connection: sa.Connection) -> Iterator[str]:
+    """Records of a regression on the default branch that nobody has accepted."""
+    accepted = sa.select(EVENT.c.id).where(
+        EVENT.c.kind == "accepted",
+        EVENT.c.sha == COMMIT.c.sha,
+        EVENT.c.card == SERIES.c.card,
+        EVENT.c.case == SERIES.c.case,
+        EVENT.c.gpu == SERIES.c.gpu,
+        EVENT.c.repository.in_(("", SERIES.c.repository)),
+    )
+    asked = (
+        sa.select(RECORD.c.name)
+        .join(COMPARISON, COMPARISON.c.record_id == RECORD.c.id)
+        .join(SERIES, SERIES.c.id == COMPARISON.c.series_id)
+        .join(COMMIT, COMMIT.c.id == COMPARISON.c.head_id)
+        .where(COMPARISON.c.status == "regressed", COMMIT.c.place.is_not(None), ~accepted.exists())
+    )
+    yield from connection.execute(asked.distinct()).scalars()
+
+
+def _suspected(connection: sa.Connection, case: CaseChanges) -> Iterator[str]:
+    """Records of the commits between which an open suspicion lies, both among them."""
+    own = sa.select(SERIES.c.id).filter_by(repository=case.repository, card=case.card, case=case.case, gpu=case.gpu)
+    for change in (one for one in case.changes if one.state == "suspected"):
+        asked = (
+            sa.select(RECORD.c.name)
+            .join(POINT, POINT.c.record_id == RECORD.c.id)
+            .join(COMMIT, COMMIT.c.id == POINT.c.commit_id)
+            .where(POINT.c.series_id.in_(own), POINT.c.side == "head")
+            .where(sa.or_(COMMIT.c.place.between(change.previous_place, change.place), COMMIT.c.place.is_(None)))
+        )
+        yield from connection.execute(asked.distinct()).scalars()
+
+
+def _measures(connection: sa.Connection, series: int, released: Collection[str]) -> Iterator[str]:
+    """What later times are held against: the series' newest, the release's, and the run of its best."""
+    asked = (
+        sa.select(RECORD.c.name, COMMIT.c.sha, POINT.c.us, POINT.c.finding)
+        .join(RECORD, RECORD.c.id == POINT.c.record_id)
+        .join(COMMIT, COMMIT.c.id == POINT.c.commit_id)
+        .where(POINT.c.series_id == series, POINT.c.side == "head")
+        .order_by(COMMIT.c.place.is_not(None), COMMIT.c.place, RECORD.c.made, RECORD.c.name)
+    )
+    rows: list[Any] = [row for row in connection.execute(asked) if row.finding is None]
+    if not rows:
+        return
+    yield rows[-1].name
+    yield from (row.name for row in [row for row in rows if row.sha in released][-1:])
+    width = min(RUN, len(rows))
+    runs = [rows[start : start + width] for start in range(len(rows) - width + 1)]
+    yield from (row.name for row in min(runs, key=lambda run: median(row.us for row in run)))

@@ -1,0 +1,223 @@
+"""Old records lose their samples, and nothing else; what can still decide something keeps them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import RunRecord, Timing
+from kernelgate.ci.history import condensed, database, index, keep, retention, shown, store
+from kernelgate.ci.history.entry import Entry, SeriesEvent
+from kernelgate.ci.history.keep import Archive
+from kernelgate.ci.history.retention import Condensing
+from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.policy import Gates
+from tests.ci.history.conftest import QUICK
+from tests.ci.history.entries import BASE, HEAD, a_record, as_file, contents
+from tests.ci.judge.test_kept_verdicts import DATA
+
+YEARS_LATER, SOON = datetime(2030, 1, 1, tzinfo=UTC), datetime(2026, 8, 20, tzinfo=UTC)
+RULES = policy.load(Path(__file__).parents[3] / ".ci" / "kernelgate.toml")
+KEPT = sorted(path for path in DATA.rglob("*.json") if '"kernelgate.run/' in path.read_text(encoding="utf-8")[:40])
+
+
+def run(archive: Archive, released: Collection[str] = (), today: datetime = YEARS_LATER) -> Condensing:
+    return retention.condense(archive, released, today, pytest.fail)
+
+
+def names(archive: Archive) -> dict[str, list[str]]:
+    kinds: tuple[store.Kind, ...] = ("records", "judgements", "condensed")
+    return {kind: list(store.names(archive.store, kind)) for kind in kinds}
+
+
+def filled(archive: Archive, days: int = 8) -> list[str]:
+    """Records of one series by their names, each slower than the one before, so that the first five are its best."""
+    made = []
+    for day in range(1, days + 1):
+        data = as_file(a_record(day=day, change=0.01 * day))
+        keep.add_record(archive, data, "run.json")
+        made.append(store.name_of(data))
+    return made
+
+
+# ---- what stays the same ---------------------------------------------------------------------------------------------
+
+
+def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archive) -> None:
+    every = filled(archive)
+    before = contents(archive.database)
+    done = run(archive)
+    assert (done.records, done.raw) == (2, 6)
+    assert contents(archive.database) == before
+    left = names(archive)
+    assert set(left["records"]) < set(every)
+    assert len(left["condensed"]) == 2
+    assert {name[:64] for name in left["judgements"]} == set(left["records"])
+    keep.rebuild(archive, pytest.fail)
+    assert contents(archive.database) == before
+    assert run(archive) == Condensing(raw=6), "twice changes nothing"
+    assert names(archive) == left
+    with database.writing(archive.database) as connection:
+        index.remove(connection, every)
+    assert keep.rebuild(archive, pytest.fail) == 8
+    assert contents(archive.database) == before, "also where the index was lost"
+
+
+def test_the_index_says_what_a_record_became_and_that_says_what_it_was(archive: Archive) -> None:
+    filled(archive)
+    run(archive)
+    for name in store.names(archive.store, "condensed"):
+        found = condensed.from_json(store.get(archive.store, "condensed", name) or b"", name)
+        assert found.entry.name == found.raw
+        with database.reading(archive.database) as connection:
+            assert index.condensed(connection, [found.raw]) == {found.raw}
+        assert [timing.samples_us for process in found.record.processes for timing in process.timings] == [{}] * 3
+
+
+def test_adding_a_condensed_record_again_changes_nothing(archive: Archive) -> None:
+    filled(archive)
+    run(archive)
+    left, before = names(archive), contents(archive.database)
+    for day in range(1, 9):
+        assert not keep.add_record(archive, as_file(a_record(day=day, change=0.01 * day)), "run.json")
+    assert (names(archive), contents(archive.database)) == (left, before)
+
+
+def test_another_policy_leaves_what_was_said_of_condensed_records(archive: Archive) -> None:
+    filled(archive)
+    run(archive)
+    strict = replace(archive, policy=QUICK.model_copy(update={"gates": Gates(regression_pct=1.5)}))
+    assert keep.rebuild(strict, pytest.fail) == 8
+    with database.reading(archive.database) as connection:
+        rules = connection.exec_driver_sql("SELECT rules FROM record").scalars().all()
+    assert (rules.count(archive.rules), rules.count(strict.rules)) == (2, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_the_verdicts_of_kept_records_stay_as_they_are(path: Path, archive: Archive) -> None:
+    """Effect, interval, spread and status of every case, whatever the record holds."""
+    here = replace(archive, policy=RULES)
+    try:
+        keep.add_record(here, path.read_bytes(), path.name)
+    except record.RecordError:
+        pytest.skip("a record that is refused on purpose")
+    before = contents(here.database)
+    with database.writing(here.database) as connection:
+        connection.exec_driver_sql("UPDATE record SET made = '2020-01-01T00:00:00Z'")
+    assert retention._condense(here, store.name_of(path.read_bytes()))[0] > 0
+    keep.rebuild(here, pytest.fail)
+    assert contents(here.database) == before
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_kept_of_samples_is_true_of_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    samples = tuple(rng.lognormal(3, 0.01 * seed, int(rng.integers(1, 400))).tolist())
+    timing = Timing(case="one", samples_us={"head": samples}, started_us={"head": tuple(range(len(samples)))})
+    made = RunRecord.model_validate(
+        {"cases": [{"id": "one"}], "processes": [{"id": "0", "timings": [timing.model_dump()]}]}
+    )
+    whole = condensed.of_record("a", made, Entry(name="a"), RULES)
+    assert condensed.from_json(condensed.to_json(whole), "a") == whole
+    [found] = [timing.condensed["head"] for process in whole.record.processes for timing in process.timings]
+    assert (found.count, found.location_us) == (len(samples), pytest.approx(np.median(samples), rel=1e-6))
+    assert found.quantiles_us["95"] == pytest.approx(np.percentile(samples, 95), rel=1e-6)
+    assert found.variance == pytest.approx(np.var(np.log(samples), ddof=1) if len(samples) > 1 else 0.0, abs=1e-9)
+
+
+# ---- what keeps its samples ------------------------------------------------------------------------------------------
+
+
+def test_recent_records_keep_their_samples(archive: Archive) -> None:
+    filled(archive)
+    assert run(archive, today=SOON) == Condensing(raw=8)
+
+
+def test_what_the_release_was_keeps_its_samples(archive: Archive) -> None:
+    filled(archive)
+    assert run(archive, released={HEAD}).raw == 6, "the newest of the release is the newest of all"
+    assert retention.RUN == 5
+
+
+def test_a_regression_of_the_default_branch_keeps_its_samples_until_it_is_accepted(archive: Archive) -> None:
+    filled(archive)
+    with database.writing(archive.database) as connection:
+        index.place(connection, [BASE, HEAD])
+        connection.exec_driver_sql("UPDATE comparison SET status = 'regressed'")
+    assert run(archive) == Condensing(raw=8)
+    with database.reading(archive.database) as connection:
+        [series] = shown.chosen(connection, Wanted())
+    accepted = {"made": "2026-08-02T00:00:00Z", "kind": "accepted", "sha": HEAD, "who": "a", "why": "b"}
+    names_ = {key: series[key] for key in ("repository", "card", "case", "gpu")}
+    keep.add_event(archive, SeriesEvent.model_validate(accepted | names_))
+    assert run(archive).records == 2
+
+
+# ---- killed, damaged, and at once ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last", ["put", "add", "_remove"])
+def test_killed_at_any_moment_nothing_is_lost(archive: Archive, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
+    filled(archive)
+    before = contents(archive.database)
+    module = {"put": store, "add": index, "_remove": retention}[last]
+    with monkeypatch.context() as patched:
+        patched.setattr(module, last, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(archive)
+    keep.rebuild(archive, pytest.fail)
+    assert contents(archive.database) == before
+    run(archive)
+    assert contents(archive.database) == before
+    assert [len(one) for one in names(archive).values()] == [6, 6, 2]
+
+
+def test_a_damaged_condensed_record_is_named(archive: Archive) -> None:
+    filled(archive)
+    run(archive)
+    folder = archive.store.folder
+    assert folder is not None
+    broken = next((folder / "condensed").rglob("*.zst"))
+    broken.write_bytes(b"")
+    said: list[str] = []
+    assert keep.rebuild(archive, said.append) == 7
+    assert [str(broken) in line for line in said] == [True]
+
+
+def test_several_at_once_do_each_others_work(archive: Archive, where: str | Path) -> None:
+    filled(archive)
+    before = contents(archive.database)
+    faults: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            own = replace(archive, database=database.at(where))
+            retention.condense(own, (), YEARS_LATER, pytest.fail)
+            own.database.engine.dispose()
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert contents(archive.database) == before
+    assert [len(one) for one in names(archive).values()] == [6, 6, 2]
+
+
+def test_a_condensed_record_says_what_it_is() -> None:
+    made = condensed.of_record("a", RunRecord(), Entry(name="a"), RULES)
+    said = json.loads(condensed.to_json(made))
+    assert (said["schema"], said["raw"]) == (condensed.SCHEMA, "a")
