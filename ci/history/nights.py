@@ -25,9 +25,10 @@ from kernelgate.ci.history import changes, confirm, shown
 from kernelgate.ci.history.changes import Change, Night
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.shown import ShownSeries, Wanted
-from kernelgate.ci.history.tables import COMMIT, EVENT
+from kernelgate.ci.history.tables import COMMIT, EVENT, POINT
 from kernelgate.ci.judge.policy import Policy
 
+HEADS = shown.POINTS.where(POINT.c.side == "head")
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
 NORMAL_MAD = 1.4826
@@ -59,10 +60,15 @@ def of_index(connection: sa.Connection, wanted: Wanted, policy: Policy) -> tuple
     """What the history knows of each case that has nights. Raises KernelgateError where nothing has these names."""
     places = {row.sha: row.place for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place))}
     decided = [row._asdict() for row in connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name))]
-    groups: dict[tuple[str, str, str, str], list[ShownSeries]] = {}
-    for one in shown.series(connection, wanted):
-        groups.setdefault((one.repository, one.card, one.case, one.gpu), []).append(one)
-    made = [_of_case(key, group, places, decided, policy) for key, group in groups.items()]
+    groups: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
+    for row in shown.chosen(connection, wanted):
+        groups.setdefault((row["card"], row["case"], row["gpu"], row["repository"]), []).append(row)
+    made = []
+    for (card, case, gpu, repository), rows in sorted(groups.items()):  # one at a time: all of them may be gigabytes
+        group = shown.loaded(connection, rows, wanted.since, None)
+        if not any(map(_pinned, (row for one in group for row in one.comparisons))):
+            group = shown.loaded(connection, rows, wanted.since, HEADS)
+        made.append(_of_case((repository, card, case, gpu), group, places, decided, policy))
     return tuple(one for one in made if one.nights)
 
 

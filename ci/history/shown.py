@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,7 +86,17 @@ class ShownSeries:
 
 def series(connection: sa.Connection, wanted: Wanted) -> tuple[ShownSeries, ...]:
     """The series that hold anything since then, whole. Raises KernelgateError where nothing has these names."""
-    made = (_shown(connection, row, wanted.since) for row in chosen(connection, wanted))
+    return loaded(connection, chosen(connection, wanted), wanted.since)
+
+
+def loaded(
+    connection: sa.Connection,
+    rows: Iterable[Mapping[str, Any]],
+    since: str | None,
+    points: sa.Select[Any] | None = POINTS,
+) -> tuple[ShownSeries, ...]:
+    """The series of these rows that hold anything since then. `points`: which of them are wanted."""
+    made = (_shown(connection, row, since, points) for row in rows)
     return tuple(sorted((one for one in made if one.points or one.comparisons), key=_order))
 
 
@@ -126,12 +136,13 @@ def _names(values: Iterator[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _shown(connection: sa.Connection, row: Mapping[str, Any], since: str | None) -> ShownSeries:
-    points, comparisons = (
-        tuple(sorted(_rows(connection, asked.where(table.c.series_id == row["id"]), since), key=_place))
-        for asked, table in ((POINTS, POINT), (COMPARISONS, COMPARISON))
-    )
-    return replace(named(row), points=points, comparisons=comparisons)
+def _shown(
+    connection: sa.Connection, row: Mapping[str, Any], since: str | None, points: sa.Select[Any] | None
+) -> ShownSeries:
+    measured = () if points is None else _rows(connection, points.where(POINT.c.series_id == row["id"]), since)
+    compared = _rows(connection, COMPARISONS.where(COMPARISON.c.series_id == row["id"]), since)
+    both = (tuple(sorted(rows, key=_place)) for rows in (measured, compared))
+    return replace(named(row), points=next(both), comparisons=next(both))
 
 
 def _rows(connection: sa.Connection, asked: sa.Select[Any], since: str | None) -> Iterator[Mapping[str, Any]]:
