@@ -94,8 +94,11 @@ def needed(connection: sa.Connection, policy: Policy, released: Collection[str],
     kept |= set(_regressed(connection))
     for case in nights.of_index(connection, Wanted(), policy) if _any(connection) else ():
         kept |= set(_suspected(connection, case))
-    for series in connection.execute(sa.select(SERIES.c.id)).scalars().all():
-        kept |= set(_measures(connection, series, released))
+    rows = connection.execute(sa.select(SERIES)).all()
+    ordered = sorted(rows, key=lambda row: (row.newest, row.id))
+    newest = {(row.repository, row.card, row.case, row.gpu): row.id for row in ordered}.values()
+    for row in rows:
+        kept |= set(_measures(connection, row.id, released, row.id in newest))
     return kept
 
 
@@ -137,8 +140,8 @@ def _suspected(connection: sa.Connection, case: CaseChanges) -> Iterator[str]:
         yield from connection.execute(asked.distinct()).scalars()
 
 
-def _measures(connection: sa.Connection, series: int, released: Collection[str]) -> Iterator[str]:
-    """What later times are held against: the series' newest, the release's, and the run of its best."""
+def _measures(connection: sa.Connection, series: int, released: Collection[str], newest: bool) -> Iterator[str]:
+    """What later times are held against: the release's and, in a case's newest environment, the last and the best."""
     asked = (
         sa.select(RECORD.c.name, COMMIT.c.sha, POINT.c.us, POINT.c.finding)
         .join(RECORD, RECORD.c.id == POINT.c.record_id)
@@ -147,10 +150,10 @@ def _measures(connection: sa.Connection, series: int, released: Collection[str])
         .order_by(COMMIT.c.place.is_not(None), COMMIT.c.place, RECORD.c.made, RECORD.c.name)
     )
     rows: list[Any] = [row for row in connection.execute(asked) if row.finding is None]
-    if not rows:
+    yield from (row.name for row in [row for row in rows if row.sha in released][-1:])
+    if not rows or not newest:
         return
     yield rows[-1].name
-    yield from (row.name for row in [row for row in rows if row.sha in released][-1:])
     width = min(RUN, len(rows))
     runs = [rows[start : start + width] for start in range(len(rows) - width + 1)]
     yield from (row.name for row in min(runs, key=lambda run: median(row.us for row in run)))

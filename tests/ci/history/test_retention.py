@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.record import RunRecord, Timing
+from kernelgate.bench.record import Run, RunRecord, Timing
 from kernelgate.ci.history import condensed, database, index, keep, retention, shown, store
 from kernelgate.ci.history.entry import Entry, SeriesEvent
 from kernelgate.ci.history.keep import Archive
@@ -22,7 +22,7 @@ from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Gates
 from tests.ci.history.conftest import QUICK
-from tests.ci.history.entries import BASE, HEAD, a_record, as_file, contents
+from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents
 from tests.ci.judge.test_kept_verdicts import DATA
 
 YEARS_LATER, SOON = datetime(2030, 1, 1, tzinfo=UTC), datetime(2026, 8, 20, tzinfo=UTC)
@@ -143,10 +143,16 @@ def test_recent_records_keep_their_samples(archive: Archive) -> None:
     assert run(archive, today=SOON) == Condensing(raw=8)
 
 
-def test_what_the_release_was_keeps_its_samples(archive: Archive) -> None:
+@pytest.mark.parametrize(("released", "raw"), [((), 6), ({HEAD}, 7)])
+def test_of_an_earlier_environment_only_the_release_keeps_its_samples(
+    archive: Archive, released: Collection[str], raw: int
+) -> None:
+    old = H200.model_copy(update={"torch": "2.10.0"})
+    for day in (1, 2, 3):
+        earlier = Run(base_sha=BASE, head_sha=HEAD, created_at=f"2026-07-0{day}T00:00:00Z")
+        keep.add_record(archive, as_file(a_record(day=day, run=earlier, environments=(old,))), "run.json")
     filled(archive)
-    assert run(archive, released={HEAD}).raw == 6, "the newest of the release is the newest of all"
-    assert retention.RUN == 5
+    assert run(archive, released).raw == raw
 
 
 def test_a_regression_of_the_default_branch_keeps_its_samples_until_it_is_accepted(archive: Archive) -> None:
