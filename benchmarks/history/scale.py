@@ -2,7 +2,8 @@
 
 A kept record of an H200 gives the shape: its cases are repeated until there are 27, and its times are drawn anew for
 each record. Each record is judged beforehand (the judge's own time is another benchmark's), then added as a file by
-`keep.add_record`, as the verb does.
+`keep.add_record`, as the verb does: the first thousand and, once the index holds copies of their rows up to the number
+that was asked for (`fill`), the last 500, which are timed. Then 300 series of 1,000 nights join them.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
 import numpy as np
 
+from benchmarks.history import fill
 from kernelgate.bench import record
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import Environment, Run, RunRecord
 from kernelgate.bench.system.progress import say
-from kernelgate.ci.history import database, entry, judging, keep, shown, store, words
-from kernelgate.ci.history.entry import CaseEntry, Entry
+from kernelgate.ci.history import database, entry, index, judging, keep, nights, recent, store, words
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.site import load, write
 from kernelgate.ci.judge.policy import Bootstrap, Policy
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,54 +33,111 @@ SHAPE = ROOT / "tests" / "data" / "cards" / "swiglu_slower.json"
 CASES = 27
 A_SERIES = 1000
 """Records of one environment: the next ones have another driver."""
+LAST = 500
+"""Records that are added to the full index."""
+SERIES, NIGHTS = 300, 1000
+"""Of the search for changes."""
+PINNED = "f" * 40
 
 
 @click.command()
-@click.option("--records", "count", default=5000, show_default=True, type=click.IntRange(100), help="How many to add.")
+@click.option("--records", "count", default=100_000, show_default=True, type=click.IntRange(A_SERIES), help="In all.")
 @click.option("--database", "where", help="A Postgres URL; default: SQLite.")
 def main(count: int, where: str | None) -> None:
-    """Add so many records one by one, show a series, make the index again, and print what each took."""
+    """Fill an index, add to it, show it, and print what each took."""
     with tempfile.TemporaryDirectory(prefix="kernelgate-scale-") as made:
         folder = Path(made)
         archive = Archive(store.at(made), database.at(where or folder / "index.sqlite"), Policy())
-        for line in measured(archive, count, folder / "index.sqlite"):
+        for line in measured(archive, count, folder):
             click.echo(line)
 
 
-def measured(archive: Archive, count: int, file: Path) -> Iterator[str]:
+def measured(archive: Archive, count: int, folder: Path) -> Iterator[str]:
     """What each part takes, as lines of a table."""
-    seconds = []
-    size = 0
-    for number, (data, judged) in enumerate(records(archive.policy, count)):
-        name = store.name_of(data)
-        store.put(archive.store, "judgements", f"{name}-{archive.rules}", entry.to_json(judged))
-        begun = time.perf_counter()
-        keep.add_record(archive, data, "run.json")
-        seconds.append(time.perf_counter() - begun)
-        size += len(data)
-        if number % 500 == 499:
-            say(f"{number + 1} records")
-    last = seconds[-min(1000, count) :]
-    yield f"| records | {count:,} of {size / count / 1e6:.2f} MB |"
-    yield f"| add one without judging, median | {1e3 * np.median(seconds):.1f} ms |"
-    yield f"| the same, the last {len(last):,} | {1e3 * np.median(last):.1f} ms |"
-    yield f"| the same, 99th percentile | {1e3 * np.quantile(seconds, 0.99):.1f} ms |"
-    if file.exists():
-        with archive.database.engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        held = file.stat().st_size
-        yield f"| SQLite database | {held / 1e6:.0f} MB, {held / count / 1e3:.1f} kB a record |"
+    made = records(archive.policy, A_SERIES + LAST)
+    first = [added(archive, *next(made)) for _ in range(A_SERIES)]
+    yield f"| add one of the first {A_SERIES:,}, median | {1e3 * np.median(first):.1f} ms |"
+    yield from timed(f"rebuild {A_SERIES:,} records", lambda: keep.rebuild(archive, say))
+    with database.writing(archive.database) as connection:
+        index.place(connection, [f"{number:040x}" for number in range(A_SERIES)])
+    fill.copied(archive.database, count // A_SERIES - 1)
+    last = [added(archive, *one) for one in made]
+    yield f"| add one to {count:,}, median of {LAST} | {1e3 * np.median(last):.1f} ms |"
+    yield f"| the same, 99th percentile | {1e3 * np.quantile(last, 0.99):.1f} ms |"
+    held = _bytes(archive, folder)
+    yield f"| database | {held / 1e6:.0f} MB, {held / count / 1e3:.1f} kB a record |"
+    yield from timed("show one case", lambda: _show(archive, Wanted(card="swiglu", case="case_0")))
+    yield from timed(f"show all {CASES} cases", lambda: _show(archive, Wanted()))
+    yield from timed(f"site, {count:,} records", lambda: _site(archive, folder / "site"))
+    _add_nights(archive)
+    yield from timed("changes over 300 series of 1,000 nights", lambda: _changes(archive))
+
+
+def added(archive: Archive, data: bytes, judged: Entry) -> float:
+    """Seconds that one record takes, which was judged before."""
+    name = store.name_of(data)
+    store.put(archive.store, "judgements", f"{name}-{archive.rules}", entry.to_json(judged))
+    begun = time.perf_counter()
+    keep.add_record(archive, data, "run.json")
+    return time.perf_counter() - begun
+
+
+def timed(name: str, part: Callable[[], object]) -> Iterator[str]:
     begun = _now()
+    part()
+    yield f"| {name} | {_since(begun)} |"
+
+
+def _show(archive: Archive, wanted: Wanted) -> None:
     with database.reading(archive.database) as connection:
-        found = shown.series(connection, Wanted(card="swiglu", case="case_0"))
-    yield f"| show one case, {sum(len(one.points) for one in found):,} points | {_since(begun)} |"
-    begun = _now()
+        words.text(recent.of_index(connection, wanted))
+
+
+def _site(archive: Archive, folder: Path) -> None:
     with database.reading(archive.database) as connection:
-        words.text(shown.series(connection, Wanted(), whole=False))
-    yield f"| show {CASES} cases | {_since(begun)} |"
-    begun = _now()
-    keep.rebuild(archive, say)
-    yield f"| rebuild | {_since(begun)} |"
+        write.write(load.dashboard(connection, archive.policy, None), {}, folder)
+
+
+def _changes(archive: Archive) -> None:
+    with database.reading(archive.database) as connection:
+        found = nights.of_index(connection, Wanted(card="nights"), archive.policy)
+    say(f"{len(found)} cases, {sum(len(one.changes) for one in found)} changes")
+
+
+def _add_nights(archive: Archive) -> None:
+    """300 cases beside a pinned commit in 1,000 nights; every fifth has a step of 1%."""
+    rng = np.random.default_rng(7)
+    steps = [int(rng.integers(100, 900)) if case % 5 == 0 else NIGHTS for case in range(SERIES)]
+    for begin in range(0, NIGHTS, keep.BATCH):
+        with database.writing(archive.database) as connection:
+            for night in range(begin, begin + keep.BATCH):
+                index.add(connection, _night(night, steps, rng))
+    with database.writing(archive.database) as connection:
+        index.place(connection, [f"{night:039x}f" for night in range(NIGHTS)])
+
+
+def _night(night: int, steps: Sequence[int], rng: np.random.Generator) -> Entry:
+    head, cases = f"{night:039x}f", []
+    for case, step in enumerate(steps):
+        effect = 0.01 * (night >= step) + float(rng.normal(0, 0.001))
+        sides = (("head", head, 100 * np.exp(effect)), (f"commit:{PINNED}", PINNED, 100.0))
+        points = tuple(
+            PointEntry(side=side, commit=sha, us=float(us), error=0.0005, processes=5, rounds=500)
+            for side, sha, us in sides
+        )
+        beside = ComparisonEntry(base=PINNED, head=head, effect=effect, error=0.0005, spread_pct=0.1, processes=5)
+        cases.append(CaseEntry(card="nights", case=f"case_{case}", points=points, comparisons=(beside,)))
+    run = Run(head_sha=head, created_at=f"{2023 + night // 360}-{night // 30 % 12 + 1:02}-{night % 28 + 1:02}")
+    name = store.name_of(f"night {night}".encode())
+    return Entry(name=name, rules="r", run=run, environment=Environment(torch="2.11.0"), cases=tuple(cases))
+
+
+def _bytes(archive: Archive, folder: Path) -> int:
+    with archive.database.engine.connect() as connection:
+        if connection.dialect.name == "postgresql":
+            return int(connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one())
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    return (folder / "index.sqlite").stat().st_size
 
 
 def _now() -> tuple[float, float]:
