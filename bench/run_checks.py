@@ -64,7 +64,7 @@ def fuzz_all(
 ) -> tuple[record.Check, ...]:
     """The fuzz check of each card's head. `children`: processes that were started before."""
     seed = new_seed() if asked.seed is None else asked.seed
-    wanted = _by_card(asked.ids, [one.card.name for one in about])
+    wanted = by_card(asked.ids, [one.card.name for one in about])
     return tuple(
         fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, children))
         for one in about
@@ -127,7 +127,7 @@ def sanitize(about: Sequence[Compared], asked: SanitizerOptions, ids: Sequence[s
     return tuple(done)
 
 
-def _by_card(ids: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:
+def by_card(ids: Sequence[str], names: Sequence[str]) -> dict[str, list[str]]:
     """What is asked of each card; of all of them all where nothing is."""
     if not ids:
         return {name: [] for name in names}

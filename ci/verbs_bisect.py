@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.errors import KernelgateError, UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.bench.bisect import LastBuilt, Workbench
+    from kernelgate.bench.bisect_trial import TrialBench
+    from kernelgate.bench.commit_range import BuiltCommits, CommitRange
+    from kernelgate.ci.bisect.words import SearchResult
+    from kernelgate.ci.bisect.words_of_ends import BuiltResult, FailingResult
+    from kernelgate.ci.judge.change_rules import BisectRules
+
+Result = TypeVar("Result")
 
 
 @click.command()
@@ -14,6 +26,9 @@ from kernelgate.bench.errors import UsageError
 @click.argument("bad", default="HEAD")
 @click.option("--case", help="Written as `kernelgate cards` lists them. Default: the card's first one on this device.")
 @click.option("--build", "only_build", is_flag=True, help="Find the last commit that compiles instead. Needs no GPU.")
+@click.option(
+    "--fuzz", is_flag=True, help="Find the first commit at which a fuzz case fails: --case, or BAD's first failing one."
+)
 @click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -31,6 +46,7 @@ def bisect(
     bad: str,
     case: str | None,
     only_build: bool,
+    fuzz: bool,
     rounds: int,
     seed: int | None,
     as_json: bool,
@@ -40,43 +56,100 @@ def bisect(
     """Find the commit after GOOD, up to BAD, that changed a case's time: by measuring, not by reading.
 
     Builds commits and times them beside each other in the same processes, those first that tell most, until one is
-    certain enough. Commits that do not compile, crash or give wrong results are stepped over.
+    certain enough. Commits that do not compile, crash or give wrong results are stepped over. Where the commit moves a
+    submodule that the card is built from, its commits are searched as well.
 
-    Exit codes: 0 found, 2 the ends take the same time, 3 it could not be told or could not run, 64 usage.
+    Exit codes: 0 found, 2 the ends take the same time or the fuzz case does not fail at BAD, 3 it could not be told or
+    could not run, 64 usage.
     """
     from kernelgate.bench import bisect as commits
-    from kernelgate.bench import files, record
-    from kernelgate.bench.system.progress import say
-    from kernelgate.ci.bisect import words
-    from kernelgate.ci.bisect.rounds import Rounds
-    from kernelgate.ci.bisect.search import Search
+    from kernelgate.bench import bisect_trial, commit_range, files, record
+    from kernelgate.ci.bisect import words, words_of_ends
     from kernelgate.ci.judge import policy
 
+    ends = (good, bad)
     if only_build:
-        if case:
-            raise UsageError("--build asks whether commits compile, of all cards: leave out --case")
-        built = commits.last_that_compiles(Path.cwd(), (good, bad))
-        as_text = words.build_to_text(built.last, built.broken, built.subject, built.why)
-        click.echo(words.build_to_json(built.last, built.broken, built.why) if as_json else as_text)
+        if case or fuzz:
+            raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
+        built = _built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends)))
+        click.echo(words_of_ends.build_to_json(built) if as_json else words_of_ends.build_to_text(built))
         return 0
     rules = policy.load(policy_file)
+    if fuzz:
+        try:
+            with bisect_trial.opened(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
+                failing = _first_failing(trials, rules.bisect)
+        except bisect_trial.NothingFailsError as error:
+            if not as_json:
+                raise
+            click.echo(words_of_ends.nothing_to_json(str(error)))
+            return error.exit_code
+        click.echo(words_of_ends.failing_to_json(failing) if as_json else words_of_ends.failing_to_text(failing))
+        return failing.exit_code
     files.try_file(output)
     how = commits.measuring(rounds, seed, rules.timing.pause_when_capped)
-    locked = rules.timing.lock_clocks
 
     def keep(made: record.RunRecord) -> None:
         record.write(made, output)
 
-    with commits.opened(Path.cwd(), (good, bad), case, how, locked, keep) as bench:
-        on_cpu = bench.setup.device == "cpu"
-        together, apart = (
-            rules.bisect.cpu_pct if on_cpu else one for one in (rules.bisect.together_pct, rules.bisect.apart_pct)
-        )
-        search = Search(len(bench.shas) - 1, spread_pct=together)
-        rounds_ = Rounds(bench, rules.bisect, say, search, apart, set())
-        now = rounds_.run()
-    named = f"{bench.chosen.card.name}/{bench.chosen.case.id}"
-    subjects = commits.subjects(Path.cwd(), [bench.shas[place] for place in now.culprits])
-    found = words.SearchResult(bench.shas, subjects, now, rounds_.search, named)
+    with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
+        found = _searched(bench, rules.bisect)
     click.echo(words.to_json(found) if as_json else words.to_text(found))
     return found.exit_code
+
+
+def _searched(bench: Workbench, rules: BisectRules) -> SearchResult:
+    """The commit that changed the time, and that of the submodule that it moves."""
+    from kernelgate.bench.system.progress import say
+    from kernelgate.ci.bisect.rounds import Rounds
+    from kernelgate.ci.bisect.search import Search
+    from kernelgate.ci.bisect.words import SearchResult
+
+    on_cpu = bench.setup.device == "cpu"
+    together, apart = (rules.cpu_pct if on_cpu else one for one in (rules.together_pct, rules.apart_pct))
+    search = Search(bench.range.last, spread_pct=together if bench.together else apart)
+    rounds = Rounds(bench, rules, say, search, apart, set())
+    now = rounds.run()
+    culprits = now.culprits if now.kind == "found" else ()
+    inside = _inside(bench, culprits, lambda inner: _searched(bench.within(inner), rules))
+    subjects = {bench.shas[place]: bench.range.subject(place) for place in now.culprits}
+    case = f"{bench.card.name}/{bench.case.id}"
+    return SearchResult(bench.shas, subjects, now, rounds.search, case, bench.range.submodule, inside)
+
+
+def _first_failing(trials: TrialBench, rules: BisectRules) -> FailingResult:
+    """The first commit at which the trial fails, and that of the submodule that it moves."""
+    from kernelgate.bench.system.progress import say
+    from kernelgate.ci.bisect.first_failing import FirstFailing
+    from kernelgate.ci.bisect.words_of_ends import FailingResult
+
+    now = FirstFailing(trials, rules, say).run()
+    culprits = now.culprits if now.kind == "found" else ()
+    inside = _inside(trials, culprits, lambda inner: _first_failing(trials.within(inner), rules))
+    subjects = [trials.range.subject(place) for place in now.culprits]
+    about = (trials.name, trials.trial.run_seed, trials.repeat)
+    return FailingResult(trials.shas, subjects, now, *about, trials.range.submodule, inside)
+
+
+def _inside(
+    bench: BuiltCommits, culprits: Sequence[int], search: Callable[[CommitRange], Result]
+) -> Result | str | None:
+    """What is found in the submodule that the one culprit moves; else why it was not searched."""
+    from kernelgate.bench.commit_range import CommitRange
+
+    inner = bench.inside(culprits[0]) if len(culprits) == 1 else None
+    if not isinstance(inner, CommitRange):
+        return inner
+    try:
+        return search(inner)
+    except KernelgateError as error:
+        return f"{inner.submodule}: {error}"
+
+
+def _built(found: LastBuilt) -> BuiltResult:
+    from kernelgate.ci.bisect.words_of_ends import BuiltResult
+
+    whole, broken = found.range, found.last + 1
+    inside = found.inside if found.inside is None or isinstance(found.inside, str) else _built(found.inside)
+    shas = whole.shas[found.last], whole.shas[broken]
+    return BuiltResult(*shas, whole.subject(broken), found.why, whole.submodule, inside)

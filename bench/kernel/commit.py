@@ -37,14 +37,19 @@ class HowToBuild:
     """A card that cannot be read or compiled is noted, and the others go on: for a base, which need not be right."""
 
 
-def build_commit(repo: Path, ref: str = "HEAD", how: HowToBuild | None = None) -> Libraries:
+def build_commit(
+    repo: Path, ref: str = "HEAD", how: HowToBuild | None = None, pins: Mapping[str, str] | None = None
+) -> Libraries:
     """The libraries of the commit that `ref` names, compiled unless the cache holds them.
+
+    `pins`: other commits for its submodules, by path; then the libraries are of no commit.
 
     Raises CompileError where the sources do not compile, and another KernelgateError where that cannot be tried.
     """
     sha = git.resolve(repo, ref)
-    with git.worktree(repo, sha) as tree:
-        return _build(tree, f"commit {sha[:12]}", how or HowToBuild(), sha)
+    moved = "".join(f" with {path} at {pin[:12]}" for path, pin in (pins or {}).items())
+    with git.worktree(repo, sha, pins=pins) as tree:
+        return _build(tree, f"commit {sha[:12]}{moved}", how or HowToBuild(), None if pins else sha)
 
 
 def build_tree(tree: Path, how: HowToBuild | None = None) -> Libraries:

@@ -45,19 +45,11 @@ def resolve(repo: Path, ref: str) -> str:
     found = _git(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if found.returncode == 0:
         return found.stdout.strip()
-    if _is_shallow(repo):
+    if is_shallow(repo):
         raise KernelgateError(
             f"{repo} is a shallow clone without {ref!r}: run `git fetch --unshallow` (in a workflow: fetch-depth: 0)"
         )
     raise KernelgateError(f"{repo} has no commit {ref!r}: check the name, or run `git fetch` if it is a remote's")
-
-
-def _is_shallow(repo: Path) -> bool:
-    """Raises KernelgateError where this is no repository that git reads."""
-    inside = _git(repo, "rev-parse", "--is-shallow-repository")
-    if inside.returncode != 0:
-        raise KernelgateError(f"{repo} is not a git repository that can be read: {_reason(inside)}")
-    return inside.stdout.strip() == "true"
 
 
 def default_base(repo: Path) -> str:
@@ -79,7 +71,7 @@ def default_base(repo: Path) -> str:
             f"HEAD and {found} have no common commit in {repo}: name the base yourself, or, in a shallow clone, "
             "run `git fetch --unshallow`"
         )
-    if base.stdout.strip() == head and _is_shallow(repo):
+    if base.stdout.strip() == head and is_shallow(repo):
         raise KernelgateError(
             f"{repo} is a shallow clone that ends at HEAD, which would be compared with itself: run `git fetch "
             "--unshallow` (in a workflow: fetch-depth: 0), or compare the working tree with its commit by --base HEAD"
@@ -92,7 +84,7 @@ def default_branch_line(repo: Path) -> tuple[str, ...] | None:
 
     That is: outside of git, without a default branch, and in a shallow clone, whose first commit is not the first.
     """
-    if toplevel(repo) is None or _is_shallow(repo) or (branch := _default_branch(repo)) is None:
+    if toplevel(repo) is None or is_shallow(repo) or (branch := _default_branch(repo)) is None:
         return None
     return _first_parents(repo, branch)
 
@@ -106,7 +98,7 @@ def release(repo: Path, named: str | None = None) -> tuple[str, tuple[str, ...]]
     if named is None:
         line = None if toplevel(repo) is None else _default_branch(repo)
         found = _git(repo, "describe", "--tags", "--abbrev=0", line) if line else None
-        if found is None or found.returncode != 0 or _is_shallow(repo):
+        if found is None or found.returncode != 0 or is_shallow(repo):
             return None
         named = found.stdout.strip()
     sha = resolve(repo, named)
@@ -125,9 +117,13 @@ def is_ancestor(repo: Path, old: str, new: str) -> bool:
 def first_parents(repo: Path, old: str, new: str, paths: Sequence[str] = ()) -> tuple[str, ...]:
     """The commits after `old` up to `new`, oldest first, as the branch of `new` got them: merges, not what they merge.
 
-    With `paths`, those that change a file that begins with one of them. Raises KernelgateError as git does.
+    With `paths`, those that change a file that begins with one of them, or move a submodule that it lies in. Raises
+    KernelgateError as git does.
     """
-    patterns = [f":(top){path}*" for path in paths]  # here * crosses folders
+    links = {link for end in (old, new) for link in submodules(repo, end)} if paths else ()
+    lies_in = (next((link for link in links if path.startswith(f"{link}/")), None) for path in paths)
+    # Git finds nothing behind a submodule's own path; here * crosses folders.
+    patterns = [f":(top){link or f'{path}*'}" for path, link in zip(paths, lies_in, strict=True)]
     return _first_parents(repo, f"{old}..{new}", *(["--", *patterns] if patterns else []))
 
 
@@ -139,6 +135,24 @@ def parent(repo: Path, sha: str) -> str | None:
     """The first parent; None of a root."""
     found = _git(repo, "rev-parse", "--verify", "--quiet", f"{sha}^1")
     return found.stdout.strip() if found.returncode == 0 else None
+
+
+def submodules(repo: Path, sha: str) -> dict[str, str]:
+    """The commit of each submodule of a commit, by its path from the root."""
+    return dict(_submodules(root(repo), sha))
+
+
+def is_here(repo: Path, sha: str) -> bool:
+    """Whether the repository holds this commit."""
+    return _git(repo, "cat-file", "-e", f"{sha}^{{commit}}").returncode == 0
+
+
+def is_shallow(repo: Path) -> bool:
+    """Whether history may end before it began. Raises KernelgateError where this is no repository that git reads."""
+    inside = _git(repo, "rev-parse", "--is-shallow-repository")
+    if inside.returncode != 0:
+        raise KernelgateError(f"{repo} is not a git repository that can be read: {_reason(inside)}")
+    return inside.stdout.strip() == "true"
 
 
 def subject(repo: Path, sha: str) -> str:
@@ -156,8 +170,8 @@ def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path]
     if root is None or root != tree.resolve():
         return None
     # Git answers for a submodule as a whole.
-    submodules = [path for path, _ in _submodules(root, "HEAD")]
-    asked = {next((one for one in submodules if path.startswith(f"{one}/")), path) for path in paths}
+    links = [path for path, _ in _submodules(root, "HEAD")]
+    asked = {next((one for one in links if path.startswith(f"{one}/")), path) for path in paths}
     status = _checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked).stdout
     ignored = _git(root, "check-ignore", "--", *asked).stdout
     head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
@@ -172,21 +186,21 @@ def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path]
 
 
 @contextmanager
-def worktree(repo: Path, sha: str, path: str = ".") -> Iterator[Path]:
+def worktree(repo: Path, sha: str, path: str = ".", pins: Mapping[str, str] | None = None) -> Iterator[Path]:
     """A temporary work tree that holds `path` (all of the repository) as of `sha`, removed when the block ends.
 
     It has an index of its own and is never registered under .git/worktrees: what a killed run leaves behind is a
     temporary folder, which the next one removes, and neither stale registrations nor a repository that cannot be
     written to are in the way. A commit that has no such path gives an empty tree. Submodules are in it as far as the
-    checkout has them.
+    checkout has them; those in `pins`, paths from the root, at these commits in place of the commit's own.
     """
     with temporary.folder("kernelgate-worktree-") as made:
         tree = made / "tree"
-        _check_out(root(repo), sha, path, tree)  # paths count from there
+        _check_out(root(repo), sha, path, tree, pins or {})  # paths count from there
         yield tree
 
 
-def _check_out(root: Path, sha: str, path: str, tree: Path) -> None:
+def _check_out(root: Path, sha: str, path: str, tree: Path, pins: Mapping[str, str]) -> None:
     tree.mkdir(parents=True, exist_ok=True)
     if not _checked(root, "ls-tree", "--name-only", sha, "--", path).stdout:
         return
@@ -194,11 +208,14 @@ def _check_out(root: Path, sha: str, path: str, tree: Path) -> None:
     words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", path)
     with temporary.folder("kernelgate-index-") as made:
         _checked(root, *words, extra={"GIT_INDEX_FILE": str(made / "index")})
-    for submodule, commit in _submodules(root, sha, path):
+    for submodule, own in _submodules(root, sha, path):
         if not (root / submodule / ".git").exists():
             continue
-        if _git(root / submodule, "cat-file", "-e", commit).returncode == 0:
-            _check_out(root / submodule, commit, ".", tree / submodule)
+        commit = pins.get(submodule, own)
+        if is_here(root / submodule, commit):
+            below = f"{submodule}/"
+            inside = {one.removeprefix(below): pin for one, pin in pins.items() if one.startswith(below)}
+            _check_out(root / submodule, commit, ".", tree / submodule, inside)
         else:
             say(f"the checkout of the submodule {submodule} has no commit {commit[:12]}: it is left out of {sha[:12]}")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from kernelgate.ci.bisect.choose import NORMAL_95, SearchStanding
 from kernelgate.ci.bisect.search import Search
@@ -24,6 +25,10 @@ class SearchResult:
     standing: SearchStanding
     search: Search
     case: str
+    submodule: str = ""
+    """The path of the one whose commits these are."""
+    inside: SearchResult | str | None = None
+    """The same of the submodule that the culprit moves; else why it was not searched."""
 
     @property
     def exit_code(self) -> int:
@@ -39,12 +44,38 @@ def progress(now: SearchStanding, shas: Sequence[str]) -> str:
         return "more than one commit changed the time"
     first, last = shas[now.culprits[0]][:SHORT], shas[now.culprits[-1]][:SHORT]
     where = first if first == last else f"one of {len(now.culprits)} from {first} to {last}"
-    return f"{_chance(now.chance)} that it is {where}, {change(now.effect, now.error)}"
+    return f"{chance(now.chance)} that it is {where}, {change(now.effect, now.error)}"
 
 
 def to_text(result: SearchResult) -> str:
     """The answer first; then what it rests on."""
-    return "\n".join([*_answer(result), *_basis(result)])
+    return "\n".join([*_answer(result), *_basis(result), *inside_to_text(result.inside, to_text)])
+
+
+class Inside(Protocol):
+    """What a search in a submodule's commits found."""
+
+    @property
+    def submodule(self) -> str: ...
+
+
+Result = TypeVar("Result", bound=Inside)
+
+
+def inside_to_text(inside: Result | str | None, to_text: Callable[[Result], str]) -> list[str]:
+    """Lines about the submodule that the culprit moves."""
+    if inside is None:
+        return []
+    if isinstance(inside, str):
+        return [f"Which commit of a submodule it was is not known: {inside}"]
+    return [f"It moves the submodule {inside.submodule}:", *(f"  {line}" for line in to_text(inside).split("\n"))]
+
+
+def inside_to_json(inside: Result | str | None, content: Callable[[Result], dict[str, object]]) -> object:
+    """`submodule` and what a search in it found; `why` it was not searched; null where the culprit moves none."""
+    if inside is None or isinstance(inside, str):
+        return inside and {"why": inside}
+    return {"submodule": inside.submodule, **content(inside)}
 
 
 def _answer(result: SearchResult) -> list[str]:
@@ -55,7 +86,7 @@ def _answer(result: SearchResult) -> list[str]:
         measured = f" ({between})" if result.search.processes else ": what is built is the same at both"
         return [f"{result.case}: {shas[0][:SHORT]} and {shas[-1][:SHORT]} take the same time{measured}"]
     if now.kind == "several" and now.two:
-        lines = [f"{result.case}: more than one commit changed the time ({_chance(now.chance)})"]
+        lines = [f"{result.case}: more than one commit changed the time ({chance(now.chance)})"]
         seen = sorted({0, *(place for process in result.search.processes for place in process)})
         for place, effect in zip(now.two.places, now.two.effects, strict=True):
             before = max(one for one in seen if one < place)
@@ -63,7 +94,7 @@ def _answer(result: SearchResult) -> list[str]:
         return [*lines, "Search each part by itself."]
     if now.kind == "open":
         return [f"{result.case}: not found; {progress(now, shas)}"]
-    lines = [f"{result.case}: {change(now.effect, now.error)}, {_chance(now.chance)}"]
+    lines = [f"{result.case}: {change(now.effect, now.error)}, {chance(now.chance)}"]
     for place in now.culprits:
         why = result.search.unmeasurable.get(place)
         note = f" (stepped over: {why})" if why else ""
@@ -90,9 +121,13 @@ def _basis(result: SearchResult) -> list[str]:
 
 def to_json(result: SearchResult) -> str:
     """One object; commits in full."""
+    return json.dumps(_content(result), indent=2, ensure_ascii=False)
+
+
+def _content(result: SearchResult) -> dict[str, object]:
     now, shas = result.standing, result.shas
     low, high = (100 * math.expm1(now.effect + side * NORMAL_95 * now.error) for side in (-1, 1))
-    content = {
+    return {
         "case": result.case,
         "found": now.kind,
         "culprits": [shas[place] for place in now.culprits],
@@ -105,17 +140,8 @@ def to_json(result: SearchResult) -> str:
         ],
         "stepped_over": {shas[place]: why for place, why in sorted(result.search.unmeasurable.items())},
         "processes": len(result.search.processes),
+        "inside": inside_to_json(result.inside, _content),
     }
-    return json.dumps(content, indent=2, ensure_ascii=False)
-
-
-def build_to_text(last: str, broken: str, subject: str, why: str) -> str:
-    """The last commit that compiles, and the next one, which does not."""
-    return f"{last[:SHORT]} compiles, {broken[:SHORT]} {subject} does not:\n  {why}"
-
-
-def build_to_json(last: str, broken: str, why: str) -> str:
-    return json.dumps({"last_that_compiles": last, "culprits": [broken], "why": why}, indent=2, ensure_ascii=False)
 
 
 def change(effect: float, error: float) -> str:
@@ -131,6 +157,6 @@ def _percent(effect: float) -> str:
     return formatting.percent(100 * math.expm1(effect), 2, sign=True)
 
 
-def _chance(chance: float) -> str:
+def chance(chance: float) -> str:
     """Rounded down, so that nothing is more certain than it is."""
     return f"probability {math.floor(1000 * min(chance, 0.9999)) / 10:g}%"

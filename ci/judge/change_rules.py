@@ -79,3 +79,6 @@ class BisectRules(PolicySection):
     libraries: Annotated[int, between(3, 64)] = 8
     processes: ProcessCount = 2
     rounds: Positive = 6
+    fuzz_runs: Positive = 20
+    fuzz_missed: Improbable = 0.001
+    fuzz_most: Positive = 500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,28 @@ LOOP = "for (int64_t i = 0; i < x.numel(); ++i) {"
 AGAIN = f"for (int again = 0; again < 4; ++again) {LOOP}"
 
 
-def source(number: int, slow: bool = False, broken: bool = False, wrong: bool = False, crash: bool = False) -> str:
+FUZZED = CARD.replace("    def inputs", "    fuzz = dict(N=range(1, 300), dtype='fp32')\n\n    def inputs", 1)
+
+
+def source(
+    number: int,
+    slow: bool = False,
+    broken: bool = False,
+    wrong: bool = False,
+    crash: bool = False,
+    sometimes: bool = False,
+    hang: bool = False,
+) -> str:
     """The kernel of one commit: every one compiles to another library."""
     text = miniature.SCALE.replace(LOOP, AGAIN if slow else LOOP)
+    rarely = "\n  if (rand() % 4 == 0) factor *= 2;\n"
+    text = (
+        text.replace(f"  {LOOP}", f"  static const int seeded = (srand(clock()), 0);{rarely}  {LOOP}")
+        if sometimes
+        else text
+    )
+    text = text.replace(LOOP, f"for (volatile int at = 0; at < 1;) {{}}\n  {LOOP}") if hang else text
+    text = f"#include <cstdlib>\n#include <ctime>\n{text}"
     text = text.replace("factor * static", "1.5 * factor * static") if wrong else text
     text = text.replace(LOOP, f"__builtin_trap();\n  {LOOP}") if crash else text
     return f"{text}\nvoid number_{number}() {{{' missing();' if broken else ''}}}\n"
@@ -70,3 +90,76 @@ def test_the_slow_commit_is_found_among_eight(repo: Path, capsys: pytest.Capture
     assert {process.role for process in made.processes} == {"bisect"}
     assert f"commit:{shas[6]}" in made.processes[0].loaded
     assert shas[3] not in {build.sha for build in made.builds}, "nothing of it is measured"
+
+
+def searched(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any], str]:
+    code = cli.run(["bisect", *words, "--seed", "1", "--json"])
+    said = capsys.readouterr()
+    return code, json.loads(said.out or "{}"), said.err
+
+
+@pytest.mark.slow
+def test_the_commit_that_made_a_fuzz_case_fail(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Among eight, of which one does not compile and one crashes, which is another fault."""
+    sources = [source(at, wrong=at >= 5, broken=at == 4, crash=at == 1) for at in range(8)]
+    miniature.write(repo, {".ci/kernels/scale.py": FUZZED})
+    shas = commits(repo, [*sources[:3], None, *sources[4:]])
+    code, found, said = searched(capsys, "--fuzz", shas[0], shas[7])
+    assert (code, found["found"], found["culprits"]) == (0, "found", [shas[4], shas[5]]), said
+    assert (found["failed"], found["runs"]) == (20, 20)
+    assert found["chance"] >= 0.99
+    assert "does not compile" in found["stepped_over"][shas[4]]
+    assert found["fault"].startswith("error "), found["fault"]
+    assert found["repeat"].startswith("kernelgate fuzz --seed 1 --case scale/")
+
+    named = found["case"]
+    code, found, said = searched(capsys, "--fuzz", shas[0], shas[3], "--case", named)
+    assert (code, found["found"]) == (2, "none"), said
+    code, found, said = searched(capsys, "--fuzz", shas[5], shas[7], "--case", named)
+    assert (code, found) == (3, {})
+    assert f"{shas[5][:12]}, the good end, fails as well: name an older one" in said
+
+
+@pytest.mark.slow
+def test_the_commit_of_a_submodule(tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three rolls of it: one makes the kernel slower, one makes it wrong, one does not compile."""
+    rolls = [
+        [source(1), source(2, slow=True), source(3, slow=True)],
+        [source(4), source(5, wrong=True), source(6, wrong=True)],
+        [source(7), source(8, broken=True), source(9, broken=True)],
+    ]
+    library = miniature.repository(tmp_path / "library", {"src/scale.cpp": source(0), "README": "of the library"})
+    miniature.write(repo, {".ci/kernels/scale.py": FUZZED.replace('"csrc/scale*"', '"third_party/scale/src/scale*"')})
+    local = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    miniature.git(repo, *local, "add", str(library), "third_party/scale")
+    ends, culprits = [miniature.commit(repo)], []
+    for roll in rolls:
+        made = [miniature.commit(library, {"src/scale.cpp": text}) for text in roll]
+        made.append(miniature.commit(library, {"README": f"after {len(ends)} rolls"}))
+        miniature.git(repo / "third_party/scale", "pull", "--quiet")
+        culprits.append((miniature.commit(repo), made[1]))
+        ends.append(miniature.commit(repo, {"README": f"after {len(ends)} rolls"}))
+
+    code, found, said = searched(capsys, ends[0], ends[1], "--rounds", "20")
+    assert (code, found["found"], found["culprits"]) == (0, "found", [culprits[0][0]]), said
+    inside = found["inside"]
+    assert (inside["submodule"], inside["found"]) == ("third_party/scale", "found"), said
+    assert inside["culprits"] == [culprits[0][1]]
+    assert inside["change_pct"] > 100
+    made_of = {process.id for process in record.read(repo / "out" / "bisect.json").processes}
+    assert len(made_of) == found["processes"] + inside["processes"]
+
+    code, found, said = searched(capsys, "--fuzz", ends[1], ends[2])
+    assert (code, found["culprits"], found["inside"]["culprits"]) == (0, [culprits[1][0]], [culprits[1][1]]), said
+
+    code, found, said = searched(capsys, "--build", ends[2], ends[3])
+    assert (code, found["culprits"], found["inside"]["culprits"]) == (0, [culprits[2][0]], [culprits[2][1]]), said
+    assert "csrc" not in found["why"]
+    assert "third_party/scale/src/scale.cpp" in found["inside"]["why"]
+    _, _, said = searched(capsys, "--build", ends[2], ends[3])
+    assert "2/2" not in said, "all that compiles is in the cache"
+
+    miniature.git(repo, "submodule", "--quiet", "deinit", "--force", "third_party/scale")
+    code, found, said = searched(capsys, "--build", ends[2], ends[3])
+    assert code == 64
+    assert "the good end" in said

@@ -245,6 +245,9 @@ RANGES: dict[str, tuple[float, float]] = {
     "bisect.several": (0.001, 0.999),
     "bisect.smallest_pct": (0.001, 1000.0),
     "bisect.cpu_pct": (0.001, 1000.0),
+    "bisect.fuzz_runs": (1, 1000),
+    "bisect.fuzz_missed": (1e-12, 0.5),
+    "bisect.fuzz_most": (1, 1000),
     "template.claim_tolerance_pct": (0.0, 100.0),
 }
 """What each number may be; whole where both ends are."""

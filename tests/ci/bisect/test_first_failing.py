@@ -1,0 +1,152 @@
+"""The first commit at which a trial fails, with somebody who builds and runs in a moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.bisect_trial import TrialRuns
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci.bisect import first_failing, words_of_ends
+from kernelgate.ci.bisect.first_failing import FailingStanding, FirstFailing
+from kernelgate.ci.bisect.words_of_ends import FailingResult
+from kernelgate.ci.judge.policy import Policy
+
+RULES = Policy().bisect
+
+
+@dataclass
+class FakeTrials:
+    """Commits that fail so often."""
+
+    shares: Sequence[float]
+    broken: Mapping[int, str] = field(default_factory=dict)
+    otherwise: Mapping[int, str] = field(default_factory=dict)
+    libraries: Mapping[int, str] = field(default_factory=dict)
+    unchanged: frozenset[int] = frozenset()
+    seed: int = 1
+    asked: list[int] = field(default_factory=list)
+
+    @property
+    def shas(self) -> tuple[str, ...]:
+        return tuple(f"{at:012x}{0:028x}" for at in range(len(self.shares)))
+
+    def build(self, place: int) -> str | None:
+        return self.broken.get(place)
+
+    def same(self, one: int, other: int) -> bool:
+        return self.libraries.get(one, one) == self.libraries.get(other, other)
+
+    def untouched(self) -> frozenset[int]:
+        return self.unchanged
+
+    def learn(self, times: int) -> TrialRuns:
+        failed = self._failed(len(self.shares) - 1, times)
+        return TrialRuns(times, failed, "out[3] is NaN" if failed else None)
+
+    def tried(self, place: int, times: int) -> TrialRuns:
+        self.asked.append(place)
+        failed = min(1, self._failed(place, times))
+        return TrialRuns(times, failed, "out[3] is NaN" if failed else None, self.otherwise.get(place))
+
+    def _failed(self, place: int, times: int) -> int:
+        rng = np.random.default_rng((self.seed, place))
+        return int((rng.random(times) < self.shares[place]).sum())
+
+
+def searched(trials: FakeTrials) -> FailingResult:
+    now = FirstFailing(trials, RULES, lambda _: None).run()
+    subjects = ["Tile by 128"] * len(now.culprits)
+    return FailingResult(trials.shas, subjects, now, "scale/n3", 1, "kernelgate fuzz --seed 1 --case scale/n3")
+
+
+def failing(commits: int, culprit: int, share: float = 1.0) -> list[float]:
+    return [share * (at >= culprit) for at in range(commits)]
+
+
+@pytest.mark.parametrize("culprit", [1, 2, 17, 63, 64])
+def test_the_first_failing_commit_is_found(culprit: int) -> None:
+    trials = FakeTrials(failing(65, culprit))
+    found = searched(trials)
+    assert (found.exit_code, found.standing.culprits) == (0, (culprit,))
+    assert found.standing.chance > 0.99
+    assert len(trials.asked) <= 7
+    text = words_of_ends.failing_to_text(found)
+    assert text.startswith("scale/n3 (seed 1): fails since, probability 99.")
+    assert f"\n  {trials.shas[culprit][:12]} Tile by 128\n  out[3] is NaN\n  repeat: kernelgate fuzz" in text
+
+
+def test_what_fails_sometimes_is_run_until_chance_is_excluded() -> None:
+    """A fifth of the runs fail; among 100 searches the culprit is missed as rarely as is said."""
+    found = [searched(FakeTrials(failing(33, 20, 0.2), seed=seed)) for seed in range(100)]
+    learned = [one for one in found if one.standing.kind != "none"]
+    right = [one for one in learned if one.standing.culprits == (20,)]
+    assert len(learned) >= 95, "0.8 ** 20 of them do not fail in the first 20 runs"
+    assert len(right) >= 0.97 * len(learned)
+    assert all(one.standing.times > 20 for one in learned)
+
+
+def test_how_often_a_failing_commit_passes() -> None:
+    assert first_failing.missed(20, 20, 3) < RULES.fuzz_missed < first_failing.missed(20, 20, 1)
+    assert first_failing.missed(20, 10, 1) == pytest.approx(0.5)
+    assert first_failing.enough(20, 20, RULES) == 3
+    assert first_failing.enough(20, 1, RULES) == RULES.fuzz_most, "and the chance says that it may be missed"
+
+
+def test_what_cannot_be_tried_is_stepped_over_and_named() -> None:
+    trials = FakeTrials(
+        failing(9, 4), broken={3: "does not compile"}, otherwise={5: "it fails in another way: the process hung"}
+    )
+    found = searched(trials)
+    assert found.standing.culprits == (3, 4)
+    text = words_of_ends.failing_to_text(found)
+    assert "(stepped over: does not compile)" in text
+    assert "These cannot be told apart" in text
+    said = json.loads(words_of_ends.failing_to_json(found))
+    assert said["culprits"] == [trials.shas[3], trials.shas[4]]
+    assert (said["found"], said["failed"], said["runs"], said["inside"]) == ("found", 20, 20, None)
+
+
+def test_commits_that_touch_nothing_are_neither_tried_nor_named() -> None:
+    trials = FakeTrials(failing(9, 4), unchanged=frozenset({1, 2, 3, 5, 6, 8}), libraries={4: "x", 7: "x"})
+    assert searched(trials).standing.culprits == (4,)
+    assert set(trials.asked) <= {0, 4}
+
+
+def test_ends_that_say_nothing() -> None:
+    assert searched(FakeTrials([0.0] * 5)).exit_code == 2
+    for trials, why in (
+        (FakeTrials(failing(5, 0)), "the good end, fails as well: name an older one"),
+        (
+            FakeTrials(failing(5, 2), broken={0: "it has no card scale"}),
+            "the good end, cannot be tried: it has no card",
+        ),
+        (FakeTrials(failing(5, 2), broken={4: "does not compile"}), "the bad end, cannot be tried: does not compile"),
+    ):
+        with pytest.raises(KernelgateError, match=why):
+            searched(trials)
+
+
+def test_a_failure_that_no_commit_can_have_caused_is_not_found() -> None:
+    found = searched(FakeTrials(failing(5, 2), unchanged=frozenset(range(1, 5))))
+    assert (found.exit_code, found.standing.culprits) == (3, ())
+    assert "no commit touches what the kernel is built from" in words_of_ends.failing_to_text(found)
+
+
+def test_a_search_in_a_submodule_is_said_with_the_commit_that_moves_it() -> None:
+    outer = FailingResult(
+        ("a" * 40, "b" * 40), ["Roll"], FailingStanding("found", (1,), 0.999, 20, 20, "NaN", 3, 2), "c", 1, "k"
+    )
+    inner = FailingResult(("1" * 40, "2" * 40), ["Tile"], outer.standing, "c", 1, "k", submodule="third_party/inner")
+    text = words_of_ends.failing_to_text(
+        FailingResult(outer.shas, outer.subjects, outer.standing, "c", 1, "k", inside=inner)
+    )
+    assert "\nIt moves the submodule third_party/inner:\n  c (seed 1): fails since" in text
+    assert "\n    222222222222 Tile\n" in text
+    why = FailingResult(outer.shas, outer.subjects, outer.standing, "c", 1, "k", inside="its history is not whole")
+    assert "not known: its history is not whole" in words_of_ends.failing_to_text(why)
+    assert json.loads(words_of_ends.failing_to_json(why))["inside"] == {"why": "its history is not whole"}
