@@ -59,6 +59,9 @@ def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project
     assert {record.run.gpu for record in records} == {"l4"}
     assert all(record.run.base_sha is None for record in records)
 
+    assert two.jobs["tell"].conclusion == "success", two.log
+    assert project.server.issues == {}, "nothing was confirmed"
+
     index = project.platform.artifacts(two.id)["kernelgate-history-index"]
     assert [file.name for file in index.iterdir()] == ["index.sqlite"]
     with database.reading(database.at(index / "index.sqlite")) as connection:
