@@ -101,7 +101,7 @@ def accept(
     """
     from kernelgate.bench.record import Run
     from kernelgate.bench.system import progress
-    from kernelgate.ci import default_branch, remembered
+    from kernelgate.ci import default_branch, nightly, remembered
     from kernelgate.ci.github import accept
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.assemble import Trusted
@@ -109,7 +109,8 @@ def accept(
 
     step, rules = Step().with_token(token), default_branch.rules(policy_file)
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
-    trusted = Trusted(default_branch.expected(rules), remembered.past(rules, progress.say))
+    past, nights = remembered.past(rules, progress.say), nightly.nights(progress.say)
+    trusted = Trusted(default_branch.expected(rules), past, nights=nights)
     done = accept.accept(connect(step), subject, output, rules, trusted)
     records = len(list(output.glob("*.run.json"))) if done else 0
     step.output(accepted=str(done).lower(), records=str(records))

@@ -158,11 +158,12 @@ def report(
     for asked in filter(None, (html, output)):
         files.try_file(asked)
     if folder is not None:
+        from kernelgate.ci import nightly
         from kernelgate.ci.github import client, publish
         from kernelgate.ci.github.actions import Step
         from kernelgate.ci.github.assemble import Trusted
 
-        trusted = Trusted(default_branch.expected(rules), past)
+        trusted = Trusted(default_branch.expected(rules), past, nights=nightly.nights(progress.say))
         if post:
             return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
         ready = publish.prepare(folder, rules, task, trusted)

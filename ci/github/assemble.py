@@ -5,7 +5,7 @@ Nothing here talks to GitHub; publish.py does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -30,7 +30,7 @@ from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report import yardsticks
 from kernelgate.ci.report.build import build
-from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, Yardstick
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, Yardstick, no_nights
 from kernelgate.ci.report.headline import with_consequence
 from kernelgate.ci.report.links import Links
 from kernelgate.ci.report.next_steps import NOW
@@ -55,6 +55,8 @@ class Trusted:
     """What earlier measurements show of a record's cases."""
     page: str | None = None
     """Where the HTML page of this report is."""
+    nights: Callable[[RunRecord], NightsByCase] = no_nights
+    """How its cases' times moved on the default branch."""
 
 
 NOTHING_TRUSTED = Trusted()
@@ -300,7 +302,12 @@ def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> G
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     return GpuResult(
         replace(evidence, contradicted=contradicted),
-        replace(part, claims=tuple(one.line for one in assessed), remarks=_unread(measured, policy)),
+        replace(
+            part,
+            claims=tuple(one.line for one in assessed),
+            remarks=_unread(measured, policy),
+            nights=asked.trusted.nights(measured),
+        ),
     )
 
 

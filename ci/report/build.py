@@ -30,6 +30,7 @@ from kernelgate.ci.report import (
     links,
     memory,
     next_steps,
+    nights,
     reference,
     sanitizer,
     sections,
@@ -82,6 +83,7 @@ def build(
         checks=(
             *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
             *(named(label, line) for gpu, label in each for line in gpu.claims),
+            *(named(label, line) for gpu, label in each for line in nights.lines(gpu, policy.gates)),
         ),
         why=(*far_below, *why_here),
         also_why=tuple(line for lines in why_elsewhere for line in lines),
@@ -202,8 +204,8 @@ def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
     if not gpu.is_wrong:
         found = sections.sections(gpu.record, gpu.cases, policy, gpu.verdict.means if gpu.verdict else ())
         found = (*found, *accuracy.sections(gpu.record, policy.accuracy), *sizes.sections(gpu, policy.guidance))
-        fuzzed = fuzzing.section(gpu)
-        found = (*found, fuzzed) if fuzzed else found
+        known = (fuzzing.section(gpu), nights.section(gpu, policy.gates))
+        found = (*found, *(part for part in known if part is not None))
         if gpu.baseline:
             found = (*found, baselines.section(gpu.record, gpu.baseline, policy, gpu.yardsticks))
         return found

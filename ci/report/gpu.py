@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kernelgate.bench.record import Environment, Run, RunRecord
+from kernelgate.bench.record import CaseKey, Environment, Run, RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Line, Piece
 from kernelgate.ci.judge import completeness, outputs
@@ -66,6 +67,25 @@ class Yardstick:
 
 
 @dataclass(frozen=True)
+class CaseNights:
+    """The last times of one case on the default branch, the oldest first, in one environment."""
+
+    times_us: tuple[float, ...]
+    first_day: str = ""
+    last_day: str = ""
+    page: str | None = None
+    """Of the case on the dashboard."""
+
+
+NightsByCase = Mapping[CaseKey, CaseNights]
+
+
+def no_nights(_: RunRecord) -> NightsByCase:
+    """Where no history is at hand."""
+    return {}
+
+
+@dataclass(frozen=True)
 class GpuReport:
     """One GPU's part of a report."""
 
@@ -81,6 +101,8 @@ class GpuReport:
     failure: Failure | None = None
     claims: tuple[Line, ...] = ()
     """Each claim beside this GPU's measurement."""
+    nights: NightsByCase = field(default_factory=dict)
+    """How its cases' times moved on the default branch, where the history knows that."""
     remarks: tuple[Line, ...] = ()
     changed: tuple[str, ...] | None = None
     """The paths that the pull request touches; None where that is not known."""

@@ -18,6 +18,12 @@ from kernelgate.ci.history.changes import State
 ID_CHARACTERS = 60
 
 
+def page_id(names: tuple[str, str, str, str]) -> str:
+    """Of the page of a series, by its repository, card, case and kind of GPU."""
+    readable = re.sub(r"[^a-z0-9]+", "-", " ".join(names[1:]).lower())[:ID_CHARACTERS].strip("-")
+    return f"{readable}-{hashlib.sha256(repr(names).encode()).hexdigest()[:10]}".lstrip("-")
+
+
 @dataclass(frozen=True)
 class SitePoint:
     """What one record measured of a case's head."""
@@ -90,9 +96,7 @@ class SiteSeries:
     @property
     def id(self) -> str:
         """Names the series' page: the same as long as its names are."""
-        names = (self.repository, self.card, self.case, self.gpu)
-        readable = re.sub(r"[^a-z0-9]+", "-", " ".join(names[1:]).lower())[:ID_CHARACTERS].strip("-")
-        return f"{readable}-{hashlib.sha256(repr(names).encode()).hexdigest()[:10]}".lstrip("-")
+        return page_id((self.repository, self.card, self.case, self.gpu))
 
 
 @dataclass(frozen=True)

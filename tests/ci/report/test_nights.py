@@ -1,0 +1,78 @@
+"""How a case moved before a pull request: blocks for the eye, and words that say the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kernelgate.ci.document import render
+from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.report import gpu as parts
+from kernelgate.ci.report import nights
+from kernelgate.ci.report.gpu import CaseNights, GpuReport
+from kernelgate.ci.report.nights import sparkline
+from tests.ci.report_examples import EXAMPLES
+
+GATES = Gates()
+PAGE = "https://octo-org.github.io/kernels/history/series/one-0.html"
+RISEN = CaseNights((*(321.4,) * 15, *(337.1,) * 5), "2026-10-30", "2026-11-20", PAGE)
+
+
+def report(known: CaseNights, example: str = "slower") -> GpuReport:
+    """Every case of the example has this past."""
+    made = EXAMPLES[example]().record
+    part = parts.of_record("l4", made, judge(made, Policy()))
+    return replace(part, nights={case.key: known for case in made.cases})
+
+
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        ((100, 105, 110), "▁▃▇"),
+        ((110, 105, 100), "▇▃▁"),
+        ((100.0, 100.1, 99.9, 100.0), "▃▃▃▃"),
+        ((100, 101), "▂▅"),
+        ((100, 100, 300), "▁▁▇"),
+        ((7.0,), "▃"),
+    ],
+    ids=["rises", "falls", "noise is no mountain", "half of the margin to either side", "one bad night", "one"],
+)
+def test_the_blocks(times: tuple[float, ...], shown: str) -> None:
+    assert sparkline(times, GATES.margin_pct) == shown
+
+
+def test_the_case_that_moved_has_a_line_with_words_and_a_link() -> None:
+    [line] = nights.lines(report(RISEN), GATES)
+    text = render.markdown_line(line)
+    assert text.startswith(
+        "**Before:** `▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▇▇▇▇▇` S=512 B=32 H=8 fp16 took 321.4 µs → 337.1 µs in the last"
+    )
+    assert "20 measurements of the default branch, 2026-10-30 to 2026-11-20, all within 4.9%" in text
+    assert text.endswith(f"[All of its past]({PAGE}).")
+
+
+def test_what_did_not_move_has_it_folded_alone() -> None:
+    unchanged = report(RISEN, "equivalent")
+    assert nights.lines(unchanged, GATES) == ()
+    assert nights.section(unchanged, GATES) is not None
+
+
+def test_without_a_past_or_a_page_nothing_is_promised() -> None:
+    nothing = replace(report(RISEN), nights={})
+    assert (nights.lines(nothing, GATES), nights.section(nothing, GATES)) == ((), None)
+    once = report(CaseNights((321.4,)))
+    assert (nights.lines(once, GATES), nights.section(once, GATES)) == ((), None)
+    [line] = nights.lines(report(replace(RISEN, page=None, first_day="")), GATES)
+    text = render.markdown_line(line)
+    assert "](" not in text
+    assert "2026" not in text
+
+
+def test_the_folded_table_has_every_case_of_which_there_is_a_past() -> None:
+    shown = nights.section(report(RISEN), GATES)
+    assert shown is not None
+    text = render.blocks(shown.blocks)
+    assert "at most 20" in text
+    assert text.count("▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▇▇▇▇▇` | 321.4 µs → 337.1 µs | 4.9% | [") == 9
