@@ -148,6 +148,28 @@ def tonight(places: Places, as_json: bool) -> None:
     click.echo(json.dumps(tonight.as_data(found), ensure_ascii=False) if as_json else tonight.text(found, rules))
 
 
+@history.command("next")
+@click.pass_obj
+def next_(places: Places) -> None:
+    """In a workflow: put out the comparison that this run is to make, of those that `history tonight` lists.
+
+    The outputs are gpu (a label of the policy; empty where nothing is to be measured), target, base_sha, head_sha,
+    cases and processes.
+    """
+    from datetime import UTC, datetime
+
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.history import database, next_pair, nights
+    from kernelgate.ci.history.shown import Wanted
+    from kernelgate.ci.judge import policy
+
+    rules, kept = policy.load(places.policy), _store(places)
+    with database.reading(_existing(places)) as connection:
+        found = nights.of_index(connection, Wanted(), rules)
+        chosen = next_pair.of_index(connection, kept, found, rules, datetime.now(UTC))
+    Step().output(**next_pair.outputs(chosen))
+
+
 @history.command()
 @click.option("--json", "as_json", is_flag=True, help="One object: `culprits` and `searches` (docs/history.md).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A folder for that, and for the comparisons.")

@@ -1579,7 +1579,7 @@ WORKFLOWS = Chapter(
         ),
         Tried(
             "a fault of a workflow that zizmor knows",
-            "found; 20 lines and one rule are passed over, each with its reason",
+            "found; 22 lines and one rule are passed over, each with its reason",
             "workflows/test_workflows.py::test_zizmor_is_really_asked",
             ("injected", "another's action by its tag", "another repository by its branch"),
         ),

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from kernelgate.bench.record import RunRecord
-from kernelgate.ci.history import database, nights, shown, store
+from kernelgate.bench import record
+from kernelgate.bench.record import Run, RunRecord
+from kernelgate.ci.history import database, entry, index, nights, shown, store
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.history.entries import an_entry
 from tests.fakes.github_server import Json
 from tests.workflows.language import Language
-from tests.workflows.project import Project, hosted, touch_kernel
+from tests.workflows.project import Project, edit_docs, hosted, touch_kernel
 from tests.workflows.runner import HOME_REPOSITORY, WorkflowRun
 
 
@@ -45,11 +49,11 @@ def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project
     first = project.repository.git("rev-parse", "HEAD^")
     one = night(project)
     assert one.conclusion == "success", one.log
-    assert {name: job.conclusion for name, job in one.jobs.items()}["keep"] == "success", one.log
+    assert {name: job.conclusion for name, job in one.jobs.items()}["keep / keep"] == "success", one.log
     project.repository.change_main(touch_kernel)
     two = night(project, "push")
     assert two.conclusion == "success", two.log
-    steps = {step.name: step.log for step in two.jobs["keep"].steps}
+    steps = {step.name: step.log for step in two.jobs["keep / keep"].steps}
     assert "index the history" not in steps or not steps["index the history"], "it went on from the last index"
 
     kept = store.at(project.platform.variables["KERNELGATE_HISTORY_STORE"])
@@ -59,7 +63,7 @@ def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project
     assert {record.run.gpu for record in records} == {"l4"}
     assert all(record.run.base_sha is None for record in records)
 
-    assert two.jobs["tell"].conclusion == "success", two.log
+    assert two.jobs["keep / tell"].conclusion == "success", two.log
     assert project.server.issues == {}, "nothing was confirmed"
 
     index = project.platform.artifacts(two.id)["kernelgate-history-index"]
@@ -69,3 +73,60 @@ def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project
         [case] = nights.of_index(connection, Wanted(), Policy())
     assert {row["base"] for row in series.comparisons} == {first}
     assert (case.nights, case.places, case.pinned) == (2, (1, 2), True)
+
+
+CASE = "s512_b32_h8_d64_fp16"
+L4 = record.Environment(device=record.Device(name="NVIDIA L4"))
+
+
+def remember(project: Project, slower_from: int, line: list[str]) -> None:
+    """An index that a night left, of a case that is 5% slower from that place of the line on."""
+    file = project.platform.folder / "before.sqlite"
+    kept, opened = store.at(project.platform.variables["KERNELGATE_HISTORY_STORE"]), database.at(file)
+    rng = np.random.default_rng(3)
+    with database.writing(opened) as connection:
+        for place, sha in enumerate(line):
+            effect = float(rng.normal(0.05 if place >= slower_from else 0.0, 5e-4))
+            night = ComparisonEntry(base="f" * 40, head=sha, effect=effect, error=5e-4, spread_pct=0.1, processes=4)
+            case = CaseEntry(card="attention", case=CASE, comparisons=(night,))
+            run = Run(
+                repository=HOME_REPOSITORY, head_sha=sha, gpu="l4", created_at=f"2026-08-{place + 1:02}T00:00:00Z"
+            )
+            made = an_entry(f"{place}", environment=L4, cases=(case,), run=run)
+            index.add(connection, made)
+            store.write(kept, "judgements", f"{made.name}-r", entry.to_json(made))
+        index.place(connection, ["f" * 40, *line])  # all of them, or the checkout's own line would count
+    opened.engine.dispose()
+    main = {"event": "schedule", "head_branch": "main", "head_sha": project.repository.main}
+    left = project.server.add_run(**main)
+    project.server.add_artifact(left, "kernelgate-history-index", {"index.sqlite": file.read_bytes()})
+
+
+def confirm(project: Project) -> WorkflowRun:
+    main = project.repository.main
+    project.server.refs["heads/main"] = main
+    project.server.merge_bases["main", main] = main
+    payload: Json = project.event("push")
+    return project.platform.start("confirm.yml", "schedule", payload, sha=main, ref="refs/heads/main")
+
+
+@pytest.mark.nightly
+def test_a_suspicion_is_confirmed_side_by_side_and_its_commit_gets_one_issue(project: Project) -> None:
+    before = project.repository.main
+    project.repository.change_main(touch_kernel)
+    culprit = project.repository.main
+    later = []
+    for _ in range(3):
+        project.repository.change_main(edit_docs)
+        later.append(project.repository.main)
+    line = [*(f"{number:040x}" for number in range(1, 12)), before, culprit, *later]
+    remember(project, line.index(culprit), line)
+    run = confirm(project)
+    assert run.conclusion == "success", run.log
+    [issue] = project.server.issues.values()
+    assert issue["title"] == f"attention/{CASE} is 5.0% slower: {culprit[:7]}"
+    assert f"kernelgate bench --base {before} --head {culprit} --case attention/{CASE}" in issue["body"]
+    again = confirm(project)
+    assert again.conclusion == "success", again.log
+    assert again.jobs["build"].conclusion == "skipped", "nothing is suspected any more"
+    assert len(project.server.issues) == 1

@@ -30,7 +30,18 @@ each_workflow = pytest.mark.parametrize("name", WORKFLOWS)
 
 def test_there_are_the_workflows_that_the_documentation_names() -> None:
     names = {each.content["name"] for each in WORKFLOWS.values()}
-    measuring = {"performance", "plan", "build", "measure", "report", "profile", "command", "baseline"}
+    measuring = {
+        "performance",
+        "plan",
+        "build",
+        "measure",
+        "report",
+        "profile",
+        "command",
+        "baseline",
+        "keep",
+        "confirm",
+    }
     assert names == {"checks", "nightly", "docs"} | measuring
 
 
@@ -233,6 +244,7 @@ def test_only_measure_runs_on_a_gpu_and_it_never_compiles() -> None:
         "fuzz",
         "bench",
         "bench",
+        "bench",
         "compare",
         "resources",
         "sanitize",
@@ -387,7 +399,9 @@ def test_report_follows_the_workflow_that_measures() -> None:
     assert followed == [WORKFLOWS["measure-pull-request"].content["name"]]
 
 
-@pytest.mark.parametrize("name", ["measure-pull-request", "report", "profile", "answer-command", "refresh-baseline"])
+@pytest.mark.parametrize(
+    "name", ["measure-pull-request", "report", "profile", "answer-command", "refresh-baseline", "confirm"]
+)
 def test_another_repository_can_call_it(name: str) -> None:
     assert "workflow_call" in WORKFLOWS[name].triggers
 
