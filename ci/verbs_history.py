@@ -158,6 +158,7 @@ def next_(places: Places) -> None:
     """
     from datetime import UTC, datetime
 
+    from kernelgate.bench.system import git
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.history import database, next_pair, nights
     from kernelgate.ci.history.shown import Wanted
@@ -166,7 +167,8 @@ def next_(places: Places) -> None:
     rules, kept = policy.load(places.policy), _store(places)
     with database.reading(_existing(places)) as connection:
         found = nights.of_index(connection, Wanted(), rules)
-        chosen = next_pair.of_index(connection, kept, found, rules, datetime.now(UTC))
+        night = next_pair.ThisNight(datetime.now(UTC), git.default_branch_line(Path.cwd()) or ())
+        chosen = next_pair.of_index(connection, kept, found, rules, night)
     Step().output(**next_pair.outputs(chosen))
 
 

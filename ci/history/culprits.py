@@ -1,7 +1,7 @@
 """Which commits made a case slower, certainly enough to tell people, and what became of each since.
 
-A change is told once a comparison of both its commits confirmed it. Where several commits lie between the two, a search
-(`kernelgate bisect`) comes first: it leaves an event `found` with the commits that it came down to.
+A change is told once a comparison of both its commits confirmed it. Where several commits lie between the two, they are
+searched first: by halves (`narrow.py`), or by `kernelgate bisect`, which leaves an event `found`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from kernelgate.ci.document import formatting
+from kernelgate.ci.history import narrow, nights, shown
 from kernelgate.ci.history.changes import Change
+from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.nights import CaseChanges
+from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, RECORD, SERIES
 from kernelgate.ci.judge.policy import Policy
 
@@ -61,6 +64,11 @@ class CommitSearch:
     case: str
     good: str
     bad: str
+    """The change was made after `good`, and not after `bad`."""
+    base: str
+    """The older end of the comparisons, and …"""
+    middle: tuple[int, ...]
+    """… places of commits to compare it with, the one that tells most first."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Po
         row.sha: row.place
         for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None)))
     }
+    line = {place: sha for sha, place in places.items()}
     searched = [row._asdict() for row in connection.execute(sa.select(EVENT).filter_by(kind="found"))]
     groups: dict[tuple[str, str, str], list[CulpritCase]] = {}
     searches = []
@@ -84,26 +93,42 @@ def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Po
         for at, change in enumerate(one.changes):
             if change.state not in ("confirmed", "accepted") or change.change_pct <= 0:
                 continue
-            ends = _ends(one, change, searched, places)
+            ends = _searched(one, change, searched, places)
             if ends is None:
-                searches.append(CommitSearch(one.gpu, one.card, one.case, change.previous, change.commit))
-            else:
+                measured = _measured(connection, one, places) if change.place - change.previous_place > 1 else []
+                left = narrow.of_change(change, measured, policy)
+                ends = line.get(left.low, change.previous), line.get(left.high, change.commit)
+                if left.middle:
+                    searches.append(CommitSearch(one.gpu, one.card, one.case, *ends, change.previous, left.middle))
+                    ends = None
+            if ends is not None:
                 case = _case(connection, one, change, one.changes[at + 1 :], policy)
                 groups.setdefault((one.repository, *ends), []).append(case)
     culprits = [Culprit(*key, _between(places, *key[1:]), tuple(cases)) for key, cases in groups.items()]
     return KnownCulprits(tuple(sorted(culprits, key=lambda one: places.get(one.commit, 0))), tuple(searches))
 
 
-def _ends(
+def _searched(
     one: CaseChanges, change: Change, searched: Iterable[Mapping[str, Any]], places: Mapping[str, int]
 ) -> tuple[str, str] | None:
-    """The commits that the change came down to; None where they are several and nobody searched them."""
+    """The commits that `kernelgate bisect` came down to; None where nobody asked it."""
     for event in searched:
         mine = (event["card"], event["case"], event["gpu"]) == (one.card, one.case, one.gpu)
         place = places.get(event["sha"])
         if mine and event["previous"] and place is not None and change.previous_place < place <= change.place:
             return event["previous"], event["sha"]
-    return (change.previous, change.commit) if change.place - change.previous_place == 1 else None
+    return None
+
+
+def _measured(connection: sa.Connection, one: CaseChanges, places: Mapping[str, int]) -> list[PairMeasured]:
+    """All comparisons of the case."""
+    every = shown.series(connection, Wanted(one.card, one.case, one.gpu))
+    mine = (each for each in every if (each.repository, each.card, each.case, each.gpu) == _names(one))
+    return [pair for each in mine for pair in nights.pairs(each, places)]
+
+
+def _names(one: CaseChanges) -> tuple[str, str, str, str]:
+    return one.repository, one.card, one.case, one.gpu
 
 
 def _between(places: Mapping[str, int], previous: str, commit: str) -> int:
@@ -169,7 +194,10 @@ def as_data(told: KnownCulprits) -> dict[str, Any]:
             {**vars(one), "cases": [{**vars(case), "interval_pct": list(case.interval_pct)} for case in one.cases]}
             for one in told.culprits
         ],
-        "searches": [vars(one) for one in told.searches],
+        "searches": [
+            {"gpu": one.gpu, "card": one.card, "case": one.case, "good": one.good, "bad": one.bad}
+            for one in told.searches
+        ],
     }
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from kernelgate.ci.history import entry, store, tonight
+from kernelgate.ci.history import culprits, entry, store, tonight
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.schedule import PlannedPair
 from kernelgate.ci.history.store import Store
@@ -20,8 +20,17 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.pull_request_rules import RunnerGpu
 
 NIGHT = timedelta(hours=12)
+NEAR = 3
+"""Commits around the middle of a range that runs take turns among."""
 LOOKED_AT = 20
 """Records of a kind of GPU: those that people measured themselves have no label."""
+
+
+@dataclass(frozen=True)
+class ThisNight:
+    now: datetime
+    line: Sequence[str]
+    """The commits of the default branch by place, as the checkout has them: the index knows measured ones alone."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +40,35 @@ class NextPair:
 
 
 def of_index(
-    connection: sa.Connection, kept: Store, found: Sequence[CaseChanges], policy: Policy, now: datetime
+    connection: sa.Connection, kept: Store, found: Sequence[CaseChanges], policy: Policy, night: ThisNight
 ) -> NextPair | None:
-    """None where nothing is suspected, or nothing of it fits into what is left of the night."""
+    """None where nothing is suspected and no commit searched for, or nothing fits into what is left of the night."""
     for one in tonight.of_index(connection, found, policy):
-        left = policy.changes.gpu_seconds_a_night - _spent(connection, one.gpu, now)
+        left = policy.changes.gpu_seconds_a_night - _spent(connection, one.gpu, night.now)
         less = policy.model_copy(update={"changes": policy.changes.model_copy(update={"gpu_seconds_a_night": left})})
         runner = _runner(connection, kept, one.gpu, policy)
         mine = (each for each in tonight.of_index(connection, found, less) if each.gpu == one.gpu)
         pairs = [pair for each in mine for pair in each.schedule.pairs]
         if runner is not None and pairs:
             return NextPair(runner, pairs[0])
+    return _of_search(connection, kept, found, policy, night)
+
+
+def _of_search(
+    connection: sa.Connection, kept: Store, found: Sequence[CaseChanges], policy: Policy, night: ThisNight
+) -> NextPair | None:
+    """The next step towards the commit of a confirmed change; a commit that cannot be built is passed by, since the
+    runs of a night take turns among those near the middle."""
+    turn = int(night.now.timestamp() // 600)
+    for one in culprits.of_index(connection, found, policy).searches:
+        runner = _runner(connection, kept, one.gpu, policy)
+        processes = policy.processes.to_direct
+        seconds = policy.changes.process_seconds * processes
+        left = policy.changes.gpu_seconds_a_night - _spent(connection, one.gpu, night.now)
+        if runner is not None and seconds <= left and one.middle[0] < len(night.line):
+            near = [night.line[place] for place in one.middle[:NEAR] if place < len(night.line)]
+            case = "/".join(filter(None, (one.card, one.case)))
+            return NextPair(runner, PlannedPair(one.base, near[turn % len(near)], (case,), processes, seconds))
     return None
 
 

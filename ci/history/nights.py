@@ -86,7 +86,7 @@ def _of_case(
     against = [night for number, one in enumerate(group) for night in _nights(one, number)]
     times = [] if against else [night for number, one in enumerate(group) for night in _times(one, number)]
     nights = [night for night in (*against, *times) if night.commit not in excluded]
-    measured = [pair for one in group for pair in _pairs(one, places)]
+    measured = [pair for one in group for pair in pairs(one, places)]
     found = [_accepted(change, accepted) for change in changes.of_series(nights, policy.changes)]
     settled = tuple(confirm.settled(one, measured, policy) for one in found)
     ordered = tuple(sorted(night.place for night in nights))
@@ -132,7 +132,7 @@ def _pinned(row: Mapping[str, Any]) -> bool:
     return row["status"] is None and row["finding"] is None
 
 
-def _pairs(series: ShownSeries, places: Mapping[str, int | None]) -> Iterable[PairMeasured]:
+def pairs(series: ShownSeries, places: Mapping[str, int | None]) -> Iterable[PairMeasured]:
     """Comparisons of two commits that are both on the default branch, in the order in which they were made."""
     for row in sorted(series.comparisons, key=lambda one: (one["made"] or "", one["record"])):
         base, head = places.get(row["base"]), row["place"]

@@ -60,6 +60,7 @@ def test_of_several_commits_one_is_searched_for_first(index_at: Database) -> Non
     put(index_at, a_pair(STEP - 3, STEP, 2.0))
     [search] = told(index_at).searches
     assert (told(index_at).culprits, search.good, search.bad) == ((), sha(STEP - 3), sha(STEP))
+    assert (search.base, set(search.middle)) == (sha(STEP - 3), {STEP - 2, STEP - 1})
     searched = event("found", STEP - 1).model_copy(update={"previous": sha(STEP - 2)})
     elsewhere = searched.model_copy(update={"case": "two", "sha": sha(STEP), "previous": sha(STEP - 1)})
     decide(index_at, elsewhere, searched)
@@ -89,3 +90,40 @@ def test_what_was_accepted_is_said_to_be(index_at: Database) -> None:
     decide(index_at, event("accepted", STEP))
     [culprit] = told(index_at).culprits
     assert (culprit.cases[0].state, culprit.cases[0].by) == ("accepted", "by somebody: it must be")
+
+
+def sparse(index_at: Database, gap: int) -> None:
+    """Of so many commits up to the step, the last alone was measured at night."""
+    measured = [number for number in range(NIGHTS) if not STEP - gap < number < STEP]
+    found(index_at, *(a_night(number, stepped(number)) for number in measured), a_pair(STEP - gap, STEP, 2.0))
+
+
+def compare(index_at: Database, old: int, new: int, pct: float, look: int = 0) -> None:
+    pair = a_pair(old, new, pct)
+    found(index_at, pair.model_copy(update={"name": named(f"{old} {new} {look}")}))
+
+
+@pytest.mark.parametrize("culprit", range(STEP - 5, STEP + 1))
+def test_comparisons_with_the_older_end_halve_the_range_until_one_commit_is_left(
+    index_at: Database, culprit: int
+) -> None:
+    sparse(index_at, 6)
+    for _ in range(3):
+        searches = told(index_at).searches
+        if searches:
+            place = searches[0].middle[0]
+            compare(index_at, STEP - 6, place, 2.0 if place >= culprit else 0.0)
+    [one] = told(index_at).culprits
+    if one.previous != sha(STEP - 6):
+        assert (one.previous, one.commit) == (sha(culprit - 1), sha(culprit))
+    assert (one.commit, one.commits) == (sha(culprit), 1)
+
+
+def test_a_commit_that_cannot_be_told_is_left_and_the_rest_is_told_as_several(index_at: Database) -> None:
+    sparse(index_at, 2)
+    for look in range(Policy().changes.looks):
+        [search] = told(index_at).searches
+        assert search.middle == (STEP - 1,)
+        compare(index_at, STEP - 2, STEP - 1, 1.0, look)
+    [one] = told(index_at).culprits
+    assert (one.previous, one.commit, one.commits) == (sha(STEP - 2), sha(STEP), 2)

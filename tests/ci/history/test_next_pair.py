@@ -10,15 +10,15 @@ import pytest
 from kernelgate.bench.record import Cost, Run
 from kernelgate.ci.history import database, entry, next_pair, nights, store
 from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.next_pair import NextPair
+from kernelgate.ci.history.next_pair import NextPair, ThisNight
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.judge.policy import Policy
 from tests.ci.history.entries import an_entry, put
-from tests.ci.history.test_nights import STEP, sha
+from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, found, sha, stepped
 from tests.ci.history.test_tonight import suspect
 
-TONIGHT = datetime(2026, 8, 20, 4, tzinfo=UTC)
+TONIGHT = ThisNight(datetime(2026, 8, 20, 4, tzinfo=UTC), [sha(number) for number in range(NIGHTS)])
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def spent(index_at: Database, name: str, gpu_seconds: float, run: Run) -> None:
 
 def chosen(index_at: Database, kept: Store) -> NextPair | None:
     with database.reading(index_at) as connection:
-        found = nights.of_index(connection, Wanted(), Policy())
-        return next_pair.of_index(connection, kept, found, Policy(), TONIGHT)
+        every = nights.of_index(connection, Wanted(), Policy())
+        return next_pair.of_index(connection, kept, every, Policy(), TONIGHT)
 
 
 def test_the_pair_and_its_runners(index_at: Database, kept: Store) -> None:
@@ -71,4 +71,17 @@ def test_what_the_night_has_spent_is_gone(index_at: Database, kept: Store) -> No
     spent(index_at, "baseline", 590.0, Run(created_at="2026-08-20T03:00:00Z", event="schedule"))
     assert chosen(index_at, kept) is not None
     spent(index_at, "tonight", 590.0, Run(created_at="2026-08-20T03:30:00Z", **night))
+    assert chosen(index_at, kept) is None
+
+
+def test_a_confirmed_change_among_several_commits_is_searched_by_halves(index_at: Database, kept: Store) -> None:
+    """Between two measured commits, of which the index knows none; within the same budget."""
+    measured = [number for number in range(NIGHTS) if not STEP - 5 < number < STEP]
+    found(index_at, *(a_night(number, stepped(number)) for number in measured), a_pair(STEP - 5, STEP, 2.0))
+    assert chosen(index_at, kept) is None
+    labelled(index_at, kept)
+    told = next_pair.outputs(chosen(index_at, kept))
+    assert (told["gpu"], told["base_sha"], told["cases"]) == ("l4", sha(STEP - 5), "norm/one")
+    assert told["head_sha"] in {sha(STEP - back) for back in (2, 3, 4)}
+    spent(index_at, "tonight", 590.0, Run(created_at="2026-08-20T03:30:00Z", event="schedule", base_sha="b" * 40))
     assert chosen(index_at, kept) is None
