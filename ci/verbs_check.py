@@ -37,6 +37,7 @@ from kernelgate.bench.errors import UsageError
     type=click.Path(file_okay=False, path_type=Path),
     help="With --hours: the folder of what is kept and tried first. Default: corpus/ in the cache.",
 )
+@click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
 def fuzz(
     ref: str | None,
@@ -46,6 +47,7 @@ def fuzz(
     time_limit: float | None,
     hours: float | None,
     corpus: Path | None,
+    smallest_first: bool,
     output: Path | None,
 ) -> int:
     """Run each card's kernel on random inputs and compare it with the card's oracle in float64.
@@ -64,15 +66,15 @@ def fuzz(
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")
     if hours is not None:
-        if case_ids or output or time_limit:
-            raise UsageError("--hours goes without --case, --time-limit and --output: what it finds is in its corpus")
+        if case_ids or output or time_limit or smallest_first:
+            raise UsageError("--hours goes with --seed and --corpus alone: what it finds is in its corpus")
         soaked = run_checks.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
         for soak in soaked:
             click.echo(soak.summary())
         return int(any(soak.failed for soak in soaked))
     if output:
         files.try_file(output)
-    limits = fuzz.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s)
+    limits = fuzz.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
     done = run_checks.fuzz(Path.cwd(), ref, library, run_checks.FuzzOptions(seed, case_ids, limits), output)
     for check in done:
         click.echo(fuzz.summary(check))

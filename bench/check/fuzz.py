@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import prod
 from time import monotonic
 
 from kernelgate.bench import record
@@ -36,6 +37,8 @@ class FuzzLimits:
     seconds: float | None = None
     gpu_seconds: float | None = None
     """In place of `seconds` where that is None, on a GPU."""
+    smallest_first: bool = False
+    """In place of the riskiest first, and none after the first that fails."""
 
     def of(self, device: environment.DeviceKind) -> float | None:
         return self.gpu_seconds if self.seconds is None and device == "cuda" else self.seconds
@@ -65,6 +68,8 @@ def run(
         return skipped(nothing_to_fuzz(card, device), card.name)
     if not ids:
         chosen = (*fuzz_corpus.failures(fuzz_corpus.beside(card), card, device), *chosen)
+    if limits.smallest_first:
+        chosen = tuple(sorted(chosen, key=_size))
     progress.say(f"fuzz: {sizes(card, chosen, device)}, seed {seed}")
     limit_s = None if ids else limits.of(device)
     with (
@@ -72,9 +77,11 @@ def run(
         nullcontext(children) if children else child_processes.opened() as processes,
         TrialProcess(library, card, device, processes) as process,
     ):
-        results, untried, late = _results(process, chosen, limit_s, 0 if ids else MAX_SHRUNK)
+        results, untried, late = _results(process, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK)
     reasons = [f"{len(untried)} not tried, such as {untried[0]}"] if untried else []
-    if late:
+    if late and results and not results[-1].passed:
+        reasons.append(f"the larger {len(late)} are not run after the first that fails")
+    elif late:
         reasons.append(f"the {limit_s:g} s of the time limit were over before the last {len(late)}, the least risky")
     for reason in reasons:
         progress.say(f"fuzz: {reason}")
@@ -95,7 +102,7 @@ def run(
 
 
 def _results(
-    process: TrialProcess, chosen: Sequence[Trial], limit_s: float | None, shrunk: int
+    process: TrialProcess, chosen: Sequence[Trial], limit_s: float | None, to_first_failure: bool, shrunk: int
 ) -> tuple[list[record.FuzzResult], list[str], Sequence[Trial]]:
     """The results, what the card could not make, and the trials that there was no time for."""
     results: list[record.FuzzResult] = []
@@ -120,7 +127,14 @@ def _results(
             if shrunk and process.deaths < MAX_CRASHES:
                 shrunk -= 1
                 results[-1] = _with_facts(results[-1], process, trial, outcome)
+            if to_first_failure:
+                return results, untried, chosen[at + 1 :]
     return results, untried, ()
+
+
+def _size(trial: Trial) -> int:
+    """How large a configuration is, whatever its axes mean."""
+    return prod(value for value in trial.axes.values() if isinstance(value, int) and value > 0)
 
 
 def _tried(process: TrialProcess, trial: Trial) -> TrialOutcome:
