@@ -24,6 +24,7 @@ from kernelgate.ci import (
     verbs_local,
     verbs_measure,
     verbs_patterns,
+    verbs_session,
 )
 
 
@@ -52,6 +53,7 @@ for _verb in (
     verbs_judge.report,
     verbs_patterns.patterns,
     verbs_history.history,
+    verbs_session.session,
     verbs_github.fetch_,
     verbs_github.template,
     verbs_github.plan,

@@ -15,6 +15,8 @@ import click
 from kernelgate.bench.errors import KernelgateError, UsageError, unexpected
 
 UNEXPECTED, INPUT_OUTPUT, CLOSED_PIPE = 70, 74, 128 + signal.SIGPIPE
+STOP = 4
+"""Of a session whose time or money is spent: nothing is wrong, and nothing more is to be tried."""
 LACKING = {
     errno.ENOMEM: "there is too little memory (ulimit -v)",
     errno.EMFILE: "too few files may be open at once: allow 256 (ulimit -n)",

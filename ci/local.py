@@ -39,11 +39,15 @@ PAGE = "page.html"
 
 
 @dataclass(frozen=True)
-class _Rules:
-    """What judging goes by."""
+class MeasuringRules:
+    """What measuring and judging go by."""
 
     policy: Policy
     past: Past
+    cases: tuple[str, ...] = ()
+    """To time, and of which the first of each card is profiled; none: as the device has it, and each card's target."""
+    fuzz_s: float | None = None
+    """For each card's trials, on any device; None: as the policy has it for a GPU."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
 
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
-    rules = _Rules(policy, remembered.past(policy, say))
+    rules = MeasuringRules(policy, remembered.past(policy, say))
     say("1/3 build")
     with children.opened() as processes:
         processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
@@ -75,16 +79,16 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
             return _failed(_does_not_compile(error), policy, out)
         except CardError as error:
             return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
-        measured = _measure(repo, base, heads, processes, out / RECORD, rules)
-    record.write(measured, out / RECORD)
-    known = rules.past(measured)
-    verdict = judge(measured, policy, name=str(out / RECORD), history=known)
-    stored = stored_baseline(repo / ".ci", measured)
-    against = _against(measured, policy, stored, known) if stored else None
+        done = _measure(repo, base, heads, processes, out / RECORD, rules)
+    record.write(done, out / RECORD)
+    known = rules.past(done)
+    verdict = judge(done, policy, name=str(out / RECORD), history=known)
+    stored = stored_baseline(repo / ".ci", done)
+    against = _against(done, policy, stored, known) if stored else None
     beside = repo / ".ci" / (stored[0] if stored else "baseline.json")
-    since = yardsticks.stored(measured, beside, policy, known) if stored else ()
-    part = of_record("", measured, verdict, against, since)
-    return _written(part, gate.evidence("", measured, verdict, policy), policy, out)
+    since = yardsticks.stored(done, beside, policy, known) if stored else ()
+    part = of_record("", done, verdict, against, since)
+    return _written(part, gate.evidence("", done, verdict, policy), policy, out)
 
 
 def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
@@ -94,7 +98,7 @@ def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
 
 
 def _measure(
-    repo: Path, base: str | None, heads: Libraries, children: Children, path: Path, rules: _Rules
+    repo: Path, base: str | None, heads: Libraries, children: Children, path: Path, rules: MeasuringRules
 ) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
     from kernelgate.bench import run as verbs
@@ -107,10 +111,11 @@ def _measure(
         judging = cards.read(tree / cards.FOLDER)
         if judging.mistakes:
             judging = replace(judging, mistakes=())  # its cards that can be used
-        return _measured(compared.judged(judging, sides, "default branch"), children, path, rules)
+        return measured(compared.judged(judging, sides, "default branch"), children, path, rules)
 
 
-def _measured(about: Sequence[Compared], children: Children, path: Path, rules: _Rules) -> RunRecord:
+def measured(about: Sequence[Compared], children: Children, path: Path, rules: MeasuringRules) -> RunRecord:
+    """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
     from kernelgate.bench import run as verbs
     from kernelgate.bench import subject
     from kernelgate.bench.check import accuracy
@@ -126,14 +131,18 @@ def _measured(about: Sequence[Compared], children: Children, path: Path, rules: 
     if not touched:
         say("base and head are the same libraries: nothing is measured")
         return begun
-    chosen = compared.select(touched, environment.kind(machine), None, ())
-    profiled = list({one.card.name: ChosenCase(one.card, one.card.target) for one in chosen}.values())
+    chosen = compared.select(touched, environment.kind(machine), None, rules.cases)
+    profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     # What times and what profiles loads torch while the head is fuzzed.
     children.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
     with causes.profiling(sides, profiled, path.parent / "profile", how.clock_control, how.timeout_s) as profiler:
-        measured = _checked_and_timed(touched, chosen, begun, children, path, rules)
-        return causes.add(measured, sides, profiler) if measured.processes else measured
+        timed = _checked_and_timed(touched, chosen, begun, children, path, rules)
+        return causes.add(timed, sides, profiler) if timed.processes else timed
+
+
+def _profiled(case: ChosenCase, rules: MeasuringRules) -> ChosenCase:
+    return case if rules.cases else ChosenCase(case.card, case.card.target)
 
 
 def _checked_and_timed(
@@ -142,7 +151,7 @@ def _checked_and_timed(
     begun: RunRecord,
     children: Children,
     path: Path,
-    rules: _Rules,
+    rules: MeasuringRules,
 ) -> RunRecord:
     from kernelgate.bench import run as verbs
     from kernelgate.bench import run_checks
@@ -154,7 +163,7 @@ def _checked_and_timed(
     machine = begun.environment
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
-    asked = run_checks.FuzzOptions(seed, limits=FuzzLimits(gpu_seconds=rules.policy.fuzz.gpu_limit_s))
+    asked = run_checks.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, rules.policy.fuzz.gpu_limit_s))
     begun = begun.model_copy(update={"checks": run_checks.fuzz_all(touched, asked, machine, children)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")

@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
     "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page"),
+    "ci.optimise": ("ci", "bench"),
     "ci": ("ci", "bench"),
 }
 """Each package, and those that it may import beside itself."""

@@ -102,7 +102,7 @@ def release(repo: Path, named: str | None = None) -> tuple[str, tuple[str, ...]]
             return None
         named = found.stdout.strip()
     sha = resolve(repo, named)
-    return named, tuple(_checked(repo, "rev-list", "--first-parent", sha).stdout.split())
+    return named, tuple(checked(repo, "rev-list", "--first-parent", sha).stdout.split())
 
 
 def _default_branch(repo: Path) -> str | None:
@@ -128,7 +128,7 @@ def first_parents(repo: Path, old: str, new: str, paths: Sequence[str] = ()) -> 
 
 
 def _first_parents(repo: Path, *words: str) -> tuple[str, ...]:
-    return tuple(_checked(repo, "rev-list", "--first-parent", "--reverse", *words).stdout.split())
+    return tuple(checked(repo, "rev-list", "--first-parent", "--reverse", *words).stdout.split())
 
 
 def parent(repo: Path, sha: str) -> str | None:
@@ -157,7 +157,7 @@ def is_shallow(repo: Path) -> bool:
 
 def subject(repo: Path, sha: str) -> str:
     """The first line of a commit's message."""
-    return _checked(repo, "log", "-1", "--format=%s", sha).stdout.strip()
+    return checked(repo, "log", "-1", "--format=%s", sha).stdout.strip()
 
 
 def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path], bool]) -> str | None:
@@ -172,7 +172,7 @@ def unchanged_head(tree: Path, paths: Sequence[str], read_alike: Callable[[Path]
     # Git answers for a submodule as a whole.
     links = [path for path, _ in _submodules(root, "HEAD")]
     asked = {next((one for one in links if path.startswith(f"{one}/")), path) for path in paths}
-    status = _checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked).stdout
+    status = checked(root, "status", "--porcelain", "--untracked-files=all", "--", *asked).stdout
     ignored = _git(root, "check-ignore", "--", *asked).stdout
     head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
     if head.returncode != 0 or status or ignored:
@@ -202,12 +202,12 @@ def worktree(repo: Path, sha: str, path: str = ".", pins: Mapping[str, str] | No
 
 def _check_out(root: Path, sha: str, path: str, tree: Path, pins: Mapping[str, str]) -> None:
     tree.mkdir(parents=True, exist_ok=True)
-    if not _checked(root, "ls-tree", "--name-only", sha, "--", path).stdout:
+    if not checked(root, "ls-tree", "--name-only", sha, "--", path).stdout:
         return
     # A checkout of paths moves no branch; the user's post-checkout hook is not meant for it.
     words = (f"--work-tree={tree}", "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", sha, "--", path)
     with temporary.folder("kernelgate-index-") as made:
-        _checked(root, *words, extra={"GIT_INDEX_FILE": str(made / "index")})
+        checked(root, *words, extra={"GIT_INDEX_FILE": str(made / "index")})
     for submodule, own in _submodules(root, sha, path):
         if not (root / submodule / ".git").exists():
             continue
@@ -227,7 +227,8 @@ def _submodules(root: Path, sha: str, path: str = ".") -> list[tuple[str, str]]:
     return [(name, entry.split()[2]) for entry, _, name in entries]
 
 
-def _checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def checked(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """What git answers. Raises KernelgateError with all that it said where it fails. `extra`: of its environment."""
     done = _git(repo, *words, extra=extra)
     if done.returncode != 0:
         raise KernelgateError(f"`git {' '.join(words)}` failed in {repo}: {_reason(done)}")

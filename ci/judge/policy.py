@@ -33,6 +33,7 @@ from kernelgate.ci.judge.bounds import (
 from kernelgate.ci.judge.change_rules import BaselineRules, BisectRules, ChangeRules, HistoryRules, RetentionRules
 from kernelgate.ci.judge.pattern_rules import PatternRules
 from kernelgate.ci.judge.pull_request_rules import Measure, Template
+from kernelgate.ci.judge.session_rules import SessionRules
 
 POLICY_FILE = Path(".ci/kernelgate.toml")
 DEFAULT_PRESET = "default"
@@ -277,6 +278,7 @@ class Policy(PolicySection):
     retention: RetentionRules = RetentionRules()
     bisect: BisectRules = BisectRules()
     patterns: PatternRules = PatternRules()
+    session: SessionRules = SessionRules()
     template: Template = Template()
     measure: Measure = Measure()
     costs: Costs = Costs()

@@ -63,6 +63,8 @@ class GateAttempt(_Event):
     seconds: float | None = None
     said: str
     """What was seen, in a sentence."""
+    skipped: str | None = None
+    """Why it was passed without being tried, such as a machine without a profiler."""
     figures: dict[str, float] = Field(default_factory=dict)
     """Such as reference_ms, ours_ms, speedup; error_max."""
     bottleneck: str | None = None
@@ -109,7 +111,7 @@ class TriedChange(_Event):
     nvidia_gain_pct: float | None = None
     """What NVIDIA's rules estimated for what the action is against."""
     outcomes: tuple[TryOutcome, ...] = ()
-    """Empty where it did not build or was wrong."""
+    """Empty where it did not build or was wrong, and where it compiled to the same library as before."""
     failed: Literal["build", "correctness", "measurement"] | None = None
     said: str
     """The verdict, or what failed, in a sentence."""
@@ -119,6 +121,12 @@ class TriedChange(_Event):
     """Why the time changed, by the profiles of both sides."""
     record: str | None = None
     """sha256 of the run record."""
+    base: str | None = None
+    """The commit, or the snapshot of a working tree, that it was measured against, …"""
+    head: str | None = None
+    """… and that of the change."""
+    advised: Literal["keep", "revert"] | None = None
+    """What certainty and policy speak for."""
     gpu_seconds: float | None = None
     seconds: float | None = None
 

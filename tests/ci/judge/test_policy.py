@@ -15,7 +15,7 @@ from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy, PolicyError
 
 NOT_STATISTICS = dict.fromkeys(
-    [
+    (
         "timing",
         "fuzz",
         "static",
@@ -27,7 +27,8 @@ NOT_STATISTICS = dict.fromkeys(
         "measure",
         "costs",
         "patterns",
-    ],
+        "session",
+    ),
     True,
 ) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
 """What the page on statistics leaves to others."""
@@ -232,6 +233,22 @@ RANGES: dict[str, tuple[float, float]] = {
     "changes.gpu_seconds_a_night": (0.0, 86400.0),
     "changes.process_seconds": (0.001, 86400.0),
     "retention.raw_days": (1, 36500),
+    "session.environment_minutes": (0.01, 10_000.0),
+    "session.build_minutes": (0.01, 10_000.0),
+    "session.bisect_after_minutes": (0.01, 10_000.0),
+    "session.correctness_minutes": (0.01, 10_000.0),
+    "session.performance_minutes": (0.01, 10_000.0),
+    "session.profile_minutes": (0.01, 10_000.0),
+    "session.measurement_minutes": (0.01, 10_000.0),
+    "session.change_minutes": (0.01, 10_000.0),
+    "session.again_minutes": (0.01, 10_000.0),
+    "session.document_minutes": (0.01, 10_000.0),
+    "session.baseline_measurement_minutes": (0.01, 10_000.0),
+    "session.baseline_document_minutes": (0.01, 10_000.0),
+    "session.without_gate_minutes": (0.01, 10_000.0),
+    "session.report_s": (0.1, 86_400.0),
+    "session.silent_s": (0.1, 86_400.0),
+    "session.fuzz_s": (0.1, 86_400.0),
     "bisect.chance": (0.5, 0.9999),
     "bisect.none": (0.001, 0.999),
     "bisect.usual_pct": (0.001, 1000.0),

@@ -1,0 +1,112 @@
+"""A working tree as a commit that no branch knows: taken, compared and restored without touching index or branch.
+
+A snapshot holds all changes of files that git follows, and the new files below given paths; what git ignores is not in
+it. It stands under `refs/kernelgate/`, so that git keeps it and no push sends it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system import git, temporary
+
+REFS = "refs/kernelgate/sessions"
+_WHO = {
+    f"GIT_{role}_{key}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for key, value in (("NAME", "kernelgate"), ("EMAIL", "kernelgate@localhost"))
+}
+_UNDER_WAY = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+}
+
+
+def take(repo: Path, paths: Sequence[str], left_out: str) -> str:
+    """The sha of a commit that holds the working tree as it is; HEAD's where that is the same.
+
+    `paths`: below them files that git does not follow yet are taken, too; `left_out`: a folder that is never.
+    Raises KernelgateError while a merge or the like is under way.
+    """
+    root = git.root(repo)
+    _refuse_half_done(root)
+    head = git.resolve(root, "HEAD")
+    with temporary.folder("kernelgate-index-") as made:
+        index = made / "index"
+        mine = Path(_path(root, "index"))
+        if mine.exists():
+            shutil.copy2(mine, index)  # with what git knows of the files' times, or it would read them all
+        extra = {"GIT_INDEX_FILE": str(index)}
+        git.checked(root, "add", "--update", "--", ".", _without(left_out), extra=extra)
+        new = [path for path in paths if (root / path).exists()]
+        if new:
+            git.checked(root, "add", "--", *new, extra=extra)
+        tree = git.checked(root, "write-tree", extra=extra).stdout.strip()
+    if tree == git.checked(root, "rev-parse", f"{head}^{{tree}}").stdout.strip():
+        return head
+    words = ("commit-tree", tree, "-p", head, "-m", "The working tree, as kernelgate session took it")
+    return git.checked(root, *words, extra=_WHO).stdout.strip()
+
+
+def _refuse_half_done(root: Path) -> None:
+    for name, what in _UNDER_WAY.items():
+        if Path(_path(root, name)).exists():
+            raise KernelgateError(f"{what} is under way in {root}: end it, or give it up, and call this again")
+    unmerged = git.checked(root, "diff", "--name-only", "--diff-filter=U").stdout.split()
+    if unmerged:
+        raise KernelgateError(
+            f"{root} has files with conflicts, such as {unmerged[0]}: resolve them, and `git add` them"
+        )
+
+
+def _path(root: Path, name: str) -> str:
+    return os.path.join(root, git.checked(root, "rev-parse", "--git-path", name).stdout.removesuffix("\n"))  # noqa: PTH118
+
+
+def keep(repo: Path, session: str, label: str, sha: str) -> None:
+    """Keeps a snapshot from being collected."""
+    git.checked(git.root(repo), "update-ref", f"{REFS}/{session}/{label}", sha)
+
+
+def difference(repo: Path, old: str, new: str, left_out: str) -> str:
+    """The patch from one commit to another, as text that `git apply` takes."""
+    how = (
+        "--binary",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--no-renames",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+    )
+    return git.checked(git.root(repo), "diff", *how, old, new, "--", ".", _without(left_out)).stdout
+
+
+def changed(repo: Path, old: str, new: str, left_out: str) -> tuple[str, ...]:
+    """The paths of files that differ."""
+    words = ("diff", "--name-only", "-z", "--no-renames", old, new, "--", ".", _without(left_out))
+    return tuple(filter(None, git.checked(git.root(repo), *words).stdout.split("\0")))
+
+
+def restore(repo: Path, patch: Path) -> None:
+    """Takes a patch back from the working tree: all of it or nothing. The index stays as it is."""
+    git.checked(git.root(repo), "apply", "--reverse", "--binary", "--whitespace=nowarn", str(patch))
+
+
+def staged(repo: Path, paths: Sequence[str]) -> tuple[str, ...]:
+    """Of these paths those whose staged content differs from HEAD's."""
+    if not paths:
+        return ()
+    found = git.checked(git.root(repo), "diff", "--cached", "--name-only", "-z", "--", *paths).stdout
+    return tuple(filter(None, found.split("\0")))
+
+
+def _without(folder: str) -> str:
+    return f":(exclude,top){folder}"

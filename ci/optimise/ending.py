@@ -1,0 +1,35 @@
+"""Closes a session: the last events of its log, and its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from kernelgate.bench import files
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.optimise import trying
+from kernelgate.ci.sessions import coming, folder, report
+from kernelgate.ci.sessions.folder import Session
+from kernelgate.ci.sessions.log import Closed, SessionNote
+
+REPORT = "report.md"
+Why = Literal["done", "time", "cost", "gate", "machine", "abandoned"]
+
+
+def close(session: Session, policy: Policy, why: Why, learnt: str) -> tuple[Path, ...]:
+    """Logs the end, and writes the report with its drawings, whose paths it returns."""
+    with trying.alone(session):
+        state = coming.of(session.events, policy, folder.now())
+        at = folder.now()
+        notes = [SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
+        said = state.stop_reason or learnt or f"{state.minutes:.0f} minutes, {len(state.tries)} tries"
+        folder.append(session.folder, *notes, Closed(at=at, why=why, said=said))
+        return write_report(folder.read(session.folder), policy)
+
+
+def write_report(session: Session, policy: Policy) -> tuple[Path, ...]:
+    """The report of what the log says now."""
+    made = report.of(session.events, policy, folder.now())
+    for name, text in made.items():
+        files.write(session.folder / name, text)
+    return tuple(session.folder / name for name in made)

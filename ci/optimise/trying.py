@@ -1,0 +1,237 @@
+"""One try: what changed since the last kept state, measured against it, and what certainty and policy make of it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kernelgate.bench import files, record
+from kernelgate.bench.errors import UsageError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.record import RunRecord
+from kernelgate.bench.system import lock, snapshots
+from kernelgate.bench.system.progress import say
+from kernelgate.ci import remembered
+from kernelgate.ci.explain import in_words
+from kernelgate.ci.explain.analyze import analyze_kernel
+from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.optimise import measuring, passing, watching
+from kernelgate.ci.optimise.watching import Watch, Watched
+from kernelgate.ci.report import gpu, thresholds, why
+from kernelgate.ci.sessions import coming, figures, folder, variables
+from kernelgate.ci.sessions.folder import Session
+from kernelgate.ci.sessions.log import Decided, TriedChange, TryOutcome
+
+LIMIT_S = 1800.0
+"""Of a whole try; a wedged one falls silent long before."""
+STANDARD_ERRORS = 1.96
+"""On either side of a 95% interval. With few processes the interval is wider, and the error then on the safe side."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an author says of a try."""
+
+    what: str
+    why: str
+    action: str | None = None
+    recommended: bool = False
+    predicted_gain_pct: float | None = None
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What the working tree has that the last kept state has not."""
+
+    base: str
+    head: str
+    patch: str
+    paths: tuple[str, ...]
+
+
+def run(session: Session, root: Path, policy: Policy, wanted: Wanted, sessions: Sequence[Session]) -> TriedChange:
+    """Measures and logs the try. Raises UsageError where there is nothing to try, or an earlier try is undecided."""
+    number = 1 + sum(isinstance(event, TriedChange) for event in session.events)
+    with alone(session):
+        undecided = [one.number for one in figures.try_states(session.events) if one.decision is None]
+        if undecided:
+            raise UsageError(f"try {undecided[-1]} is neither kept nor reverted: `kernelgate session keep` or `revert`")
+        change = _changed(session, root)
+        snapshots.keep(root, session.name, f"try-{number}", change.head)
+        files.write(patch_of(session, number), change.patch.encode("utf-8", "surrogateescape"))
+        found = variables.of(change.patch)
+        for warning in filter(None, [variables.warning(found)]):
+            say(f"try {number}: {warning}")
+        event = _measured(session, root, policy, change, number, sessions)
+        event = event.model_copy(
+            update={
+                **{name: getattr(wanted, name) for name in wanted.__dataclass_fields__},
+                "files": change.paths,
+                "diff_sha256": hashlib.sha256(change.patch.encode("utf-8", "surrogateescape")).hexdigest(),
+                "variables": found,
+            }
+        )
+        folder.append(session.folder, event)
+        return event
+
+
+def patch_of(session: Session, number: int) -> Path:
+    """Where the change of a try is kept."""
+    return session.folder / f"try-{number}.patch"
+
+
+def sources(root: Path, card: str | None) -> tuple[str, ...]:
+    """Beginnings of paths below which new files belong to the kernel. Raises UsageError where the card is gone."""
+    known = cards.of_checkout(root)
+    if card not in known.names:
+        raise UsageError(
+            f"this session is of the card {card}, and this checkout has {', '.join(known.names) or 'none'}"
+        )
+    return cards.paths(known)
+
+
+def kept_state(session: Session) -> str:
+    """The commit or snapshot that the next try is measured against."""
+    kept = {event.number for event in session.events if isinstance(event, Decided) and event.kept}
+    tries = [one for one in session.events if isinstance(one, TriedChange) and one.number in kept]
+    found = tries[-1].head if tries else session.opened.base
+    if found is None:
+        raise UsageError(f"the log of {session.name} does not say which commit it began with: begin another session")
+    return found
+
+
+def _changed(session: Session, root: Path) -> _Change:
+    base = kept_state(session)
+    head = snapshots.take(root, sources(root, session.opened.card), str(folder.FOLDER))
+    patch = snapshots.difference(root, base, head, str(folder.FOLDER))
+    if not patch:
+        raise UsageError("nothing changed since the last kept state: change the kernel first, then try it")
+    return _Change(base, head, patch, snapshots.changed(root, base, head, str(folder.FOLDER)))
+
+
+@contextmanager
+def alone(session: Session) -> Iterator[None]:
+    """While the block runs, no other process tries, keeps or reverts in this session."""
+    path = session.folder / folder.WORK / "lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        if not lock.taken(file.fileno()):
+            raise UsageError(f"another command is at work in the session {session.name}: wait until it ends")
+        yield
+
+
+def _measured(
+    session: Session, root: Path, policy: Policy, change: _Change, number: int, sessions: Sequence[Session]
+) -> TriedChange:
+    """All that measuring says of the try."""
+    work = session.folder / folder.WORK / f"try-{number}"
+    shutil.rmtree(work, ignore_errors=True)  # of one that was ended
+    opened, rules = session.opened, policy.session
+    cases = tuple(f"{opened.card}/{case}" for case in opened.cases)
+    asked = measuring.MeasuringRequest(
+        repo=root, base=change.base, head=change.head, card=opened.card or "", cases=cases
+    )
+    files.write(work / measuring.ASKED, asked.model_dump_json() + "\n")
+    expected = passing.expected_s(None, session, sessions)
+    watch = Watch(f"try {number}", rules.report_s, rules.silent_s, LIMIT_S, expected)
+    done = watching.run("kernelgate.ci.optimise.measuring", [str(work.absolute())], root, watch)
+    event = TriedChange(
+        at=folder.now(),
+        number=number,
+        what="",
+        why="",
+        said="",
+        base=change.base,
+        head=change.head,
+        seconds=round(done.seconds, 1),
+    )
+    if done.code != 0:
+        return event.model_copy(update={**_failure(work, done), "advised": "revert"})
+    path = work / measuring.RECORD
+    measured = record.read(path)
+    sha = hashlib.sha256(path.read_bytes()).hexdigest()
+    return event.model_copy(update={"record": sha, **_judged(session, measured, policy, path)})
+
+
+def _failure(work: Path, done: Watched) -> dict[str, object]:
+    path = work / measuring.FAILURE
+    if not path.exists():
+        return {"failed": "measurement", "said": done.ended or done.last.removeprefix("kernelgate: ")}
+    told = measuring.MeasuringFailure.model_validate_json(path.read_text(encoding="utf-8"))
+    return {"failed": told.kind, "said": told.said}
+
+
+def _judged(session: Session, measured: RunRecord, policy: Policy, path: Path) -> dict[str, object]:
+    """The fields of a try that its record answers."""
+    fuzzed = {"fuzz_trials": measured.fuzz.run, "fuzz_failed": measured.fuzz.failed} if measured.fuzz else {}
+    common = {**fuzzed, **_profiles(measured, policy)}
+    if measured.environment.device.compute_capability:
+        common["gpu_seconds"] = round(sum(cost.gpu_seconds for cost in measured.costs), 3)
+    wrong = next((one for check in measured.checks for one in check.results if not one.passed), None)
+    if wrong is not None:
+        said = f"wrong: {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"
+        return {**common, "failed": "correctness", "said": said, "advised": "revert"}
+    verdict = judge(measured, policy, name=path.name, history=remembered.past(policy, say)(measured))
+    if verdict.refused is not None:
+        return {**common, "failed": "measurement", "said": verdict.reason, "advised": "revert"}
+    outcomes = tuple(_outcome(case) for case in verdict.cases if case.change_pct is not None and case.interval_pct)
+    cause = _cause(measured, verdict)
+    speedup = figures.of(session.events, policy).speedup
+    return {
+        **common,
+        "outcomes": outcomes,
+        "said": verdict.reason,
+        "cause": cause,
+        "advised": advice(verdict, coming.is_tuning(speedup, policy), policy),
+    }
+
+
+def _outcome(case: CaseVerdict) -> TryOutcome:
+    low, high = case.interval_pct or (0.0, 0.0)
+    return TryOutcome(
+        case=case.id,
+        status=case.status.name.lower(),
+        change_pct=case.change_pct or 0.0,
+        interval_pct=(low, high),
+        error_pct=(high - low) / 2 / STANDARD_ERRORS,
+        processes=case.processes,
+        base_us=case.base_us,
+        head_us=case.head_us,
+    )
+
+
+def advice(verdict: RecordVerdict, tuning: bool, policy: Policy) -> Literal["keep", "revert"]:
+    """Keep what is certainly faster, by enough, and slower nowhere; `tuning`: any certain gain is enough."""
+    if any(case.status.is_slower for case in verdict.cases):
+        return "revert"
+    whole = verdict.means[0] if verdict.means else verdict.cases[0] if len(verdict.cases) == 1 else None
+    if whole is None or not whole.status.is_faster or whole.change_pct is None:
+        return "revert"
+    times = 1 / (1 + whole.change_pct / 100)
+    return "keep" if tuning or times >= policy.guidance.keep_from else "revert"
+
+
+def _profiles(measured: RunRecord, policy: Policy) -> dict[str, object]:
+    """What held the kernel back before the change."""
+    found = next((one.base for one in why.both_sides(measured) if one.base is not None), None)
+    if found is None:
+        return {}
+    named = analyze_kernel(found, thresholds.bottleneck_limits(policy)).bottleneck
+    return {"bottleneck": named.bottleneck.value}
+
+
+def _cause(measured: RunRecord, verdict: RecordVerdict) -> str | None:
+    """Why the time changed, by the profiles of both sides; None where they were not made, or nothing changed."""
+    changed = {one.case.key: one for one in gpu.judged(measured, verdict) if one.status.is_news}
+    both = next((one for one in why.both_sides(measured) if one.base is not None and one.key in changed), None)
+    if both is None:
+        return None
+    return " ".join(in_words.sentences(why.budget_of(measured, both, changed[both.key])))

@@ -1,0 +1,112 @@
+"""Runs a command of a session: passes on what it says, reports in between, and ends it when it falls silent.
+
+Silence is an error: whoever waits hears at least every `report_s` seconds what is done, for how long, and how long it
+is expected to take.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernelgate.bench.system import supervise
+from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
+from kernelgate.bench.system.worker_process import ROOT
+
+LAST_LINES = 50
+"""That are kept of a command's output."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a command is watched."""
+
+    what: str
+    """Such as "gate build"."""
+    report_s: float
+    silent_s: float
+    """After so long without output it is ended."""
+    total_s: float
+    expected_s: float | None = None
+    """By earlier runs; None where there was none."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """How a command ended."""
+
+    code: int | None
+    """None where it was ended, for silence or for its time."""
+    lines: tuple[str, ...]
+    """Its last ones."""
+    seconds: float
+    ended: str | None = None
+    """Why it was ended."""
+
+    @property
+    def last(self) -> str:
+        return next((line for line in reversed(self.lines) if line.strip()), "it printed nothing")
+
+
+@dataclass
+class _Talk:
+    """What was said, and when a report is due again."""
+
+    watch: Watch
+    begun: float = field(default_factory=time.monotonic)
+    reported: float = field(default_factory=time.monotonic)
+    lines: list[str] = field(default_factory=list)
+
+    def heard(self, line: str) -> None:
+        self.lines = [*self.lines, line][-LAST_LINES:]
+        say(f"  {line}")
+        self.report()
+
+    def silent(self, seconds: float) -> None:
+        if seconds >= self.watch.silent_s:
+            raise TimeoutError(f"silent for {seconds:.0f} s")
+        self.report()
+
+    def report(self) -> None:
+        now = time.monotonic()
+        if now - self.reported >= self.watch.report_s:
+            self.reported = now
+            say(f"{self.watch.what}: {now - self.begun:.0f} s{_expected(self.watch)}")
+
+
+def _expected(watch: Watch) -> str:
+    most = f"at most {watch.total_s:.0f} s"
+    return (
+        f" of about {watch.expected_s:.0f} s, {most}"
+        if watch.expected_s
+        else f"; no earlier one to expect from, {most}"
+    )
+
+
+def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
+    """Runs `python -m MODULE WORDS…` of this very copy of kernelgate until it ends, or is ended."""
+    command = [sys.executable, "-P", "-m", module, *words]
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    talk = _Talk(watch)
+    say(f"{watch.what}{_expected(watch).replace(' of about', ': about').replace('; no', ': no')}")
+    step = min(watch.report_s, watch.silent_s) / 2
+    try:
+        code = supervise.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
+            limits=TimeLimits(step, watch.total_s),
+            on_line=talk.heard,
+            on_silence=talk.silent,
+        )
+    except TimeoutError as error:
+        why = str(error) if str(error).startswith("silent") else f"its {watch.total_s / 60:.3g} minutes were over"
+        last = next((line.strip() for line in reversed(talk.lines) if line.strip()), None)
+        said = f"last line: {last[:MAX_LAST]}" if last else "it had printed nothing"
+        return Watched(None, tuple(talk.lines), time.monotonic() - talk.begun, f"ended: {why}; {said}")
+    return Watched(code, tuple(talk.lines), time.monotonic() - talk.begun)

@@ -1,0 +1,174 @@
+"""The figures of a session, from its events: its gates, its tries and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp, log1p, sqrt
+from typing import cast
+
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.sessions import gates, times
+from kernelgate.ci.sessions.log import (
+    Closed,
+    Corrected,
+    Decided,
+    Event,
+    GateAttempt,
+    Opened,
+    SessionCost,
+    TriedChange,
+    TryOutcome,
+)
+from kernelgate.ci.sessions.state import GateState, GateStatus, SessionFigures, TryState
+from kernelgate.ci.sessions.variables import several
+
+HOUR_S = 3600.0
+
+
+def opened(events: Sequence[Event]) -> Opened:
+    """The first event, which folder.read holds to be this."""
+    return cast(Opened, events[0])
+
+
+def gate_states(events: Sequence[Event], policy: Policy) -> tuple[GateState, ...]:
+    """All gates of the session's template, in their order."""
+    return tuple(_gate(gate, events) for gate in gates.of(opened(events).template, policy))
+
+
+def _gate(gate: gates.Gate, events: Sequence[Event]) -> GateState:
+    attempts = [event for event in events if isinstance(event, GateAttempt) and event.gate == gate.name]
+    passed = next((one for one in attempts if one.passed), None)
+    last = attempts[-1] if attempts else None
+    return GateState(
+        name=gate.name,
+        status=_status(gate, last, events),
+        minutes=sum(one.seconds or 0.0 for one in attempts) / 60,
+        limit_minutes=gate.minutes,
+        passes=gate.passes,
+        on_failure=gate.on_failure,
+        said=last.said if last else None,
+        at=passed.at if passed else None,
+    )
+
+
+def _status(gate: gates.Gate, last: GateAttempt | None, events: Sequence[Event]) -> GateStatus:
+    if gate.name == "document" and any(isinstance(event, Closed) for event in events):
+        return "passed"
+    if last is None:
+        return "open"
+    return ("skipped" if last.skipped else "passed") if last.passed else "failed"
+
+
+def try_states(events: Sequence[Event]) -> tuple[TryState, ...]:
+    """The tries in their order, as reviewers corrected them."""
+    decided = {event.number: event for event in events if isinstance(event, Decided)}
+    corrected = {event.number: event for event in events if isinstance(event, Corrected)}
+    return tuple(
+        _try(event, decided.get(event.number), corrected.get(event.number))
+        for event in events
+        if isinstance(event, TriedChange)
+    )
+
+
+def _try(event: TriedChange, decided: Decided | None, corrected: Corrected | None) -> TryState:
+    gain = gain_of(event.outcomes)
+    return TryState(
+        number=event.number,
+        what=event.what,
+        why=event.why,
+        said=event.said,
+        gain_pct=gain[0] if gain else None,
+        interval_pct=gain[1] if gain else None,
+        decision=None if decided is None else "kept" if decided.kept else "reverted",
+        advised=event.advised,
+        failed=event.failed,
+        variables=event.variables,
+        action=(corrected and corrected.action) or event.action,
+        bottleneck=(corrected and corrected.bottleneck) or event.bottleneck,
+        seconds=event.seconds,
+    )
+
+
+def gain_of(outcomes: Sequence[TryOutcome]) -> tuple[float, tuple[float, float]] | None:
+    """How much faster over all cases (the geometric mean), in percent of the time before, and the 95% interval.
+
+    Cases are taken as independent; None without any.
+    """
+    if not outcomes:
+        return None
+    center = sum(log1p(one.change_pct / 100) for one in outcomes) / len(outcomes)
+    low, high = (
+        sqrt(sum((log1p(one.interval_pct[end] / 100) - log1p(one.change_pct / 100)) ** 2 for one in outcomes))
+        / len(outcomes)
+        for end in (0, 1)
+    )
+    return _gain(center), (_gain(center + high), _gain(center - low))
+
+
+def _gain(log_change: float) -> float:
+    return 100 * (1 - exp(log_change))
+
+
+def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
+    """Everything that is counted of a session."""
+    begun, tried = opened(events), [event for event in events if isinstance(event, TriedChange)]
+    states = try_states(events)
+    measured = [event for event in events if isinstance(event, GateAttempt) and "speedup" in event.figures]
+    kept = [one for one in states if one.decision == "kept" and one.gain_pct is not None]
+    last = measured[-1] if measured else None
+    since = [one for one in kept if last is None or _comes_after(events, one.number, last)]
+    gpu_s = gpu_seconds(events)
+    rate = policy.costs.gpu_hour.get(begun.gpu or "", 0.0)
+    return SessionFigures(
+        minutes_to_build=_first_passed(events, "build"),
+        minutes_to_bottleneck=_first_passed(events, "profile"),
+        tries=len(tried),
+        kept=len([one for one in states if one.decision == "kept"]),
+        blind=0 if _no_profiler(events) else sum(one.bottleneck is None for one in states),
+        several_variables=sum(several(one.variables) for one in tried),
+        reference_ms=last.figures.get("reference_ms") if last else None,
+        ours_ms=last.figures.get("ours_ms") if last else None,
+        speedup_before=measured[0].figures["speedup"] if measured else None,
+        speedup=last.figures["speedup"] * _times(since) if last else None,
+        gain_kept_pct=100 * (1 - 1 / _times(kept)),
+        gpu_seconds=gpu_s,
+        usd_gpu=_usd(events, "gpu") + gpu_s / HOUR_S * rate,
+        usd_assistant=_usd(events, "assistant"),
+        usd_other=_usd(events, "other"),
+    )
+
+
+def gpu_seconds(events: Sequence[Event]) -> float:
+    """That gates and tries held the machine, where the session is about a GPU: it costs, whatever it does."""
+    if opened(events).gpu in (None, "cpu"):
+        return 0.0
+    return sum(event.seconds or 0.0 for event in events if isinstance(event, GateAttempt | TriedChange))
+
+
+def _times(kept: Iterable[TryState]) -> float:
+    """How many times as fast these make the kernel together."""
+    product = 1.0
+    for one in kept:
+        product /= 1 - (one.gain_pct or 0.0) / 100
+    return product
+
+
+def _comes_after(events: Sequence[Event], number: int, attempt: GateAttempt) -> bool:
+    place = next(at for at, event in enumerate(events) if isinstance(event, TriedChange) and event.number == number)
+    return place > next(at for at, event in enumerate(events) if event is attempt)
+
+
+def _first_passed(events: Sequence[Event], gate: str) -> float | None:
+    """Minutes from the opening to the gate, where it was passed by being tried."""
+    for event in events:
+        if isinstance(event, GateAttempt) and event.gate == gate and event.passed and not event.skipped:
+            return times.minutes_between(opened(events).at, event.at)
+    return None
+
+
+def _no_profiler(events: Sequence[Event]) -> bool:
+    return any(isinstance(event, GateAttempt) and event.gate == "profile" and event.skipped for event in events)
+
+
+def _usd(events: Sequence[Event], of_what: str) -> float:
+    return sum(event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what)

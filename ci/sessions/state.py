@@ -1,0 +1,122 @@
+"""What is known of a session, as plain data: gates, tries, budgets, figures, and what comes next."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from kernelgate.ci.sessions.log import GateName
+
+GateStatus = Literal["passed", "failed", "skipped", "open"]
+Stop = Literal["time", "cost", "gate"]
+
+
+@dataclass(frozen=True)
+class GateState:
+    """One gate, and how far it is."""
+
+    name: GateName
+    status: GateStatus
+    minutes: float
+    """That its attempts took."""
+    limit_minutes: float
+    passes: str
+    on_failure: str
+    said: str | None
+    """At the last attempt."""
+    at: str | None
+    """Of the first attempt that passed."""
+
+
+@dataclass(frozen=True)
+class TryState:
+    """One try, and what became of it."""
+
+    number: int
+    what: str
+    why: str
+    said: str
+    gain_pct: float | None
+    """How much faster, in percent of the time before, over all its cases; negative is slower."""
+    interval_pct: tuple[float, float] | None
+    """Of the gain, 95%; of several cases that of the mean, as if they were independent."""
+    decision: Literal["kept", "reverted"] | None
+    advised: Literal["keep", "revert"] | None
+    failed: str | None
+    variables: tuple[str, ...]
+    action: str | None
+    bottleneck: str | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What was spent of what may be spent; None is unlimited."""
+
+    of: Literal["time", "cost"]
+    spent: float
+    limit: float | None
+    unit: str
+
+
+@dataclass(frozen=True)
+class NextCommand:
+    """What to do now."""
+
+    command: str | None
+    """None of a session that is closed."""
+    why: str
+
+
+@dataclass(frozen=True)
+class SessionFigures:
+    """What a session came to, so far. Minutes count from its opening; None is not known."""
+
+    minutes_to_build: float | None
+    minutes_to_bottleneck: float | None
+    tries: int
+    kept: int
+    blind: int
+    """Tries without a named bottleneck although a profile could have been made."""
+    several_variables: int
+    """Tries that changed more than one thing at once."""
+    reference_ms: float | None
+    ours_ms: float | None
+    """As the performance gate measured them last."""
+    speedup_before: float | None
+    """Times as fast as the reference, at the first performance gate."""
+    speedup: float | None
+    """The same now: as measured last, and by what was kept since."""
+    gain_kept_pct: float
+    """How much faster what was kept is than the beginning, in percent of the time."""
+    gpu_seconds: float
+    usd_gpu: float
+    usd_assistant: float
+    usd_other: float
+
+
+@dataclass(frozen=True)
+class SessionState:
+    name: str
+    objective: str
+    card: str | None
+    cases: tuple[str, ...]
+    gpu: str | None
+    template: str
+    target: float | None
+    closed: str | None
+    """Why it was closed; None while it is open."""
+    minutes: float
+    stop: Stop | None
+    stop_reason: str | None
+    gates: tuple[GateState, ...]
+    tries: tuple[TryState, ...]
+    budgets: tuple[Budget, ...]
+    figures: SessionFigures
+    next: NextCommand
+    remarks: tuple[str, ...]
+
+
+def as_data(state: SessionState) -> dict[str, Any]:
+    """What JSON takes."""
+    return asdict(state)

@@ -1,0 +1,90 @@
+"""A session in words, for a terminal, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.sessions import state as states
+from kernelgate.ci.sessions import variables
+from kernelgate.ci.sessions.log import TriedChange
+from kernelgate.ci.sessions.state import Budget, SessionState, TryState
+
+MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
+
+
+def to_json(state: SessionState) -> str:
+    """Everything that `status` knows."""
+    return json.dumps(states.as_data(state), indent=2, allow_nan=False)
+
+
+def next_to_json(state: SessionState) -> str:
+    """What comes next: `session`, `command`, `why`, and `stop`, which is null while the session may go on."""
+    return json.dumps({"session": state.name, **asdict(state.next), "stop": state.stop})
+
+
+def to_text(state: SessionState) -> str:
+    """The state for a person."""
+    return "\n".join(_lines(state))
+
+
+def _lines(state: SessionState) -> Iterator[str]:
+    about = ", ".join(filter(None, (state.card, *state.cases, state.gpu)))
+    yield f"{state.name}: {state.objective}{f' ({about})' if about else ''}"
+    yield from (budget_line(one) for one in state.budgets if one.limit is not None or one.spent)
+    yield ""
+    for gate in state.gates:
+        took = f"{gate.minutes:.1f} of {gate.limit_minutes:g} min" if gate.minutes else f"{gate.limit_minutes:g} min"
+        yield f"[{MARKS[gate.status]}] {gate.name:12} {took:>17}  {gate.said or gate.passes}"
+    if state.tries:
+        yield ""
+    yield from (try_line(one) for one in state.tries)
+    figures = state.figures
+    if figures.speedup is not None:
+        yield ""
+        target = f", the target is {state.target:g}x" if state.target else ""
+        yield f"{figures.speedup:.3g}x the reference{target}"
+    yield from state.remarks
+    yield ""
+    yield f"closed: {state.closed}" if state.closed else f"Next, because {state.next.why}:\n  {state.next.command}"
+
+
+def budget_line(one: Budget) -> str:
+    """What is spent of what may be."""
+    digits = 0 if one.of == "time" else 2
+    of = f" of {one.limit:.{digits}f}" if one.limit is not None else ""
+    return f"{one.of}: {one.spent:.{digits}f}{of} {one.unit}"
+
+
+def try_line(one: TryState) -> str:
+    """A try in a line: what, how much, and what became of it."""
+    return f"try {one.number}: {one.what}: {gain_words(one)}; {one.decision or 'undecided'}"
+
+
+def gain_words(one: TryState) -> str:
+    """Such as "7.1% faster (95%: 6.8% to 7.4%)"."""
+    if one.failed:
+        return {"build": "does not compile", "correctness": "wrong", "measurement": "not measured"}[one.failed]
+    if one.gain_pct is None or one.interval_pct is None:
+        return "nothing was timed"
+    low, high = one.interval_pct
+    return f"{one.gain_pct:+.2g}% faster (95%: {low:+.2g}% to {high:+.2g}%)"
+
+
+def of_try(event: TriedChange) -> str:
+    """What a try showed, and what it speaks for."""
+    lines = [f"try {event.number}: {event.said}"]
+    warned = variables.warning(event.variables)
+    lines += [f"  {case.case}: {_outcome(case.change_pct, case.interval_pct)}" for case in event.outcomes]
+    if event.fuzz_trials:
+        lines.append(f"  fuzz: {event.fuzz_trials - (event.fuzz_failed or 0)} of {counted(event.fuzz_trials, 'trial')}")
+    lines += [f"  because: {event.cause}"] if event.cause else []
+    lines += [f"  warning: {warned}"] if warned else []
+    lines.append(f"By default: `kernelgate session {event.advised or 'revert'}`")
+    return "\n".join(lines)
+
+
+def _outcome(change: float, interval: tuple[float, float]) -> str:
+    return f"{change:+.2f}% time (95%: {interval[0]:+.2f}% to {interval[1]:+.2f}%)"

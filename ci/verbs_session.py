@@ -1,0 +1,242 @@
+"""The verbs of an optimisation session: `kernelgate session new`, `next`, `gate`, `try`, `keep`, …"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from kernelgate.bench.errors import UsageError
+from kernelgate.ci.exit_codes import STOP
+
+if TYPE_CHECKING:
+    from kernelgate.ci.judge.policy import Policy
+    from kernelgate.ci.sessions.folder import Session
+
+GATES = ("environment", "build", "correctness", "performance", "profile")
+named = click.option("--session", "name", help="Default: the one that is open.")
+as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+
+
+@click.group()
+def session() -> None:
+    """Optimise a kernel in a session: gates in order, one change at a time, each measured, and a report at the end."""
+
+
+def _root() -> Path:
+    from kernelgate.bench.system import git
+
+    root = git.toplevel(Path.cwd())
+    if root is None:
+        raise UsageError("a session needs a git checkout: it keeps each state that is measured")
+    return root
+
+
+def _opened(name: str | None) -> tuple[Session, Path, Policy]:
+    """The session that is open, where, and the policy."""
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import folder
+
+    root = _root()
+    return folder.still_open(root, name), root, policy.load()
+
+
+@session.command()
+@click.argument("objective")
+@click.option("--card", help="Default: the only one.")
+@click.option("--case", "cases", multiple=True, help="Of the card, as `kernelgate cards` lists them; may be repeated.")
+@click.option("--template", type=click.Choice(["baseline", "optimise"]), default="optimise", show_default=True)
+@click.option("--hypothesis", help="What is believed to hold the kernel back.")
+@click.option("--target", type=click.FloatRange(min=0, min_open=True), help="Times as fast as the reference.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Default: the sum of the policy's boxes.")
+@click.option("--usd", type=click.FloatRange(min=0, min_open=True), help="Stop at this cost.")
+@click.option("--name", help="Default: made of the day and the objective.")
+@as_json_option
+def new(
+    objective: str,
+    card: str | None,
+    cases: tuple[str, ...],
+    template: Literal["baseline", "optimise"],
+    hypothesis: str | None,
+    target: float | None,
+    minutes: float | None,
+    usd: float | None,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Begin a session with an OBJECTIVE, on this checkout and this machine.
+
+    What is in the working tree now is the state that the first try is measured against.
+    """
+    from kernelgate.ci.optimise import beginning
+    from kernelgate.ci.sessions.log import Opened
+
+    opened = Opened(
+        name=name or "",
+        objective=objective,
+        hypothesis=hypothesis,
+        target=target,
+        template=template,
+        card=card,
+        cases=cases,
+        minutes=minutes,
+        usd=usd,
+    )
+    root = _root()
+    begun = beginning.begin(root, opened)
+    if not as_json:
+        click.echo(f"{begun.folder.relative_to(root)} is open")
+    _show(begun, as_json)
+
+
+@session.command()
+@named
+@as_json_option
+def status(name: str | None, as_json: bool) -> int:
+    """Show gates, tries and budgets, and which is next and why.
+
+    Exit codes: 0, 4 the session's time or money is spent: close it, 64 usage.
+    """
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import coming, folder, words
+
+    found = folder.named(_root(), name)
+    state = coming.of(found.events, policy.load(), folder.now())
+    click.echo(words.to_json(state) if as_json else words.to_text(state))
+    return STOP if state.stop else 0
+
+
+@session.command(name="next")
+@named
+@as_json_option
+def next_(name: str | None, as_json: bool) -> int:
+    """Print the command that comes next, and on standard error why.
+
+    Exit codes: 0, 4 the session's time or money is spent: close it, 64 usage.
+    """
+    found, _, _ = _opened(name)
+    return _show(found, as_json)
+
+
+def _show(found: Session, as_json: bool) -> int:
+    """What comes next."""
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import coming, folder, words
+
+    state = coming.of(folder.read(found.folder).events, policy.load(), folder.now())
+    if as_json:
+        click.echo(words.next_to_json(state))
+    else:
+        click.echo(f"Next, because {state.next.why}:", err=True)
+        click.echo(state.next.command)
+    return STOP if state.stop else 0
+
+
+@session.command()
+@click.argument("gate", required=False, type=click.Choice(GATES))
+@click.option("--skip", metavar="REASON", help="Go on without this gate, and log why.")
+@named
+@as_json_option
+def gate(gate: str | None, skip: str | None, name: str | None, as_json: bool) -> int:
+    """Try to pass a GATE on the working tree; without one, all that are open, in order, to the first that fails.
+
+    Exit codes: 0 passed, 1 failed, 4 the session's time or money is spent, 64 usage.
+    """
+    from kernelgate.ci.optimise import gating
+
+    found, root, policy = _opened(name)
+    if skip is not None and gate is None:
+        raise UsageError("--skip needs the gate that is skipped")
+    passed = gating.run(found, root, policy, gate, skip, say=lambda text: click.echo(text, err=as_json))
+    return _show(found, as_json) or int(not passed)
+
+
+@session.command(name="try")
+@click.argument("what")
+@click.argument("why")
+@click.option("--action", help="The stable name of this kind of change, as `kernelgate recommend` names it.")
+@click.option("--recommended", is_flag=True, help="The action was recommended.")
+@click.option("--predicted-gain-pct", type=float, help="Of the time, as it was predicted.")
+@click.option("--probability", type=click.FloatRange(0, 1), help="That it helps, as it was predicted.")
+@named
+@as_json_option
+def try_(
+    what: str,
+    why: str,
+    action: str | None,
+    recommended: bool,
+    predicted_gain_pct: float | None,
+    probability: float | None,
+    name: str | None,
+    as_json: bool,
+) -> int:
+    """Measure the change since the last kept state: WHAT was changed, and WHY it should help.
+
+    Builds, fuzzes, times against what stood before in the same processes, and profiles both where ncu is. Nothing is
+    done to the working tree.
+
+    Exit codes: 0 certainly faster and by enough: keep it, 1 it does not compile or is wrong, 2 not certainly faster, or
+    not by enough: revert it, 3 it could not be measured, 4 the session's time or money is spent, 64 usage.
+    """
+    from kernelgate.ci.optimise import trying
+    from kernelgate.ci.sessions import coming, folder, log, words
+
+    found, root, policy = _opened(name)
+    state = coming.of(found.events, policy, folder.now())
+    if state.stop:
+        click.echo(f"stop: {state.stop_reason}: {state.next.command}", err=True)
+        return STOP
+    wanted = trying.Wanted(what, why, action, recommended, predicted_gain_pct, probability)
+    event = trying.run(found, root, policy, wanted, folder.every(root))
+    click.echo(log.line(event).rstrip() if as_json else words.of_try(event))
+    if event.failed is not None:
+        return 3 if event.failed == "measurement" else 1
+    return 0 if event.advised == "keep" else 2
+
+
+@session.command()
+@click.option("--why", default="", help="Default: what the measurement said.")
+@named
+@as_json_option
+def keep(why: str, name: str | None, as_json: bool) -> int:
+    """Keep the last try: the next one is measured against it."""
+    from kernelgate.ci.optimise import deciding
+
+    found, _, _ = _opened(name)
+    decided = deciding.keep(found, why)
+    click.echo(f"try {decided.number} is kept", err=as_json)
+    return _show(found, as_json)
+
+
+@session.command()
+@click.option("--why", default="", help="Default: what the measurement said.")
+@named
+@as_json_option
+def revert(why: str, name: str | None, as_json: bool) -> int:
+    """Take the last try back: the sources are again as at the last kept state, and the change is kept as a patch."""
+    from kernelgate.ci.optimise import deciding
+
+    found, root, _ = _opened(name)
+    decided, patch = deciding.revert(found, root, why)
+    was = f"; the change is kept in {patch.relative_to(root)}" if patch else ": the sources were as before already"
+    click.echo(f"try {decided.number} is reverted{was}", err=as_json)
+    return _show(found, as_json)
+
+
+@session.command()
+@click.option(
+    "--why",
+    type=click.Choice(["done", "time", "cost", "gate", "machine", "abandoned"]),
+    default="done",
+    show_default=True,
+)
+@click.option("--learnt", "said", default="", help="What was learnt, in a sentence.")
+@named
+def close(why: Literal["done", "time", "cost", "gate", "machine", "abandoned"], said: str, name: str | None) -> None:
+    """End the session, and write its report."""
+    from kernelgate.ci.optimise import ending
+
+    found, root, policy = _opened(name)
+    for path in ending.close(found, policy, why, said):
+        click.echo(path.relative_to(root))
