@@ -1,7 +1,8 @@
 """A working tree as a commit that no branch knows: taken, compared and restored without touching index or branch.
 
 A snapshot holds all changes of files that git follows, and the new files below given paths; what git ignores is not in
-it. It stands under `refs/kernelgate/`, so that git keeps it and no push sends it.
+it. Paths are beginnings of paths below the root, as cards name their sources. A snapshot stands under
+`refs/kernelgate/`, so that git keeps it and no push sends it.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _UNDER_WAY = {
 }
 
 
-def take(repo: Path, paths: Sequence[str], left_out: str) -> str:
+def take(repo: Path, paths: Sequence[str]) -> str:
     """The sha of a commit that holds the working tree as it is; HEAD's where that is the same.
 
-    `paths`: below them files that git does not follow yet are taken, too; `left_out`: a folder that is never.
+    `paths`: below them files that git does not follow yet are taken, too.
     Raises KernelgateError while a merge or the like is under way.
     """
     root = git.root(repo)
@@ -44,10 +45,12 @@ def take(repo: Path, paths: Sequence[str], left_out: str) -> str:
         if mine.exists():
             shutil.copy2(mine, index)  # with what git knows of the files' times, or it would read them all
         extra = {"GIT_INDEX_FILE": str(index)}
-        git.checked(root, "add", "--update", "--", ".", _without(left_out), extra=extra)
-        new = [path for path in paths if (root / path).exists()]
+        git.checked(root, "add", "--update", "--", ".", extra=extra)
+        new = _listed(
+            git.checked(root, "ls-files", "-z", "--others", "--exclude-standard", "--", *_below(paths)).stdout
+        )
         if new:
-            git.checked(root, "add", "--", *new, extra=extra)
+            git.checked(root, "add", "--", *(f":(literal){path}" for path in new), extra=extra)
         tree = git.checked(root, "write-tree", extra=extra).stdout.strip()
     if tree == git.checked(root, "rev-parse", f"{head}^{{tree}}").stdout.strip():
         return head
@@ -75,8 +78,8 @@ def keep(repo: Path, session: str, label: str, sha: str) -> None:
     git.checked(git.root(repo), "update-ref", f"{REFS}/{session}/{label}", sha)
 
 
-def difference(repo: Path, old: str, new: str, left_out: str) -> str:
-    """The patch from one commit to another, as text that `git apply` takes."""
+def difference(repo: Path, old: str, new: str, paths: Sequence[str]) -> str:
+    """The patch from one commit to another below these paths, as text that `git apply` takes."""
     how = (
         "--binary",
         "--no-ext-diff",
@@ -86,13 +89,13 @@ def difference(repo: Path, old: str, new: str, left_out: str) -> str:
         "--src-prefix=a/",
         "--dst-prefix=b/",
     )
-    return git.checked(git.root(repo), "diff", *how, old, new, "--", ".", _without(left_out)).stdout
+    return git.checked(git.root(repo), "diff", *how, old, new, "--", *_below(paths)).stdout
 
 
-def changed(repo: Path, old: str, new: str, left_out: str) -> tuple[str, ...]:
-    """The paths of files that differ."""
-    words = ("diff", "--name-only", "-z", "--no-renames", old, new, "--", ".", _without(left_out))
-    return tuple(filter(None, git.checked(git.root(repo), *words).stdout.split("\0")))
+def changed(repo: Path, old: str, new: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """The files below these paths that differ."""
+    words = ("diff", "--name-only", "-z", "--no-renames", old, new, "--", *_below(paths))
+    return _listed(git.checked(git.root(repo), *words).stdout)
 
 
 def restore(repo: Path, patch: Path) -> None:
@@ -104,9 +107,12 @@ def staged(repo: Path, paths: Sequence[str]) -> tuple[str, ...]:
     """Of these paths those whose staged content differs from HEAD's."""
     if not paths:
         return ()
-    found = git.checked(git.root(repo), "diff", "--cached", "--name-only", "-z", "--", *paths).stdout
-    return tuple(filter(None, found.split("\0")))
+    return _listed(git.checked(git.root(repo), "diff", "--cached", "--name-only", "-z", "--", *_below(paths)).stdout)
 
 
-def _without(folder: str) -> str:
-    return f":(exclude,top){folder}"
+def _below(paths: Sequence[str]) -> list[str]:
+    return [f":(top){path}*" for path in paths]  # here * crosses folders
+
+
+def _listed(output: str) -> tuple[str, ...]:
+    return tuple(filter(None, output.split("\0")))

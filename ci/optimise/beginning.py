@@ -27,7 +27,7 @@ def begin(root: Path, asked: Opened) -> Session:
     chosen = cards.select(only, kind, None, [f"{card}/{case}" for case in ids])
     if not chosen:
         raise UsageError(f"the card {card} has no cases for {'a machine without a GPU' if kind == 'cpu' else 'a GPU'}")
-    base = snapshots.take(root, cards.paths(known), str(folder.FOLDER))
+    base = snapshots.take(root, cards.paths(known))
     taken = [one.name for one in folder.every(root)]
     name = asked.name or folder.slug(asked.objective, taken, f"{datetime.now(UTC):%Y-%m-%d}")
     capability = machine.device.compute_capability

@@ -32,10 +32,10 @@ def revert(session: Session, root: Path, why: str) -> tuple[Decided, Path | None
     with trying.alone(session):
         tried = _undecided(session)
         base = trying.kept_state(session)
-        left_out = str(folder.FOLDER)
-        now = snapshots.take(root, trying.sources(root, session.opened.card), left_out)
+        paths = trying.sources(root, session.opened.card)
+        now = snapshots.take(root, paths)
         snapshots.keep(root, session.name, f"{REVERTED}-{tried.number}", now)
-        patch = snapshots.difference(root, base, now, left_out)
+        patch = snapshots.difference(root, base, now, paths)
         path = trying.patch_of(session, tried.number)
         if patch:
             path = _kept(path, patch.encode("utf-8", "surrogateescape"))

@@ -110,11 +110,13 @@ def kept_state(session: Session) -> str:
 
 def _changed(session: Session, root: Path) -> _Change:
     base = kept_state(session)
-    head = snapshots.take(root, sources(root, session.opened.card), str(folder.FOLDER))
-    patch = snapshots.difference(root, base, head, str(folder.FOLDER))
+    paths = sources(root, session.opened.card)
+    head = snapshots.take(root, paths)
+    patch = snapshots.difference(root, base, head, paths)
     if not patch:
-        raise UsageError("nothing changed since the last kept state: change the kernel first, then try it")
-    return _Change(base, head, patch, snapshots.changed(root, base, head, str(folder.FOLDER)))
+        where = ", ".join(paths)
+        raise UsageError(f"nothing changed below {where} since the last kept state: change the kernel, then try it")
+    return _Change(base, head, patch, snapshots.changed(root, base, head, paths))
 
 
 @contextmanager

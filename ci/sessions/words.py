@@ -68,7 +68,7 @@ def gain_words(one: TryState) -> str:
     if one.failed:
         return {"build": "does not compile", "correctness": "wrong", "measurement": "not measured"}[one.failed]
     if one.gain_pct is None or one.interval_pct is None:
-        return "nothing was timed"
+        return one.said
     low, high = one.interval_pct
     return f"{one.gain_pct:+.2g}% faster (95%: {low:+.2g}% to {high:+.2g}%)"
 
