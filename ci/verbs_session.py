@@ -225,6 +225,59 @@ def revert(why: str, name: str | None, as_json: bool) -> int:
 
 
 @session.command()
+@click.argument("said")
+@click.option(
+    "--kind",
+    type=click.Choice(["believed", "learnt", "mistake", "question", "other"]),
+    default="learnt",
+    show_default=True,
+)
+@named
+def note(said: str, kind: Literal["believed", "learnt", "mistake", "question", "other"], name: str | None) -> None:
+    """Log what was believed, learnt or done wrong, for the report."""
+    from kernelgate.ci.sessions import folder
+    from kernelgate.ci.sessions.log import SessionNote
+
+    found, _, _ = _opened(name)
+    folder.append(found.folder, SessionNote(at=folder.now(), said=said, kind=kind))
+
+
+@session.command()
+@click.argument("usd", type=click.FloatRange(min=0))
+@click.argument("of", type=click.Choice(["gpu", "assistant", "other"]))
+@click.option("--said", default="", help="What for.")
+@named
+def cost(usd: float, of: Literal["gpu", "assistant", "other"], said: str, name: str | None) -> int:
+    """Log what was paid: USD of the gpu, the assistant, or else. A GPU whose price the policy knows is counted already.
+
+    Exit codes: 0, 4 the session's money is spent: close it, 64 usage.
+    """
+    from kernelgate.ci.sessions import folder
+    from kernelgate.ci.sessions.log import SessionCost
+
+    found, _, _ = _opened(name)
+    folder.append(found.folder, SessionCost(at=folder.now(), of=of, usd=usd, said=said))
+    return _show(found, as_json=False)
+
+
+@session.command()
+@as_json_option
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Draw the sessions' times into this SVG file.")
+def metrics(as_json: bool, output: Path | None) -> None:
+    """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
+    from kernelgate.bench import files
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import folder
+    from kernelgate.ci.sessions import metrics as across
+
+    rules, at = policy.load(), folder.now()
+    rows = [across.row(one.events, rules, at) for one in folder.every(_root())]
+    if output:
+        files.write(output, across.drawing(rows) or "")
+    click.echo(across.to_json(rows) if as_json else across.to_text(rows))
+
+
+@session.command()
 @click.option(
     "--why",
     type=click.Choice(["done", "time", "cost", "gate", "machine", "abandoned"]),

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "ci.history": ("ci.document", "ci.judge"),
     "ci.bisect": ("ci.document", "ci.judge"),
     "ci.history.site": ("ci.document", "ci.judge", "ci.history", "ci.page"),
-    "ci.sessions": ("ci.document", "ci.judge", "ci.explain"),
+    "ci.sessions": ("ci.document", "ci.judge", "ci.explain", "ci.page"),
     "ci.patterns": ("ci.document", "ci.judge", "ci.explain", "ci.sessions"),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),

@@ -27,7 +27,7 @@ from kernelgate.ci.optimise.watching import Watch, Watched
 from kernelgate.ci.report import gpu, thresholds, why
 from kernelgate.ci.sessions import coming, figures, folder, variables
 from kernelgate.ci.sessions.folder import Session
-from kernelgate.ci.sessions.log import Decided, TriedChange, TryOutcome
+from kernelgate.ci.sessions.log import Decided, Event, PatternUse, TriedChange, TryOutcome
 
 LIMIT_S = 1800.0
 """Of a whole try; a wedged one falls silent long before."""
@@ -79,8 +79,17 @@ def run(session: Session, root: Path, policy: Policy, wanted: Wanted, sessions: 
                 "variables": found,
             }
         )
-        folder.append(session.folder, event)
+        folder.append(session.folder, event, *_violated(session.events, event))
         return event
+
+
+def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[PatternUse]:
+    """Patterns (docs/patterns) that the try went against, as a program can see it."""
+    if warned := variables.warning(tried.variables):
+        yield PatternUse(at=tried.at, pattern="one-variable-at-a-time", how="violated", said=warned)
+    if figures.blind((*before, tried)) > figures.blind(before):
+        said = f"try {tried.number} was made without a profile"
+        yield PatternUse(at=tried.at, pattern="profile-before-optimise", how="violated", said=said)
 
 
 def patch_of(session: Session, number: int) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernelgate.ci.judge.policy import Policy
@@ -66,8 +66,13 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> SessionState:
         budgets=budgets,
         figures=at.figures,
         next=NextCommand(None, "it is closed") if closed else _next(at, stop, policy),
-        remarks=tuple(times.jumps(events, until)),
+        remarks=(*times.jumps(events, until), *_without_price(opened, policy)),
     )
+
+
+def _without_price(opened: Opened, policy: Policy) -> Iterator[str]:
+    if figures.is_on_gpu((opened,)) and opened.source == "measured" and opened.gpu not in policy.costs.gpu_hour:
+        yield f"the policy has no price of {opened.gpu} (costs.gpu_hour): what it costs is not counted"
 
 
 def is_tuning(speedup: float | None, policy: Policy) -> bool:

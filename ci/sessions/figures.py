@@ -124,7 +124,7 @@ def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
         minutes_to_bottleneck=_first_passed(events, "profile"),
         tries=len(tried),
         kept=len([one for one in states if one.decision == "kept"]),
-        blind=0 if _no_profiler(events) else sum(one.bottleneck is None for one in states),
+        blind=blind(events),
         several_variables=sum(several(one.variables) for one in tried),
         reference_ms=last.figures.get("reference_ms") if last else None,
         ours_ms=last.figures.get("ours_ms") if last else None,
@@ -138,9 +138,18 @@ def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
     )
 
 
+def blind(events: Sequence[Event]) -> int:
+    """Tries without a named bottleneck, where a profile could have been made."""
+    return sum(one.bottleneck is None for one in try_states(events)) if _can_profile(events) else 0
+
+
+def is_on_gpu(events: Sequence[Event]) -> bool:
+    return opened(events).gpu not in (None, "cpu")
+
+
 def gpu_seconds(events: Sequence[Event]) -> float:
     """That gates and tries held the machine, where the session is about a GPU: it costs, whatever it does."""
-    if opened(events).gpu in (None, "cpu"):
+    if not is_on_gpu(events):
         return 0.0
     return sum(event.seconds or 0.0 for event in events if isinstance(event, GateAttempt | TriedChange))
 
@@ -166,8 +175,9 @@ def _first_passed(events: Sequence[Event], gate: str) -> float | None:
     return None
 
 
-def _no_profiler(events: Sequence[Event]) -> bool:
-    return any(isinstance(event, GateAttempt) and event.gate == "profile" and event.skipped for event in events)
+def _can_profile(events: Sequence[Event]) -> bool:
+    skipped = any(isinstance(one, GateAttempt) and one.gate == "profile" and one.skipped for one in events)
+    return is_on_gpu(events) and not skipped
 
 
 def _usd(events: Sequence[Event], of_what: str) -> float:

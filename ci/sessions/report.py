@@ -1,28 +1,114 @@
-"""The report of a session, as Markdown."""
+"""The report of a session, as Markdown: what was believed, what was measured, what was learnt, and what it took."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import coming, figures, words
-from kernelgate.ci.sessions.log import Event, SessionNote
-from kernelgate.ci.sessions.state import SessionState
+from kernelgate.ci.sessions import coming, drawings, figures, words
+from kernelgate.ci.sessions.log import Closed, Event, PatternUse, SessionNote, TriedChange
+from kernelgate.ci.sessions.state import SessionFigures, SessionState, TryState
 
 FILE = "report.md"
+GAINS, PHASES = "gains.svg", "phases.svg"
+BUILD_TARGET, BOTTLENECK_TARGET, BLIND_TARGET = 30, 15, 0
+"""Minutes to a working build and to a named bottleneck, and blind tries: the goals of the founding documents."""
 
 
 def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     """The files of the report by name."""
     state = coming.of(events, policy, now)
-    return {FILE: "\n".join(_lines(events, state)) + "\n"}
+    drawn = {GAINS: drawings.gains(state.tries), PHASES: drawings.phases(state)}
+    made = {name: text for name, text in drawn.items() if text is not None}
+    return {FILE: "\n".join(_lines(events, state, tuple(made))) + "\n", **made}
 
 
-def _lines(events: Sequence[Event], state: SessionState) -> Iterator[str]:
+def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str]) -> Iterator[str]:
     opened = figures.opened(events)
-    yield f"# {state.objective}"
-    yield ""
-    yield from (f"- {event.said}" for event in events if isinstance(event, SessionNote))
-    yield f"- hypothesis: {opened.hypothesis}" if opened.hypothesis else ""
-    yield from (f"- {gate.name}: {gate.said or 'not tried'}" for gate in state.gates)
-    yield from (f"- {words.try_line(one)}" for one in state.tries)
+    yield from (f"# {_one_line(state.objective)}", "")
+    about = ", ".join(filter(None, (opened.card, *opened.cases, opened.gpu)))
+    closed = next((event for event in events if isinstance(event, Closed)), None)
+    ended = f"; closed ({closed.why}): {_one_line(closed.said)}" if closed else "; still open"
+    yield from (f"{about}; {state.minutes:.0f} minutes{ended}", "")
+    yield from _section("What was believed", _believed(opened.hypothesis, events))
+    yield from _section("What was measured", _measured(state))
+    if GAINS in drawn:
+        yield from (f"![Gain of each try over what stood before it, with 95% intervals]({GAINS})", "")
+    yield from _section("What was learnt", _learnt(events))
+    yield from _section("What it took", _took(state.figures, state))
+    if PHASES in drawn:
+        yield from (f"![Minutes by phase]({PHASES})", "")
+    yield from _gates(state)
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from (f"## {title}", "")
+    listed = list(lines)
+    yield from (f"- {_one_line(line)}" for line in listed)
+    yield from (["Nothing was said.", ""] if not listed else [""])
+
+
+def _believed(hypothesis: str | None, events: Sequence[Event]) -> Iterator[str]:
+    if hypothesis:
+        yield hypothesis
+    yield from _notes(events, "believed")
+    yield from (f"try {one.number}, {one.what}: {one.why}" for one in events if isinstance(one, TriedChange))
+
+
+def _measured(state: SessionState) -> Iterator[str]:
+    numbers = state.figures
+    if numbers.speedup_before is not None:
+        yield f"at the beginning {numbers.speedup_before:.3g}x the reference"
+    yield from (_of_try(one) for one in state.tries)
+    if numbers.speedup is not None and numbers.kept:
+        now = f"at the end {numbers.speedup:.3g}x the reference, {numbers.gain_kept_pct:.3g}% less time"
+        target = f"; the target was {state.target:g}x" if state.target else ""
+        yield f"{now} than at the beginning, by what was kept{target}"
+
+
+def _of_try(one: TryState) -> str:
+    said = f": {one.said}" if one.failed else ""
+    return f"{words.try_line(one)}{said}"
+
+
+def _learnt(events: Sequence[Event]) -> Iterator[str]:
+    yield from _notes(events, "learnt")
+    yield from (f"mistake: {said}" for said in _notes(events, "mistake"))
+    yield from (f"question: {said}" for said in _notes(events, "question"))
+    for event in events:
+        if isinstance(event, PatternUse):
+            yield f"pattern {event.pattern}, {event.how}{f': {event.said}' if event.said else ''}"
+        if isinstance(event, TriedChange) and event.cause:
+            yield f"try {event.number}: {event.cause}"
+
+
+def _notes(events: Sequence[Event], kind: str) -> list[str]:
+    return [event.said for event in events if isinstance(event, SessionNote) and event.kind == kind]
+
+
+def _took(numbers: SessionFigures, state: SessionState) -> Iterator[str]:
+    yield _after("a working build", numbers.minutes_to_build, BUILD_TARGET)
+    yield _after("a named bottleneck", numbers.minutes_to_bottleneck, BOTTLENECK_TARGET)
+    yield f"tries: {numbers.tries}, {numbers.kept} kept, {numbers.blind} blind (goal: {BLIND_TARGET})"
+    if numbers.several_variables:
+        yield f"{numbers.several_variables} changed more than one thing at once"
+    if numbers.gpu_seconds:
+        yield f"{numbers.gpu_seconds:.0f} s on the GPU's machine"
+    yield from (words.budget_line(one) for one in state.budgets)
+    yield from state.remarks
+
+
+def _after(what: str, minutes: float | None, goal: float) -> str:
+    reached = "not reached" if minutes is None else f"after {minutes:.0f} minutes"
+    return f"{what}: {reached} (goal: {goal:g} minutes)"
+
+
+def _gates(state: SessionState) -> Iterator[str]:
+    yield from ("## Gates", "", "| gate | | minutes | what was seen |", "| --- | --- | --- | --- |")
+    for gate in state.gates:
+        said = _one_line(gate.said or "").replace("|", "\\|")
+        yield f"| {gate.name} | {gate.status} | {gate.minutes:.1f} of {gate.limit_minutes:g} | {said} |"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.sessions import report
+from kernelgate.ci.sessions.log import Closed, SessionNote
+from tests.ci.sessions import session_events as made
+
+EVENTS = (
+    made.opened(hypothesis="the <loop> waits\nfor memory", target=2.0),
+    *made.passed(0.8),
+    made.tried(1, -50),
+    made.decided(1, True),
+    made.tried(2, 0, outcomes=(), failed="build", said="a semicolon | is missing"),
+    made.decided(2, False),
+    SessionNote(said="larger is better", kind="learnt"),
+    Closed(at=made.clock(30), why="done", said="reached"),
+)
+
+
+def test_the_report_says_what_was_believed_measured_and_learnt() -> None:
+    files = report.of(EVENTS, Policy(), made.clock(99))
+    text = files["report.md"]
+
+    assert "- the <loop> waits for memory" in text
+    assert "- try 1: wider: +50% faster (95%" in text
+    assert "- try 2: wider: does not compile; reverted: a semicolon | is missing" in text
+    assert "- at the end 1.6x the reference, 50% less time than at the beginning, by what was kept; the target" in text
+    assert "- larger is better" in text
+    assert "- a working build: after 2 minutes (goal: 30 minutes)" in text
+    assert "- a named bottleneck: not reached (goal: 15 minutes)" in text
+    assert "toy, cpu; 30 minutes; closed (done): reached" in text
+
+
+def test_drawings_stand_where_there_is_something_to_draw_and_speak() -> None:
+    files = report.of(EVENTS, Policy(), made.clock(99))
+
+    for name in ("gains.svg", "phases.svg"):
+        assert name in files["report.md"]
+        drawn = ElementTree.fromstring(files[name])  # noqa: S314 - ours
+        assert "1:" in drawn.attrib["aria-label"] or "build" in drawn.attrib["aria-label"]
+    assert set(report.of((made.opened(),), Policy(), made.clock(1))) == {"report.md"}
