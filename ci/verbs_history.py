@@ -79,6 +79,7 @@ def add(places: Places, records: tuple[Path, ...]) -> int:
             failed += 1
             progress.say(str(error))
     _place(archive.database)
+    _sessions(archive)
     known = len(records) - new - failed
     parts = [f"{formatting.counted(new, 'record')} added"]
     parts += [f"{known} known already"] if known else []
@@ -210,6 +211,7 @@ def rebuild(places: Places) -> None:
     archive = _archive(places)
     count = keep.rebuild(archive, progress.say)
     _place(archive.database)
+    _sessions(archive)
     click.echo(f"{archive.database.name} holds {formatting.counted(count, 'measurement')}")
 
 
@@ -358,6 +360,19 @@ def _opened(index: Path | str) -> Database:
     found = database.at(index)
     click.get_current_context().call_on_close(found.engine.dispose)
     return found
+
+
+def _sessions(archive: Archive) -> None:
+    """The index has the checkout's sessions beside its records; a log that is broken is said."""
+    import os
+
+    from kernelgate.bench.system import git, progress
+    from kernelgate.ci import session_entries
+    from kernelgate.ci.history import sessions
+
+    repository = os.environ.get("GITHUB_REPOSITORY", "")
+    found = session_entries.of_checkout(git.root(Path.cwd()), archive.policy, repository, progress.say)
+    sessions.put(archive.database, repository, found)
 
 
 def _store(places: Places) -> Store:

@@ -152,4 +152,24 @@ SPREAD = Table(
     Column("last_seen", Text),
 )
 
-__all__ = ["COMMIT", "COMPARISON", "COST", "EVENT", "METADATA", "POINT", "RECORD", "SERIES", "SPREAD"]
+SESSION = Table(
+    "session",
+    METADATA,
+    Column("repository", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("source", Text, nullable=False),  # measured, recorded
+    Column("opened", Text),
+    Column("objective", Text, nullable=False),
+    Column("card", Text),
+    Column("gpu", Text),
+    Column("closed", Text),
+    Column("minutes", Double, nullable=False),
+    Column("speedup", Double),
+    Column("gain_kept_pct", Double, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("kept", Integer, nullable=False),
+    Column("blind", Integer, nullable=False),
+    Column("usd", Double, nullable=False),
+)
+
+__all__ = ["COMMIT", "COMPARISON", "COST", "EVENT", "METADATA", "POINT", "RECORD", "SERIES", "SESSION", "SPREAD"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from kernelgate.ci.sessions.log import Event
 
@@ -18,7 +19,7 @@ def minutes_between(earlier: str | None, later: str | None) -> float | None:
 def jumps(events: Sequence[Event], until: str) -> Iterator[str]:
     """A sentence on each place where the clock went back."""
     known = [event.at for event in events if event.at is not None]
-    for earlier, later in zip(known, [*known[1:], until], strict=True):
+    for earlier, later in pairwise([*known, until]):
         back = (datetime.fromisoformat(earlier) - datetime.fromisoformat(later)).total_seconds()
         if back > 1:
             yield f"the clock went back by {back:.0f} s after {earlier}: times of this session are not to be relied on"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,11 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci import cli
+from kernelgate.ci.history import database, sessions
+from kernelgate.ci.sessions import folder
+from kernelgate.ci.sessions.log import Closed
 from tests.ci.history.entries import H200, a_record
+from tests.ci.sessions import session_events
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -153,3 +158,27 @@ def test_the_environment_names_the_store(
     assert run(capsys, "add", measured(checkout / "a.json"))[0] == 0
     assert (checkout / "elsewhere" / "index.sqlite").exists()
     assert str(H200.device.name) in run(capsys, "show")[1]
+
+
+def test_sessions_stand_beside_the_measurements(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured_one = folder.create(checkout, session_events.opened())
+    folder.append(
+        measured_one.folder, *session_events.passed(0.8), Closed(at=session_events.clock(30), why="done", said="so")
+    )
+    folder.create(checkout, session_events.opened(name="old", source="recorded", at=None))
+    broken = folder.create(checkout, session_events.opened(name="broken"))
+    (broken.folder / "log.jsonl").write_text("{")
+
+    code, _, said = run(capsys, "rebuild")
+
+    assert code == 0
+    assert "left out: " in said
+    assert "broken/log.jsonl:1 is no event" in said
+    found = sessions.listed(database.at(checkout / ".kernelgate/history/index.sqlite"))
+    assert [(one.name, one.source, one.minutes, one.speedup, one.closed) for one in found] == [
+        ("old", "recorded", 0.0, None, None),
+        ("one", "measured", 30.0, 0.8, "done"),
+    ]
+    shutil.rmtree(broken.folder.parent)
+    assert run(capsys, "rebuild")[0] == 0
+    assert sessions.listed(database.at(checkout / ".kernelgate/history/index.sqlite")) == []
