@@ -293,3 +293,41 @@ def close(why: Literal["done", "time", "cost", "gate", "machine", "abandoned"], 
     found, root, policy = _opened(name)
     for path in ending.close(found, policy, why, said):
         click.echo(path.relative_to(root))
+
+
+@session.command()
+@click.option("--pull-request", type=click.IntRange(min=1), help="Comment on this one, in the bot's name.")
+@click.option("--dry-run", is_flag=True, help="Print what would be posted.")
+@named
+def submit(pull_request: int | None, dry_run: bool, name: str | None) -> None:
+    """Ask experts for a review: the session's report, its questions, and how to answer.
+
+    Without --pull-request, or with --dry-run, it is printed. Posting needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    """
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import folder, report
+
+    found = folder.named(_root(), name)
+    text = report.for_review(found.events, policy.load(), folder.now())
+    if dry_run or pull_request is None:
+        click.echo(text, nl=False)
+        return
+    from kernelgate.ci.github import session_review
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+
+    session_review.submit(connect(Step()), pull_request, text)
+
+
+@session.command()
+def review() -> None:
+    """In a workflow: make a pull request of a reviewer's answer, such as `/kernelgate pattern NAME: TEXT`.
+
+    For people with write access only. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.ci.github import session_review
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+
+    step = Step()
+    session_review.answer(step, connect(step))

@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "ci.patterns": ("ci.document", "ci.judge", "ci.explain", "ci.sessions"),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
-    "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page"),
+    "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page", "ci.sessions"),
     "ci.optimise": ("ci", "bench"),
     "ci": ("ci", "bench"),
 }

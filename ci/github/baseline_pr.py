@@ -153,6 +153,7 @@ def release(new: RunRecord, gpu: RunnerGpu, rules: Policy, run_url: str | None, 
         title=f"Hold {gpu.label} against release {visible(tag, 60)}",
         body=f"Release {render.markdown_line((visible(tag, 60),))} was measured on `{gpu.label}`{run}\n",
         commit=_commit_of(new),
+        because=f"Measured at {_commit_of(new)}.",
     )
 
 
@@ -234,6 +235,7 @@ def offer(
         title=f"Refresh the baseline of {gpu.label}",
         body="\n".join(lines).rstrip() + "\n",
         commit=commit,
+        because=f"Measured at {commit}.",
     )
 
 

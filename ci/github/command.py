@@ -36,6 +36,8 @@ from kernelgate.ci.judge.pull_request_rules import Measure
 
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", ACCEPT)
+REVIEWS = ("pattern", "correct")
+"""Answers to a session's report, which session_review.py takes."""
 ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
 ACCEPTED = "accepted"
@@ -80,6 +82,8 @@ def parse(body: str) -> Command | Refusal | None:
     if found is None:
         return None
     words = [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
+    if words and words[0].casefold() in REVIEWS:
+        return None
     if not words or words[0].casefold() not in VERBS:
         return Refusal(
             "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; or "
@@ -174,7 +178,7 @@ def _decide(
     bot: Bot, asked: Requester, command: Command | Refusal, rules: Measure
 ) -> tuple[Command, PullRequest] | Refusal:
     """Permission is checked first: without it nothing else is answered."""
-    if patiently("permission", lambda: _permission(bot, asked.login), bot) not in MAY_WRITE:
+    if patiently("permission", lambda: permission(bot, asked.login), bot) not in MAY_WRITE:
         accepts = isinstance(command, Command) and command.verb == ACCEPT
         if accepts:
             return Refusal("only people with write access accept a regression; one of them can do it for you", ACCEPTED)
@@ -195,7 +199,8 @@ def _files(pull: PullRequest) -> list[str] | None:
     return changed_names(pull, list(pull.get_files()))
 
 
-def _permission(bot: Bot, login: str) -> str:
+def permission(bot: Bot, login: str) -> str:
+    """Of a login in the repository: such as "write"; "none" of somebody unknown."""
     try:
         return bot.repository.get_collaborator_permission(login)
     except UnknownObjectException:

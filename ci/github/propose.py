@@ -25,7 +25,9 @@ class Offer:
     title: str
     body: str
     commit: str
-    """The commit of the default branch that was measured: the branch starts there."""
+    """The commit of the default branch that was measured, or is changed: the branch starts there."""
+    because: str
+    """The body of the commit's message."""
 
 
 def put(bot: Bot, new: Offer) -> int:
@@ -63,7 +65,7 @@ def _branch_step(bot: Bot, new: Offer, default: str) -> Posted | None:
 
 
 def _file_step(bot: Bot, new: Offer, path: str, content: bytes) -> Posted | None:
-    message = f"{new.title}\n\nMeasured at {new.commit}."
+    message = f"{new.title}\n\n{new.because}"
     known = _file_sha(bot, new, path)
     if known == _blob_sha(content):
         return Posted("there")

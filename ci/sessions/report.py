@@ -23,6 +23,25 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     return {FILE: "\n".join(_lines(events, state, tuple(made))) + "\n", **made}
 
 
+def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
+    """The report for a comment, without drawings, with what is asked and how it is answered."""
+    state = coming.of(events, policy, now)
+    name = state.name
+    asked = _notes(events, "question") or [
+        "Is what limits each try named rightly? Which pattern would have saved time?"
+    ]
+    lines = [
+        *_lines(events, state, ()),
+        "",
+        *_section("Questions", asked),
+        "Answer by a comment of one of these forms; each becomes a pull request that names you:",
+        "",
+        "    /kernelgate pattern NAME: what to do, and when",
+        f"    /kernelgate correct {name}/TRY action=NAME bottleneck=NAME: why",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str]) -> Iterator[str]:
     opened = figures.opened(events)
     yield from (f"# {_one_line(state.objective)}", "")
