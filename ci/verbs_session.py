@@ -187,7 +187,7 @@ def try_(
     if state.stop:
         click.echo(f"stop: {state.stop_reason}: {state.next.command}", err=True)
         return STOP
-    wanted = trying.Wanted(what, why, action, recommended, predicted_gain_pct, probability)
+    wanted = trying.TryRequest(what, why, action, recommended, predicted_gain_pct, probability)
     event = trying.run(found, root, policy, wanted, folder.every(root))
     click.echo(log.line(event).rstrip() if as_json else words.of_try(event))
     if event.failed is not None:

@@ -30,7 +30,7 @@ NO_GPU = "this machine has no GPU to profile on"
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _GateAsked:
     """A gate that is to be tried."""
 
     session: Session
@@ -61,7 +61,7 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
         return skip(name, NO_GPU)
     rules, expected = policy.session, expected_s(name, session, sessions)
     watch = Watch(f"gate {name}", rules.report_s, rules.silent_s, gate.minutes * 60, expected)
-    return _ATTEMPTS[name](_Asked(session, root, policy, watch)).model_copy(update={"at": folder.now()})
+    return _ATTEMPTS[name](_GateAsked(session, root, policy, watch)).model_copy(update={"at": folder.now()})
 
 
 def skip(name: GateName, why: str) -> GateAttempt:
@@ -88,7 +88,7 @@ def _seconds(event: Event, what: GateName | None) -> float | None:
 # ---- the gates -------------------------------------------------------------------------------------------------------
 
 
-def _environment(asked: _Asked) -> GateAttempt:
+def _environment(asked: _GateAsked) -> GateAttempt:
     path = asked.path("doctor.json")
     done = asked.run("doctor", "--output", path)
     if done.code not in (0, 1):
@@ -105,7 +105,7 @@ def _fix(check: Mapping[str, Any]) -> str:
     return f" → {check['fix']}" if check.get("fix") else ""
 
 
-def _build(asked: _Asked) -> GateAttempt:
+def _build(asked: _GateAsked) -> GateAttempt:
     done, library = _built(asked)
     if library is None:
         return _failed("build", done)
@@ -113,7 +113,7 @@ def _build(asked: _Asked) -> GateAttempt:
     return _attempted("build", done, said, passed=True)
 
 
-def _built(asked: _Asked) -> tuple[Watched, Path | None]:
+def _built(asked: _GateAsked) -> tuple[Watched, Path | None]:
     """The working tree's library of the session's card; None where there is none."""
     out = asked.path("library")
     done = asked.run("build", "--output", out)
@@ -121,11 +121,11 @@ def _built(asked: _Asked) -> tuple[Watched, Path | None]:
     return done, library if done.code == 0 and library.exists() else None
 
 
-def _correctness(asked: _Asked) -> GateAttempt:
+def _correctness(asked: _GateAsked) -> GateAttempt:
     return _with_library(asked, "correctness", _fuzzed)
 
 
-def _fuzzed(asked: _Asked, library: Path) -> GateAttempt:
+def _fuzzed(asked: _GateAsked, library: Path) -> GateAttempt:
     path = asked.path("fuzz.json")
     done = asked.run("fuzz", "--smallest-first", "--library", library, "--output", path)
     if done.code not in (0, 1) or not path.exists():
@@ -145,11 +145,11 @@ def _wrong(check: record.Check, wrong: record.FuzzResult) -> str:
     return f"{right} smaller configurations right, then {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"
 
 
-def _performance(asked: _Asked) -> GateAttempt:
+def _performance(asked: _GateAsked) -> GateAttempt:
     return _with_library(asked, "performance", _timed)
 
 
-def _timed(asked: _Asked, library: Path) -> GateAttempt:
+def _timed(asked: _GateAsked, library: Path) -> GateAttempt:
     path = asked.path("performance.json")
     done = asked.run("bench", "--alone", "--head-library", library, *asked.cases, "--output", path)
     if done.code != 0:
@@ -166,11 +166,11 @@ def _timed(asked: _Asked, library: Path) -> GateAttempt:
     return _attempted("performance", done, said, passed=True).model_copy(update={"figures": figures})
 
 
-def _profile(asked: _Asked) -> GateAttempt:
+def _profile(asked: _GateAsked) -> GateAttempt:
     return _with_library(asked, "profile", _profiled)
 
 
-def _profiled(asked: _Asked, library: Path) -> GateAttempt:
+def _profiled(asked: _GateAsked, library: Path) -> GateAttempt:
     out = asked.path("profile")
     done = asked.run("profile", "--alone", "--head-library", library, *asked.cases[:2], "--set", "full", "--out", out)
     reports = sorted(out.glob("*.ncu-rep"), key=lambda path: path.stat().st_mtime)
@@ -187,7 +187,7 @@ def longest(analyses: Iterable[Analysis]) -> Analysis:
     return max(analyses, key=lambda one: one.kernel.figures.get("duration_us", 0.0))
 
 
-def _with_library(asked: _Asked, name: GateName, then: Callable[[_Asked, Path], GateAttempt]) -> GateAttempt:
+def _with_library(asked: _GateAsked, name: GateName, then: Callable[[_GateAsked, Path], GateAttempt]) -> GateAttempt:
     """Of the working tree as it is now, which may be another than at the build gate."""
     done, library = _built(asked)
     if library is None:
@@ -204,11 +204,11 @@ def _failed(name: GateName, done: Watched) -> GateAttempt:
     return _attempted(name, done, done.ended or done.last.removeprefix("kernelgate: "), passed=False)
 
 
-def _document(asked: _Asked) -> GateAttempt:
+def _document(asked: _GateAsked) -> GateAttempt:
     raise KernelgateError(f"the report is written by `kernelgate session close --session {asked.session.name}`")
 
 
-_ATTEMPTS: Mapping[GateName, Callable[[_Asked], GateAttempt]] = {
+_ATTEMPTS: Mapping[GateName, Callable[[_GateAsked], GateAttempt]] = {
     "environment": _environment,
     "build": _build,
     "correctness": _correctness,

@@ -36,7 +36,7 @@ STANDARD_ERRORS = 1.96
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TryRequest:
     """What an author says of a try."""
 
     what: str
@@ -57,7 +57,7 @@ class _Change:
     paths: tuple[str, ...]
 
 
-def run(session: Session, root: Path, policy: Policy, wanted: Wanted, sessions: Sequence[Session]) -> TriedChange:
+def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessions: Sequence[Session]) -> TriedChange:
     """Measures and logs the try. Raises UsageError where there is nothing to try, or an earlier try is undecided."""
     number = 1 + sum(isinstance(event, TriedChange) for event in session.events)
     with alone(session):

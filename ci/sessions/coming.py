@@ -9,9 +9,9 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import figures, gates, times
 from kernelgate.ci.sessions.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
 from kernelgate.ci.sessions.state import (
-    Budget,
     GateState,
     NextCommand,
+    SessionBudget,
     SessionFigures,
     SessionState,
     Stop,
@@ -47,7 +47,7 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> SessionState:
     minutes = _minutes(opened, closed, until)
     spent = at.figures.usd_gpu + at.figures.usd_assistant + at.figures.usd_other
     limit = opened.minutes or gates.minutes(opened.template, policy)
-    budgets = (Budget("time", minutes, limit, "min"), Budget("cost", spent, opened.usd, "USD"))
+    budgets = (SessionBudget("time", minutes, limit, "min"), SessionBudget("cost", spent, opened.usd, "USD"))
     stop = None if closed else _stop(at, budgets, policy)
     return SessionState(
         name=opened.name,
@@ -85,7 +85,7 @@ def _minutes(opened: Opened, closed: Closed | None, until: str) -> float:
     return known if known is not None else times.minutes_between(opened.at, until) or 0.0
 
 
-def _stop(at: _Situation, budgets: Sequence[Budget], policy: Policy) -> tuple[Stop, str] | None:
+def _stop(at: _Situation, budgets: Sequence[SessionBudget], policy: Policy) -> tuple[Stop, str] | None:
     for budget in budgets:
         if budget.limit is not None and budget.spent >= budget.limit:
             return budget.of, f"{_amount(budget.spent, budget)} of {_amount(budget.limit, budget)} are spent"
@@ -99,7 +99,7 @@ def _stop(at: _Situation, budgets: Sequence[Budget], policy: Policy) -> tuple[St
     return "gate", f"{without:.0f} minutes without a passed gate, and {most:g} are the limit: {waiting} is next"
 
 
-def _amount(value: float, budget: Budget) -> str:
+def _amount(value: float, budget: SessionBudget) -> str:
     return f"{value:.0f} {budget.unit}" if budget.of == "time" else f"{value:.2f} {budget.unit}"
 
 

@@ -50,7 +50,7 @@ class TryState:
 
 
 @dataclass(frozen=True)
-class Budget:
+class SessionBudget:
     """What was spent of what may be spent; None is unlimited."""
 
     of: Literal["time", "cost"]
@@ -111,7 +111,7 @@ class SessionState:
     stop_reason: str | None
     gates: tuple[GateState, ...]
     tries: tuple[TryState, ...]
-    budgets: tuple[Budget, ...]
+    budgets: tuple[SessionBudget, ...]
     figures: SessionFigures
     next: NextCommand
     remarks: tuple[str, ...]

@@ -10,7 +10,7 @@ from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.sessions import state as states
 from kernelgate.ci.sessions import variables
 from kernelgate.ci.sessions.log import TriedChange
-from kernelgate.ci.sessions.state import Budget, SessionState, TryState
+from kernelgate.ci.sessions.state import SessionBudget, SessionState, TryState
 
 MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
 
@@ -51,7 +51,7 @@ def _lines(state: SessionState) -> Iterator[str]:
     yield f"closed: {state.closed}" if state.closed else f"Next, because {state.next.why}:\n  {state.next.command}"
 
 
-def budget_line(one: Budget) -> str:
+def budget_line(one: SessionBudget) -> str:
     """What is spent of what may be."""
     digits = 0 if one.of == "time" else 2
     of = f" of {one.limit:.{digits}f}" if one.limit is not None else ""
