@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from kernelgate.ci.sessions.log import Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
 
+HERE = Path(__file__).parent
 GATES: tuple[GateName, ...] = ("environment", "build", "correctness", "performance")
 
 
