@@ -103,13 +103,6 @@ def restore(repo: Path, patch: Path) -> None:
     git.checked(git.root(repo), "apply", "--reverse", "--binary", "--whitespace=nowarn", str(patch))
 
 
-def staged(repo: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """Of these paths those whose staged content differs from HEAD's."""
-    if not paths:
-        return ()
-    return _listed(git.checked(git.root(repo), "diff", "--cached", "--name-only", "-z", "--", *_below(paths)).stdout)
-
-
 def _below(paths: Sequence[str]) -> list[str]:
     return [f":(top){path}*" for path in paths]  # here * crosses folders
 

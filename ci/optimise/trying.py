@@ -58,9 +58,10 @@ class _Change:
 
 
 def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessions: Sequence[Session]) -> TriedChange:
-    """Measures and logs the try. Raises UsageError where there is nothing to try, or an earlier try is undecided."""
+    """Measures and logs the try. Raises UsageError where there is nothing to try, or something comes first."""
     number = 1 + sum(isinstance(event, TriedChange) for event in session.events)
     with alone(session):
+        _gates_are_passed(session, policy)
         undecided = [one.number for one in figures.try_states(session.events) if one.decision is None]
         if undecided:
             raise UsageError(f"try {undecided[-1]} is neither kept nor reverted: `kernelgate session keep` or `revert`")
@@ -81,6 +82,13 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
         )
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
+
+
+def _gates_are_passed(session: Session, policy: Policy) -> None:
+    speedup = figures.of(session.events, policy).speedup_before
+    due = coming.due(figures.gate_states(session.events, policy), speedup, policy)
+    if due is not None:
+        raise UsageError(f"{due} comes before any change: `kernelgate session gate {due}`, or pass it over with --skip")
 
 
 def _violated(before: Sequence[Event], tried: TriedChange) -> Iterator[PatternUse]:
