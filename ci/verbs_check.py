@@ -67,7 +67,9 @@ def fuzz(
         raise UsageError("--corpus goes with --hours")
     if hours is not None:
         if case_ids or output or time_limit or smallest_first:
-            raise UsageError("--hours goes with --seed and --corpus alone: what it finds is in its corpus")
+            raise UsageError(
+                "--hours goes without --case, --output and limits of its own: what it finds is in its corpus"
+            )
         soaked = run_checks.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
         for soak in soaked:
             click.echo(soak.summary())

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -279,3 +280,18 @@ def test_bad_words_give_one_sentence(
     folder = str(built("none").folder) if "LIBRARY" in words else ""
     assert cli.run(["fuzz", *(folder if word == "LIBRARY" else word for word in words)]) == code
     assert says in capsys.readouterr().err
+
+
+def test_the_small_ones_come_first_and_end_with_the_first_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    axes = {"distribution": "normal", "causal": False}
+    listed = [fuzz_list.Trial(id=f"n{n}", axes={"N": n, **axes}, run_seed=1, seed=1) for n in (9, 64, 2, 65)]
+    chosen = sorted(listed, key=fuzz._size)
+    wrong = trial_process.TrialOutcome(fault="wrong", max_abs_error=1.0, error_ratio=2.0)
+    right = trial_process.TrialOutcome(fault=None, max_abs_error=0.0, error_ratio=0.0)
+    monkeypatch.setattr(fuzz, "_tried", lambda _, trial: wrong if trial.axes["N"] == 64 else right)
+    process = SimpleNamespace(card=SimpleNamespace(name="toy"), deaths=0)
+
+    results, _, late = fuzz._results(process, chosen, None, True, 0)  # type: ignore[arg-type]
+
+    assert [(one.id, one.passed) for one in results] == [("n2", True), ("n9", True), ("n64", False)]
+    assert [one.id for one in late] == ["n65"]
