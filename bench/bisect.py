@@ -11,17 +11,19 @@ from pathlib import Path
 from kernelgate.bench import commit_range, record, subject
 from kernelgate.bench.build.library import build_record
 from kernelgate.bench.commit_range import SHORT, BuiltCommits, CommitRange
-from kernelgate.bench.errors import BuildError, CannotCompileError, UsageError
+from kernelgate.bench.errors import BuildError, CannotCompileError, KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.record import RunRecord, Timing
 from kernelgate.bench.system import children, clocks, environment, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.timing import commits as timing
-from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.commits import CommitsPlan
 from kernelgate.bench.timing.process import Measuring, Setup
 from kernelgate.bench.timing.runner import ProcessError
+
+PATIENCE_S = 120.0
+"""A process that does not answer for so long is hung. A commit that hangs costs it twice: beside others, and alone."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Workbench(BuiltCommits):
     def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:
         """Times these commits beside each other. Those that fail are left out, and tried alone to know them.
 
-        Raises ProcessError where none of them fails alone.
+        Raises KernelgateError where none of them fails alone.
         """
         left, faults = list(places), dict[int, str]()
         number += self.before
@@ -80,9 +82,9 @@ class Workbench(BuiltCommits):
             except ProcessError as error:
                 found = {sides[side]: why for side, why in timing.at_fault(self.setup, plan, number).items()}
                 if not found and not self.together:
-                    raise
+                    raise KernelgateError(error.fault) from None
                 if not found:
-                    self._apart(str(error))
+                    self._apart(error.fault)
                 faults |= found
                 left = [place for place in left if place not in found]
                 continue
@@ -132,7 +134,7 @@ def opened(
 
 def measuring(rounds: int, seed: int | None, pause_when_capped: bool) -> Measuring:
     drawn = secrets.randbelow(2**31) if seed is None else seed
-    return Measuring(drawn, rounds, paired.PATIENCE_S, pause_when_capped, single=True)
+    return Measuring(drawn, rounds, PATIENCE_S, pause_when_capped, single=True)
 
 
 def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> ChosenCase:

@@ -110,7 +110,7 @@ def opened(
     repo: Path, ends: tuple[str, str], case: str | None, seed: int | None, limit_s: float | None
 ) -> Iterator[TrialBench]:
     """The bench for a range and the trial that is named, else the first that fails at the bad end by itself, while the
-    device is held. `limit_s`: as long as each card is fuzzed on a GPU.
+    device is held. It passes at the good end. `limit_s`: as long as each card is fuzzed on a GPU.
 
     Raises UsageError for a range or trial that is none, NothingFailsError where none fails, and KernelgateError where
     the bad end cannot be tried.
@@ -125,6 +125,7 @@ def opened(
     wanted = run_checks.by_card((case,) if case else (), list(fuzzed))
     drawn = new_seed() if seed is None else seed
     memory = machine.device.memory_bytes
+    unbuilt: list[str] = []
     with lock.device(machine.device.uuid), children.opened() as started:
 
         def bench_of(card: CardFacts, trial: Trial) -> TrialBench:
@@ -138,34 +139,46 @@ def opened(
                 return
             kept = fuzz_corpus.failures(fuzz_corpus.beside(card), card, device)
             bench = bench_of(card, listed[0])
-            if why := bench.build(whole.last):
-                raise KernelgateError(
-                    f"{whole.shas[-1][:SHORT]}, the bad end, cannot be tried: {why}; name another one"
-                )
+            if why := _unbuilt(bench):
+                say(why)
+                unbuilt.append(why)
+                continue
             limit = limit_s if device == "cuda" else None
             if found := _first_failing(bench, (*kept, *listed), limit):
                 yield replace(bench, trial=found)
                 return
-        raise NothingFailsError(
-            f"no fuzz case fails at {whole.shas[-1][:SHORT]} (seed {drawn}): there is nothing to find"
-        )
+        if len(unbuilt) == len(wanted):
+            raise KernelgateError(f"{unbuilt[0]}; name another one")
+        good, bad = (whole.shas[place][:SHORT] for place in (0, -1))
+        raise NothingFailsError(f"no fuzz case fails at {bad} and passes at {good} (seed {drawn})")
+
+
+def _unbuilt(bench: TrialBench) -> str | None:
+    """Why an end cannot be tried."""
+    for place, end in ((bench.range.last, "bad"), (0, "good")):
+        if why := bench.build(place):
+            return f"{bench.shas[place][:SHORT]}, the {end} end, cannot be tried: {why}"
+    return None
 
 
 def _first_failing(bench: TrialBench, listed: Sequence[Trial], limit_s: float | None) -> Trial | None:
-    """The first trial that fails at the bad end, and again in a process of its own."""
+    """The first trial that fails at the bad end, again in a process of its own, and passes at the good end."""
     say(f"fuzz: {fuzz.sizes(bench.card, listed, bench.device)}, seed {listed[-1].run_seed}")
     begun = time.monotonic()
-    with bench.process(bench.range.last) as process:
+    with bench.process(bench.range.last) as bad, bench.process(0) as good:
         for trial in listed:
             if limit_s is not None and time.monotonic() - begun >= limit_s:
                 say(f"fuzz: the {limit_s:g} s of the time limit are over")
                 return None
-            outcome = process.tried(trial)
-            if outcome.fault is None:
+            fault = bad.tried(trial).fault
+            if fault is None:
                 continue
-            process.end()
-            if process.tried(trial).fault is not None:
-                say(f"FAILED {trial.id} (seed {trial.run_seed}): {outcome.fault}")
+            bad.end()
+            if bad.tried(trial).fault is None:
+                say(f"{trial.id} fails only after other trials or only sometimes: {fault}")
+            elif good.tried(trial).fault is not None:
+                say(f"{trial.id} fails at the good end, too: {fault}")
+            else:
+                say(f"FAILED {trial.id} (seed {trial.run_seed}): {fault}")
                 return trial
-            say(f"{trial.id} fails only after other trials or only sometimes: {outcome.fault}")
     return None

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernelgate.bench.build.library import Libraries, Library
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards, commit, compared
 from kernelgate.bench.kernel.cards import CardFacts, Cards
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system import git
 from kernelgate.bench.system.progress import say
 
+DISK_FULL = os.strerror(errno.ENOSPC)
+"""It says nothing about the commit that could not be compiled."""
 SHORT = 12
 """Digits of a commit."""
 
@@ -115,16 +119,26 @@ class BuiltCommits:
         return self.range.shas
 
     def build(self, place: int) -> str | None:
-        """Compiles a commit; why it cannot be called, else None."""
-        built = self.range.build(place, HowToBuild(forgiving=True))
+        """Compiles a commit; why it cannot be called, else None. Raises KernelgateError where the disk is full."""
         name = self.card.name
+        built = self.range.build(place, HowToBuild(forgiving=True, only=name))
+        if DISK_FULL in (why := built.absent.get(name, "")):
+            raise KernelgateError(f"{why}; free some (kernelgate cache prune), and search again")
         if name not in built.built:
-            return built.absent.get(name, f"it has no card {name}")
+            return why or f"it has no card {name}{self._brought(place)}"
         library = built.built[name]
         if missing := compared.lacking(compared.own_card(library), self.card):
             return f"its call() takes {', '.join(missing)}, which the card of this checkout does not give"
         self.libraries[place] = library
         return None
+
+    def _brought(self, place: int) -> str:
+        """Which commit brings the card."""
+        if self.range.submodule or place == self.range.last:
+            return ""
+        own = f"{cards.FOLDER}/{self.card.name}.py"
+        found = git.first_parents(self.range.repo, self.shas[place], self.shas[-1], [own])
+        return f", which {found[0][:SHORT]} brings" if found else ""
 
     def same(self, one: int, other: int) -> bool:
         """Whether nothing that is called differs between two that are built."""

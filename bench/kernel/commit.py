@@ -35,6 +35,8 @@ class HowToBuild:
     limits: TimeLimits = LIMITS
     forgiving: bool = False
     """A card that cannot be read or compiled is noted, and the others go on: for a base, which need not be right."""
+    only: str | None = None
+    """Then the card of this name alone."""
 
 
 def build_commit(
@@ -95,6 +97,8 @@ def _build_what_can_be(tree: Path, name: str, found: Cards, how: HowToBuild, sha
     absent = {Path(mistake.file).stem: _in_tree(str(mistake), tree) for mistake in found.mistakes}
     built: dict[str, Library] = {}
     for card in found.cards:
+        if how.only not in (None, card.name):
+            continue
         try:
             built[card.name] = build_card(tree, name, card, how, sha)
         except BuildError as error:

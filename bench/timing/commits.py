@@ -59,9 +59,9 @@ def at_fault(setup: Setup, plan: CommitsPlan, number: int) -> Mapping[record.Sid
     found: dict[record.Side, str] = {}
     for at, (one, library) in enumerate(plan.libraries.items(), 1):
         alone = CommitsPlan(plan.card, plan.case, {one: library})
-        turn = Turn(alone, (plan.case,), number, together=True, id=f"bisect-{number}-{at}", name=f"{one} alone")
+        turn = Turn(alone, (plan.case,), number, together=True, id=f"bisect-{number}-{at}", name="it")
         try:
             process.timed(setup, turn, lambda _: None)
         except ProcessError as error:
-            found[one] = str(error)
+            found[one] = error.fault.replace(one, "it")
     return found

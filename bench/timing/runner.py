@@ -18,6 +18,11 @@ A = TypeVar("A")
 class ProcessError(KernelgateError):
     """A process could not be finished."""
 
+    def __init__(self, fault: str, advice: str = "") -> None:
+        super().__init__(f"{fault}{advice}")
+        self.fault = fault
+        """What happened, without what to do about it in a comparison."""
+
 
 class LoadError(ProcessError):
     """A library could not be loaded together with the other one."""
@@ -73,6 +78,7 @@ class Runner:
         if self._doing.loading:
             return LoadError(f"{self.name} failed while {self._doing.what}: {why}")
         return ProcessError(
-            f"{self.name} failed while {self._doing.what}: {why}. `kernelgate fuzz` shows which inputs a kernel fails "
-            "on; earlier processes are kept, and --resume continues after them"
+            f"{self.name} failed while {self._doing.what}: {why}",
+            ". `kernelgate fuzz` shows which inputs a kernel fails on; earlier processes are kept, and --resume "
+            "continues after them",
         )

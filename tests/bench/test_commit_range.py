@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import commit_range
-from kernelgate.bench.commit_range import CommitRange
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.build.library import Libraries
+from kernelgate.bench.commit_range import BuiltCommits, CommitRange
+from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.kernel import cards, commit
+from kernelgate.bench.kernel.commit import HowToBuild
 from tests import miniature
 
 LOCAL = ("-c", "protocol.file.allow=always")
@@ -101,3 +104,29 @@ def test_a_submodule_that_cannot_be_searched_is_said(rolled: tuple[Path, list[st
     shallow = tmp_path / "without" / INNER
     miniature.git(shallow, *LOCAL, "fetch", "--quiet", "--depth=1", "origin", shas[0])
     assert f"the history of {INNER} is not whole" in str(inside(tmp_path / "without"))
+
+
+def test_only_the_card_that_is_searched_is_built_and_a_full_disk_is_no_commits_fault(
+    repo: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shas = repo[1]
+    miniature.git(tmp_path, "clone", "--quiet", str(repo[0]), "made")
+    made = tmp_path / "made"
+    asked: list[HowToBuild | None] = []
+
+    def build(_: Path, sha: str, how: HowToBuild | None) -> Libraries:
+        asked.append(how)
+        why = "kernel.so: error: No space left on device" if sha == shas[2] else "it does not compile"
+        return Libraries({}, {} if sha == shas[0] else {"scale": why})
+
+    monkeypatch.setattr(commit, "build_commit", build)
+    read = cards.read(miniature.write(made, {".ci/kernels/scale.py": miniature.SCALE_CARD}) / cards.FOLDER)
+    built = BuiltCommits(commit_range.between(made, shas[0], "HEAD"), read["scale"])
+    assert built.build(0) == "it has no card scale"
+    assert built.build(1) == "it does not compile"
+    with pytest.raises(KernelgateError, match="No space left on device; free some"):
+        built.build(2)
+    assert {how.only for how in asked if how} == {"scale"}
+    brought = miniature.commit(made)
+    built = BuiltCommits(commit_range.between(made, shas[0], "HEAD"), read["scale"])
+    assert built.build(0) == f"it has no card scale, which {brought[:12]} brings"
