@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kernelgate.bench import files
 from kernelgate.bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.bench.check.soak import Soak
 
 
 @click.command()
@@ -39,6 +44,7 @@ from kernelgate.bench.errors import UsageError
 )
 @click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `checks`; with --hours `soaked`.")
 def fuzz(
     ref: str | None,
     library: Path | None,
@@ -49,6 +55,7 @@ def fuzz(
     corpus: Path | None,
     smallest_first: bool,
     output: Path | None,
+    as_json: bool,
 ) -> int:
     """Run each card's kernel on random inputs and compare it with the card's oracle in float64.
 
@@ -59,6 +66,7 @@ def fuzz(
     """
     from kernelgate.bench import record, run_checks
     from kernelgate.bench.check import fuzz
+    from kernelgate.ci import answers
     from kernelgate.ci.document import escape, render
     from kernelgate.ci.judge import policy
     from kernelgate.ci.report import fuzzing
@@ -71,18 +79,34 @@ def fuzz(
                 "--hours goes without --case, --output and limits of its own: what it finds is in its corpus"
             )
         soaked = run_checks.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
-        for soak in soaked:
+        if as_json:
+            click.echo(_soak_answer(soaked))
+        for soak in () if as_json else soaked:
             click.echo(soak.summary())
         return int(any(soak.failed for soak in soaked))
     if output:
         files.try_file(output)
     limits = fuzz.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
     done = run_checks.fuzz(Path.cwd(), ref, library, run_checks.FuzzOptions(seed, case_ids, limits), output)
-    for check in done:
+    if as_json:
+        click.echo(answers.FuzzAnswer(checks=done).shown())
+    for check in () if as_json else done:
         click.echo(fuzz.summary(check))
         if said := fuzzing.in_words(record.RunRecord(checks=done), check):
             click.echo(f"  {escape.visible(render.plain_line(said))}")
     return fuzz.exit_code(done)
+
+
+def _soak_answer(soaked: Sequence[Soak]) -> str:
+    from kernelgate.ci import answers
+
+    rows = (
+        answers.SoakedCard(
+            card=one.card.name, tried=one.tried, failed=one.failed, repeat=dict(one.kept), said=one.summary()
+        )
+        for one in soaked
+    )
+    return answers.SoakAnswer(soaked=tuple(rows)).shown()
 
 
 @click.command()

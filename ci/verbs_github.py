@@ -36,17 +36,24 @@ def fetch_(run_id: int, output: Path, head_sha: str | None, base_sha: str | None
 
 @click.command()
 @click.argument("body", required=False, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: whether it `blocks`, and the `text` on it.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
-def template(body: Path | None, policy_file: Path | None) -> int:
+def template(body: Path | None, as_json: bool, policy_file: Path | None) -> int:
     """Is the pull request's description complete, and what does it claim?
 
     Reads BODY.md, or in a workflow the pull request of its event; there, the job summary lists what is missing.
     Exit codes: 0 nothing blocks, 1 a part that the policy requires is missing.
     """
     from kernelgate.ci import default_branch
-    from kernelgate.ci.github import review
+    from kernelgate.ci.github import description, review
     from kernelgate.ci.github.actions import Step
 
+    if as_json:
+        from kernelgate.ci import answers
+
+        found = review.describe(Step(), default_branch.rules(policy_file).template, body)
+        click.echo(answers.TemplateAnswer(blocks=found.blocks, text=description.as_text(found)).shown())
+        return int(found.blocks)
     return review.review(Step(), default_branch.rules(policy_file).template, body)
 
 

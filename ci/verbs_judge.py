@@ -33,22 +33,40 @@ def analyze(report: Path, against: Path | None, as_json: bool, policy_file: Path
 @click.argument("milliseconds", type=float)
 @click.option("--kernel-ms", type=float, help="Of the call's kernels alone, such as the record's graph_us / 1000.")
 @click.option("--before-ms", type=float, help="Of a call before the last fix: says whether to keep it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def decide(
-    speedup: float, milliseconds: float, kernel_ms: float | None, before_ms: float | None, policy_file: Path | None
+    speedup: float,
+    milliseconds: float,
+    kernel_ms: float | None,
+    before_ms: float | None,
+    as_json: bool,
+    policy_file: Path | None,
 ) -> int:
     """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call.
 
     Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
     """
+    from kernelgate.ci import answers
     from kernelgate.ci.explain import next_step
     from kernelgate.ci.judge import policy
     from kernelgate.ci.report import thresholds
 
     bands = thresholds.bands(policy.load(policy_file))
     decision = next_step.decide(speedup, milliseconds, bands, kernel_ms)
-    if before_ms is not None:
-        click.echo(next_step.worth_keeping(before_ms, milliseconds, bands))
+    keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds, bands)
+    if as_json:
+        said = answers.DecideAnswer(
+            priority=decision.priority.value,
+            sentence=decision.sentence,
+            command=decision.command,
+            stops=decision.stops,
+            keep=keep,
+        )
+        click.echo(said.shown())
+        return int(decision.stops)
+    if keep is not None:
+        click.echo(keep)
     click.echo(decision.sentence)
     click.echo(f"Next: {decision.command}")
     return int(decision.stops)
@@ -116,6 +134,7 @@ def compare(
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the comment's Markdown instead of printing it."
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: the comment's `markdown`, and `files` written.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
 def report(
@@ -128,6 +147,7 @@ def report(
     baseline: Path | None,
     html: Path | None,
     output: Path | None,
+    as_json: bool,
     policy_file: Path | None,
     preset: str,
 ) -> int:
@@ -142,7 +162,7 @@ def report(
     """
     from kernelgate.bench import files, record
     from kernelgate.bench.system import progress
-    from kernelgate.ci import default_branch, remembered
+    from kernelgate.ci import answers, default_branch, remembered
     from kernelgate.ci.document import render
     from kernelgate.ci.page.write import write as write_page
     from kernelgate.ci.report.build import reported
@@ -153,6 +173,8 @@ def report(
         raise UsageError(
             "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"
         )
+    if post and as_json:
+        raise UsageError("--post prints nothing that --json could stand for")
     if post and (html or output):
         raise UsageError("--post writes no file: render the page by a call of its own, with --from and --html")
     for asked in filter(None, (html, output)):
@@ -177,6 +199,9 @@ def report(
         files.write(html, page_text)
     if output:
         files.write(output, render.comment(built))
-    else:
+    if as_json:
+        written = tuple(str(path) for path in (html, output) if path)
+        click.echo(answers.ReportAnswer(markdown=render.comment(built), files=written).shown())
+    elif not output:
         render.show(built, sys.stdout)
     return 0

@@ -81,7 +81,8 @@ def accuracy(
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out"), show_default=True, help="For the results.")
 @click.option("--preset", default="default", show_default=True, help="The policy's preset, such as strict.")
 @click.option("--details", is_flag=True, help="In a terminal, also print the comment's folded parts.")
-def pr(base: str | None, out: Path, preset: str, details: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: whether it `blocks`, `why`, and the `files`.")
+def pr(base: str | None, out: Path, preset: str, details: bool, as_json: bool) -> int:
     """Do locally what a pull request gets: build, fuzz, time base against head, judge, and show the comment.
 
     The head is the working tree. Runs on the GPU where there is one, else on the CPU. Leaves run.json, comment.md and
@@ -90,13 +91,20 @@ def pr(base: str | None, out: Path, preset: str, details: bool) -> int:
     Exit codes: 0 nothing blocks, 1 the change blocks: it does not compile, is wrong, spills registers, or is slower
     than the policy allows; 3 it could not be judged (why), 64 usage.
     """
-    from kernelgate.ci import local
+    from kernelgate.ci import answers, local
     from kernelgate.ci.document import render
     from kernelgate.ci.judge import policy
 
     result = local.run(Path.cwd(), base, out, policy.load(None, preset))
-    click.echo(f"Written: {', '.join(str(out / name) for name in local.written(out))}", err=True)
-    render.show(result.report, sys.stdout, details)
+    made = tuple(str(out / name) for name in local.written(out))
+    click.echo(f"Written: {', '.join(made)}", err=True)
+    if as_json:
+        decided = result.decision
+        why = render.plain_line(result.report.headline)
+        said = answers.PrAnswer(blocks=decided.blocks, conclusion=decided.conclusion, why=why, files=made)
+        click.echo(said.shown())
+    else:
+        render.show(result.report, sys.stdout, details)
     return int(result.decision.blocks)
 
 
@@ -108,7 +116,8 @@ def cache() -> None:
 @cache.command()
 @click.option("--days", type=click.FloatRange(min=0), default=30, show_default=True, help="What was used since stays.")
 @click.option("--gigabytes", type=click.FloatRange(min=0), default=20, show_default=True, help="Of the rest, so much.")
-def prune(days: float, gigabytes: float) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: what was `removed`, is `in_use` and `kept`.")
+def prune(days: float, gigabytes: float, as_json: bool) -> None:
     """Remove libraries that nobody used for so long; then those that waited longest, until the rest fits.
 
     What a process has in use stays, and is said. The next build of what is gone compiles it again. Fuzz cases that are
@@ -118,9 +127,21 @@ def prune(days: float, gigabytes: float) -> None:
 
     from kernelgate.bench.build import build
     from kernelgate.bench.build import cache as entries
+    from kernelgate.ci import answers
 
     folder = build.cache_folder()
     done = entries.prune(folder, days * 86_400, gigabytes * 1e9)
+    if as_json:
+        removed_, in_use = (
+            tuple(answers.PrunedLibrary(name=one.folder.name, bytes=one.size) for one in some)
+            for some in (done.removed, done.in_use)
+        )
+        kept_bytes = sum(one.size for one in done.kept)
+        made = answers.CacheAnswer(
+            folder=str(folder), removed=removed_, in_use=in_use, kept=len(done.kept), kept_bytes=kept_bytes
+        )
+        click.echo(made.shown())
+        return
     for one in done.removed:
         used = datetime.fromtimestamp(one.last_used).astimezone().strftime("%Y-%m-%d %H:%M")
         click.echo(f"removed {one.folder.name}, {one.size / 1e6:.1f} MB, last used {used}")

@@ -47,7 +47,8 @@ def both_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
     is_flag=True,
     help="Leave out what has no card or does not compile, and say why in the output: the head is then measured alone.",
 )
-def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `libraries`, and what was `left_out`.")
+def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool, as_json: bool) -> None:
     """Compile the kernels of one commit's cards into the cache, and print where they are. Needs no GPU.
 
     Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
@@ -60,7 +61,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
     from kernelgate.bench.kernel import commit
     from kernelgate.bench.system import progress
     from kernelgate.bench.system.supervise import TimeLimits
-    from kernelgate.ci import hand_over
+    from kernelgate.ci import answers, hand_over
 
     if output:
         files.try_folder(output)
@@ -70,7 +71,21 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
         progress.say(build.describe(library))
     for name, why in built.absent.items():
         progress.say(f"{name} is left out: {why}")
-    for library in (hand_over.export(built, output) if output else built).built.values():
+    made = hand_over.export(built, output) if output else built
+    if as_json:
+        libraries = tuple(
+            answers.BuiltLibrary(
+                card=name,
+                sha=one.manifest.sha,
+                targets=one.manifest.targets,
+                path=str(one.path),
+                cached=built.built[name].cached,
+                seconds=one.manifest.seconds,
+            )
+            for name, one in made.built.items()
+        )
+        click.echo(answers.BuildAnswer(libraries=libraries, left_out=dict(made.absent)).shown())
+    for library in () if as_json else made.built.values():
         click.echo(library.path)
 
 
@@ -132,6 +147,7 @@ def cards(only_list: bool, as_json: bool) -> int:
     show_default=True,
     help="Run record.",
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: where the record is, and what it holds.")
 def bench(
     base: str | None,
     base_library: Path | None,
@@ -149,6 +165,7 @@ def bench(
     same: bool,
     gpu: str | None,
     output: Path,
+    as_json: bool,
 ) -> None:
     """Time base and head against each other, in interleaved rounds, over several fresh processes.
 
@@ -197,7 +214,21 @@ def bench(
         about = compared.judged(judging, sides, "default branch" if gpu else None)
         children.prepare(needed)
         verbs.bench(about, asked, output, open_cases, fuzzed, children)
-    click.echo(output)
+    click.echo(_bench_answer(output) if as_json else output)
+
+
+def _bench_answer(output: Path) -> str:
+    from kernelgate.bench import record
+    from kernelgate.ci import answers
+
+    made = record.read(output)
+    return answers.BenchAnswer(
+        record=str(output),
+        cases=len(made.cases),
+        processes=len(made.processes),
+        gpu_seconds=sum(one.gpu_seconds for one in made.costs),
+        next=f"kernelgate compare {output}",
+    ).shown()
 
 
 @click.command()
@@ -222,6 +253,7 @@ def bench(
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
 @click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `profiles`, `reports` and `failures`.")
 def profile(
     base: str | None,
     base_library: Path | None,
@@ -234,6 +266,7 @@ def profile(
     out: Path,
     run: Path | None,
     policy_file: Path | None,
+    as_json: bool,
 ) -> int:
     """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
 
@@ -245,6 +278,7 @@ def profile(
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.kernel.cards import ChosenCase
     from kernelgate.bench.system import progress
+    from kernelgate.ci import answers
     from kernelgate.ci.explain import analyze as profiles
     from kernelgate.ci.judge import policy
     from kernelgate.ci.report import thresholds
@@ -261,8 +295,12 @@ def profile(
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
     if run is not None and done.profiles:
         verbs.put_into(run, compiled, lambda _: {"profile": done.profiles})
-    for text in profiles.sides_to_text(out, done.profiles, thresholds.bottleneck_limits(known)):
-        click.echo(text)
+    if as_json:
+        reports = tuple(str(out / one.report) for one in done.profiles if one.report)
+        click.echo(answers.ProfileAnswer(profiles=done.profiles, reports=reports, failures=done.failures).shown())
+    else:
+        for text in profiles.sides_to_text(out, done.profiles, thresholds.bottleneck_limits(known)):
+            click.echo(text)
     for reason in done.failures:
         progress.say(reason)
     return 3 if done.failures else 0

@@ -15,13 +15,18 @@ from kernelgate.ci.judge.pull_request_rules import Template
 
 def review(step: Step, rules: Template, body: Path | None) -> int:
     """Says what is missing and what is claimed. 1 where something blocks, else 0."""
-    described = _of_file(body, rules) if body else _of_event(step, rules)
+    described = describe(step, rules, body)
     text = description.as_text(described)
     for line in text.splitlines():
         step.log(line)
     # The text quotes the author, so it goes into the summary as a block that it cannot end.
     step.summary("### The pull request's description\n\n" + escape.fence(tuple(text.splitlines()), "text"))
     return int(described.blocks)
+
+
+def describe(step: Step, rules: Template, body: Path | None) -> Description:
+    """What stands in the file, else in the event's pull request. Raises UsageError for a file that cannot be read."""
+    return _of_file(body, rules) if body else _of_event(step, rules)
 
 
 def _of_file(path: Path, rules: Template) -> Description:

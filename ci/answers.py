@@ -1,0 +1,289 @@
+"""What verbs print with --json, one object each, and the schemas of it: `docs/schemas/<verb>.schema.json`.
+
+Fields are added, never renamed or removed; a program ignores those that it does not know. What the verb says to people
+goes to stderr, and its exit code is the same with --json and without.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernelgate.bench.record import Check, KernelFacts, Profile, RunRecord, Side
+from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.patterns.words import PatternsJson
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    def shown(self) -> str:
+        return self.model_dump_json(indent=2, by_alias=True)
+
+
+class BuiltLibrary(Answer):
+    card: str
+    sha: str | None
+    """The commit; None for the working tree."""
+    targets: tuple[str, ...]
+    path: str
+    cached: bool
+    """Whether nothing had to be compiled."""
+    seconds: float
+    """That compiling took, once."""
+
+
+class BuildAnswer(Answer):
+    libraries: tuple[BuiltLibrary, ...]
+    left_out: dict[str, str]
+    """Cards without a library, and why."""
+
+
+class FuzzAnswer(Answer):
+    checks: tuple[Check, ...]
+    """One for each card."""
+
+
+class SoakedCard(Answer):
+    card: str
+    tried: int
+    failed: int
+    repeat: dict[str, str]
+    """Of each different failure, the command that repeats it."""
+    said: str
+
+
+class SoakAnswer(Answer):
+    soaked: tuple[SoakedCard, ...]
+
+
+class BenchAnswer(Answer):
+    record: str
+    """The file."""
+    cases: int
+    processes: int
+    gpu_seconds: float
+    next: str
+    """The command that judges it."""
+
+
+class ProfileAnswer(Answer):
+    profiles: tuple[Profile, ...]
+    reports: tuple[str, ...]
+    """Files for `kernelgate analyze`."""
+    failures: tuple[str, ...]
+
+
+class SanitizeAnswer(Answer):
+    checks: tuple[Check, ...]
+
+
+class DoctorCheck(Answer):
+    name: str
+    level: Literal["passed", "warning", "failed"]
+    found: str
+    fix: str | None
+
+
+class DoctorAnswer(Answer):
+    fit: bool
+    checks: tuple[DoctorCheck, ...]
+
+
+class DecideAnswer(Answer):
+    priority: str
+    sentence: str
+    command: str
+    stops: bool
+    """Profile before anything else; exit code 1."""
+    keep: str | None
+    """With --before-ms: whether the fix is worth keeping."""
+
+
+class PrAnswer(Answer):
+    blocks: bool
+    conclusion: str
+    """Of the check run that a pull request would get."""
+    why: str
+    files: tuple[str, ...]
+
+
+class PrunedLibrary(Answer):
+    name: str
+    bytes: int
+
+
+class CacheAnswer(Answer):
+    folder: str
+    removed: tuple[PrunedLibrary, ...]
+    in_use: tuple[PrunedLibrary, ...]
+    kept: int
+    kept_bytes: int
+
+
+class SpreadsAnswer(Answer):
+    file: str
+    cases: int
+
+
+class ReportAnswer(Answer):
+    markdown: str
+    """The comment."""
+    files: tuple[str, ...]
+    """That were written."""
+
+
+class TemplateAnswer(Answer):
+    blocks: bool
+    text: str
+
+
+class ResourcesOfKernel(KernelFacts):
+    card: str
+    side: Side
+
+
+class StaticRemark(Answer):
+    code: str
+    severity: str
+    kernel: str
+    target: str
+    message: str
+    card: str
+
+
+class ResourcesAnswer(Answer):
+    resources: tuple[ResourcesOfKernel, ...]
+    findings: tuple[StaticRemark, ...]
+
+
+class JudgedRow(Answer):
+    """A case, or the mean of a card's; percentages are changes of time, positive is slower."""
+
+    card: str
+    verdict: Literal["improved", "regressed", "slower", "faster", "equivalent", "inconclusive"]
+    direction: str
+    sentence: str
+    change_pct: float | None
+    interval_pct: tuple[float, float] | None
+    p: float | None
+
+
+class JudgedCaseRow(JudgedRow):
+    id: str
+    base_us: float | None
+    head_us: float | None
+    reference_us: float | None
+    processes: int
+    rounds: int
+    findings: tuple[Finding, ...]
+
+
+class CompareAnswer(Answer):
+    """One a line, for each record."""
+
+    record: str
+    verdict: Literal["improved", "regressed", "slower", "faster", "equivalent", "inconclusive"]
+    reason: str
+    cases: tuple[JudgedCaseRow, ...]
+    means: tuple[JudgedRow, ...]
+    refused: str | None
+    against: str
+
+
+class AdviceRow(Answer):
+    action: str
+    reason: str
+    expected_gain_pct: float | None
+    source: str
+    link: str
+
+
+class AnalysedKernel(Answer):
+    kernel: str
+    duration_us: float | None
+    bottleneck: str
+    confidence: float
+    metrics: dict[str, float]
+    roofline: dict[str, float | str | None]
+    recommendations: tuple[AdviceRow, ...]
+
+
+class AnalyzeAnswer(Answer):
+    kernels: tuple[AnalysedKernel, ...]
+    against: tuple[AnalysedKernel, ...] = ()
+    changes: tuple[dict[str, Any], ...] = ()
+    budgets: tuple[dict[str, Any], ...] = ()
+
+
+class CardMistakeRow(Answer):
+    file: str
+    line: int | None
+    member: str
+    text: str
+
+
+class CardsAnswer(Answer):
+    cards: tuple[dict[str, Any], ...]
+    mistakes: tuple[CardMistakeRow, ...]
+
+
+class BisectAnswer(Answer):
+    """Of `bisect`; with --build `last_that_compiles`, `culprits` and `why` alone."""
+
+    culprits: tuple[str, ...]
+    case: str | None = None
+    found: str | None = None
+    chance: float | None = None
+    change_pct: float | None = None
+    interval_pct: tuple[float, float] | None = None
+    several: tuple[dict[str, Any], ...] = ()
+    stepped_over: dict[str, str] = Field(default_factory=dict)
+    processes: int | None = None
+    last_that_compiles: str | None = None
+    why: str | None = None
+
+
+ANSWERS: Final[dict[str, type[BaseModel]]] = {
+    "accuracy": RunRecord,
+    "analyze": AnalyzeAnswer,
+    "bench": BenchAnswer,
+    "bisect": BisectAnswer,
+    "build": BuildAnswer,
+    "cache": CacheAnswer,
+    "cards": CardsAnswer,
+    "compare": CompareAnswer,
+    "decide": DecideAnswer,
+    "doctor": DoctorAnswer,
+    "fuzz": FuzzAnswer,
+    "fuzz-hours": SoakAnswer,
+    "patterns": PatternsJson,
+    "pr": PrAnswer,
+    "profile": ProfileAnswer,
+    "report": ReportAnswer,
+    "resources": ResourcesAnswer,
+    "sanitize": SanitizeAnswer,
+    "spreads": SpreadsAnswer,
+    "template": TemplateAnswer,
+}
+"""By verb; `fuzz --hours` answers otherwise than `fuzz`."""
+
+
+def schema(verb: str) -> str:
+    """The JSON Schema of a verb's answer, as its file holds it."""
+    made = ANSWERS[verb].model_json_schema(mode="serialization", by_alias=True)
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **made}, indent=2) + "\n"
+
+
+def write_schemas(folder: Path) -> None:
+    """All of them: `python -m kernelgate.ci.answers` writes docs/schemas."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for verb in ANSWERS:
+        (folder / f"{verb}.schema.json").write_text(schema(verb), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_schemas(Path("docs/schemas"))

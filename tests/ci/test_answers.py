@@ -1,0 +1,102 @@
+"""What verbs print with --json is one object of the published schema, and exit codes are the same with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kernelgate.bench import record, run_checks
+from kernelgate.bench.record import Check
+from kernelgate.ci import answers, cli, local
+from kernelgate.ci.document.model import Report
+from kernelgate.ci.judge import gate
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = ROOT / "docs/schemas"
+RECORD = "tests/data/cards/swiglu_slower.json"
+REPORT = next((ROOT / "tests/data/nsight").glob("*.ncu-rep")).relative_to(ROOT)
+WORKFLOWS = {"plan", "admit", "reuse", "fetch", "command", "accept", "baseline"}
+"""Verbs that answer to GitHub, not to a caller."""
+OF_SEVERAL = {"history", "session"}
+"""Groups, each of whose verbs has a form of its own (docs/history.md)."""
+CALLS = [
+    ["decide", "0.4", "1.0", "--before-ms", "2"],
+    ["compare", RECORD],
+    pytest.param(["report", RECORD], marks=pytest.mark.slow),
+    ["template", "README.md"],
+    ["patterns", "--all"],
+    ["cards", "--list"],
+    pytest.param(["analyze", str(REPORT)], marks=pytest.mark.slow),
+    ["spreads", RECORD, "-o", "{out}/spreads.json"],
+    ["cache", "prune"],
+]
+
+
+def validated(verb: str, text: str) -> Any:
+    answer = json.loads(text)
+    Draft202012Validator(json.loads((SCHEMAS / f"{verb}.schema.json").read_text(encoding="utf-8"))).validate(answer)
+    return answer
+
+
+@pytest.mark.parametrize("verb", answers.ANSWERS)
+def test_the_published_schema_is_the_models(verb: str) -> None:
+    """After a change: `.venv/bin/python -m kernelgate.ci.answers`."""
+    assert (SCHEMAS / f"{verb}.schema.json").read_text(encoding="utf-8") == answers.schema(verb)
+
+
+def test_every_verb_that_people_call_has_an_answer() -> None:
+    verbs = set(cli.cli.commands) - WORKFLOWS - OF_SEVERAL
+    assert verbs - {"mcp", "prompt"} <= set(answers.ANSWERS)
+
+
+@pytest.mark.parametrize("words", CALLS, ids=lambda words: words[0])
+def test_an_answer_is_of_its_schema_and_the_exit_code_stays(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
+    called = [word.format(out=tmp_path) for word in words]
+
+    plain = cli.run(called)
+    capsys.readouterr()
+    code = cli.run([*called, "--json"])
+
+    assert code == plain
+    assert validated(words[0], capsys.readouterr().out)
+
+
+def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    done = record.read(ROOT / RECORD).checks
+    failed = (Check(kind="fuzz", card="c", status="failed", run=1, failed=1),)
+    monkeypatch.chdir(ROOT)
+    for checks, code in ((done, 0), (failed, 1)):
+        monkeypatch.setattr(run_checks, "fuzz", lambda *_, made=checks: made)
+        assert cli.run(["fuzz", "--json"]) == code
+        assert len(validated("fuzz", capsys.readouterr().out)["checks"]) == 1
+
+
+def test_a_blocked_change_answers_that_it_blocks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decided = gate.Decision("failure", blockers=(gate.Blocker(gate.BlockCode.SHARED_COMMIT),))
+    result = local.LocalResult(Report(headline=("5% slower",), summary=()), decided)
+    monkeypatch.setattr(local, "run", lambda *_: result)
+    assert cli.run(["pr", "--json"]) == 1
+    answer = validated("pr", capsys.readouterr().out)
+    assert (answer["blocks"], answer["conclusion"], answer["why"]) == (True, "failure", "5% slower")
+
+
+@pytest.mark.slow
+def test_measuring_verbs_answer_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    out = str(tmp_path / "run.json")
+    quick = ["--suite", "cpu", "--processes", "1", "--rounds", "5", "--alone"]
+    for verb, words in (("build", []), ("bench", [*quick, "-o", out]), ("doctor", []), ("resources", ["--alone"])):
+        cli.run([verb, *words, "--json"])
+        assert validated(verb, capsys.readouterr().out), verb
