@@ -124,11 +124,6 @@ class CacheAnswer(Answer):
     kept_bytes: int
 
 
-class SpreadsAnswer(Answer):
-    file: str
-    cases: int
-
-
 class ReportAnswer(Answer):
     markdown: str
     """The comment."""
@@ -266,7 +261,6 @@ ANSWERS: Final[dict[str, type[BaseModel]]] = {
     "report": ReportAnswer,
     "resources": ResourcesAnswer,
     "sanitize": SanitizeAnswer,
-    "spreads": SpreadsAnswer,
     "template": TemplateAnswer,
 }
 """By verb; `fuzz --hours` answers otherwise than `fuzz`."""

@@ -16,6 +16,7 @@ from kernelgate.bench.errors import KernelgateError, OutputError
 from kernelgate.ci import (
     exit_codes,
     surroundings,
+    verbs_agents,
     verbs_bisect,
     verbs_check,
     verbs_github,
@@ -52,6 +53,7 @@ for _verb in (
     verbs_judge.compare,
     verbs_judge.report,
     verbs_patterns.patterns,
+    verbs_agents.mcp,
     verbs_history.history,
     verbs_session.session,
     verbs_github.fetch_,

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
+from kernelgate.ci.judge.agent_rules import AgentRules
 from kernelgate.ci.judge.bottleneck_rules import BottleneckRules
 from kernelgate.ci.judge.bounds import (
     Chance,
@@ -279,6 +280,7 @@ class Policy(PolicySection):
     bisect: BisectRules = BisectRules()
     patterns: PatternRules = PatternRules()
     session: SessionRules = SessionRules()
+    agents: AgentRules = AgentRules()
     template: Template = Template()
     measure: Measure = Measure()
     costs: Costs = Costs()

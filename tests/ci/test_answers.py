@@ -31,7 +31,6 @@ CALLS = [
     ["patterns", "--all"],
     ["cards", "--list"],
     pytest.param(["analyze", str(REPORT)], marks=pytest.mark.slow),
-    ["spreads", RECORD, "-o", "{out}/spreads.json"],
     ["cache", "prune"],
 ]
 

@@ -29,6 +29,8 @@ NOT_STATISTICS = dict.fromkeys(
         "patterns",
         "session",
     ),
+        "agents",
+    ],
     True,
 ) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
 """What the page on statistics leaves to others."""
@@ -213,6 +215,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "profiling.timeout_s": (1.0, 86400.0),
     "baseline.stale_days": (1, 100_000),
     "history.newest_records": (1, 10_000),
+    "agents.gpu_seconds": (0.0, 1e7),
+    "agents.session_gpu_seconds": (0.0, 1e7),
+    "agents.wall_s": (0.1, 86_400.0),
+    "agents.output_bytes": (1000, 10_000_000),
     "patterns.build_minutes": (0.1, 10_000.0),
     "patterns.repeats": (2, 100),
     "patterns.repeat_minutes": (0.0, 10_000.0),

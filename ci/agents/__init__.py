@@ -1,0 +1,1 @@
+"""What a coding agent may call, with which words, and for how long."""
