@@ -37,6 +37,8 @@ PASSED_ON: Final = frozenset(
     | {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
 )
 """Of the environment; everything else, such as tokens, stays with the server."""
+ANSWERS: Final = frozenset({0, 1, 2, 4})
+"""Exit codes by which verbs answer; with others they could not run, or were called wrongly."""
 LAST_LINES = 40
 """Of what a verb said to people."""
 INSTRUCTIONS = (
@@ -201,7 +203,7 @@ def _parsed(text: str) -> Any:
 
 
 def _result(said: dict[str, Any], is_error: bool = False) -> types.CallToolResult:
-    failed = is_error or said.get("exit_code") not in (0, 1, 2)
+    failed = is_error or said.get("exit_code") not in ANSWERS
     text = json.dumps(said, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], structured_content=said, is_error=failed

@@ -136,6 +136,12 @@ class TemplateAnswer(Answer):
     text: str
 
 
+class PromptAnswer(Answer):
+    session: str
+    text: str
+    """Markdown."""
+
+
 class ResourcesOfKernel(KernelFacts):
     card: str
     side: Side
@@ -258,6 +264,7 @@ ANSWERS: Final[dict[str, type[BaseModel]]] = {
     "patterns": PatternsJson,
     "pr": PrAnswer,
     "profile": ProfileAnswer,
+    "prompt": PromptAnswer,
     "report": ReportAnswer,
     "resources": ResourcesAnswer,
     "sanitize": SanitizeAnswer,

@@ -54,6 +54,7 @@ for _verb in (
     verbs_judge.report,
     verbs_patterns.patterns,
     verbs_agents.mcp,
+    verbs_agents.prompt,
     verbs_history.history,
     verbs_session.session,
     verbs_github.fetch_,

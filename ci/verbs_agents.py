@@ -41,3 +41,27 @@ def mcp(context: click.Context, policy_file: Path | None) -> None:
     rules = policy.load(policy_file).agents
     server = AgentsServer(git.root(Path.cwd()), tools.offered(root), DeviceBudget(rules))
     anyio.run(server.serve)
+
+
+@click.command()
+@click.argument("session")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: the `session` and the `text`.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def prompt(session: str, as_json: bool, policy_file: Path | None) -> None:
+    """Print the text that work on SESSION begins with: objective, state, constraints, patterns, last results.
+
+    Exit codes: 0 printed, 3 there is no such session, 64 usage.
+    """
+    from kernelgate.ci import answers
+    from kernelgate.ci.agents import prompt
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.patterns import apply, gathered, pattern
+    from kernelgate.ci.patterns.seen import Seen
+
+    here, rules = Path.cwd(), policy.load(policy_file)
+    events = gathered.events(here, session)
+    known = pattern.read_all(pattern.folder(here))
+    found = apply.applying(known, Seen(events=events), gathered.thresholds(rules))
+    told = prompt.PromptRules(rules.gates.reference_min, rules.guidance.profile_below, rules.guidance.keep_from)
+    text = prompt.prompt(events, found, told)
+    click.echo(answers.PromptAnswer(session=session, text=text).shown() if as_json else text, nl=as_json)

@@ -22,7 +22,7 @@ OFFERED: Final = (
 """Verbs; of a group, each of its verbs. What is not installed is not offered."""
 LOCAL: Final = frozenset({"session page", "session submit"})
 """For people: one opens a port, the other speaks to GitHub."""
-MEASURING: Final = frozenset({"doctor", "fuzz", "bench", "profile", "session try", "session gate", "session next"})
+MEASURING: Final = frozenset({"doctor", "fuzz", "bench", "profile", "session try", "session gate"})
 """Those whose time is taken from the budget of the device."""
 WITHHELD: Final = frozenset({"as_json", "policy_file", "preset", "token", "post", "library", "corpus", "hours"})
 """Parameters that agents do not get: what judges is the checkout's policy, and what is measured its own sources."""
