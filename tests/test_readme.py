@@ -71,7 +71,12 @@ def test_the_license_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+    "page",
+    [
+        *("README.md", "CONTRIBUTING.md", "AGENTS.md"),
+        *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")),
+        *(f"docs/patterns/{p.name}" for p in (ROOT / "docs/patterns").glob("*.md")),
+    ],
 )
 def test_links_inside_the_repository_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

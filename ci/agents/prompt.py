@@ -82,7 +82,7 @@ def _state(events: Sequence[log.Event]) -> Iterator[str]:
 
 def _constraints(opened: log.Opened, events: Sequence[log.Event], rules: PromptRules) -> Iterator[str]:
     yield "change one variable at a time; two at once cannot be told apart"
-    yield f"below {rules.profile_below:g}× the reference profile before changing it; below {rules.stop_below:g}×, at once"
+    yield f"below {rules.profile_below:g}× the reference profile before changing; below {rules.stop_below:g}×, at once"
     yield f"a fix is kept from {rules.keep_from:g}× as fast as before on, or where it is tuning and certainly faster"
     yield "a result that is wrong has no speed: fuzz before timing"
     yield "leave the card, the policy (.ci/kernelgate.toml) and the tests as they are: they judge the change"

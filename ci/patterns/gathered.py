@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -47,7 +48,7 @@ def sessions(checkout: Path) -> tuple[str, ...]:
 def open_sessions(checkout: Path) -> tuple[str, ...]:
     """Those that were measured here and not closed. Raises SessionLogError."""
     found = {name: events(checkout, name) for name in sessions(checkout)}
-    return tuple(name for name, said in found.items() if not any(isinstance(one, log.Closed) for one in said))
+    return tuple(name for name, said in found.items() if _is_open(said))
 
 
 def doctor(path: Path) -> tuple[DoctorFinding, ...]:
@@ -86,6 +87,11 @@ def thresholds(policy: Policy) -> Thresholds:
         policy.guidance.launch_share,
         policy.patterns.build_minutes,
     )
+
+
+def _is_open(said: Sequence[log.Event]) -> bool:
+    recorded = any(isinstance(one, log.Opened) and one.source == "recorded" for one in said)
+    return not recorded and not any(isinstance(one, log.Closed) for one in said)
 
 
 def _event(path: Path, number: int, text: str) -> log.Event:
