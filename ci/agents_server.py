@@ -31,7 +31,20 @@ from kernelgate.ci.agents.tools import AgentTool, ToolRefusedError
 from kernelgate.ci.patterns import gathered
 
 PASSED_ON: Final = frozenset(
-    {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TERM", "TMPDIR", "TZ", "USER"}
+    {
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "LOGNAME",
+        "PATH",
+        "PYTHONPATH",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "USER",
+    }
     | {"VIRTUAL_ENV", "XDG_CACHE_HOME", "KERNELGATE_CACHE", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH"}
     | {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST", "CCACHE_DIR", "MAX_JOBS"}
     | {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}

@@ -40,7 +40,7 @@ def talk(made: AgentsServer, say: Callable[[Client], Awaitable[None]]) -> None:
     anyio.run(run)
 
 
-async def called(client: Client, name: str, **given: Any) -> tuple[bool, dict[str, Any]]:
+async def called(client: Client, name: str, /, **given: Any) -> tuple[bool, dict[str, Any]]:
     result = await client.call_tool(name, given)
     assert isinstance(result.structured_content, dict)
     return bool(result.is_error), result.structured_content
