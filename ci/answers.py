@@ -17,14 +17,14 @@ from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.patterns.words import PatternsJson
 
 
-class Answer(BaseModel):
+class VerbAnswer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     def shown(self) -> str:
         return self.model_dump_json(indent=2, by_alias=True)
 
 
-class BuiltLibrary(Answer):
+class BuiltLibrary(VerbAnswer):
     card: str
     sha: str | None
     """The commit; None for the working tree."""
@@ -36,18 +36,18 @@ class BuiltLibrary(Answer):
     """That compiling took, once."""
 
 
-class BuildAnswer(Answer):
+class BuildAnswer(VerbAnswer):
     libraries: tuple[BuiltLibrary, ...]
     left_out: dict[str, str]
     """Cards without a library, and why."""
 
 
-class FuzzAnswer(Answer):
+class FuzzAnswer(VerbAnswer):
     checks: tuple[Check, ...]
     """One for each card."""
 
 
-class SoakedCard(Answer):
+class SoakedCard(VerbAnswer):
     card: str
     tried: int
     failed: int
@@ -56,11 +56,11 @@ class SoakedCard(Answer):
     said: str
 
 
-class SoakAnswer(Answer):
+class SoakAnswer(VerbAnswer):
     soaked: tuple[SoakedCard, ...]
 
 
-class BenchAnswer(Answer):
+class BenchAnswer(VerbAnswer):
     record: str
     """The file."""
     cases: int
@@ -70,30 +70,30 @@ class BenchAnswer(Answer):
     """The command that judges it."""
 
 
-class ProfileAnswer(Answer):
+class ProfileAnswer(VerbAnswer):
     profiles: tuple[Profile, ...]
     reports: tuple[str, ...]
     """Files for `kernelgate analyze`."""
     failures: tuple[str, ...]
 
 
-class SanitizeAnswer(Answer):
+class SanitizeAnswer(VerbAnswer):
     checks: tuple[Check, ...]
 
 
-class DoctorCheck(Answer):
+class DoctorCheck(VerbAnswer):
     name: str
     level: Literal["passed", "warning", "failed"]
     found: str
     fix: str | None
 
 
-class DoctorAnswer(Answer):
+class DoctorAnswer(VerbAnswer):
     fit: bool
     checks: tuple[DoctorCheck, ...]
 
 
-class DecideAnswer(Answer):
+class DecideAnswer(VerbAnswer):
     priority: str
     sentence: str
     command: str
@@ -103,7 +103,7 @@ class DecideAnswer(Answer):
     """With --before-ms: whether the fix is worth keeping."""
 
 
-class PrAnswer(Answer):
+class PrAnswer(VerbAnswer):
     blocks: bool
     conclusion: str
     """Of the check run that a pull request would get."""
@@ -111,12 +111,12 @@ class PrAnswer(Answer):
     files: tuple[str, ...]
 
 
-class PrunedLibrary(Answer):
+class PrunedLibrary(VerbAnswer):
     name: str
     bytes: int
 
 
-class CacheAnswer(Answer):
+class CacheAnswer(VerbAnswer):
     folder: str
     removed: tuple[PrunedLibrary, ...]
     in_use: tuple[PrunedLibrary, ...]
@@ -124,19 +124,19 @@ class CacheAnswer(Answer):
     kept_bytes: int
 
 
-class ReportAnswer(Answer):
+class ReportAnswer(VerbAnswer):
     markdown: str
     """The comment."""
     files: tuple[str, ...]
     """That were written."""
 
 
-class TemplateAnswer(Answer):
+class TemplateAnswer(VerbAnswer):
     blocks: bool
     text: str
 
 
-class PromptAnswer(Answer):
+class PromptAnswer(VerbAnswer):
     session: str
     text: str
     """Markdown."""
@@ -147,7 +147,7 @@ class ResourcesOfKernel(KernelFacts):
     side: Side
 
 
-class StaticRemark(Answer):
+class StaticRemark(VerbAnswer):
     code: str
     severity: str
     kernel: str
@@ -156,12 +156,12 @@ class StaticRemark(Answer):
     card: str
 
 
-class ResourcesAnswer(Answer):
+class ResourcesAnswer(VerbAnswer):
     resources: tuple[ResourcesOfKernel, ...]
     findings: tuple[StaticRemark, ...]
 
 
-class JudgedRow(Answer):
+class JudgedRow(VerbAnswer):
     """A case, or the mean of a card's; percentages are changes of time, positive is slower."""
 
     card: str
@@ -183,7 +183,7 @@ class JudgedCaseRow(JudgedRow):
     findings: tuple[Finding, ...]
 
 
-class CompareAnswer(Answer):
+class CompareAnswer(VerbAnswer):
     """One a line, for each record."""
 
     record: str
@@ -195,7 +195,7 @@ class CompareAnswer(Answer):
     against: str
 
 
-class AdviceRow(Answer):
+class AdviceRow(VerbAnswer):
     action: str
     reason: str
     expected_gain_pct: float | None
@@ -203,7 +203,7 @@ class AdviceRow(Answer):
     link: str
 
 
-class AnalysedKernel(Answer):
+class AnalysedKernel(VerbAnswer):
     kernel: str
     duration_us: float | None
     bottleneck: str
@@ -213,26 +213,26 @@ class AnalysedKernel(Answer):
     recommendations: tuple[AdviceRow, ...]
 
 
-class AnalyzeAnswer(Answer):
+class AnalyzeAnswer(VerbAnswer):
     kernels: tuple[AnalysedKernel, ...]
     against: tuple[AnalysedKernel, ...] = ()
     changes: tuple[dict[str, Any], ...] = ()
     budgets: tuple[dict[str, Any], ...] = ()
 
 
-class CardMistakeRow(Answer):
+class CardMistakeRow(VerbAnswer):
     file: str
     line: int | None
     member: str
     text: str
 
 
-class CardsAnswer(Answer):
+class ListedCards(VerbAnswer):
     cards: tuple[dict[str, Any], ...]
     mistakes: tuple[CardMistakeRow, ...]
 
 
-class BisectAnswer(Answer):
+class BisectAnswer(VerbAnswer):
     """Of `bisect`; with --build `last_that_compiles`, `culprits` and `why` alone."""
 
     culprits: tuple[str, ...]
@@ -255,7 +255,7 @@ ANSWERS: Final[dict[str, type[BaseModel]]] = {
     "bisect": BisectAnswer,
     "build": BuildAnswer,
     "cache": CacheAnswer,
-    "cards": CardsAnswer,
+    "cards": ListedCards,
     "compare": CompareAnswer,
     "decide": DecideAnswer,
     "doctor": DoctorAnswer,

@@ -18,7 +18,7 @@ from kernelgate.ci.sessions import log
 from tests import miniature
 
 BEGIN = "double factor) {\n"
-CHECK = '  STD_TORCH_CHECK(x.is_contiguous() && out.is_contiguous(), "x: expected without gaps");\n'
+CHECK = "".join(f'  STD_TORCH_CHECK({one}.is_contiguous(), "{one}: expected without gaps");\n' for one in ("x", "out"))
 FAST = miniature.SCALE.replace(BEGIN, BEGIN + CHECK)
 LOOP = "    static_cast<float*>(out.mutable_data_ptr())[i]"
 SLOW = FAST.replace(LOOP, f"    for (volatile int k = 0; k < 40; k = k + 1) {{}}\n{LOOP}")

@@ -28,9 +28,9 @@ NOT_STATISTICS = dict.fromkeys(
         "costs",
         "patterns",
         "session",
-    ),
         "agents",
-    ],
+        "advice",
+    ),
     True,
 ) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
 """What the page on statistics leaves to others."""
