@@ -64,6 +64,14 @@ def proposed(
     return tuple(sorted((one for one in made if one.minutes >= asked.minutes), key=lambda one: -one.minutes))
 
 
+def as_events(found: Sequence[ProposedPattern], at: str | None) -> tuple[log.PatternUse, ...]:
+    """For the log of the session that is closed; a pattern that is not there yet is called `new`."""
+    return tuple(
+        log.PatternUse(at=at, pattern=one.pattern or "new", how="proposed", said=one.sentence(), minutes=one.minutes)
+        for one in found
+    )
+
+
 def _proposal(group: Sequence[Lost]) -> ProposedPattern:
     return ProposedPattern(
         group[0].what,

@@ -35,6 +35,12 @@ def test_what_no_pattern_answers_to_proposes_a_new_one() -> None:
     )
 
 
+def test_proposals_are_events_of_the_session_that_is_closed() -> None:
+    found = proposals.proposed({"a": [UNDEFINED, UNDEFINED, CRASH, CRASH]}, KNOWN, LIMITS, TWICE)
+    events = proposals.as_events(found, "2026-11-22T21:00:00Z")
+    assert [(one.how, one.pattern) for one in events] == [("proposed", "explicit-instantiation"), ("proposed", "new")]
+
+
 def test_once_is_bad_luck_and_seconds_are_no_loss() -> None:
     assert proposed(a=[UNDEFINED]) == []
     quick = UNDEFINED.model_copy(update={"seconds": 30.0})
