@@ -16,6 +16,7 @@ from kernelgate.bench.errors import KernelgateError, OutputError
 from kernelgate.ci import (
     exit_codes,
     surroundings,
+    verbs_advice,
     verbs_agents,
     verbs_bisect,
     verbs_check,
@@ -50,6 +51,8 @@ for _verb in (
     verbs_bisect.bisect,
     verbs_judge.analyze,
     verbs_judge.decide,
+    verbs_advice.recommend,
+    verbs_advice.outcomes,
     verbs_judge.compare,
     verbs_judge.report,
     verbs_patterns.patterns,

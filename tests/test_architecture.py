@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "ci.sessions": ("ci.document", "ci.judge", "ci.explain", "ci.page"),
     "ci.agents": ("ci.document", "ci.judge", "ci.sessions", "ci.patterns"),
     "ci.patterns": ("ci.document", "ci.judge", "ci.explain", "ci.sessions"),
+    "ci.advice": ("ci.document", "ci.judge", "ci.explain", "ci.sessions"),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
     "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page", "ci.sessions"),

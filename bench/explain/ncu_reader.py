@@ -74,14 +74,18 @@ SAID = TypeAdapter(tuple[ProfiledKernel, ...] | str)
 """What the process that reads a report answers: its launches, or why there are none."""
 
 
-def read(path: Path) -> tuple[ProfiledKernel, ...]:
-    """The launches in the report, in its order. Raises ReportError where it is no report, is damaged, or holds none."""
+def is_report(path: Path) -> bool:
+    """Whether the file begins as a report does. Raises ReportError where it cannot be read."""
     try:
         with path.open("rb") as file:
-            magic = file.read(4)
+            return file.read(4) in (MAGIC, ZSTD_MAGIC)
     except OSError as error:
         raise ReportError(f"{path}: cannot be read: {error.strerror}") from None
-    if magic not in (MAGIC, ZSTD_MAGIC):
+
+
+def read(path: Path) -> tuple[ProfiledKernel, ...]:
+    """The launches in the report, in its order. Raises ReportError where it is no report, is damaged, or holds none."""
+    if not is_report(path):
         raise ReportError(f"{path}: is not an Nsight Compute report; make one with: ncu -o REPORT COMMAND")
     kernels = apart(path)
     if not kernels:

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.record import CheckKind
+from kernelgate.ci.judge.advice_rules import AdviceRules
 from kernelgate.ci.judge.agent_rules import AgentRules
 from kernelgate.ci.judge.bottleneck_rules import BottleneckRules
 from kernelgate.ci.judge.bounds import (
@@ -270,6 +271,7 @@ class Policy(PolicySection):
     static: Static = Static()
     guidance: Guidance = Guidance()
     bottleneck: BottleneckRules = BottleneckRules()
+    advice: AdviceRules = AdviceRules()
     sanitizer: SanitizerRules = SanitizerRules()
     accuracy: AccuracyRules = AccuracyRules()
     profiling: Profiling = Profiling()

@@ -11,7 +11,7 @@ from benchmarks.variants.__main__ import first_error
 from benchmarks.variants.family import Family, diff
 from benchmarks.variants.library import FAMILIES, select
 from benchmarks.variants.logs import FamilyLog
-from benchmarks.variants.measure import BaseProfile, Comparison
+from benchmarks.variants.measure import BaseProfile, TriedVariant
 from kernelgate.bench import record
 from kernelgate.bench.record import Device, Environment
 from kernelgate.ci.explain.actions import CATALOGUE
@@ -54,7 +54,7 @@ def test_an_edit_that_does_not_apply_is_named() -> None:
 def test_the_log_goes_on_where_it_ended_and_keeps_what_failed(tmp_path: Path) -> None:
     one = FamilyLog(ONE, tmp_path)
     one.open(H200, PROFILED)
-    one.tried(2, Comparison("error: expected a ';'", "build"))
+    one.tried(2, TriedVariant("error: expected a ';'", "build"))
     again = FamilyLog(ONE, tmp_path)
     again.open(H200, None)
     assert again.left() == (1, 3, 4, 5, 6, 7)
@@ -71,7 +71,7 @@ def test_the_log_goes_on_where_it_ended_and_keeps_what_failed(tmp_path: Path) ->
     )
     assert (tmp_path / ONE.name / "try-2.diff").read_text(encoding="utf-8").startswith("--- a/csrc/rmsnorm_kernel.cu")
     for number in again.left():
-        again.tried(number, Comparison("", None))
+        again.tried(number, TriedVariant("", None))
     again.close()
     again.close()
     assert sum(isinstance(event, Closed) for event in again.events()) == 1
@@ -80,7 +80,7 @@ def test_the_log_goes_on_where_it_ended_and_keeps_what_failed(tmp_path: Path) ->
 def test_what_was_recommended_is_known_by_the_profile(tmp_path: Path) -> None:
     one = FamilyLog(ONE, tmp_path)
     one.open(H200, PROFILED)
-    one.tried(6, Comparison("faster"))
+    one.tried(6, TriedVariant("faster"))
     tried = one.events()[-2]
     assert isinstance(tried, TriedChange)
     assert (tried.action, tried.recommended, tried.nvidia_gain_pct) == ("narrower-barriers", True, 31.0)

@@ -272,6 +272,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "bisect.fuzz_missed": (1e-12, 0.5),
     "bisect.fuzz_most": (1, 1000),
     "template.claim_tolerance_pct": (0.0, 100.0),
+    "advice.least_outcomes": (1, 1000),
+    "advice.shown": (1, 1000),
 }
 """What each number may be; whole where both ends are."""
 

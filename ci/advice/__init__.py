@@ -1,0 +1,1 @@
+"""What to try next, learnt from the outcomes of all sessions, with the confidence that it has earned."""
