@@ -30,21 +30,23 @@ LEVELS = 4
 def cells(one: Features) -> tuple[Hashable, ...]:
     """From the widest to the narrowest."""
     return (
-        one.aimed,
+        (one.aimed,),
         (one.aimed, one.action),
-        (one.action, one.bottleneck),
-        (one.action, one.bottleneck, one.architecture),
+        (one.aimed, one.action, one.bottleneck),
+        (one.aimed, one.action, one.bottleneck, one.architecture),
     )
 
 
 def alike(asked: Sequence[Features], known: Sequence[Features]) -> Flags:
     """By level, for each that is asked about, which of the known ones share its cell."""
-    found = np.zeros((LEVELS, len(asked), len(known)), dtype=bool)
-    theirs = [cells(one) for one in known]
-    for row, one in enumerate(asked):
-        for level, cell in enumerate(cells(one)):
-            found[level, row] = [other[level] == cell for other in theirs]
-    return found
+    numbers: dict[Hashable, int] = {}
+    here, there = (
+        np.array([[numbers.setdefault(cell, len(numbers)) for cell in cells(one)] for one in side], dtype=int)
+        .reshape(len(side), LEVELS)
+        .T
+        for side in (asked, known)
+    )
+    return np.asarray(here[:, :, None] == there[:, None, :])
 
 
 def pooled(values: Floats, shared: Flags, strengths: Floats, start: Floats) -> Floats:
