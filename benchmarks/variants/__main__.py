@@ -22,7 +22,7 @@ from benchmarks.fuzzing.bug import Device
 from benchmarks.fuzzing.planting import Planted, UnbuildableError
 from benchmarks.variants import library, measure
 from benchmarks.variants.logs import FamilyLog
-from benchmarks.variants.measure import Comparison
+from benchmarks.variants.measure import TriedVariant
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.record import Environment
 from kernelgate.bench.system import children, environment, lock
@@ -36,7 +36,7 @@ PROFILES_AT_A_TIME = 3
 
 
 @dataclass(frozen=True)
-class Run:
+class VariantRun:
     """One call of this program."""
 
     folder: Path
@@ -67,7 +67,7 @@ def main(names: tuple[str, ...], device: Device, seconds: float, rounds: int, jo
     how = Measuring(seed=1, rounds=rounds, patience_s=paired.PATIENCE_S, pause_when_capped=False, single=True)
     logs = [FamilyLog(family, output) for family in library.select(device, names)]
     with tempfile.TemporaryDirectory(prefix="kernelgate-variants-") as name:
-        run = Run(Path(name), environment.describe(), how, jobs, ends)
+        run = VariantRun(Path(name), environment.describe(), how, jobs, ends)
         # Which code path a library runs is said by a variable, which its processes must be started with.
         for forced in (False, True):
             some = [one for one in logs if (one.family.path in planting.PATHS) == forced and one.left()]
@@ -77,7 +77,7 @@ def main(names: tuple[str, ...], device: Device, seconds: float, rounds: int, jo
     say(f"{tried} of {sum(len(one.family.variants) for one in logs)} variants are logged in {output}")
 
 
-def try_all(run: Run, logs: Sequence[FamilyLog]) -> None:
+def try_all(run: VariantRun, logs: Sequence[FamilyLog]) -> None:
     """All tries that are left: builds first, and profiles beside them; then measures, family after family.
 
     Nothing else may run then: what measures ends every process that this one has started besides.
@@ -106,7 +106,7 @@ def try_all(run: Run, logs: Sequence[FamilyLog]) -> None:
                 one.close()
 
 
-def opened(run: Run, one: FamilyLog, base: Future[Planted]) -> None:
+def opened(run: VariantRun, one: FamilyLog, base: Future[Planted]) -> None:
     """Profiles a family's base, and begins its log; not where the base does not build."""
     found, why = None, ""
     try:
@@ -125,14 +125,14 @@ def opened(run: Run, one: FamilyLog, base: Future[Planted]) -> None:
     one.open(run.machine, found, why)
 
 
-def attempt(run: Run, setup: Setup, one: FamilyLog, builds: Mapping[int, Future[Planted]]) -> None:
+def attempt(run: VariantRun, setup: Setup, one: FamilyLog, builds: Mapping[int, Future[Planted]]) -> None:
     """The tries of a family that are left, logged whatever comes of them, as far as there is time."""
     built: dict[int, Planted] = {}
     for number, build in builds.items():
         try:
             built[number] = build.result()
         except UnbuildableError as error:
-            one.tried(number, Comparison(first_error(str(error)), "build"))
+            one.tried(number, TriedVariant(first_error(str(error)), "build"))
     numbers = [number for number in built if number]
     for at in range(0, len(numbers), measure.TOGETHER):
         if run.is_over:
@@ -142,7 +142,7 @@ def attempt(run: Run, setup: Setup, one: FamilyLog, builds: Mapping[int, Future[
             try:
                 made = measure.compare_all(one.family, sides, setup, policy.load())
             except (KernelgateError, TimeoutError) as error:
-                made = {number: Comparison(str(error), "measurement") for number in sides if number}
+                made = {number: TriedVariant(str(error), "measurement") for number in sides if number}
         for number, comparison in sorted(made.items()):
             one.tried(number, comparison)
             changes = ", ".join(f"{outcome.status} {outcome.change_pct:+.1f}%" for outcome in comparison.outcomes)

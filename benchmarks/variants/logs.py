@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.fuzzing.bug import Bug, control
 from benchmarks.variants.family import Family, diff
-from benchmarks.variants.measure import BaseProfile, Comparison
+from benchmarks.variants.measure import BaseProfile, TriedVariant
 from kernelgate.bench.record import Environment
 from kernelgate.ci.explain.actions import CATALOGUE
 from kernelgate.ci.sessions import log
@@ -73,7 +73,7 @@ class FamilyLog:
             events.append(GateAttempt(at=now(), gate="profile", passed=False, said=why))
         self.add(*events)
 
-    def tried(self, number: int, made: Comparison) -> None:
+    def tried(self, number: int, made: TriedVariant) -> None:
         """A try, and that the next one begins with the base again."""
         variant = self.family.variants[number - 1]
         changed = diff(self.family.base, self.family.head(number))

@@ -34,7 +34,7 @@ from kernelgate.ci.report import thresholds
 from kernelgate.ci.sessions.log import TryOutcome
 
 TARGETS = {"wgmma": "9.0a", "cpu": ""}
-"""Of the build, by path; 9.0 for the others, so that each library holds one path alone, and runs it."""
+"""Of the build, by path; 9.0 for the others, of which a library has sm_90a, too."""
 PROCESSES = 4
 """A direction takes four."""
 TOGETHER = 6
@@ -60,7 +60,7 @@ class BaseProfile(BaseModel):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TriedVariant:
     """What came of a try."""
 
     said: str
@@ -77,7 +77,7 @@ def built(family: Family, number: int, folder: Path) -> Planted:
     return one
 
 
-def compare_all(family: Family, sides: Mapping[int, Planted], setup: Setup, policy: Policy) -> dict[int, Comparison]:
+def compare_all(family: Family, sides: Mapping[int, Planted], setup: Setup, policy: Policy) -> dict[int, TriedVariant]:
     """The base (0) and some tries, timed beside each other in the same processes; each try judged against the base.
 
     Raises KernelgateError where they cannot be timed.
@@ -97,7 +97,7 @@ def compare_all(family: Family, sides: Mapping[int, Planted], setup: Setup, poli
         if 0 in faults:
             raise KernelgateError(f"the base: {faults[0]}")
     seconds = round((time.monotonic() - start) / (len(sides) - 1), 1)
-    wrong = {at: Comparison(why, "correctness", (), None, seconds) for at, why in faults.items()}
+    wrong = {at: TriedVariant(why, "correctness", (), None, seconds) for at, why in faults.items()}
     right = [at for at in sides if at and at not in faults]
     return wrong | {at: of_record(paired(bench.made, _sha(at), len(sides) - 1), policy, seconds) for at in right}
 
@@ -136,16 +136,16 @@ def _keep_none(_: RunRecord) -> None:
     """What is kept of a family is its log."""
 
 
-def of_record(made: RunRecord, policy: Policy, seconds: float) -> Comparison:
+def of_record(made: RunRecord, policy: Policy, seconds: float) -> TriedVariant:
     spent = [process.gpu_seconds for process in made.processes if process.gpu_seconds is not None]
     gpu_seconds = round(sum(spent), 2) if spent else None
     for key, finding in outputs.wrong_outputs(made).items():
-        return Comparison(f"wrong result: {key.id}: {finding.message}", "correctness", (), gpu_seconds, seconds)
+        return TriedVariant(f"wrong result: {key.id}: {finding.message}", "correctness", (), gpu_seconds, seconds)
     verdict = judge(made, policy)
     outcomes = tuple(one for one in map(outcome, verdict.cases) if one is not None)
     failed = None if outcomes else "measurement"
     said = verdict.cases[0].sentence if outcomes else verdict.reason
-    return Comparison(said, failed, outcomes, gpu_seconds, seconds)
+    return TriedVariant(said, failed, outcomes, gpu_seconds, seconds)
 
 
 def outcome(case: CaseVerdict) -> TryOutcome | None:
