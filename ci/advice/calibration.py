@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from kernelgate.ci.advice.model import Floats, Model, Prediction
+from kernelgate.ci.advice.model import Floats, PooledModel, Prediction
 from kernelgate.ci.advice.outcomes import TryResult, gain_pct
 from kernelgate.ci.judge.policy import Policy
 
@@ -102,8 +102,8 @@ def calibrate(outcomes: Sequence[TryResult], policy: Policy) -> Calibration:
     )
 
 
-def model(outcomes: Sequence[TryResult], policy: Policy) -> Model:
-    return Model(tuple(outcomes), policy.advice.strengths, policy.certainty.interval_level)
+def model(outcomes: Sequence[TryResult], policy: Policy) -> PooledModel:
+    return PooledModel(tuple(outcomes), policy.advice.strengths, policy.certainty.interval_level)
 
 
 def forecasts(outcomes: Sequence[TryResult], policy: Policy) -> tuple[Forecast, ...]:

@@ -73,7 +73,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Model:
+class PooledModel:
     """What all outcomes say."""
 
     outcomes: tuple[TryResult, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgate.ci.advice.model import LEVELS, Model, alike, pooled
+from kernelgate.ci.advice.model import LEVELS, PooledModel, alike, pooled
 from kernelgate.ci.advice.outcomes import Features, TryResult
 from tests.ci.advice.made_up import session, telling, tried
 
@@ -14,23 +14,23 @@ SWIZZLE = Features("sm_90", "bank_conflicts", "swizzle")
 
 
 def chance(outcomes: tuple[TryResult, ...], features: Features = SWIZZLE) -> float:
-    return Model(outcomes, GRID).predict([features])[0].probability
+    return PooledModel(outcomes, GRID).predict([features])[0].probability
 
 
 def gain(outcomes: tuple[TryResult, ...], features: Features = SWIZZLE) -> float:
-    found = Model(outcomes, GRID).predict([features])[0].gain_pct
+    found = PooledModel(outcomes, GRID).predict([features])[0].gain_pct
     assert found is not None
     return found
 
 
 def test_without_any_outcome_all_is_even_and_no_gain_is_named() -> None:
-    found = Model((), GRID).predict([SWIZZLE])[0]
+    found = PooledModel((), GRID).predict([SWIZZLE])[0]
     assert (found.probability, found.gain_pct, found.interval_pct) == (pytest.approx(0.5), None, None)
 
 
 def test_where_nothing_alike_is_known_it_is_the_base_rate() -> None:
     others = tuple(one for at in range(6) for one in session(f"s{at}", tried(1, "cache-hints", "dram", 5.0)))
-    model = Model(others, GRID)
+    model = PooledModel(others, GRID)
     assert model.predict([SWIZZLE])[0].probability == pytest.approx(model.base_rate)
 
 
@@ -57,7 +57,7 @@ def test_one_more_that_helped_raises_the_chance_and_one_more_that_did_not_lowers
     known = telling(4)
     for asked in (SWIZZLE, Features("sm_90", "dram", "swizzle"), Features("sm_89", "dram", "cache-hints")):
         before, better, worse = (
-            Model(outcomes, grid).predict([asked])[0].probability
+            PooledModel(outcomes, grid).predict([asked])[0].probability
             for outcomes in (
                 known,
                 (*known, *session("more", tried(1, asked.action, asked.bottleneck, -9.0))),
@@ -70,7 +70,7 @@ def test_one_more_that_helped_raises_the_chance_and_one_more_that_did_not_lowers
 def test_another_architecture_learns_from_this_one_and_less_than_this_one() -> None:
     known = telling(8)
     there = Features("sm_89", "bank_conflicts", "swizzle")
-    assert Model(known, GRID).base_rate < chance(known, there) < chance(known) < 1
+    assert PooledModel(known, GRID).base_rate < chance(known, there) < chance(known) < 1
 
 
 def test_a_cell_is_the_mean_of_its_outcomes_and_of_its_parent() -> None:
@@ -91,7 +91,7 @@ def test_intervals_are_wide_where_gains_differ() -> None:
     noisy = tuple(one for at in range(8) for one in session(f"n{at}", tried(1, change_pct=(-60.0, 40.0)[at % 2])))
     widths = []
     for outcomes in (quiet, noisy):
-        interval = Model(outcomes, GRID).predict([SWIZZLE])[0].interval_pct
+        interval = PooledModel(outcomes, GRID).predict([SWIZZLE])[0].interval_pct
         assert interval is not None
         widths.append(interval[1] - interval[0])
     assert widths[0] < widths[1] / 3
