@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kernelgate.bench.record import Check, KernelFacts, Profile, RunRecord, Side
+from kernelgate.ci.advice.answer import OutcomesAnswer, Recommended
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.patterns.words import PatternsJson
 
@@ -196,6 +197,8 @@ class CompareAnswer(VerbAnswer):
 
 
 class AdviceRow(VerbAnswer):
+    name: str
+    """Of the action, in `ci/explain/actions.py`; stable."""
     action: str
     reason: str
     expected_gain_pct: float | None
@@ -261,10 +264,12 @@ ANSWERS: Final[dict[str, type[BaseModel]]] = {
     "doctor": DoctorAnswer,
     "fuzz": FuzzAnswer,
     "fuzz-hours": SoakAnswer,
+    "outcomes": OutcomesAnswer,
     "patterns": PatternsJson,
     "pr": PrAnswer,
     "profile": ProfileAnswer,
     "prompt": PromptAnswer,
+    "recommend": Recommended,
     "report": ReportAnswer,
     "resources": ResourcesAnswer,
     "sanitize": SanitizeAnswer,

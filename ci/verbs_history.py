@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import click
 
 from kernelgate.bench.errors import KernelgateError, UsageError
-
-if TYPE_CHECKING:
-    from kernelgate.ci.history.database import Database
-    from kernelgate.ci.history.keep import Archive
-    from kernelgate.ci.history.store import Store
-
-EXTRA = {"alembic", "fsspec", "psycopg", "sqlalchemy", "zstandard"}
-FOLDER = ".kernelgate/history"
-"""In the checkout; git is told to ignore it."""
+from kernelgate.ci import history_places
+from kernelgate.ci.history_places import FOLDER, Places
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where the user has the history; None stands for the default."""
-
-    store: str | None
-    database: str | None
-    policy: Path | None
-
-
-class HistoryGroup(click.Group):
-    """Names the extra where what it brings is missing."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in EXTRA:
-                raise
-            needed = f"the history needs {error.name}, which is not installed"
-            raise KernelgateError(f"{needed}: pip install 'kernelgate[history]'") from None
-
-
-@click.group(cls=HistoryGroup)
+@click.group(cls=history_places.HistoryGroup)
 @click.option("--store", help=f"A folder, or an object store such as s3://bucket/history. Default: {FOLDER}.")
 @click.option("--database", help="The index: a SQLite file, or postgresql://USER@HOST/NAME. Default: in the store.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
@@ -68,7 +38,7 @@ def add(places: Places, records: tuple[Path, ...]) -> int:
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import keep
 
-    archive = _archive(places)
+    archive = history_places.archive(places)
     new, failed = 0, 0
     for path in records:
         try:
@@ -78,8 +48,8 @@ def add(places: Places, records: tuple[Path, ...]) -> int:
                 raise
             failed += 1
             progress.say(str(error))
-    _place(archive.database)
-    _sessions(archive)
+    history_places.place_commits(archive.database)
+    history_places.add_sessions(archive)
     known = len(records) - new - failed
     parts = [f"{formatting.counted(new, 'record')} added"]
     parts += [f"{known} known already"] if known else []
@@ -105,7 +75,7 @@ def show(
     begin = moment(since)
     if since is not None and begin is None:
         raise UsageError(f"--since {since!r} is no date: give one such as 2026-08-01")
-    with database.reading(_existing(places)) as connection:
+    with database.reading(history_places.existing(places)) as connection:
         wanted = shown.Wanted(card, case_id, gpu, begin)
         if as_json:
             said = json.dumps(shown.as_data(shown.series(connection, wanted)), ensure_ascii=False)
@@ -129,7 +99,7 @@ def changes(places: Places, card: str | None, case_id: str | None, gpu: str | No
     from kernelgate.ci.judge import policy
 
     rules = policy.load(places.policy)
-    with database.reading(_existing(places)) as connection:
+    with database.reading(history_places.existing(places)) as connection:
         found = nights.of_index(connection, Wanted(card, case_id, gpu), rules)
     click.echo(json.dumps(nights.as_data(found), ensure_ascii=False) if as_json else nights.text(found).rstrip())
 
@@ -144,7 +114,7 @@ def tonight(places: Places, as_json: bool) -> None:
     from kernelgate.ci.judge import policy
 
     rules = policy.load(places.policy)
-    with database.reading(_existing(places)) as connection:
+    with database.reading(history_places.existing(places)) as connection:
         found = tonight.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
     click.echo(json.dumps(tonight.as_data(found), ensure_ascii=False) if as_json else tonight.text(found, rules))
 
@@ -165,8 +135,8 @@ def next_(places: Places) -> None:
     from kernelgate.ci.history.shown import Wanted
     from kernelgate.ci.judge import policy
 
-    rules, kept = policy.load(places.policy), _store(places)
-    with database.reading(_existing(places)) as connection:
+    rules, kept = policy.load(places.policy), history_places.store_of(places)
+    with database.reading(history_places.existing(places)) as connection:
         found = nights.of_index(connection, Wanted(), rules)
         night = next_pair.ThisNight(datetime.now(UTC), git.default_branch_line(Path.cwd()) or ())
         chosen = next_pair.of_index(connection, kept, found, rules, night)
@@ -187,8 +157,8 @@ def culprits(places: Places, as_json: bool, output: Path | None) -> None:
     from kernelgate.ci.history.shown import Wanted
     from kernelgate.ci.judge import policy
 
-    rules, kept = policy.load(places.policy), _store(places)
-    with database.reading(_existing(places)) as connection:
+    rules, kept = policy.load(places.policy), history_places.store_of(places)
+    with database.reading(history_places.existing(places)) as connection:
         found = culprits.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
     said = json.dumps(culprits.as_data(found), ensure_ascii=False)
     if output:
@@ -208,10 +178,10 @@ def rebuild(places: Places) -> None:
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import keep
 
-    archive = _archive(places)
+    archive = history_places.archive(places)
     count = keep.rebuild(archive, progress.say)
-    _place(archive.database)
-    _sessions(archive)
+    history_places.place_commits(archive.database)
+    history_places.add_sessions(archive)
     click.echo(f"{archive.database.name} holds {formatting.counted(count, 'measurement')}")
 
 
@@ -230,7 +200,7 @@ def condense(places: Places, release: str | None) -> int:
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import retention
 
-    archive = _archive(places)
+    archive = history_places.archive(places)
     left: list[str] = []
     _, released = git.release(Path.cwd(), release) or ("", ())
     done = retention.condense(archive, frozenset(released), datetime.now(UTC), left.append)
@@ -252,7 +222,7 @@ def export(places: Places, form: Literal["json", "parquet"], output: Path | None
 
     if (form == "parquet") != (output is not None):
         raise UsageError("--format parquet needs -o and a folder; --format json prints, and takes no -o")
-    with database.reading(_existing(places)) as connection:
+    with database.reading(history_places.existing(places)) as connection:
         if output is None:
             for piece in export.as_json(connection):
                 click.echo(piece, nl=False)
@@ -277,9 +247,9 @@ def import_(places: Places, results: Path, gpu: str | None, commit: str | None, 
     from kernelgate.ci.history import foreign, keep
 
     found = foreign.read(results, foreign.Told(gpu, commit, date))
-    archive = _archive(places)
+    archive = history_places.archive(places)
     new = sum(keep.add_entry(archive, one) for one in found.entries)
-    _place(archive.database)
+    history_places.place_commits(archive.database)
     if found.spreads:
         again = "" if new else ", known already"
         click.echo(f"spreads of {formatting.counted(found.spreads, 'case')}{again}")
@@ -308,7 +278,7 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None) 
     library, rules = chart_library.files(uplot), policy.load(places.policy)
     files.try_folder(output)
     yardstick = git.release(Path.cwd(), release)
-    with database.reading(_existing(places)) as connection:
+    with database.reading(history_places.existing(places)) as connection:
         shown = load.dashboard(connection, rules, yardstick)
     write.write(shown, library, output)
     click.echo(f"{output / 'index.html'}: {formatting.counted(len(shown.series), 'case')}")
@@ -331,83 +301,3 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _archive(places: Places) -> Archive:
-    """To be written to."""
-    from kernelgate.ci.history.keep import Archive
-    from kernelgate.ci.judge import policy
-
-    rules, store = policy.load(places.policy), _store(places)
-    if places.store is None and store.folder:
-        _ignored_by_git(store.folder.parent)
-    return Archive(store, _opened(_index(places, store)), rules)
-
-
-def _existing(places: Places) -> Database:
-    """To be read; a history that nobody has begun is not begun by looking at it."""
-    index = _index(places, _store(places))
-    if isinstance(index, Path) and not index.exists():
-        again = "`kernelgate history rebuild` makes it from the store, `kernelgate history add RECORD` begins one"
-        raise KernelgateError(f"there is no history at {index}: {again}")
-    return _opened(index)
-
-
-def _opened(index: Path | str) -> Database:
-    """Until the verb has ended."""
-    from kernelgate.ci.history import database
-
-    found = database.at(index)
-    click.get_current_context().call_on_close(found.engine.dispose)
-    return found
-
-
-def _sessions(archive: Archive) -> None:
-    """The index has the checkout's sessions beside its records; a log that is broken is said."""
-    import os
-
-    from kernelgate.bench.system import git, progress
-    from kernelgate.ci import session_entries
-    from kernelgate.ci.history import sessions
-
-    repository = os.environ.get("GITHUB_REPOSITORY", "")
-    found = session_entries.of_checkout(git.root(Path.cwd()), archive.policy, repository, progress.say)
-    sessions.put(archive.database, repository, found)
-
-
-def _store(places: Places) -> Store:
-    from kernelgate.bench.system import git
-    from kernelgate.ci.history import store
-
-    return store.at(places.store or str(git.root(Path.cwd()) / FOLDER))
-
-
-def _index(places: Places, store: Store) -> Path | str:
-    from kernelgate.ci import remembered
-
-    if places.database is not None:
-        return places.database if "://" in places.database else Path(places.database)
-    if store.folder is None:
-        raise UsageError(f"the store {store.url} is no folder: name a file or a Postgres database with --database")
-    return store.folder / remembered.INDEX
-
-
-def _ignored_by_git(folder: Path) -> None:
-    from kernelgate.bench import files
-
-    if not (folder / ".gitignore").exists():
-        files.write(folder / ".gitignore", "*\n")
-
-
-def _place(database: Database) -> None:
-    """The checkout knows in which order commits came to the default branch."""
-    from kernelgate.bench.system import git
-    from kernelgate.ci.history import database as databases
-    from kernelgate.ci.history import index
-
-    with databases.reading(database) as connection:
-        asked = index.unplaced(connection)
-    line = git.default_branch_line(Path.cwd()) if asked else None
-    if line:
-        with databases.writing(database) as connection:
-            index.place(connection, line)

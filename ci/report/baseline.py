@@ -93,7 +93,7 @@ def section(record: RunRecord, stored: Baseline, policy: Policy, beside: Sequenc
         )
         facts.insert(0, renew)
     facts += [(one.since, ": ", _commit(one.held.run), ", ", one.held.verdict.reason) for one in beside]
-    return Section(f"Stored baseline: {'stale; ' if old else ''}{_gist(stored)}", (Bullets(tuple(facts)),), worth=35)
+    return Section(f"Stored baseline{' (stale)' if old else ''}: {_gist(stored)}", (Bullets(tuple(facts)),), worth=35)
 
 
 def _gist(stored: Baseline) -> str:

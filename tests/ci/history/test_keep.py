@@ -334,6 +334,7 @@ def test_an_index_of_before_is_brought_up_to_date(where: str | Path, index_at: D
         new = (("series", "newest"), ("series", "reference"), ("event", "repository"), ("record", "condensed"))
         for table, column in new:
             connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
+        connection.exec_driver_sql("DROP TABLE session")
         connection.execute(sa.update(sa.table(VERSION_TABLE, sa.column("version_num"))).values(version_num="0002"))
     again = database.at(where)
     assert contents(again) == before

@@ -198,4 +198,4 @@ def test_a_baseline_of_another_driver_or_an_old_one_is_stale(driver: str, made: 
     against = baselines.of_record(judge(now, POLICY, held), held, made)
     assert baselines.stale(now, against, POLICY) == why
     section = baselines.section(now, against, POLICY)
-    assert section.title.startswith("Stored baseline: stale; ") == bool(why)
+    assert section.title.startswith("Stored baseline (stale): ") == bool(why)

@@ -395,7 +395,7 @@ def test_a_baseline_says_its_age_and_what_else_changed() -> None:
     )
     text = comment(said)
     assert (
-        "<summary>Stored baseline: stale; what it shows</summary>\n\n"
+        "<summary>Stored baseline (stale): what it shows</summary>\n\n"
         "- stale, since it is of another torch and CUDA: `gh workflow run baseline --field force=true` offers a new "
         "one, with its evidence\n- `baseline_s512.json`, 13 months old, of `0123456`\n"
         "- torch: `2.2.1+cu121` then, `2.13.0+cu130` now" in text
