@@ -60,7 +60,10 @@ def test_an_answer_holds_the_verbs_json_and_its_exit_code(tmp_path: Path) -> Non
         assert said["said"] == ["to people"]
         assert said["gpu_seconds_left"] < 3600
 
-    program = "import json,sys; print(json.dumps(sys.argv[1:])); print('to people', file=sys.stderr); sys.exit(1)"
+    program = (
+        "import json,sys,time; time.sleep(0.3); print(json.dumps(sys.argv[1:])); print('to people', file=sys.stderr)"
+        "; sys.exit(1)"
+    )
     talk(server(tmp_path, program), say)
 
 
