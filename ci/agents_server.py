@@ -28,7 +28,7 @@ from kernelgate.bench.system import sessions
 from kernelgate.ci.agents import tools
 from kernelgate.ci.agents.budget import DeviceBudget
 from kernelgate.ci.agents.tools import AgentTool, ToolRefusedError
-from kernelgate.ci.patterns import gathered
+from kernelgate.ci.sessions import folder
 
 PASSED_ON: Final = frozenset(
     {
@@ -128,8 +128,8 @@ class AgentsServer:
         named = given.get("session") or given.get("name")
         if isinstance(named, str):
             return named
-        started = gathered.open_sessions(self.checkout)
-        return started[0] if len(started) == 1 else ""
+        started = folder.waiting_in(self.checkout)
+        return started[0].name if len(started) == 1 else ""
 
     async def _run(self, words: list[str], limit_s: float) -> Ended:
         began = time.monotonic()

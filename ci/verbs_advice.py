@@ -35,9 +35,10 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
     """
     from kernelgate.ci.advice import advise, outcomes, words
     from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import folder
 
     rules = policy.load(policy_file)
-    answer = advise.advise(_profiled(source, case, rules), outcomes.read(sessions or outcomes.FOLDER), rules)
+    answer = advise.advise(_profiled(source, case, rules), outcomes.read(sessions or folder.FOLDER), rules)
     click.echo(answer.model_dump_json(indent=2) if as_json else words.recommended(answer))
 
 
@@ -91,10 +92,11 @@ def outcomes(
     from kernelgate.ci.advice import advise, export, words
     from kernelgate.ci.advice import outcomes as learnt
     from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import folder
 
     if (form is None) != (output is None):
         raise UsageError("--format and -o go together: parquet or pairs, and the file")
-    known = learnt.read(sessions or learnt.FOLDER)
+    known = learnt.read(sessions or folder.FOLDER)
     if output is not None:
         if form == "parquet":
             export.as_parquet(known, output)

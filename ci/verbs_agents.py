@@ -50,16 +50,17 @@ def mcp(context: click.Context, policy_file: Path | None) -> None:
 def prompt(session: str, as_json: bool, policy_file: Path | None) -> None:
     """Print the text that work on SESSION begins with: objective, state, constraints, patterns, last results.
 
-    Exit codes: 0 printed, 3 there is no such session, 64 usage.
+    Exit codes: 0 printed, 3 its log is broken, 64 usage or no such session.
     """
     from kernelgate.ci import answers
     from kernelgate.ci.agents import prompt
     from kernelgate.ci.judge import policy
     from kernelgate.ci.patterns import apply, gathered, pattern
     from kernelgate.ci.patterns.seen import Seen
+    from kernelgate.ci.sessions import folder
 
     here, rules = Path.cwd(), policy.load(policy_file)
-    events = gathered.events(here, session)
+    events = folder.named(here, session).events
     known = pattern.read_all(pattern.folder(here))
     found = apply.applying(known, Seen(events=events), gathered.thresholds(rules))
     told = prompt.PromptRules(rules.gates.reference_min, rules.guidance.profile_below, rules.guidance.keep_from)

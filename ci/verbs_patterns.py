@@ -27,21 +27,20 @@ def patterns(
     from kernelgate.ci.judge import policy
     from kernelgate.ci.patterns import apply, gathered, pattern, words
     from kernelgate.ci.patterns.seen import JudgedTimes, Seen
+    from kernelgate.ci.sessions import folder
 
     here, rules = Path.cwd(), policy.load(policy_file)
-    chosen = session
-    if chosen is None:
-        started = gathered.open_sessions(here)
-        chosen = started[0] if len(started) == 1 else None
+    started = folder.waiting_in(here) if session is None else (folder.named(here, session),)
+    chosen = started[0] if len(started) == 1 else None
     made = record.read(run) if run else None
     seen = Seen(
         gathered.doctor(doctor) if doctor else (),
         made,
         gathered.times(made, rules) if made else JudgedTimes(),
-        gathered.events(here, chosen) if chosen else (),
+        chosen.events if chosen else (),
     )
     looked_at = [
-        *([f"session {chosen}"] if chosen else []),
+        *([f"session {chosen.name}"] if chosen else []),
         *([str(run)] if run else []),
         *([str(doctor)] if doctor else []),
     ]

@@ -7,20 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from kernelgate.bench.errors import KernelgateError, faults
 from kernelgate.ci.explain.actions import CATALOGUE
 from kernelgate.ci.judge.case import Status
-from kernelgate.ci.sessions.log import FILE, Corrected, Event, Opened, TriedChange, event_of
+from kernelgate.ci.sessions import folder as sessions
+from kernelgate.ci.sessions.folder import FOLDER
+from kernelgate.ci.sessions.log import FILE, Corrected, Event, Opened, TriedChange
 
-FOLDER = Path(".ci/sessions")
 BLIND = "unknown"
 """The bottleneck of a try before which nobody made a profile."""
-
-
-class OutcomesError(KernelgateError):
-    """A session's log cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +68,9 @@ def gain_pct(log_gain: float) -> float:
 
 
 def read(folder: Path = FOLDER) -> tuple[TryResult, ...]:
-    """Of every session in the folder, by name. Raises OutcomesError naming the line that is no event."""
+    """Of every session in the folder, by name. Raises SessionError naming the line that is no event."""
     logs = sorted(folder.glob(f"*/{FILE}"))
-    return tuple(one for path in logs for one in of_events(_events(path), path.parent))
-
-
-def _events(path: Path) -> tuple[Event, ...]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OutcomesError(f"{path} cannot be read: {error}") from None
-    found = []
-    for number, text in enumerate(lines, 1):
-        try:
-            found.append(event_of(text))
-        except ValidationError as error:
-            raise OutcomesError(f"{path}:{number} is no event of a session: {faults(error, 1)}") from None
-    return tuple(found)
+    return tuple(one for path in logs for one in of_events(sessions.read(path.parent).events, path.parent))
 
 
 def of_events(events: Iterable[Event], folder: Path) -> tuple[TryResult, ...]:

@@ -8,8 +8,7 @@ from kernelgate.ci.judge.bounds import PolicySection, between
 
 
 class PatternRules(PolicySection):
-    """From where on a pattern applies, or a new one is proposed."""
+    """From where on a new pattern is proposed."""
 
-    build_minutes: Annotated[float, between(0.1, 10_000.0)] = 30.0
     repeats: Annotated[int, between(2, 100)] = 2
     repeat_minutes: Annotated[float, between(0.0, 10_000.0)] = 5.0

@@ -8,9 +8,10 @@ from typing import Literal
 from kernelgate.bench import files
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.optimise import trying
+from kernelgate.ci.patterns import gathered, pattern, proposals
 from kernelgate.ci.sessions import coming, folder, report
 from kernelgate.ci.sessions.folder import Session
-from kernelgate.ci.sessions.log import Closed, SessionNote
+from kernelgate.ci.sessions.log import Closed, PatternUse, SessionNote
 
 REPORT = "report.md"
 Why = Literal["done", "time", "cost", "gate", "machine", "abandoned"]
@@ -23,8 +24,19 @@ def close(session: Session, policy: Policy, why: Why, learnt: str) -> tuple[Path
         at = folder.now()
         notes = [SessionNote(at=at, said=learnt, kind="learnt")] if learnt else []
         said = state.stop_reason or learnt or f"{state.minutes:.0f} minutes, {len(state.tries)} tries"
-        folder.append(session.folder, *notes, Closed(at=at, why=why, said=said))
+        patterns = _proposed(session, policy, at)
+        folder.append(session.folder, *notes, *patterns, Closed(at=at, why=why, said=said))
         return write_report(folder.read(session.folder), policy)
+
+
+def _proposed(session: Session, policy: Policy, at: str) -> tuple[PatternUse, ...]:
+    """What cost time twice or more, this session among those that it cost: a pattern for the next one."""
+    root = session.folder.parents[len(folder.FOLDER.parts)]
+    known, rules = pattern.read_all(pattern.folder(root)), policy.patterns
+    sessions = {one.name: one.events for one in folder.every(root)}
+    again = proposals.Repetition(rules.repeats, rules.repeat_minutes)
+    found = proposals.proposed(sessions, known, gathered.thresholds(policy), again)
+    return proposals.as_events([one for one in found if session.name in one.sessions], at)
 
 
 def write_report(session: Session, policy: Policy) -> tuple[Path, ...]:

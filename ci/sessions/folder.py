@@ -123,14 +123,19 @@ def every(root: Path) -> tuple[Session, ...]:
     return tuple(sorted(map(read, folders), key=lambda one: (one.opened.at or "", one.name)))
 
 
+def waiting_in(root: Path) -> tuple[Session, ...]:
+    """Those that are open."""
+    return tuple(one for one in every(root) if one.is_open)
+
+
 def named(root: Path, name: str | None) -> Session:
     """The session of that name; without one, that which is open. Raises UsageError where that is none, or several."""
     if name is not None:
-        if not (root / FOLDER / name / FILE).exists():
+        if not (NAME.fullmatch(name) and (root / FOLDER / name / FILE).exists()):  # no path leads out of the folder
             known = ", ".join(one.name for one in every(root)) or "none"
-            raise UsageError(f"there is no session {name}; there are: {known}")
+            raise UsageError(f"there is no session {name!r} in {FOLDER}/; there are: {known}")
         return read(root / FOLDER / name)
-    waiting = [one for one in every(root) if one.is_open]
+    waiting = waiting_in(root)
     if not waiting:
         raise UsageError('no session is open: begin one with `kernelgate session new "objective"`')
     if len(waiting) > 1:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.advice import outcomes
-from kernelgate.ci.advice.outcomes import OutcomesError, gain_pct, helped, of_events
+from kernelgate.ci.advice.outcomes import gain_pct, helped, of_events
+from kernelgate.ci.sessions.folder import SessionError
 from kernelgate.ci.sessions.log import Corrected
 from tests.ci.advice.made_up import NOWHERE, opened, session, tried, write
 
@@ -71,5 +72,5 @@ def test_a_line_that_is_no_event_is_named(tmp_path: Path) -> None:
     write(tmp_path, (opened("one"), tried(1)))
     with (tmp_path / "one" / "log.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"event": "try"}\n')
-    with pytest.raises(OutcomesError, match=r"one/log\.jsonl:3 is no event of a session"):
+    with pytest.raises(SessionError, match=r"one/log\.jsonl:3 is no event of a session"):
         outcomes.read(tmp_path)

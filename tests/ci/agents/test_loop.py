@@ -13,8 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from kernelgate.ci import cli
-from kernelgate.ci.patterns import gathered
-from kernelgate.ci.sessions import log
+from kernelgate.ci.sessions import folder, log
 from tests import miniature
 
 BEGIN = "double factor) {\n"
@@ -96,7 +95,7 @@ def test_an_agent_follows_a_session_to_its_end(tmp_path: Path) -> None:
     agent = anyio.run(run)
 
     assert agent.tried == [(what, end) for what, _, _, end in EDITS]
-    events = gathered.events(repo, "loop")
+    events = folder.named(repo, "loop").events
     assert [one.failed for one in events if isinstance(one, log.TriedChange)] == [None, "correctness", None]
     assert isinstance(events[-1], log.Closed)
     assert (repo / "csrc/scale.cpp").read_text(encoding="utf-8") == FAST

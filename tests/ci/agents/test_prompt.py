@@ -10,7 +10,7 @@ from kernelgate.ci.agents.prompt import PromptRules, prompt
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.patterns import apply, gathered, pattern
 from kernelgate.ci.patterns.seen import Seen
-from kernelgate.ci.sessions import log
+from kernelgate.ci.sessions import folder, log
 
 ROOT = Path(__file__).parents[3]
 RULES = PromptRules(0.5, 1.0, 1.2)
@@ -74,8 +74,8 @@ def test_the_verb_prints_it_of_every_recorded_session(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    for name in gathered.sessions(ROOT):
+    for name in (one.name for one in folder.every(ROOT)):
         if name.startswith("recorded-"):
             assert cli.run(["prompt", name]) == 0
             assert f"# Session {name}" in capsys.readouterr().out
-    assert cli.run(["prompt", "gone"]) == 3
+    assert cli.run(["prompt", "gone"]) == 64

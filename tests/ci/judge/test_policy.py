@@ -219,7 +219,6 @@ RANGES: dict[str, tuple[float, float]] = {
     "agents.session_gpu_seconds": (0.0, 1e7),
     "agents.wall_s": (0.1, 86_400.0),
     "agents.output_bytes": (1000, 10_000_000),
-    "patterns.build_minutes": (0.1, 10_000.0),
     "patterns.repeats": (2, 100),
     "patterns.repeat_minutes": (0.0, 10_000.0),
     "changes.a_year": (0.01, 100.0),

@@ -13,12 +13,12 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.patterns import apply, gathered, pattern, words
 from kernelgate.ci.patterns.seen import Seen
 from kernelgate.ci.patterns.signals import SIGNALS
-from kernelgate.ci.sessions import log
+from kernelgate.ci.sessions import folder, log
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / pattern.FOLDER
 PATTERNS = pattern.read_all(FILES)
-LOGS = {name: gathered.events(ROOT, name) for name in gathered.sessions(ROOT)}
+LOGS = {one.name: one.events for one in folder.every(ROOT)}
 RECORDED = {name: events for name, events in LOGS.items() if name.startswith("recorded-")}
 
 
@@ -95,7 +95,7 @@ def test_a_checkout_has_its_own_patterns_or_kernelgates(tmp_path: Path) -> None:
 def test_the_verb_says_why_and_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = tmp_path / gathered.SESSIONS / "mine"
+    place = tmp_path / folder.FOLDER / "mine"
     place.mkdir(parents=True)
     (place / log.FILE).write_text(log.line(log.Opened(name="mine", objective="faster")), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -108,6 +108,6 @@ def test_the_verb_says_why_and_what_to_run(
     assert shown.looked_at == ("session mine",)
 
     (tmp_path / "doctor.json").write_text(json.dumps({"fit": True, "checks": []}), encoding="utf-8")
-    assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 3
-    assert "there is no session 'none' in .ci/sessions/: mine" in capsys.readouterr().err
+    assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 64
+    assert "there is no session 'none' in .ci/sessions/; there are: mine" in capsys.readouterr().err
     assert cli.run(["patterns", "--session", "../x"]) == 64

@@ -5,6 +5,7 @@ from pathlib import Path
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.patterns import gathered, pattern, proposals
 from kernelgate.ci.patterns.proposals import Repetition
+from kernelgate.ci.sessions import folder
 from kernelgate.ci.sessions.log import Event, GateAttempt, Opened, PatternUse, TriedChange
 
 ROOT = Path(__file__).parents[3]
@@ -60,6 +61,6 @@ def test_a_pattern_that_was_violated_twice_is_said() -> None:
 
 
 def test_the_recorded_sessions_lost_two_builds_to_symbols() -> None:
-    recorded = {name: gathered.events(ROOT, name) for name in gathered.sessions(ROOT) if name.startswith("recorded-")}
+    recorded = {one.name: one.events for one in folder.every(ROOT) if one.opened.source == "recorded"}
     [first, *_] = proposals.proposed(recorded, KNOWN, LIMITS, TWICE)
     assert (first.times, first.minutes, first.pattern) == (2, 180.0, "explicit-instantiation")

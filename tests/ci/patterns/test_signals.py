@@ -15,7 +15,7 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.patterns import gathered
 from kernelgate.ci.patterns.seen import DoctorFinding, JudgedTimes, Seen
 from kernelgate.ci.patterns.signals import SIGNALS
-from kernelgate.ci.sessions import log
+from kernelgate.ci.sessions import folder
 from kernelgate.ci.sessions.log import Closed, Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
 
 LIMITS = gathered.thresholds(Policy())
@@ -177,21 +177,12 @@ def test_a_record_whose_reference_cannot_be_timed_is_not_told_to_time_it() -> No
 
 
 def test_the_recorded_sessions_show_what_their_documents_say_of_them() -> None:
-    folder = Path(__file__).parents[3]
     fired = {
-        name: {signal for signal, check in SIGNALS.items() if check(Seen(events=gathered.events(folder, name)), LIMITS)}
-        for name in gathered.sessions(folder)
-        if name.startswith("recorded-")
+        one.name: {signal for signal, check in SIGNALS.items() if check(Seen(events=one.events), LIMITS)}
+        for one in folder.every(Path(__file__).parents[3])
+        if one.opened.source == "recorded"
     }
     assert fired["recorded-n"] >= {"slow_without_profile", "blind_tries", "build_keeps_failing", "symbol_undefined"}
     assert fired["recorded-n-plus-1"] >= {"build_keeps_failing", "machine_lost"}
     assert "timed_unchecked" in fired["recorded-n-plus-4"]
     assert "wrong_results" not in fired["recorded-n-plus-5"]
-
-
-def test_a_log_that_is_broken_names_its_line(tmp_path: Path) -> None:
-    place = tmp_path / gathered.SESSIONS / "s"
-    place.mkdir(parents=True)
-    (place / log.FILE).write_text(log.line(OPENED) + '{"event": "gate"}\n', encoding="utf-8")
-    with pytest.raises(gathered.SessionLogError, match=r"log\.jsonl:2: .*gate"):
-        gathered.events(tmp_path, "s")
