@@ -70,6 +70,8 @@ for _verb in (
     verbs_github.reuse,
     verbs_github.index,
     verbs_github.culprits,
+    verbs_github.ends,
+    verbs_github.bisected,
 ):
     cli.add_command(_verb)
 

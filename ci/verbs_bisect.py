@@ -32,6 +32,7 @@ Result = TypeVar("Result")
 @click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--answer", type=click.Path(path_type=Path), help="A file that gets that JSON object, too.")
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option(
     "-o",
@@ -50,6 +51,7 @@ def bisect(
     rounds: int,
     seed: int | None,
     as_json: bool,
+    answer: Path | None,
     policy_file: Path | None,
     output: Path,
 ) -> int:
@@ -67,12 +69,17 @@ def bisect(
     from kernelgate.ci.bisect import words, words_of_ends
     from kernelgate.ci.judge import policy
 
+    def say(text: str, content: str) -> None:
+        if answer:
+            files.write(answer, content + "\n")
+        click.echo(content if as_json else text)
+
     ends = (good, bad)
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
         built = _built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends)))
-        click.echo(words_of_ends.build_to_json(built) if as_json else words_of_ends.build_to_text(built))
+        say(words_of_ends.build_to_text(built), words_of_ends.build_to_json(built))
         return 0
     rules = policy.load(policy_file)
     if fuzz:
@@ -82,9 +89,9 @@ def bisect(
         except bisect_trial.NothingFailsError as error:
             if not as_json:
                 raise
-            click.echo(words_of_ends.nothing_to_json(str(error)))
+            say("", words_of_ends.nothing_to_json(str(error)))
             return error.exit_code
-        click.echo(words_of_ends.failing_to_json(failing) if as_json else words_of_ends.failing_to_text(failing))
+        say(words_of_ends.failing_to_text(failing), words_of_ends.failing_to_json(failing))
         return failing.exit_code
     files.try_file(output)
     how = commits.measuring(rounds, seed, rules.timing.pause_when_capped)
@@ -94,7 +101,7 @@ def bisect(
 
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
         found = _searched(bench, rules.bisect)
-    click.echo(words.to_json(found) if as_json else words.to_text(found))
+    say(words.to_text(found), words.to_json(found))
     return found.exit_code
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kernelgate.bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.ci.github.bisect_request import SearchKind
 
 
 @click.command("fetch")
@@ -222,3 +226,54 @@ def admit(head_sha: str) -> None:
 
     step = Step()
     step.log(admit.admit(connect(step), step, head_sha))
+
+
+@click.command()
+@click.option("--good", required=True, help="A commit, branch or tag, …")
+@click.option("--bad", default="", help="… and a later one. Default: the pull request's head, or the default branch's.")
+@click.option("--case", default="", help="As `kernelgate cards` lists them.")
+@click.option("--kind", type=click.Choice(["time", "fuzz", "build"]), default="time", show_default=True)
+@click.option("--gpu", default="", help="The GPU's label in the policy. Default: its first one.")
+@click.option("--number", type=click.IntRange(min=1), help="The issue or pull request where it was asked.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+def ends(
+    good: str, bad: str, case: str, kind: SearchKind, gpu: str, number: int | None, policy_file: Path | None
+) -> None:
+    """In a workflow: between which commits may be searched, and on which GPU?
+
+    Both are commits of the default branch or of the pull request. Needs GITHUB_TOKEN.
+    """
+    from kernelgate.ci import default_branch
+    from kernelgate.ci.github import bisect_request
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.client import connect
+
+    step, rules = Step(), default_branch.rules(policy_file).measure
+    asked = bisect_request.BisectRequest(good, bad, case, kind, gpu)
+    found = bisect_request.ends(connect(step), asked, number, rules)
+    step.output(good=found.good, bad=found.bad, gpu=found.gpu.label, target=found.gpu.target)
+
+
+@click.command()
+@click.option("--from", "folder", required=True, type=click.Path(path_type=Path), help="What the search left behind.")
+@click.option("--good", required=True, help="The commit after which was searched, …")
+@click.option("--bad", required=True, help="… up to this one, both in full.")
+@click.option("--case", default="", help="Which was asked for.")
+@click.option("--kind", type=click.Choice(["time", "fuzz", "build"]), default="time", show_default=True)
+@click.option("--number", type=click.IntRange(min=1), help="The issue or pull request that gets the answer.")
+@click.option("--post", is_flag=True, help="Comment there, and in the job's summary. Otherwise it is printed.")
+def bisected(folder: Path, good: str, bad: str, case: str, kind: SearchKind, number: int | None, post: bool) -> None:
+    """In a workflow: say which commit a search found, from its answer as untrusted data. Needs GITHUB_TOKEN."""
+    from kernelgate.ci.github import bisect_comment
+    from kernelgate.ci.github.actions import Step
+    from kernelgate.ci.github.bisect_words import Searched
+    from kernelgate.ci.github.client import connect
+
+    bot = connect(Step())
+    text = bisect_comment.text_of(bot, folder, Searched(good, bad, kind, case))
+    if not post:
+        click.echo(text)
+    elif number is None:
+        bot.step.summary(text)
+    else:
+        bisect_comment.put_search(bot, number, text)

@@ -44,7 +44,7 @@ def progress(now: SearchStanding, shas: Sequence[str]) -> str:
         return "more than one commit changed the time"
     first, last = shas[now.culprits[0]][:SHORT], shas[now.culprits[-1]][:SHORT]
     where = first if first == last else f"one of {len(now.culprits)} from {first} to {last}"
-    return f"{chance(now.chance)} that it is {where}, {change(now.effect, now.error)}"
+    return f"{formatting.chance(now.chance)} that it is {where}, {change(now.effect, now.error)}"
 
 
 def to_text(result: SearchResult) -> str:
@@ -86,7 +86,7 @@ def _answer(result: SearchResult) -> list[str]:
         measured = f" ({between})" if result.search.processes else ": what is built is the same at both"
         return [f"{result.case}: {shas[0][:SHORT]} and {shas[-1][:SHORT]} take the same time{measured}"]
     if now.kind == "several" and now.two:
-        lines = [f"{result.case}: more than one commit changed the time ({chance(now.chance)})"]
+        lines = [f"{result.case}: more than one commit changed the time ({formatting.chance(now.chance)})"]
         seen = sorted({0, *(place for process in result.search.processes for place in process)})
         for place, effect in zip(now.two.places, now.two.effects, strict=True):
             before = max(one for one in seen if one < place)
@@ -94,7 +94,7 @@ def _answer(result: SearchResult) -> list[str]:
         return [*lines, "Search each part by itself."]
     if now.kind == "open":
         return [f"{result.case}: not found; {progress(now, shas)}"]
-    lines = [f"{result.case}: {change(now.effect, now.error)}, {chance(now.chance)}"]
+    lines = [f"{result.case}: {change(now.effect, now.error)}, {formatting.chance(now.chance)}"]
     for place in now.culprits:
         why = result.search.unmeasurable.get(place)
         note = f" (stepped over: {why})" if why else ""
@@ -155,8 +155,3 @@ def change(effect: float, error: float) -> str:
 
 def _percent(effect: float) -> str:
     return formatting.percent(100 * math.expm1(effect), 2, sign=True)
-
-
-def chance(chance: float) -> str:
-    """Rounded down, so that nothing is more certain than it is."""
-    return f"probability {math.floor(1000 * min(chance, 0.9999)) / 10:g}%"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelgate.ci.bisect.first_failing import FailingStanding
-from kernelgate.ci.bisect.words import SHORT, chance, inside_to_json, inside_to_text
+from kernelgate.ci.bisect.words import SHORT, inside_to_json, inside_to_text
+from kernelgate.ci.document import formatting
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def _answer(result: FailingResult) -> list[str]:
     if not now.culprits:
         return [f"{result.case} (seed {result.seed}): not found; no commit touches what the kernel is built from"]
     answer = "fails since" if now.kind == "found" else "not found; most likely fails since"
-    lines = [f"{result.case} (seed {result.seed}): {answer}, {chance(now.chance)}"]
+    lines = [f"{result.case} (seed {result.seed}): {answer}, {formatting.chance(now.chance)}"]
     for place, subject in zip(now.culprits, result.subjects, strict=True):
         why = now.stepped_over.get(place)
         lines.append(f"  {shas[place][:SHORT]} {subject}{f' (stepped over: {why})' if why else ''}")

@@ -164,6 +164,11 @@ def spread(values: Iterable[int]) -> str:
     return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
+def chance(chance: float) -> str:
+    """Such as "probability 99.9%". Rounded down, so that nothing is more certain than it is."""
+    return f"probability {math.floor(1000 * min(chance, 0.9999)) / 10:g}%"
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

@@ -1,4 +1,5 @@
-"""`/kernelgate bench|profile|fuzz [case…]` and `accept` in a comment on a pull request: who may, and of which commit.
+"""`/kernelgate bench|profile|fuzz [case…]` and `accept` in a comment on a pull request: who may, and of which commit;
+`/kernelgate bisect` there or in an issue.
 
 Only people with write access may use the runner. What is measured is the commit that was head when they asked: they
 looked at that one, and nothing that was pushed afterwards is covered by their approval. What they accept is recorded by
@@ -9,16 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from github import UnknownObjectException
 from github.PullRequest import PullRequest
 
+from kernelgate.bench.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github import bisect_request
 from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.bisect_comment import put_search
+from kernelgate.ci.github.bisect_request import BISECT, BisectRequest
 from kernelgate.ci.github.client import Bot, GitHubError, changed_names, patiently
 from kernelgate.ci.github.plan import (
     CASE,
@@ -35,12 +40,13 @@ from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.pull_request_rules import Measure
 
 ACCEPT = "accept"
-VERBS = ("bench", "profile", "fuzz", ACCEPT)
+VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
 REVIEWS = ("pattern", "correct")
 """Answers to a session's report, which session_review.py takes."""
 ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
 ACCEPTED = "accepted"
+SEARCHED = "searched"
 MAX_REASON = 200
 """Characters of the reason for accepting."""
 MAY_WRITE = ("admin", "maintain", "write")
@@ -53,6 +59,8 @@ class Command:
     cases: tuple[str, ...] = ()
     reason: str = ""
     """Of `accept` alone; untrusted text."""
+    bisect: BisectRequest | None = None
+    """Of `bisect` alone."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class Requester:
     number: int
     login: str
     at: datetime
+    in_pull: bool = True
+    """Else in an issue."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +96,12 @@ def parse(body: str) -> Command | Refusal | None:
         return None
     if not words or words[0].casefold() not in VERBS:
         return Refusal(
-            "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; or "
-            "/kernelgate accept CASE because REASON"
+            "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
+            f"{bisect_request.USAGE}; or /kernelgate accept CASE because REASON"
         )
+    if words[0].casefold() == BISECT:
+        asked = bisect_request.parsed(words[1:])
+        return Refusal(asked, SEARCHED) if isinstance(asked, str) else Command(BISECT, bisect=asked)
     reason, done = "", "run"
     if words[0].casefold() == ACCEPT:
         done = ACCEPTED
@@ -121,7 +134,8 @@ def _lack(cases: Sequence[str], reason: str) -> str | None:
 def answer(step: Step, bot: Bot, rules: Measure) -> None:
     """Reads the event's comment and answers it; what is to be run goes to the outputs, `run=false` where nothing is."""
     event = step.event()
-    asked, command = requester(event), parse(body_of(event))
+    command = parse(body_of(event))
+    asked = requester(event, anywhere=_searches(command))
     if asked is None or command is None:
         step.output(run="false")
         step.log("the comment is not a command")
@@ -130,6 +144,9 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
     if isinstance(decided, Refusal):
         step.output(run="false")
         refuse(bot, asked, decided)
+        return
+    if isinstance(decided, BisectRequest):
+        _search(bot, asked, decided, rules)
         return
     verb, pull = decided
     head = pull.head.sha
@@ -160,39 +177,75 @@ def body_of(event: Mapping[str, Any]) -> str:
     return str((event.get("comment") or {}).get("body") or "")
 
 
-def requester(event: Mapping[str, Any]) -> Requester | None:
-    """Who asked, where a new comment on a pull request was written by a person, and by no App in their name."""
+def _searches(command: Command | Refusal | None) -> bool:
+    """Whether it asks for what an issue may ask for, too."""
+    if isinstance(command, Refusal):
+        return command.done == SEARCHED
+    return command is not None and command.verb == BISECT
+
+
+def requester(event: Mapping[str, Any], anywhere: bool = False) -> Requester | None:
+    """Who asked, where a new comment on a pull request was written by a person, and by no App in their name.
+
+    `anywhere`: also in an issue.
+    """
     comment, issue = event.get("comment"), event.get("issue")
     if event.get("action") != "created":
         return None
-    if not isinstance(comment, dict) or not isinstance(issue, dict) or not issue.get("pull_request"):
+    if not isinstance(comment, dict) or not isinstance(issue, dict):
+        return None
+    in_pull = bool(issue.get("pull_request"))
+    if not in_pull and not anywhere:
         return None
     user = comment.get("user") or {}
     if user.get("type") != "User" or comment.get("performed_via_github_app"):
         return None
     at = datetime.fromisoformat(str(comment["created_at"]))
-    return Requester(int(comment["id"]), int(issue["number"]), str(user["login"]), at)
+    return Requester(int(comment["id"]), int(issue["number"]), str(user["login"]), at, in_pull)
 
 
 def _decide(
     bot: Bot, asked: Requester, command: Command | Refusal, rules: Measure
-) -> tuple[Command, PullRequest] | Refusal:
+) -> tuple[Command, PullRequest] | BisectRequest | Refusal:
     """Permission is checked first: without it nothing else is answered."""
     if patiently("permission", lambda: permission(bot, asked.login), bot) not in MAY_WRITE:
         accepts = isinstance(command, Command) and command.verb == ACCEPT
         if accepts:
             return Refusal("only people with write access accept a regression; one of them can do it for you", ACCEPTED)
-        return Refusal("the GPU is for people with write access; one of them can ask for you")
+        done = SEARCHED if _searches(command) else "run"
+        return Refusal("the GPU is for people with write access; one of them can ask for you", done)
     if isinstance(command, Refusal):
         return command
+    if not asked.in_pull and command.bisect:
+        return command.bisect
     pull = patiently("pull request", lambda: _pull(bot, asked.number), bot)
     if pull.state != "open":
         return Refusal("the pull request is closed")
     if not patiently("time of the push", lambda: _was_head(bot, pull, asked.at), bot):
         return Refusal("something was pushed since you asked; look at it and ask again")
+    if command.bisect:  # what they looked at, whatever is pushed while this goes on
+        return replace(command.bisect, bad=command.bisect.bad or pull.head.sha)
     if watches_no_kernel(rules) and patiently("files", lambda: skipped(_files(pull), (), rules), bot) == NO_CARD:
         return Refusal(NO_CARD)
     return command, pull
+
+
+def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -> None:
+    """Hands on which commits are searched, as GitHub names them; nothing of the comment but a case id and a label."""
+    step = bot.step
+    step.output(run="false")
+    try:
+        found = bisect_request.ends(bot, wanted, asked.number, rules)
+    except UsageError as error:
+        refuse(bot, asked, Refusal(str(error), SEARCHED))
+        return
+    step.output(bisect="true", number=str(asked.number), good=found.good, bad=found.bad)
+    step.output(case=wanted.case, kind=wanted.kind, gpu=found.gpu.label)
+    react(bot, asked, "rocket")
+    link = f"[This run]({step.run_url})" if step.run_url else "A run"
+    between = f"after {escape.code(found.good[:12])} up to {escape.code(found.bad[:12])}"
+    put_search(bot, asked.number, f"{link} searches the commits {between}. The answer comes here.")
+    step.log(f"bisect {found.good} {found.bad} for {asked.login}")
 
 
 def _files(pull: PullRequest) -> list[str] | None:
@@ -253,7 +306,10 @@ def _create_reaction(bot: Bot, asked: Requester, content: str) -> None:
 
 
 def reply(bot: Bot, asked: Requester, text: str) -> None:
-    """One comment for all commands of a pull request, edited in place."""
+    """One comment for all commands of a pull request, edited in place; in an issue, one for all refusals."""
+    if not asked.in_pull:
+        put_search(bot, asked.number, text, refused=True)
+        return
     try:
         head = patiently("pull request", lambda: bot.repository.get_pull(asked.number).head.sha, bot)
         run, attempt = (bot.step.environment.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))

@@ -230,6 +230,11 @@ def _gpus(rules: Measure, label: str | None) -> tuple[RunnerGpu, ...]:
     return found
 
 
+def one_gpu(rules: Measure, label: str) -> RunnerGpu:
+    """The one of this label, else the policy's first. Raises UsageError where there is none."""
+    return _gpus(rules, label)[0]
+
+
 def _cases(text: str) -> tuple[str, ...]:
     """The ids in what was typed, which spaces or commas separate; none where nothing was."""
     words = [word for word in re.split(r"[ ,]+", text) if word]

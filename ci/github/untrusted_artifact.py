@@ -112,7 +112,7 @@ def _refuse(name: str, why: str) -> NoReturn:
 
 def checked_record(data: bytes, known: Run, name: str = "artifact") -> RunRecord:
     """The run record in `data`, which belongs to the run that GitHub names. Raises RefusedError."""
-    _plain_json(data, f"{name}, {RECORD}")
+    plain_json(data, f"{name}, {RECORD}")
     try:
         found = record.from_json(data, RECORD)
     except KernelgateError as error:
@@ -156,7 +156,7 @@ def _lists(found: RunRecord) -> Iterator[tuple[str, Sequence[Any], int]]:
 
 def checked_failure(data: bytes, name: str = "artifact") -> FailureNote:
     """The failure note in `data`. Raises RefusedError."""
-    _plain_json(data, f"{name}, {FAILURE}")
+    plain_json(data, f"{name}, {FAILURE}")
     try:
         return FailureNote.model_validate_json(data)
     except ValidationError as error:
@@ -203,7 +203,7 @@ def _has_base(found: RunRecord) -> bool:
     return any("base" in timing.samples_us for process in found.processes for timing in process.timings)
 
 
-def _plain_json(data: bytes, name: str) -> None:
+def plain_json(data: bytes, name: str) -> None:
     """Refuses what JSON does not have (NaN, Infinity) and what readers understand differently (a key twice)."""
 
     def constant(text: str) -> NoReturn:

@@ -8,7 +8,7 @@ from tests.tried import Chapter, Tried
 def _in_every_workflow(check: str) -> tuple[str, ...]:
     """The cases of one check of the workflows' files."""
     called = ("build", "measure", "plan", "report")
-    others = ("answer-command", "check", "measure-pull-request", "nightly", "profile", "refresh-baseline")
+    others = ("answer-command", "bisect", "check", "measure-pull-request", "nightly", "profile", "refresh-baseline")
     return tuple(f"{check}-{name}" for name in sorted((*called, *others)))
 
 
@@ -912,6 +912,83 @@ COMMANDS = Chapter(
             "a fork that names its concurrency group like a report's, to cancel it",
             "its commit changes a workflow, so it is not judged and has no success that could stay",
             "ci/github/test_publish.py::test_a_change_to_the_workflows_is_not_judged",
+        ),
+        Tried(
+            "a stranger asks for a search, often, on a pull request or in an issue",
+            "refused, in one comment",
+            "ci/github/test_bisect_command.py::test_a_stranger_starts_no_search_and_many_refusals_are_one_comment",
+            ("pull request", "issue"),
+        ),
+        Tried(
+            "a search of a fork's commit that nobody offered, of commits of elsewhere, or with shell text for them",
+            "refused with the reason, reaches no shell",
+            "ci/github/test_bisect_command.py::test_other_commits_and_shell_text_are_refused",
+        ),
+        Tried(
+            "an option of a search that a comment may not give",
+            "named, nothing runs",
+            "ci/github/test_bisect_command.py::test_what_cannot_be_read_is_named",
+        ),
+        Tried(
+            "a push after a search was asked for",
+            "not searched",
+            "ci/github/test_bisect_command.py::test_what_was_pushed_since_is_not_searched",
+        ),
+        Tried(
+            "a pull request's own workflow calls the search",
+            "skipped: neither a comment nor a dispatch",
+            "workflows/test_workflows.py::test_a_search_is_started_by_a_comment_or_a_dispatch_alone",
+            ("pull_request", "pull_request_review", "push", "schedule", "something_new"),
+        ),
+        Tried(
+            "a pull request's card says that its wrong results are right while a commit is searched",
+            "the default branch's cards are there",
+            "workflows/test_workflows.py::test_the_cards_of_a_search_are_the_default_branchs",
+        ),
+        Tried(
+            "a search's machine hands out an answer that is none",
+            "refused in a sentence; nothing of it is believed",
+            "ci/github/test_bisect_answer.py::test_an_answer_that_is_not_one_is_refused_in_a_sentence",
+            (
+                "a sha that is none",
+                "a sha with an end of line",
+                "a commit of elsewhere",
+                "the good end",
+                "several of elsewhere",
+                "found without a commit",
+                "another case",
+                "a case of Markdown",
+                "a text too long",
+                "a file too long",
+                "deep brackets",
+                "submodules without an end",
+                "no number",
+                "more certain than certain",
+                "a key twice",
+                "a key of its own",
+                "another kind",
+                "no JSON",
+            ),
+        ),
+        Tried(
+            "Markdown, HTML, mentions and the bot's own marker in an answer of any kind",
+            "text in a code span",
+            "ci/github/test_bisect_answer.py::test_hostile_words_of_an_answer_stay_words",
+        ),
+        Tried(
+            "a command to repeat that the answer wrote",
+            "not shown: the bot writes its own",
+            "ci/github/test_bisect_answer.py::test_a_fuzz_case_and_a_compile_have_theirs",
+        ),
+        Tried(
+            "a link in place of the answer's file",
+            "not followed",
+            "ci/github/test_bisect_answer.py::test_a_link_in_place_of_the_answer_is_not_followed",
+        ),
+        Tried(
+            "the last line of the bot's comment in somebody else's",
+            "left alone",
+            "ci/github/test_bisect_answer.py::test_one_comment_is_begun_and_becomes_the_answer",
         ),
     ),
 )

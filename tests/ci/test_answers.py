@@ -19,7 +19,19 @@ ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "docs/schemas"
 RECORD = "tests/data/cards/swiglu_slower.json"
 REPORT = next((ROOT / "tests/data/nsight").glob("*.ncu-rep")).relative_to(ROOT)
-WORKFLOWS = {"plan", "admit", "reuse", "fetch", "command", "accept", "baseline", "index", "culprits"}
+WORKFLOWS = {
+    "plan",
+    "admit",
+    "reuse",
+    "fetch",
+    "command",
+    "accept",
+    "baseline",
+    "index",
+    "culprits",
+    "ends",
+    "bisected",
+}
 """Verbs that answer to GitHub, not to a caller."""
 OF_SEVERAL = {"history", "session"}
 """Groups, each of whose verbs has a form of its own (docs/history.md)."""

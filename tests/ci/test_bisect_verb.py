@@ -76,10 +76,11 @@ def test_the_slow_commit_is_found_among_eight(repo: Path, capsys: pytest.Capture
             source(7, slow=True),
         ],
     )
-    code = cli.run(["bisect", shas[0], shas[7], "--rounds", "20", "--seed", "1", "--json"])
+    code = cli.run(["bisect", shas[0], shas[7], "--rounds", "20", "--seed", "1", "--json", "--answer", "answer"])
     said = capsys.readouterr()
     assert said.out, said.err
     found = json.loads(said.out)
+    assert json.loads((repo / "answer").read_text("utf-8")) == found
     assert (code, found["found"]) == (0, "found"), said.err
     assert found["culprits"] == [shas[5], shas[6]], "the one before it does not compile, and may be it as well"
     assert found["change_pct"] > 100

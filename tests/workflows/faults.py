@@ -39,7 +39,7 @@ def unpinned(workflow: Workflow) -> Iterator[str]:
         uses = re.search(r"\buses: (\S+)", line)
         if not uses or uses[1].startswith(("./", "$/")) or PINNED.search(line):
             continue
-        if not re.fullmatch(re.escape(CALLED) + r"(plan|build|measure|report|keep)\.yml@main", uses[1]):
+        if not re.fullmatch(re.escape(CALLED) + r"(plan|build|measure|report|keep|bisect)\.yml@main", uses[1]):
             yield f"{uses[1]} is not pinned to a full commit with its version beside it"
 
 

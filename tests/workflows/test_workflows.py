@@ -41,6 +41,7 @@ def test_there_are_the_workflows_that_the_documentation_names() -> None:
         "baseline",
         "keep",
         "confirm",
+        "bisect",
     }
     assert names == {"checks", "nightly", "docs"} | measuring
 
@@ -166,7 +167,7 @@ def test_zizmor_finds_nothing_in_its_strictest_persona() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-MAX_EXCEPTIONS = 25
+MAX_EXCEPTIONS = 30
 
 
 def test_every_exception_for_zizmor_gives_its_reason_and_they_are_few() -> None:
@@ -231,11 +232,11 @@ def test_what_runs_a_pull_requests_code_can_only_read(name: str) -> None:
     assert set(granted) <= {"read"}
 
 
-def test_only_measure_runs_on_a_gpu_and_it_never_compiles() -> None:
+def test_only_measure_and_bisect_run_on_a_gpu_and_measure_never_compiles() -> None:
     hosted = {"ubuntu-24.04"}
     for name, workflow in WORKFLOWS.items():
         runners = {str(job.get("runs-on")) for job in workflow.jobs.values() if "uses" not in job}
-        assert (runners <= hosted) == (name != "measure"), name
+        assert (runners <= hosted) == (name not in ("measure", "bisect")), name
     verbs = [step["run"].split()[1] for _, step in steps(WORKFLOWS["measure"]) if "run" in step]
     assert verbs == [
         "admit",
@@ -267,6 +268,41 @@ def test_a_pull_request_is_sanitized_after_it_is_timed_and_each_night_by_every_t
     assert "--quick" not in whole["run"]
     assert "--tool" not in whole["run"]
     assert "schedule" in WORKFLOWS["refresh-baseline"].triggers, "which measures with the task baseline"
+
+
+def test_a_search_gets_commits_that_the_trusted_side_resolved_and_no_token() -> None:
+    search = WORKFLOWS["bisect"].jobs["search"]
+    assert search["permissions"] == {"contents": "read"}
+    assert not [text for text in texts(search) if "github.token" in text]
+    [step] = [step for step in search["steps"] if step["name"] == "bisect"]
+    commits = {name: step["env"][name] for name in ("GOOD", "BAD")}
+    assert commits == {"GOOD": "${{ needs.ends.outputs.good }}", "BAD": "${{ needs.ends.outputs.bad }}"}
+
+
+@pytest.mark.parametrize(("kind", "runner"), [("build", "ubuntu-24.04"), ("time", "l4"), ("fuzz", "l4")])
+def test_only_a_search_that_measures_takes_a_gpu(kind: str, runner: str, language: Language) -> None:
+    contexts = {"inputs": {"kind": kind}, "needs": {"ends": {"outputs": {"gpu": "l4"}}}}
+    found = language.expanded(WORKFLOWS["bisect"].jobs["search"]["runs-on"], contexts)
+    assert (found if kind == "build" else found[-1]) == runner
+
+
+def test_the_cards_of_a_search_are_the_default_branchs() -> None:
+    """The last checkout of the folder in which it is run; the one before it brings the commits."""
+    there = [step["with"] for step in WORKFLOWS["bisect"].jobs["search"]["steps"] if "path" in step.get("with", {})]
+    refs = [given["ref"] for given in there if given["path"] == "source"]
+    default = "refs/heads/${{ github.event.repository.default_branch || github.ref_name }}"
+    assert refs == ["${{ needs.ends.outputs.bad }}", default]
+
+
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_review", "push", "schedule", "something_new"])
+def test_a_search_is_started_by_a_comment_or_a_dispatch_alone(name: str, language: Language) -> None:
+    """A pull request's own workflow may call the default branch's."""
+    jobs = WORKFLOWS["bisect"].jobs
+    begins = "${{ " + jobs["ends"]["if"] + " }}"
+    assert language.expanded(begins, {"github": event(name)}) is False
+    assert language.expanded(begins, {"github": event("issue_comment")}) is True
+    assert jobs["search"]["needs"] == "ends"
+    assert "if" not in jobs["search"], "so it is skipped with it"
 
 
 def test_a_base_that_cannot_be_built_fails_nobody() -> None:
@@ -400,7 +436,7 @@ def test_report_follows_the_workflow_that_measures() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["measure-pull-request", "report", "profile", "answer-command", "refresh-baseline", "confirm"]
+    "name", ["measure-pull-request", "report", "profile", "answer-command", "refresh-baseline", "confirm", "bisect"]
 )
 def test_another_repository_can_call_it(name: str) -> None:
     assert "workflow_call" in WORKFLOWS[name].triggers

