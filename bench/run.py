@@ -259,12 +259,12 @@ def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: in
         return plain
     rows, columns = tile.sizes(words)
     asked = {"rows": rows, "columns": columns, "stages": stages, "warps": warps}
-    known = cards.of_checkout(repo, asked).without_mistakes()
+    known = cards.of_checkout(repo, [asked]).without_mistakes()
     if len(known.cards) > 1 and card is None:
         raise UsageError(f"there are several cards: name one with --card: {', '.join(known.names)}")
     if not known.cards or (card is not None and card not in known.names):
         raise UsageError(f"--tile {words}: there is no card {card or ''}; there are {', '.join(known.names) or 'none'}")
-    said = known[card or known.names[0]].tile
+    [said] = known[card or known.names[0]].tiles
     if not isinstance(said, dict):
         raise UsageError(f"--tile {words}: {said}")
     return BlockNeeds(f"{words}, {stages} stages", said["shared_bytes"], said["threads"], said["registers"])

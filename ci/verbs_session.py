@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.ci.exit_codes import STOP
 
 if TYPE_CHECKING:
@@ -275,6 +275,47 @@ def metrics(as_json: bool, output: Path | None) -> None:
     if output:
         files.write(output, across.drawing(rows) or "")
     click.echo(across.to_json(rows) if as_json else across.to_text(rows))
+
+
+@session.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the page into this HTML file.")
+@click.option("--serve", is_flag=True, help="Show it live to browsers of this machine, until Ctrl-C.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8756, show_default=True, help="For --serve; 0: any.")
+@named
+def page(output: Path | None, serve: bool, port: int, name: str | None) -> None:
+    """Show a session as a page: gates, metrics against targets, tries, and a calculator of what fits on a GPU.
+
+    Give -o or --serve. --serve answers on 127.0.0.1 alone, and needs the extra `page`.
+
+    Exit codes: 0 written, or ended by Ctrl-C, 3 could not run, 64 usage.
+    """
+    from kernelgate.bench import files
+    from kernelgate.ci import session_page
+    from kernelgate.ci.judge import policy
+    from kernelgate.ci.sessions import folder
+    from kernelgate.ci.sessions.page import write
+
+    if serve == (output is not None):
+        raise UsageError("give one of -o FILE, which writes the page, and --serve, which shows it live")
+    root, rules = _root(), policy.load()
+    at = folder.named(root, name).folder
+    if output:
+        files.try_file(output)
+        files.write(output, write.page(session_page.state(at, rules), session_page.known(root)))
+        click.echo(output)
+        return
+    try:
+        from kernelgate.ci.sessions.page import server
+    except ModuleNotFoundError as error:
+        if error.name != "uvicorn":
+            raise
+        raise KernelgateError("--serve needs uvicorn, which is not installed: pip install 'kernelgate[page]'") from None
+    known = session_page.known(root)
+    served = server.Served(
+        page=lambda: write.page(session_page.state(at, rules), known, live=True),
+        state_json=lambda: write.state_json(session_page.state(at, rules)),
+    )
+    server.serve(port, served, click.echo)
 
 
 @session.command()

@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "ci.bisect": ("ci.document", "ci.judge"),
     "ci.history.site": ("ci.document", "ci.judge", "ci.history", "ci.page"),
     "ci.sessions": ("ci.document", "ci.judge", "ci.explain", "ci.page"),
+    "ci.sessions.page": ("ci.document", "ci.judge", "ci.page", "ci.sessions"),
     "ci.agents": ("ci.document", "ci.judge", "ci.sessions", "ci.patterns"),
     "ci.patterns": ("ci.document", "ci.judge", "ci.explain", "ci.sessions"),
     "ci.advice": ("ci.document", "ci.judge", "ci.explain", "ci.sessions"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kernelgate.bench.build.occupancy import MAX_REGISTERS, WARP, occupancy
+from kernelgate.bench.build.occupancy import MAX_REGISTERS, WARP, Occupancy, occupancy
 from kernelgate.bench.errors import UsageError
 from kernelgate.bench.hardware import GpuModel
 
@@ -42,25 +42,41 @@ def sizes(words: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def about(least: int) -> int:
+    """The registers of a thread whose share of the tile takes `least`; 0 where that is unknown."""
+    return min(MAX_REGISTERS, least + BESIDE) if least else 0
+
+
+def fit(needs: BlockNeeds, device: GpuModel) -> Occupancy | str:
+    """How well the block fits; where it does not, why, and what to change."""
+    if needs.shared_bytes > device.limits.block_shared_bytes:
+        most = device.limits.block_shared_bytes // KIB
+        return f"does not fit: {_shared(needs)}, where a block may have {most} KiB; take a smaller tile or fewer stages"
+    if needs.least_registers > MAX_REGISTERS:
+        return (
+            f"will spill: the tile alone takes {needs.least_registers} registers per thread, where "
+            f"{MAX_REGISTERS} is the limit; take more warps or a smaller tile"
+        )
+    fits = occupancy(device.limits, needs.threads, about(needs.least_registers), needs.shared_bytes)
+    if fits.blocks == 0:
+        return f"does not fit: {', '.join(fits.limits)} leave no room for one block; take fewer warps"
+    return fits
+
+
 def explain(needs: BlockNeeds, device: GpuModel) -> str:
     """Whether the block fits, how well, and what to change, in words."""
     head = f"{needs.title}, {needs.threads} threads on the {device.name}: "
-    shared = f"{needs.shared_bytes / KIB:g} KiB of shared memory per block"
-    if needs.shared_bytes > device.limits.block_shared_bytes:
-        most = device.limits.block_shared_bytes // KIB
-        return f"{head}does not fit: {shared}, where a block may have {most} KiB; take a smaller tile or fewer stages."
-    if needs.least_registers > MAX_REGISTERS:
-        return (
-            f"{head}will spill: the tile alone takes {needs.least_registers} registers per thread, where "
-            f"{MAX_REGISTERS} is the limit; take more warps or a smaller tile."
-        )
-    registers = min(MAX_REGISTERS, needs.least_registers + BESIDE) if needs.least_registers else 0
-    fits = occupancy(device.limits, needs.threads, registers, needs.shared_bytes)
-    if fits.blocks == 0:
-        return f"{head}does not fit: {', '.join(fits.limits)} leave no room for one block; take fewer warps."
+    fits = fit(needs, device)
+    if isinstance(fits, str):
+        return f"{head}{fits}."
+    registers = about(needs.least_registers)
     of_registers = f"about {registers} registers per thread (at least {needs.least_registers}), " if registers else ""
     return (
-        f"{head}fits: {shared}, {of_registers}"
+        f"{head}fits: {_shared(needs)}, {of_registers}"
         f"{fits.blocks} block{'s' if fits.blocks > 1 else ''} and {fits.warps} warps on a multiprocessor, "
         f"{fits.percent:.3g}% occupancy, limited by {' and '.join(fits.limits)}."
     )
+
+
+def _shared(needs: BlockNeeds) -> str:
+    return f"{needs.shared_bytes / KIB:g} KiB of shared memory per block"

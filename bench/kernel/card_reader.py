@@ -2,7 +2,7 @@
 
 python -m kernelgate.bench.kernel.card_reader FOLDER QUESTIONS
 
-QUESTIONS: JSON; `cases`: a card's name -> more cases (axes) to describe; `tile`: arguments of its tile(). The last line
+QUESTIONS: JSON; `cases`: a card's name -> more cases (axes) to describe; `tiles`: what tile() is asked. The last line
 is the answer, those before it are the names of the files that were begun. Started and read by cards.py. Imports nothing
 slow.
 """
@@ -57,7 +57,7 @@ def read(folder: Path, questions: Mapping[str, Any], begin: Callable[[Path], Non
         try:
             reader = _Reader(path)
             more = questions.get("cases", {}).get(path.stem, [])
-            cards.append(reader.describe(more) | {"tile": reader.tile(questions.get("tile"))})
+            cards.append(reader.describe(more) | {"tiles": [reader.tile(one) for one in questions.get("tiles", ())]})
         except CardError as mistake:
             mistakes.append(mistake.__dict__)
         except (Exception, SystemExit) as error:
@@ -217,10 +217,8 @@ class _Reader:
             raise self.mistake(member, f"{member}() gave {_short(given)}; it must give a number that is not negative")
         return float(given)
 
-    def tile(self, asked: Mapping[str, int] | None) -> Any:
+    def tile(self, asked: Mapping[str, int]) -> Any:
         """What the card says of a tile: numbers, or a sentence."""
-        if asked is None:
-            return None
         said = self._asked("tile", lambda: self.kernel.tile(**asked))
         wanted = {"shared_bytes", "threads", "registers"}
         if not isinstance(said, str) and (not isinstance(said, Mapping) or set(said) != wanted):

@@ -79,8 +79,8 @@ class CardFacts(_Facts):
     gives: tuple[str, ...] | None
     """The names of its inputs and outputs; None where they are known with torch alone."""
     call_needs: tuple[str, ...]
-    tile: dict[str, int] | str | None
-    """What the card says of the tile that `read` was asked about."""
+    tiles: tuple[dict[str, int] | str, ...]
+    """What the card says of each tile that `read` was asked about."""
 
     @property
     def recorded(self) -> record.Card:
@@ -168,11 +168,11 @@ class ChosenCase:
 def read(
     folder: Path,
     more: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    tile: Mapping[str, int] | None = None,
+    tiles: Sequence[Mapping[str, int]] = (),
 ) -> Cards:
     """The cards in a folder; none where there is no such folder.
 
-    `more`: cases to describe besides, by card. `tile`: what each card is asked about a tile.
+    `more`: cases to describe besides, by card. `tiles`: what each card is asked about tiles.
 
     Raises KernelgateError where a card crashes or hangs the process that reads it.
     """
@@ -180,7 +180,7 @@ def read(
         return Cards(folder, ())
     # -P: a folder named `torch` or `kernelgate` in the current directory must not stand in for the real one.
     words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.card_reader", str(folder)]
-    words.append(json.dumps({"cases": more or {}, "tile": tile}))
+    words.append(json.dumps({"cases": more or {}, "tiles": tiles}))
     env = child_environment()
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)
@@ -203,9 +203,9 @@ def answered(folder: Path, line: str, complaint: str = "") -> Cards:
     return Cards(folder, said.cards, tuple(CardError(**mistake.model_dump()) for mistake in said.mistakes))
 
 
-def of_checkout(repo: Path, tile: Mapping[str, int] | None = None) -> Cards:
-    """Those of the checkout that the folder is in: in a workflow the default branch's. `tile` is as for `read`."""
-    return read(git.root(repo) / FOLDER, tile=tile)
+def of_checkout(repo: Path, tiles: Sequence[Mapping[str, int]] = ()) -> Cards:
+    """Those of the checkout that the folder is in: in a workflow the default branch's. `tiles` is as for `read`."""
+    return read(git.root(repo) / FOLDER, tiles=tiles)
 
 
 def _last(text: str | None) -> str:

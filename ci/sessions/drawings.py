@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -14,6 +15,8 @@ from kernelgate.ci.sessions.state import SessionState, TryState
 
 LEFT, TOP, ROW = 40.0, 12.0, 22.0
 PLOT = 150.0
+MOST_LABELS = 8
+"""Of tries below the plot; of more, each second or third has one."""
 NAME = 16
 """Characters of a try or phase that stand beside its row."""
 STYLE = """
@@ -25,7 +28,16 @@ text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{font-size:11px;fill:#5963
 """
 
 
-def gains(tries: Sequence[TryState]) -> str | None:
+@dataclass(frozen=True)
+class SessionDrawing:
+    """What is drawn, how high that is, and the same as text."""
+
+    spoken: str
+    height: float
+    content: tuple[Markup, ...]
+
+
+def gains(tries: Sequence[TryState]) -> SessionDrawing | None:
     """How much faster each try is than what stood before it, with its 95% interval; kept ones filled. None without any
     that was timed."""
     timed = [(one, one.gain_pct, one.interval_pct) for one in tries if one.gain_pct is not None and one.interval_pct]
@@ -33,26 +45,30 @@ def gains(tries: Sequence[TryState]) -> str | None:
         return None
     values = [0.0, *(end for _, gain, interval in timed for end in (gain or 0.0, *interval))]
     up = Scale.over(values, TOP + PLOT, TOP)
-    across = Scale.over([1.0, float(tries[-1].number)], LEFT, WIDTH, room=0.1)
+    last = max(one.number for one in tries)
+    across = Scale.over([1.0, float(last)], LEFT, WIDTH, room=0.1)
+    step = -(-last // MOST_LABELS)
     drawn = [_level(up.at(tick), f"{tick:.3g}%", tick == 0) for tick in up.ticks(5)]
     for one, gain, (low, high) in timed:
         x = across.at(float(one.number))
         kind = "kept" if one.decision == "kept" else "other"
         drawn.append(drawing.line((x, up.at(low)), (x, up.at(high)), kind))
         drawn.append(drawing.tag("circle", cx=x, cy=up.at(gain or 0.0), r=3.5, class_=kind))
-    labels = [_below(across.at(float(one.number)), f"try {one.number}", TOP + PLOT) for one in tries]
+    labels = [
+        _below(across.at(float(one.number)), f"try {one.number}", TOP + PLOT) for one in tries if one.number % step == 0
+    ]
     spoken = "; ".join(f"try {one.number}: {gain:.3g}% faster" for one, gain, _ in timed)
-    return _file(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 24, *drawn, *labels)
+    return SessionDrawing(f"Gain of each try over what stood before: {spoken}", TOP + PLOT + 24, (*drawn, *labels))
 
 
-def phases(state: SessionState) -> str | None:
+def phases(state: SessionState) -> SessionDrawing | None:
     """Minutes by gate, and those of all tries. None where nothing took any."""
     rows = [(gate.name, gate.minutes) for gate in state.gates if gate.minutes]
     trying = sum(one.seconds or 0.0 for one in state.tries) / 60
     return bars("Minutes by phase", [*rows, *([("tries", trying)] if trying else [])], "min")
 
 
-def bars(title: str, rows: Sequence[tuple[str, float]], unit: str) -> str | None:
+def bars(title: str, rows: Sequence[tuple[str, float]], unit: str) -> SessionDrawing | None:
     """A bar for each row; None without rows."""
     if not rows:
         return None
@@ -64,7 +80,7 @@ def bars(title: str, rows: Sequence[tuple[str, float]], unit: str) -> str | None
         drawn.append(drawing.rect((110, y), wide.at(value) - 110, ROW - 8, "bar"))
         drawn.append(drawing.text(wide.at(value) + 4, y + 11, f"{value:.3g} {unit}", "tick"))
     spoken = "; ".join(f"{name}: {value:.3g} {unit}" for name, value in rows)
-    return _file(f"{title}: {spoken}", TOP + len(rows) * ROW, *drawn)
+    return SessionDrawing(f"{title}: {spoken}", TOP + len(rows) * ROW, tuple(drawn))
 
 
 def _level(y: float, label: str, is_zero: bool) -> Markup:
@@ -76,14 +92,15 @@ def _below(x: float, label: str, bottom: float) -> Markup:
     return drawing.text(x, bottom + 17, label, "tick", MIDDLE)
 
 
-def _file(spoken: str, height: float, *content: Markup) -> str:
+def file(made: SessionDrawing) -> str:
+    """An SVG file that needs no page around it."""
     style = drawing.tag("style", Markup(STYLE))  # noqa: S704 (ours)
-    box = f"0 0 {drawing.number(WIDTH)} {drawing.number(height)}"
-    said = visible(spoken, 2000)
+    box = f"0 0 {drawing.number(WIDTH)} {drawing.number(made.height)}"
+    said = visible(made.spoken, 2000)
     drawn = drawing.tag(
         "svg",
         style,
-        *content,
+        *made.content,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=box,
         width="720",

@@ -219,4 +219,5 @@ def drawing(rows: Sequence[SessionRow]) -> str | None:
     """Minutes by session, recorded ones named so; None without sessions."""
     marks = {"measured": "", "recorded": " *"}
     listed = [(f"{one.name[-12:]}{marks[one.source]}", one.minutes) for one in rows]
-    return drawings.bars("Minutes by session, recorded ones with *", listed, "min")
+    drawn = drawings.bars("Minutes by session, recorded ones with *", listed, "min")
+    return drawings.file(drawn) if drawn else None

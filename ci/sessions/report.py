@@ -19,7 +19,7 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     """The files of the report by name."""
     state = coming.of(events, policy, now)
     drawn = {GAINS: drawings.gains(state.tries), PHASES: drawings.phases(state)}
-    made = {name: text for name, text in drawn.items() if text is not None}
+    made = {name: drawings.file(one) for name, one in drawn.items() if one is not None}
     return {FILE: "\n".join(_lines(events, state, tuple(made))) + "\n", **made}
 
 

@@ -70,7 +70,11 @@ def gain_words(one: TryState) -> str:
     if one.gain_pct is None or one.interval_pct is None:
         return one.said
     low, high = one.interval_pct
-    return f"{one.gain_pct:+.2g}% faster (95%: {low:+.2g}% to {high:+.2g}%)"
+    return f"{_percent(one.gain_pct)} faster (95%: {_percent(low)} to {_percent(high)})"
+
+
+def _percent(value: float) -> str:
+    return f"{value:+.0f}%" if abs(value) >= 100 else f"{value:+.2g}%"
 
 
 def of_try(event: TriedChange) -> str:

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 CI = Path(__file__).parents[3] / "ci"
-PALETTE, PAGE, SITE = (
+PALETTE, PAGE, SITE, SESSION = (
     (CI / path).read_text(encoding="utf-8")
-    for path in ("page/templates/palette.css", "page/templates/page.css", "history/site/templates/site.css")
+    for path in (
+        "page/templates/palette.css",
+        "page/templates/page.css",
+        "history/site/templates/site.css",
+        "sessions/page/templates/page.css",
+    )
 )
 TEXT = ("text", "quiet", "link", "bad", "warn", "good", "same", "unknown", "base", "head")
 MARKS = (*TEXT, "dot")
@@ -53,6 +58,8 @@ def test_every_colour_stands_out(scheme: str) -> None:
 
 
 def test_both_schemes_have_every_colour_that_is_used() -> None:
-    page, site = (set(re.findall(r"var\(--([\w-]+)\)", PALETTE + css)) - {"tone"} for css in (PAGE, SITE))
+    page, site, session = (
+        set(re.findall(r"var\(--([\w-]+)\)", PALETTE + css)) - {"tone"} for css in (PAGE, SITE, SESSION)
+    )
     assert page == palettes()["light"].keys() == palettes()["dark"].keys()
-    assert site <= page
+    assert site | session <= page
