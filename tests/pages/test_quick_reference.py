@@ -1,0 +1,63 @@
+"""The quick reference is what the command line, the cookbook and the policy say, and one page when it is printed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelgate.ci import cli, exit_codes
+from kernelgate.ci.judge import policy
+from kernelgate.ci.judge.policy import Policy
+from tests.pages import quick_reference
+
+CHROMIUM = shutil.which("chromium")
+KEYS = {key for rows in quick_reference.THRESHOLDS.values() for key in rows}
+
+
+def test_the_page_is_current() -> None:
+    rules = policy.load(quick_reference.ROOT / policy.POLICY_FILE)
+    made = "python -m tests.pages.quick_reference"
+    assert quick_reference.PAGE.read_text(encoding="utf-8") == quick_reference.text(rules), made
+
+
+def test_every_command_and_every_part_of_one_is_there() -> None:
+    text = quick_reference.text(Policy())
+    assert set(re.findall(r"^\| `kernelgate (\w+)`", text, re.MULTILINE)) == set(cli.cli.commands)
+    rows = {
+        verb: next(line for line in text.splitlines() if f"`kernelgate {verb}`" in line) for verb in cli.cli.commands
+    }
+    for verb, row in rows.items():
+        assert [part for part in quick_reference.parts(verb) if f"`{part}`" not in row] == [], verb
+    for code in (exit_codes.UNEXPECTED, exit_codes.INPUT_OUTPUT, exit_codes.CLOSED_PIPE):
+        assert re.search(rf"^\| {code} \|", text, re.MULTILINE)
+    assert f" {exit_codes.STOP} time or money is spent" in rows["session"]
+
+
+@pytest.mark.parametrize("section", ["gates", "guidance", "session", "bottleneck"])
+def test_every_number_of_these_sections_is_there(section: str) -> None:
+    values = getattr(Policy(), section).model_dump()
+    numbers = {f"{section}.{name}" for name, value in values.items() if isinstance(value, int | float)}
+    assert numbers - KEYS == set()
+
+
+def test_another_policy_is_another_page() -> None:
+    stricter = Policy.model_validate({"gates": {"regression_pct": 2.5}})
+    assert "| 2.5 | % slower, and certain: blocks |" in quick_reference.text(stricter)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+def test_it_is_printed_on_one_page(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    words = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(site)]
+    subprocess.run(words, cwd=quick_reference.ROOT, check=True, capture_output=True)
+    page, printed = site / "quick-reference" / "index.html", tmp_path / "printed.pdf"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
+    asked = [CHROMIUM or "", *flags, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={printed}"]
+    subprocess.run([*asked, page.as_uri()], check=True, capture_output=True, timeout=120)
+    assert len(re.findall(rb"/Type\s*/Page\b", printed.read_bytes())) == 1
