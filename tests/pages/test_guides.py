@@ -1,0 +1,81 @@
+"""The guides to sessions: each command is taken as it stands; what they tell is what the log and the policy say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from kernelgate.ci import cli
+from kernelgate.ci.judge import policy
+from kernelgate.ci.sessions import folder
+from kernelgate.ci.sessions.log import GateAttempt, TriedChange
+from tests import docs_code
+from tests.pages import systematic
+
+DOCS = systematic.ROOT / "docs"
+SESSION = folder.read(systematic.ROOT / folder.FOLDER / "rmsnorm-memory-speed")
+GUIDES = [
+    path for name in ("loop", "onboarding", "systematic", "questions", "nsight", "visual-guide", "walkthrough")
+    if (path := DOCS / f"{name}.md").exists()
+]  # fmt: skip
+
+
+def commands(page: Path) -> list[str]:
+    """Those of the page's blocks, and those within its sentences that are whole."""
+    shown = [one.line for one in docs_code.commands(page)]
+    listed = [line for block in docs_code.blocks(page, "sh") for line in block.splitlines()]
+    return [line for line in (*shown, *listed) if line.startswith("kernelgate ")]
+
+
+COMMANDS = sorted({(page.name, line) for page in GUIDES for line in commands(page)})
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_each_command_is_one_that_the_command_line_takes(page: str, command: str) -> None:
+    """Parsed whole, with the part of a command that has some; and every file that it reads is there."""
+    verb, *words = shlex.split(command)[1:]
+    found: click.Command | None = cli.cli.commands[verb]
+    if isinstance(found, click.Group):
+        verb, *words = words
+        found = found.commands.get(verb)
+    assert found is not None, f"{page}: {command}"
+    found.make_context(verb, words)
+    for word in words:
+        assert not word.startswith("tests/") or (systematic.ROOT / word).exists(), word
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_each_verb_that_a_sentence_names_exists(page: Path) -> None:
+    for verb, part in re.findall(r"`kernelgate ([a-z]+)(?: ([a-z]+))?", page.read_text(encoding="utf-8")):
+        found = cli.cli.commands[verb]
+        assert not (part and isinstance(found, click.Group)) or part in found.commands, f"{verb} {part}"
+
+
+def test_the_loop_tells_what_the_log_says() -> None:
+    told = (DOCS / "loop.md").read_text(encoding="utf-8")
+    opened = SESSION.opened
+    facts = [opened.objective, opened.hypothesis or "", f"--target {opened.target:g}", *opened.cases]
+    for event in SESSION.events:
+        if isinstance(event, GateAttempt):
+            facts.append(f"{event.gate}: passed: {event.said}")
+        if isinstance(event, TriedChange):
+            facts += [event.what, event.why, f"--action {event.action}", f"try {event.number}: {event.said}"]
+            facts += [event.cause] if event.cause else []
+            facts.append(f"fuzz: {event.fuzz_trials} of {event.fuzz_trials} trials")
+    assert [fact for fact in facts if fact not in told] == []
+
+
+def test_the_times_of_the_steps_are_the_policys() -> None:
+    made = systematic.text(policy.load(systematic.ROOT / policy.POLICY_FILE))
+    told = systematic.PAGE.read_text(encoding="utf-8")
+    assert f"{systematic.BEGIN}\n{made}\n{systematic.END}" in told, "python -m tests.pages.systematic"
+
+
+def test_the_newcomers_half_hour_adds_up() -> None:
+    text = (DOCS / "onboarding.md").read_text(encoding="utf-8")
+    assert sum(map(int, re.findall(r"^## \d\. .*: (\d+) minutes$", text, re.MULTILINE))) == 30
+    assert "kBlockK = 64;" in (systematic.ROOT / "csrc/attention/cpu/block.h").read_text(encoding="utf-8")
