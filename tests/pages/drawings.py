@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernelgate.ci.judge import policy
 from kernelgate.ci.sessions import folder
-from tests.pages import visual_guide, walkthrough
+from tests.pages import nsight, visual_guide, walkthrough
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -22,7 +22,7 @@ def every() -> Mapping[str, str]:
     """All drawings, by name."""
     rules = policy.load(ROOT / policy.POLICY_FILE)
     session = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed")
-    return {**visual_guide.pictures(rules), **walkthrough.pictures(session.events, rules)}
+    return {**nsight.pictures(), **visual_guide.pictures(rules), **walkthrough.pictures(session.events, rules)}
 
 
 if __name__ == "__main__":

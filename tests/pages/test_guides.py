@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from kernelgate.bench.explain import metrics
 from kernelgate.ci import cli
 from kernelgate.ci.judge import policy
 from kernelgate.ci.sessions import folder
@@ -79,3 +80,17 @@ def test_the_newcomers_half_hour_adds_up() -> None:
     text = (DOCS / "onboarding.md").read_text(encoding="utf-8")
     assert sum(map(int, re.findall(r"^## \d\. .*: (\d+) minutes$", text, re.MULTILINE))) == 30
     assert "kBlockK = 64;" in (systematic.ROOT / "csrc/attention/cpu/block.h").read_text(encoding="utf-8")
+
+
+def test_the_figures_of_nvidias_screens_have_the_names_that_kernelgate_prints() -> None:
+    known = {one.label for one in metrics.BY_KEY.values()} | set(metrics.STALLS.values())
+    sections = (DOCS / "nsight.md").read_text(encoding="utf-8").split("\n## ")
+    figures = {
+        name.strip()
+        for section in sections
+        if section.startswith(("Speed", "Memory", "Warp"))
+        for cell in re.findall(r"^\| \d \| [^|]+ \| ([^|]+) \|", section, re.MULTILINE)
+        for name in ([cell] if cell in known else cell.split(","))
+    }
+    assert len(figures) == 20
+    assert figures - known == set()
