@@ -70,11 +70,10 @@ def gain_words(one: TryState) -> str:
     if one.gain_pct is None or one.interval_pct is None:
         return one.said
     low, high = one.interval_pct
-    return f"{_percent(one.gain_pct)} faster (95%: {_percent(low)} to {_percent(high)})"
-
-
-def _percent(value: float) -> str:
-    return f"{value:+.0f}%" if abs(value) >= 100 else f"{value:+.2g}%"
+    if low <= 0 <= high:
+        return f"no certain change (95%: {-low:.2g}% slower to {high:.2g}% faster)"
+    near, far = sorted(map(abs, one.interval_pct))
+    return f"{abs(one.gain_pct):.3g}% {'faster' if low > 0 else 'slower'} (95%: {near:.3g}% to {far:.3g}%)"
 
 
 def of_try(event: TriedChange) -> str:

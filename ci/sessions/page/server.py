@@ -46,26 +46,26 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageAnswer:
     status: int
     kind: str
     text: str
 
 
-def answer(method: str, path: str, headers: Headers, served: Served) -> Answer:
+def answer(method: str, path: str, headers: Headers, served: Served) -> PageAnswer:
     """To one request. A log that cannot be read is said with status 500, as `error` in JSON."""
     hosts = [value for name, value in headers if name.lower() == b"host"]
     if len(hosts) != 1 or not OURS.fullmatch(hosts[0]):
-        return Answer(421, TEXT, f"This answers to http://{ADDRESS} and http://localhost alone.\n")
+        return PageAnswer(421, TEXT, f"This answers to http://{ADDRESS} and http://localhost alone.\n")
     if path not in ("/", "/state.json"):
-        return Answer(404, TEXT, "There are / and /state.json.\n")
+        return PageAnswer(404, TEXT, "There are / and /state.json.\n")
     if method not in ("GET", "HEAD"):
-        return Answer(405, TEXT, "Only GET and HEAD: nothing can be changed here.\n")
+        return PageAnswer(405, TEXT, "Only GET and HEAD: nothing can be changed here.\n")
     try:
-        return Answer(200, HTML, served.page()) if path == "/" else Answer(200, JSON, served.state_json())
+        return PageAnswer(200, HTML, served.page()) if path == "/" else PageAnswer(200, JSON, served.state_json())
     except KernelgateError as error:
         text = str(error)
-        return Answer(500, TEXT, f"{text}\n") if path == "/" else Answer(500, JSON, json.dumps({"error": text}))
+        return PageAnswer(500, TEXT, f"{text}\n") if path == "/" else PageAnswer(500, JSON, json.dumps({"error": text}))
 
 
 def listening(port: int) -> socket.socket:

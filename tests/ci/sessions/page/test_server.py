@@ -12,7 +12,7 @@ from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import folder
 from kernelgate.ci.sessions.page import server, write
 from kernelgate.ci.sessions.page.calculator import Calculator
-from kernelgate.ci.sessions.page.server import Answer, Served
+from kernelgate.ci.sessions.page.server import PageAnswer, Served
 from tests.ci.sessions import session_events as made
 
 FIXED = Served(lambda: "page", lambda: "{}")
@@ -22,8 +22,8 @@ LOCAL = ((b"host", b"127.0.0.1:8756"),)
 @pytest.mark.parametrize("host", [b"127.0.0.1", b"127.0.0.1:8756", b"localhost:1", b"localhost"])
 def test_browsers_of_this_machine_are_answered(host: bytes) -> None:
     headers = [(b"accept", b"*/*"), (b"Host", host)]
-    assert server.answer("GET", "/", headers, FIXED) == Answer(200, server.HTML, "page")
-    assert server.answer("GET", "/state.json", headers, FIXED) == Answer(200, server.JSON, "{}")
+    assert server.answer("GET", "/", headers, FIXED) == PageAnswer(200, server.HTML, "page")
+    assert server.answer("GET", "/state.json", headers, FIXED) == PageAnswer(200, server.JSON, "{}")
 
 
 @pytest.mark.parametrize(
