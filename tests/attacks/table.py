@@ -925,6 +925,12 @@ COMMANDS = Chapter(
             "ci/github/test_bisect_command.py::test_other_commits_and_shell_text_are_refused",
         ),
         Tried(
+            "shell text in an input of a search's dispatch",
+            "refused before anything is searched",
+            "workflows/test_end_to_end.py::test_shell_text_in_an_input_of_a_search_is_never_run",
+            ("good", "bad", "case", "gpu", "number"),
+        ),
+        Tried(
             "an option of a search that a comment may not give",
             "named, nothing runs",
             "ci/github/test_bisect_command.py::test_what_cannot_be_read_is_named",

@@ -544,7 +544,8 @@ SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo",
 def _checkout(job: WorkflowJob, given: dict[str, Any]) -> Done:
     """`ref` is a commit, a branch or a full ref; `sparse-checkout` names folders, beside the files at the top.
 
-    As the action does it: one commit without its history, unless `fetch-depth` is 0, and never other pull requests.
+    As the action does it: one commit without its history, unless `fetch-depth` is 0, and never other pull requests. A
+    folder that has a checkout already keeps the commits of that one.
     """
     known = {"repository", "ref", "path", "persist-credentials", "fetch-depth", "sparse-checkout"}
     assert set(given) <= known, f"the executor does not know these inputs of checkout: {set(given) - known}"
@@ -561,9 +562,9 @@ def _checkout(job: WorkflowJob, given: dict[str, Any]) -> Done:
     sha = found.stdout.strip()
     here, sparse = ("-C", str(folder)), given.get("sparse-checkout", "").split()
     fetched = {"0": ("--tags", "origin", sha, "+refs/heads/*:refs/remotes/origin/*"), "1": ("--depth=1", "origin", sha)}
+    begun = (("init", "--quiet", str(folder)), (*here, "remote", "add", "origin", f"file://{origin}"))
     for words in (
-        ("init", "--quiet", str(folder)),
-        (*here, "remote", "add", "origin", f"file://{origin}"),
+        *(() if (folder / ".git").exists() else begun),
         (*here, "fetch", "--quiet", *fetched[depth]),
         *([(*here, "sparse-checkout", "set", "--cone", *sparse)] if sparse else []),
         (*here, "checkout", "--quiet", "--detach", sha),
@@ -571,7 +572,7 @@ def _checkout(job: WorkflowJob, given: dict[str, Any]) -> Done:
         done = _git(*words)
         if done.returncode:
             return Done(False, done.stderr)
-    if (folder / "ci/cli.py").is_file():
+    if (folder / "ci/cli.py").is_file() and not (folder / ".venv").exists():
         job.plant_environment(folder)
     return Done(True, f"{repository} at {sha}", {"ref": ref, "commit": sha})
 

@@ -502,6 +502,29 @@ def test_shell_text_in_a_command_is_never_run(text: str, project: Project, tmp_p
     assert "build" not in run.jobs or run.jobs["build"].conclusion == "skipped"
 
 
+@pytest.mark.nightly
+def test_a_search_by_a_comment_compiles_and_its_comment_becomes_the_answer(project: Project) -> None:
+    pull, _, _ = project.pull(break_kernel)
+    project.server.collaborators["maintainer"] = "write"
+    run = project.comment(pull, f"/kernelgate bisect {pull.base_sha} --build", "maintainer")
+    assert run.conclusion == "success", run.log
+    _, said = project.server.bodies(pull.number)
+    assert said.startswith("**Does not compile** since ["), run.log
+    assert f"/commit/{pull.head_sha})" in said
+    assert said.endswith(f"<!-- kernelgate-bisect run={run.id} -->")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["good", "bad", "case", "gpu", "number"])
+def test_shell_text_in_an_input_of_a_search_is_never_run(name: str, project: Project, tmp_path: Path) -> None:
+    file = tmp_path / "owned"
+    run = project.dispatch("bisect.yml", **({"good": project.repository.main} | {name: f"$(touch {file})"}))
+    assert not file.exists(), run.log
+    assert run.jobs["ends"].conclusion == "failure", run.log
+    assert run.jobs["search"].conclusion == "skipped", run.log
+    assert "Traceback" not in run.log
+
+
 INPUTS = [
     (workflow, name)
     for workflow in ("profile", "refresh-baseline")
