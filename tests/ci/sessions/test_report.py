@@ -24,7 +24,7 @@ def test_the_report_says_what_was_believed_measured_and_learnt() -> None:
     text = files["report.md"]
 
     assert "- the <loop> waits for memory" in text
-    assert "- try 1: wider: +50% faster (95%" in text
+    assert "- try 1: wider: 50% faster (95%" in text
     assert "- try 2: wider: does not compile; reverted: a semicolon | is missing" in text
     assert "- at the end 1.6x the reference, 50% less time than at the beginning, by what was kept; the target" in text
     assert "- larger is better" in text
