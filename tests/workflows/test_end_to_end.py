@@ -454,6 +454,7 @@ def test_a_strangers_command_is_refused_politely_and_nothing_runs(right: str, pr
         "measure": "skipped",
         "report": "skipped",
         "accept": "skipped",
+        "bisect": "skipped",
     }
     assert len(project.server.bodies(pull.number)) == 2, "the command and the refusal"
 
