@@ -479,6 +479,7 @@ def test_a_maintainer_accepts_a_regression(project: Project) -> None:
         "measure": "skipped",
         "report": "skipped",
         "accept / report": "success",
+        "bisect": "skipped",
     }
     [comment] = [body for body in project.server.bodies(pull.number) if "topic=verdict" in body]
     assert "Accepted by `@maintainer`, until the next push: " in comment
