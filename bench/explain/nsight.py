@@ -176,7 +176,7 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
     if reason is not None:
         raise ProfileError(reason)
     if not report.exists():
-        raise ProfileError(f"ncu ended with {code} and wrote no report")
+        raise ProfileError(f"ncu ended with {code} and wrote no report; its last words: {last_words(lines)}")
     kernels = ncu_reader.read(report)
     passes = next((found[1] for line in lines if (found := _PASSES.search(line))), "?")
     progress.say(f"profiled {job.where}: {passes} passes, {time.monotonic() - start:.1f} s")
@@ -240,9 +240,13 @@ def failure(lines: Iterable[str], code: int, pattern: str | None) -> str | None:
     if errors:
         return f"ncu reports: {ncu_reader.plain(errors[0]).rstrip('.')}"
     if code != 0:
-        last = next((line for line in reversed(output) if line.strip()), "nothing")
-        return f"ncu ended with {code}; its last words: {ncu_reader.plain(last)}"
+        return f"ncu ended with {code}; its last words: {last_words(output)}"
     return None
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """The last line that says anything."""
+    return ncu_reader.plain(next((line for line in reversed(lines) if line.strip()), "nothing"))
 
 
 def write_summaries(profiles: Sequence[Profile], out: Path) -> None:

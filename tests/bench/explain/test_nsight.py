@@ -163,7 +163,7 @@ def test_of_several_kernels_in_a_call_the_longest_is_kept(
         ("sleep 60", "ncu was ended after 1 s"),
         ("echo '==ERROR== Failed to find metric sm__x.avg'; exit 1", "ncu reports: Failed to find metric sm__x.avg"),
         ("echo 'Segmentation fault'; exit 139", "ncu ended with 139; its last words: Segmentation fault"),
-        ("exit 0", "ncu ended with 0 and wrote no report"),
+        ("exit 0", "ncu ended with 0 and wrote no report; its last words: nothing"),
         ('head -c 20000 /dev/zero > "$report"', "is not an Nsight Compute report"),
     ],
     ids=["permission", "other kernel", "no kernel", "hang", "metric", "crash", "nothing", "no report"],
