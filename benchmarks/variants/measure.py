@@ -17,6 +17,7 @@ from kernelgate.bench.bisect import Workbench
 from kernelgate.bench.build import library
 from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Sides
+from kernelgate.bench.commit_range import CommitRange
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, compared
@@ -86,10 +87,9 @@ def compare_all(family: Family, sides: Mapping[int, Planted], setup: Setup, poli
     chosen = cards.select(cards.of_checkout(base.tree), family.device, None, (family.case,))[0]
     libraries = {at: library.read_all(one.library).built[family.kernel] for at, one in sides.items()}
     start = time.monotonic()
-    bench = Workbench(
-        base.tree, tuple(map(_sha, range(max(sides) + 1))), chosen, setup, _keep_none, _made(setup, chosen)
-    )
-    bench.libraries |= libraries
+    states = CommitRange(base.tree, tuple(map(_sha, range(max(sides) + 1))))
+    made = _made(setup, chosen)
+    bench = Workbench(states, chosen.card, libraries, case=chosen.case, setup=setup, output=_keep_none, made=made)
     faults: dict[int, str] = {}
     for number in range(1, PROCESSES + 1):
         measured = bench.measure([at for at in sides if at not in faults], number)
