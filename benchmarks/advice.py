@@ -9,6 +9,7 @@ from kernelgate.ci.advice import calibration, outcomes
 from kernelgate.ci.advice.calibration import Calibration, ReliabilityBin
 from kernelgate.ci.advice.outcomes import TryResult
 from kernelgate.ci.judge import policy
+from kernelgate.ci.sessions.folder import FOLDER
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "advice.md"
@@ -19,7 +20,7 @@ SIZE, EDGE = 320, 48
 
 
 def main() -> None:
-    known = outcomes.read(ROOT / outcomes.FOLDER)
+    known = outcomes.read(ROOT / FOLDER)
     found = calibration.calibrate(known, policy.load(ROOT / policy.POLICY_FILE))
     PLOT.write_text(plot(found.bins), encoding="utf-8")
     before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)

@@ -60,7 +60,7 @@ def run(what: str, command: Sequence[str]) -> Measured:
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
-            os.execvp(command[0], command)  # noqa: S606 a fixed command
+            os.execvp(command[0], list(command))  # noqa: S606 a fixed command
         _, _, usage = os.wait4(child, 0)
         seconds.append(time.perf_counter() - start)
         peaks.append(usage.ru_maxrss * 1024)

@@ -206,7 +206,10 @@ def errors(case: AttentionCase, operators: Any) -> dict[str, dict[str, float]]:
         q, k, v = given.pool[0]
         batches = [tensors.double().split(1) for tensors in (q, k, v)]
         exact = torch.cat(
-            [scaled_dot_product_attention(*one, is_causal=case.causal) for one in zip(*batches, strict=True)]
+            [
+                scaled_dot_product_attention(query, key, value, is_causal=case.causal)
+                for query, key, value in zip(*batches, strict=True)
+            ]
         )
         for name, call in sides(given, operators, flex=False).items():
             result = call(0)

@@ -57,7 +57,8 @@ def card_in(path: Path) -> Kernel:
 def sides(kernel: Kernel, bound: Bound, case: CaseAxes) -> tuple[dict[str, list[Call]], int]:
     """What is timed, a call for each set of inputs, and the bytes that one call moves."""
     draw = Draw(case, "cuda", seed=0)
-    sets, total, bytes_each = [], 0, 0
+    sets: list[tuple[Any, Any]] = []
+    total, bytes_each = 0, 0
     while not sets or total < POOL_BYTES:
         given = operands.inputs(kernel, case, draw)
         outs = operands.empty_outputs(kernel, operands.output_shapes(kernel, case, given), "cuda")

@@ -23,13 +23,14 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
-from torch.autograd import DeviceType
+from torch.autograd import DeviceType  # type: ignore[attr-defined]  # it is there, and not in __all__
 from torch.profiler import ProfilerActivity, profile
 
 from kernelgate.bench.build.library import LibraryAt, Sides
 from kernelgate.bench.kernel import calls, cards, commit, loading
 from kernelgate.bench.kernel.package.cache import SharedCache
-from kernelgate.bench.system import environment, numerics, telemetry
+from kernelgate.bench.system import environment, numerics
+from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.timing import checking, process, timer, witness
 from kernelgate.bench.timing.batches import MeasuredProcess
 from kernelgate.bench.timing.pool import Pool
@@ -189,7 +190,7 @@ def prepared(parts: DeviceParts, ids: Sequence[str]) -> ProfiledRun:
         )
         loaded = LoadedLibraries(request, judge, dict.fromkeys(sides, bound), clock, step_us, SharedCache(None))
         here = Here(parts)
-        here.inner = Worker(loaded, here, telemetry.Reading)  # type: ignore[arg-type]
+        here.inner = Worker(loaded, here, Reading)  # type: ignore[arg-type]
         return MeasuredProcess(here, sides)  # type: ignore[arg-type]
 
     turn = Turn(plan, plan.cases, 0, together=True, id="0", name="here")

@@ -119,8 +119,9 @@ def _started(cause: Cause, trees: dict[str, Planted], folder: Path, stack: ExitS
 
 def _ready(cause: Cause, trees: dict[str, Planted], folder: Path) -> AbstractContextManager[Profiler]:
     base, head = (trees[bug.id] for bug in (cause.base, cause.head))
-    card = cause.base.kernel
-    sides = {card: Sides(*(library.read_all(one.library).built[card] for one in (base, head)))}
+    card: str = cause.base.kernel
+    before, after = (library.read_all(one.library).built[card] for one in (base, head))
+    sides = {card: Sides(before, after)}
     about = compared.judged(cards.of_checkout(base.tree), sides)
     chosen = compared.select(about, "cuda", None, (cause.case,))
     return nsight.ready(sides, chosen, nsight.Options(folder / "profile" / cause.name, only_gpu()))

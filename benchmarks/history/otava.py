@@ -24,6 +24,7 @@ def detect(seen: Sequence[Night]) -> tuple[Change, ...]:
         for point in points:
             before, after = part[point.index - 1], part[point.index]
             size = point.stats.forward_change_percent()
-            kind = "step"
-            found.append(Change(kind, before.commit, before.place, after.commit, after.place, key, size, (size, size)))
+            found.append(
+                Change("step", before.commit, before.place, after.commit, after.place, key, size, (size, size))
+            )
     return tuple(sorted(found, key=lambda one: one.place))

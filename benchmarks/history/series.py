@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,7 @@ def labelled() -> list[SeriesLabel]:
     return [SeriesLabel(**{key: _tuples(value) for key, value in row.items()}) for row in rows]
 
 
-def _tuples(value: object) -> object:
+def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
@@ -116,7 +117,7 @@ def drawn(seed: int) -> Iterator[SeriesLabel]:
     spreads = (0.013, 0.142)  # as recorded: bound by arithmetic, bound by memory
     number = seed * 100_000
 
-    def noise(sds: tuple[float, ...] = (0.05, 0.1, 0.15)) -> dict[str, float]:
+    def noise(sds: tuple[float, ...] = (0.05, 0.1, 0.15)) -> dict[str, Any]:
         nonlocal number
         number += 1
         sd = float(rng.choice(sds))

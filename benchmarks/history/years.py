@@ -32,7 +32,8 @@ UNCHANGED: dict[str, Callable[[Generator], dict[str, Any]]] = {
 }
 """Years without a change of the code, by what makes them hard."""
 
-Asked, Made = TypeVar("Asked"), TypeVar("Made")
+Asked = TypeVar("Asked")
+Made = TypeVar("Made")
 
 
 def unchanged_table(years: int, comparisons: int) -> list[str]:

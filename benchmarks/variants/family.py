@@ -77,5 +77,5 @@ def _text(known: Mapping[str, str], root: Path, path: str) -> str:
 
 
 def _file_diff(path: str, old: str, new: str) -> str:
-    lines = (text.splitlines(keepends=True) for text in (old, new))
-    return "".join(difflib.unified_diff(*lines, f"a/{path}", f"b/{path}"))
+    before, after = (text.splitlines(keepends=True) for text in (old, new))
+    return "".join(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"))

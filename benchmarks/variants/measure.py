@@ -167,7 +167,7 @@ def outcome(case: CaseVerdict) -> TryOutcome | None:
 
 def profile(family: Family, base: Planted, folder: Path, policy: Policy, uuid: str | None) -> BaseProfile:
     """Of the base, with NVIDIA's rules. Raises KernelgateError where there is none."""
-    card = family.kernel
+    card: str = family.kernel
     sides = {card: Sides(None, library.read_all(base.library).built[card])}
     chosen = compared.select(compared.judged(cards.of_checkout(base.tree), sides), family.device, None, (family.case,))
     # While others hold the device, its process loads torch.

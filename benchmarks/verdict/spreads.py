@@ -112,7 +112,7 @@ def located(rng: Generator, draw: Draw, change_pct: float = 0.0) -> Location:
 def evidence(name: str, changes: Sequence[Location], known: KnownSpread | None, policy: Policy) -> Evidence:
     group, findings = estimate.of_changes(changes, policy.spread.change_pct, known, policy)
     none: tuple[Array, ...] = ()
-    return Evidence(CaseKey("", name), none, none, none, True, (group,), 0.0, tuple(findings), known)
+    return Evidence(CaseKey("", name), none, none, none, True, (group,), 0.0, tuple(findings), known=known)
 
 
 def stopped(
