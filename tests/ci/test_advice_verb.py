@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from pyarrow import parquet
 from pydantic import BaseModel
 
 from kernelgate.ci import cli
@@ -69,7 +70,9 @@ def test_a_record_with_a_profile_gets_its_advice(sessions: str, capsys: pytest.C
     assert code == 0
     answer = json.loads(out)
     assert (answer["architecture"], answer["bottleneck"]) == ("sm_90", "coalescing")
-    assert all(one["link"].startswith("docs/CUDA_COOKBOOK.md#") for one in answer["recommendations"])
+    links = [one["link"] for one in answer["recommendations"]]
+    assert links
+    assert [link for link in links if not link.startswith("docs/CUDA_COOKBOOK.md#")] == []
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,6 @@ def test_what_cannot_be_done_is_said(
 
 
 def test_outcomes_leave_as_parquet(sessions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "outcomes.parquet"
     assert asked(capsys, "outcomes", "--format", "parquet", "-o", str(path), "--sessions", sessions)[0] == 0
     table = parquet.read_table(path).to_pylist()

@@ -71,11 +71,10 @@ def test_an_answer_is_of_its_schema_and_the_exit_code_stays(
 ) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
-    called = [word.format(out=tmp_path) for word in words]
 
-    plain = cli.run(called)
+    plain = cli.run(words)
     capsys.readouterr()
-    code = cli.run([*called, "--json"])
+    code = cli.run([*words, "--json"])
 
     assert code == plain
     assert validated(words[0], capsys.readouterr().out)

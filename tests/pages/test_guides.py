@@ -19,10 +19,8 @@ from tests.pages import systematic
 
 DOCS = systematic.ROOT / "docs"
 SESSION = folder.read(systematic.ROOT / folder.FOLDER / "rmsnorm-memory-speed")
-GUIDES = [
-    path for name in ("loop", "onboarding", "systematic", "questions", "nsight", "visual-guide", "walkthrough")
-    if (path := DOCS / f"{name}.md").exists()
-]  # fmt: skip
+NAMES = ("loop", "onboarding", "systematic", "questions", "nsight", "visual-guide", "walkthrough")
+GUIDES = [DOCS / f"{name}.md" for name in NAMES]
 
 
 def commands(page: Path) -> list[str]:

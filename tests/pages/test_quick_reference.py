@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from kernelgate.ci import cli, exit_codes
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.page import browser
 from tests.pages import quick_reference
 
-CHROMIUM = shutil.which("chromium")
 KEYS = {key for rows in quick_reference.THRESHOLDS.values() for key in rows}
 
 
@@ -51,13 +50,14 @@ def test_another_policy_is_another_page() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 def test_it_is_printed_on_one_page(tmp_path: Path) -> None:
+    chromium = browser.executable()
+    assert chromium, browser.MISSING
     site = tmp_path / "site"
     words = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(site)]
     subprocess.run(words, cwd=quick_reference.ROOT, check=True, capture_output=True)
     page, printed = site / "quick-reference" / "index.html", tmp_path / "printed.pdf"
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
-    asked = [CHROMIUM or "", *flags, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={printed}"]
+    asked = [chromium, *flags, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={printed}"]
     subprocess.run([*asked, page.as_uri()], check=True, capture_output=True, timeout=120)
     assert len(re.findall(rb"/Type\s*/Page\b", printed.read_bytes())) == 1

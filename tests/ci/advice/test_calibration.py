@@ -33,10 +33,11 @@ def test_no_session_is_predicted_from_itself() -> None:
     """One session alone tries an action that always helps there: the others know nothing of it."""
     others = tuple(one for at in range(6) for one in session(f"o{at}", tried(1, "cache-hints", "dram", 5.0)))
     own = session("own", *(tried(number) for number in range(1, 9)))
-    for made in forecasts((*others, *own), POLICY):
-        if made.result.session.name == "own":
-            assert made.predicted.probability == pytest.approx(made.base_rate)
-            assert made.base_rate == pytest.approx(1 / 8)
+    of_own = [made for made in forecasts((*others, *own), POLICY) if made.result.session.name == "own"]
+    assert len(of_own) == 8
+    for made in of_own:
+        assert made.predicted.probability == pytest.approx(made.base_rate)
+        assert made.base_rate == pytest.approx(1 / 8)
 
 
 def test_one_session_says_nothing_of_another() -> None:

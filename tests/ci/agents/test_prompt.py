@@ -74,8 +74,9 @@ def test_the_verb_prints_it_of_every_recorded_session(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    for name in (one.name for one in folder.every(ROOT)):
-        if name.startswith("recorded-"):
-            assert cli.run(["prompt", name]) == 0
-            assert f"# Session {name}" in capsys.readouterr().out
+    recorded = [one.name for one in folder.every(ROOT) if one.opened.source == "recorded"]
+    assert len(recorded) == 6
+    for name in recorded:
+        assert cli.run(["prompt", name]) == 0
+        assert f"# Session {name}" in capsys.readouterr().out
     assert cli.run(["prompt", "gone"]) == 64

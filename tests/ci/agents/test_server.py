@@ -18,10 +18,13 @@ from kernelgate.ci.agents import tools
 from kernelgate.ci.agents.budget import DeviceBudget
 from kernelgate.ci.agents_server import AgentsServer
 from kernelgate.ci.judge.agent_rules import AgentRules
+from tests.processes import alive, named
 
 ROOT = Path(__file__).parents[3]
+MARK = f"300.{os.getpid()}"
+"""In the command lines of both processes of DRAWN_OUT, and of no other."""
 DRAWN_OUT = (
-    "import sys,time,subprocess; p = subprocess.Popen(['sleep', '300']); print(p.pid, flush=True); time.sleep(300)"
+    f"import time,subprocess; p = subprocess.Popen(['sleep', '{MARK}']); print(p.pid, flush=True); time.sleep({MARK})"
 )
 
 
@@ -44,11 +47,6 @@ async def called(client: Client, name: str, /, **given: Any) -> tuple[bool, dict
     result = await client.call_tool(name, given)
     assert isinstance(result.structured_content, dict)
     return bool(result.is_error), result.structured_content
-
-
-def alive(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def test_an_answer_holds_the_verbs_json_and_its_exit_code(tmp_path: Path) -> None:
@@ -91,7 +89,7 @@ def test_a_verb_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> 
         assert failed
         assert said["exit_code"] is None
         assert "limit" in said["ended"]
-        assert not alive(int(said["output"] if "output" in said else said["answer"]))
+        assert named(MARK) == []
 
     talk(server(tmp_path, DRAWN_OUT, wall_s=0.3), say)
 

@@ -130,7 +130,7 @@ def test_an_answer_that_is_not_one_is_refused_in_a_sentence(desk: Desk, tmp_path
     asked = Searched(GOOD, BAD, "time", "s512")
     text = said(desk, tmp_path, REFUSED[what], asked)
     assert text.startswith("**No answer:**"), text
-    assert "evil.example" not in text.replace("`", "") or "](https" not in text
+    assert "evil.example" not in text
     assert f"kernelgate bisect {GOOD} {BAD} --case s512" in text
 
 

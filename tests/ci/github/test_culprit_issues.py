@@ -128,8 +128,9 @@ def test_two_runs_at_once_leave_one_issue(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_an_answer_that_was_lost_begins_no_second_issue(desk: Desk, tmp_path: Path) -> None:
-    desk.github.fault("POST", "/issues", drop="after")
-    post(desk, told(tmp_path, case()))
+    lost = desk.github.fault("POST", "/issues", drop="after")
+    put(desk.bot, told(tmp_path, case()), Policy())
+    assert (lost.times, len(desk.github.issues)) == (0, 1)
 
 
 def test_a_strangers_issue_with_the_same_last_line_is_none_of_ours(desk: Desk, tmp_path: Path) -> None:
@@ -159,7 +160,10 @@ def test_hostile_text_of_a_record_stays_text(desk: Desk, tmp_path: Path) -> None
     html = [one.content.strip() for one in flat(issue["body"]) if one.type.startswith("html")]
     assert html == [last_line(BAD, "open")]
     assert not [one for one in flat(issue["body"]) if one.type == "text" and ("@" in one.content or "<" in one.content)]
-    post(desk, told(tmp_path, fixed | {"state": "accepted", "by": hostile}))
+    accepted = post(desk, told(tmp_path, fixed | {"state": "accepted", "by": hostile}))
+    [closing] = desk.github.bodies(accepted["number"])
+    assert not [one for one in flat(closing) if one.type.startswith("html")]
+    assert not [one for one in flat(closing) if one.type == "text" and ("@" in one.content or "<" in one.content)]
 
 
 @pytest.mark.parametrize("text", ["{}", "no json", '{"schema": "kernelgate.culprits/1", "culprits": [{}]}'])

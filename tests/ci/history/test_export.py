@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.ci.history import database, export, keep
@@ -28,7 +29,6 @@ def test_an_empty_history_is_an_empty_export(archive: Archive) -> None:
 
 
 def test_rows_name_their_series_and_are_the_same_in_parquet(archive: Archive, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
     put(archive.database, an_entry("a"), an_entry("b", us=103.0, day=2))
     keep.add_event(archive, EVENT)
     content = exported(archive)
