@@ -490,12 +490,8 @@ FAILURES: dict[str, Failure] = {
 }
 
 
-def failure_report(failure: Failure) -> Report:
-    """The report where nothing could be measured."""
-    return failure_reported(failure).report
-
-
 def failure_reported(failure: Failure) -> BuiltReport:
+    """The report where nothing could be measured."""
     decision = gate.decide([GpuEvidence("", fault=failure.fault)])
     part = GpuReport(failure=failure)
     return BuiltReport(report_of([part], decision, Policy()), (part,))

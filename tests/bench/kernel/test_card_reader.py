@@ -64,7 +64,6 @@ def test_the_card_that_the_others_are_made_of_is_right(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-CLASS = ("member", "old", "new", "says")
 AT_THEIR_LINES = {
     "cases no list": ("cases", 'cases = [dict(M=4, N=8, dtype="fp16")]', "cases = 5", "it must be a list of dicts of"),
     "a case no dict": ("cases", '[dict(M=4, N=8, dtype="fp16")]', "[(4, 8)]", "it must be a list of dicts of axes"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,6 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
     "lists, numbers and views": (ODD, {"M": 6, "dtype": "fp32"}),
     "8-bit floats": (ROWS, {**AXES, "dtype": "fp8_e4m3"}),
 }
-
-Open = Callable[..., VerifiedCase]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,37 +15,21 @@ from kernelgate.ci.bisect import first_failing, words_of_ends
 from kernelgate.ci.bisect.first_failing import FailingStanding, FirstFailing
 from kernelgate.ci.bisect.words_of_ends import FailingResult
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.bisect.fake_commits import FakeCommits
 
 RULES = Policy().bisect
 
 
 @dataclass
-class FakeTrials:
+class FakeTrials(FakeCommits):
     """Commits that fail so often."""
 
-    shares: Sequence[float]
-    broken: Mapping[int, str] = field(default_factory=dict)
     otherwise: Mapping[int, str] = field(default_factory=dict)
-    libraries: Mapping[int, str] = field(default_factory=dict)
-    unchanged: frozenset[int] = frozenset()
     seed: int = 1
     asked: list[int] = field(default_factory=list)
 
-    @property
-    def shas(self) -> tuple[str, ...]:
-        return tuple(f"{at:012x}{0:028x}" for at in range(len(self.shares)))
-
-    def build(self, place: int) -> str | None:
-        return self.broken.get(place)
-
-    def same(self, one: int, other: int) -> bool:
-        return self.libraries.get(one, one) == self.libraries.get(other, other)
-
-    def untouched(self) -> frozenset[int]:
-        return self.unchanged
-
     def learn(self, times: int) -> TrialRuns:
-        failed = self._failed(len(self.shares) - 1, times)
+        failed = self._failed(len(self.of_each) - 1, times)
         return TrialRuns(times, failed, "out[3] is NaN" if failed else None)
 
     def tried(self, place: int, times: int) -> TrialRuns:
@@ -55,7 +39,7 @@ class FakeTrials:
 
     def _failed(self, place: int, times: int) -> int:
         rng = np.random.default_rng((self.seed, place))
-        return int((rng.random(times) < self.shares[place]).sum())
+        return int((rng.random(times) < self.of_each[place]).sum())
 
 
 def searched(trials: FakeTrials) -> FailingResult:

@@ -17,44 +17,27 @@ from kernelgate.ci.bisect.rounds import Rounds
 from kernelgate.ci.bisect.search import Search
 from kernelgate.ci.bisect.words import SearchResult
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.bisect.fake_commits import FakeCommits
 
 RULES = Policy().bisect
 
 
 @dataclass
-class FakeBench:
-    """Commits of known times, on a machine that is quiet."""
+class FakeBench(FakeCommits):
+    """Commits of known times, in microseconds, on a machine that is quiet."""
 
-    us: Sequence[float]
-    broken: Mapping[int, str] = field(default_factory=dict)
     wrong: Mapping[int, str] = field(default_factory=dict)
-    libraries: Mapping[int, str] = field(default_factory=dict)
-    """Those that are the same have the same name."""
-    unchanged: frozenset[int] = frozenset()
     wrong_from: int = 1
     """The process from which on their results are wrong."""
     apart: bool = False
     asked: list[tuple[int, ...]] = field(default_factory=list)
-
-    @property
-    def shas(self) -> tuple[str, ...]:
-        return tuple(f"{at:012x}{0:028x}" for at in range(len(self.us)))
-
-    def build(self, place: int) -> str | None:
-        return self.broken.get(place)
-
-    def same(self, one: int, other: int) -> bool:
-        return self.libraries.get(one, one) == self.libraries.get(other, other)
-
-    def untouched(self) -> frozenset[int]:
-        return self.unchanged
 
     def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:
         self.asked.append(tuple(places))
         rng = np.random.default_rng(number)
         clock = np.exp(rng.normal(0, 0.02, 40))  # what meets a round meets every commit
         samples = {
-            f"commit:{self.shas[at]}": tuple((self.us[at] * clock * np.exp(rng.normal(0, 1e-3, 40))).tolist())
+            f"commit:{self.shas[at]}": tuple((self.of_each[at] * clock * np.exp(rng.normal(0, 1e-3, 40))).tolist())
             for at in places
         }
         timing = Timing(card="scale", case="n", samples_us=samples)
@@ -65,7 +48,7 @@ class FakeBench:
 
 def searched(bench: FakeBench) -> tuple[SearchResult, list[str]]:
     said: list[str] = []
-    search = Search(len(bench.us) - 1, spread_pct=RULES.together_pct)
+    search = Search(len(bench.of_each) - 1, spread_pct=RULES.together_pct)
     going = Rounds(bench, RULES, said.append, search, RULES.apart_pct, set())
     now = going.run()
     subjects = dict.fromkeys(bench.shas, "Tile by 128")

@@ -20,10 +20,8 @@ from kernelgate.ci.report.results import MAX_ROWS, results
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import BODY, l4, measured
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA
-from tests.workflows.project import ROOT
 
 POLICY = Policy()
-TEMPLATE = (ROOT / ".github/pull_request_template.md").read_text(encoding="utf-8")
 PLACE = f"{BEGIN}\n<!-- /kernelgate-results -->"
 MINE = f"{BODY.format(claim='none')}\n## Statistical results\n{PLACE}\nmy own words\n"
 STAMP = Stamp(HEAD_SHA, 1, 1)

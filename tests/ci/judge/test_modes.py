@@ -18,7 +18,6 @@ from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
 
 FAST = Policy(bootstrap=Bootstrap(resamples=100))
-MARGIN = math.log1p(FAST.gates.margin_pct / 100)
 
 
 def jumps(far_pct: float, high: int = 30, middle: int = 0, rounds: int = 100) -> Array:
