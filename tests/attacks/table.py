@@ -7,13 +7,25 @@ from tests.tried import Chapter, Tried
 
 def _in_every_workflow(check: str) -> tuple[str, ...]:
     """The cases of one check of the workflows' files."""
-    called = ("build", "measure", "plan", "report")
-    others = ("answer-command", "bisect", "check", "measure-pull-request", "nightly", "profile", "refresh-baseline")
+    called = ("build", "keep", "measure", "plan", "report")
+    by_events = ("answer-command", "bisect", "check", "confirm", "docs", "measure-pull-request", "nightly", "profile")
+    others = (*by_events, "refresh-baseline")
     return tuple(f"{check}-{name}" for name in sorted((*called, *others)))
 
 
 _FUZZED = ("archive", "cards", "command", "description", "event", "failure", "manifest", "policy", "record", "report")
 """The readers that make test can try in its own process."""
+
+_NOT_OF_THE_DEFAULT_BRANCH = (
+    "of a pull request",
+    "of a comment, which builds a pull request's head",
+    "of a dispatch, which may name a pull request",
+    "of a report",
+    "of another branch",
+    "of a fork's main",
+    "of a tag that is called main, of a commit that is not on the branch",
+)
+"""Runs whose artifacts nobody takes for the default branch's own."""
 
 WITHOUT_FORGING = Chapter(
     "What a person can do without forging anything",
@@ -1607,29 +1619,13 @@ WORKFLOWS = Chapter(
             "a library for the base, under the name and for the commit of the default branch's own",
             "not taken: only runs that a push to the default branch or a schedule started hand one over",
             "ci/github/test_compiled_before.py::test_what_another_run_left_is_not_taken",
-            (
-                "of a pull request",
-                "of a comment, which builds a pull request's head",
-                "of a dispatch, which may name a pull request",
-                "of a report",
-                "of another branch",
-                "of a fork's main",
-                "of a tag that is called main, of a commit that is not on the branch",
-            ),
+            _NOT_OF_THE_DEFAULT_BRANCH,
         ),
         Tried(
             "an index of the history, under the name of the default branch's own and left later",
             "not taken, by the same rule",
             "ci/github/test_history_index.py::test_one_that_somebody_else_left_is_not_taken",
-            (
-                "of a pull request",
-                "of a comment, which builds a pull request's head",
-                "of a dispatch, which may name a pull request",
-                "of a report",
-                "of another branch",
-                "of a fork's main",
-                "of a tag that is called main, of a commit that is not on the branch",
-            ),
+            _NOT_OF_THE_DEFAULT_BRANCH,
         ),
         Tried(
             "what is no index, or an archive of another kind, as the default branch's own index",

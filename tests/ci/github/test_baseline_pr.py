@@ -139,18 +139,7 @@ def test_it_is_offered_where_the_verdict_says_improved(
     desk: Desk, run_json: Path, rules: Policy, stored: str, force: bool, offered: bool
 ) -> None:
     scale = {"same": 1.0, "slower by 20%": 1.2, "faster by 20%": 0.8}[stored]
-    cases = [
-        replace(
-            timed,
-            processes=tuple(
-                process({"head": [sample * scale for sample in one.samples_us["head"]]}, "block")
-                for one in timed.processes
-            ),
-        )
-        for timed in timed_cases(measured())
-    ]
-    stored_record = measured().model_copy(update={"processes": run_record(cases).processes})
-    record.write(stored_record, Path("stored.json"))
+    record.write(scaled(measured(), scale), Path("stored.json"))
     assert (refresh(desk.bot, run_json, "l4", rules, force) is not None) == offered
     assert bool(desk.github.writes()) == offered
 
