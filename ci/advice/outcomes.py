@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.ci.explain.actions import CATALOGUE
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.sessions import folder as sessions
+from kernelgate.ci.sessions import labels
 from kernelgate.ci.sessions.folder import FOLDER
-from kernelgate.ci.sessions.log import FILE, Corrected, Event, Opened, TriedChange
+from kernelgate.ci.sessions.log import FILE, Event, Opened, TriedChange
 
 BLIND = "unknown"
 """The bottleneck of a try before which nobody made a profile."""
@@ -80,19 +81,8 @@ def of_events(events: Iterable[Event], folder: Path) -> tuple[TryResult, ...]:
     opened = next((one for one in all_events if isinstance(one, Opened)), None)
     if opened is None or opened.source == "recorded":
         return ()
-    corrections = [one for one in all_events if isinstance(one, Corrected)]
-    tries = (corrected(one, corrections) for one in all_events if isinstance(one, TriedChange))
     return tuple(
         TryResult(opened, one, Features(opened.architecture or BLIND, one.bottleneck or BLIND, one.action), folder)
-        for one in tries
+        for one in labels.corrected(all_events)
         if one.action is not None and one.failed != "measurement"
     )
-
-
-def corrected(tried: TriedChange, corrections: Sequence[Corrected]) -> TriedChange:
-    """The try as reviewers labelled it, the last of them last."""
-    changes: dict[str, str] = {}
-    for one in corrections:
-        if one.number == tried.number:
-            changes |= {key: word for key in ("action", "bottleneck") if (word := getattr(one, key)) is not None}
-    return tried.model_copy(update=changes)

@@ -86,7 +86,15 @@ REF = {"ref": str, "url": str, "object": {"sha": SHA}}
 CONTENT = {"sha": SHA}
 REVIEW = {"state": str, "user": {"login": str}, "environments": [{"name": str}]}
 
-ISSUE = {"number": int, "url": str, "state": str, "body": TEXT, "user": ({"login": str}, None)}
+ISSUE = {
+    "number": int,
+    "url": str,
+    "state": str,
+    "body": TEXT,
+    "user": ({"login": str}, None),
+    # A label of an issue may be its name alone.
+    "labels": [({"name": str}, str)],
+}
 
 READ: tuple[tuple[str, str, Any], ...] = (
     ("GET", "", {"default_branch": str}),

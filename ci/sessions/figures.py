@@ -7,10 +7,9 @@ from math import exp, log1p, sqrt
 from typing import cast
 
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import gates, times
+from kernelgate.ci.sessions import gates, labels, times
 from kernelgate.ci.sessions.log import (
     Closed,
-    Corrected,
     Decided,
     Event,
     GateAttempt,
@@ -62,15 +61,10 @@ def _status(gate: gates.Gate, last: GateAttempt | None, events: Sequence[Event])
 def try_states(events: Sequence[Event]) -> tuple[TryState, ...]:
     """The tries in their order, as reviewers corrected them."""
     decided = {event.number: event for event in events if isinstance(event, Decided)}
-    corrected = {event.number: event for event in events if isinstance(event, Corrected)}
-    return tuple(
-        _try(event, decided.get(event.number), corrected.get(event.number))
-        for event in events
-        if isinstance(event, TriedChange)
-    )
+    return tuple(_try(tried, decided.get(tried.number)) for tried in labels.corrected(events))
 
 
-def _try(event: TriedChange, decided: Decided | None, corrected: Corrected | None) -> TryState:
+def _try(event: TriedChange, decided: Decided | None) -> TryState:
     gain = gain_of(event.outcomes)
     return TryState(
         number=event.number,
@@ -83,8 +77,8 @@ def _try(event: TriedChange, decided: Decided | None, corrected: Corrected | Non
         advised=event.advised,
         failed=event.failed,
         variables=event.variables,
-        action=(corrected and corrected.action) or event.action,
-        bottleneck=(corrected and corrected.bottleneck) or event.bottleneck,
+        action=event.action,
+        bottleneck=event.bottleneck,
         seconds=event.seconds,
     )
 
