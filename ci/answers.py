@@ -1,7 +1,8 @@
 """What verbs print with --json, one object each, and the schemas of it: `docs/schemas/<verb>.schema.json`.
 
-Fields are added, never renamed or removed; a program ignores those that it does not know. What the verb says to people
-goes to stderr, and its exit code is the same with --json and without.
+What sessions, advice and the steps of workflows answer stands beside them; the list of all is here. Fields are added,
+never renamed or removed; a program ignores those that it does not know. What the verb says to people goes to stderr,
+and its exit code is the same with --json and without. A verb that could not run prints no object: stderr says why.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ import json
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, TypeAdapter
 
 from kernelgate.bench.record import Check, KernelFacts, Profile, RunRecord, Side
 from kernelgate.ci.advice.answer import OutcomesAnswer, Recommended
+from kernelgate.ci.document.answer import VerbAnswer
+from kernelgate.ci.github.actions import StepAnswer
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.patterns.words import PatternsJson
-
-
-class VerbAnswer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    def shown(self) -> str:
-        return self.model_dump_json(indent=2, by_alias=True)
+from kernelgate.ci.sessions import answer as sessions
+from kernelgate.ci.sessions.log import TriedChange
+from kernelgate.ci.sessions.metrics import SessionsBeside
+from kernelgate.ci.sessions.state import SessionState
 
 
 class BuiltLibrary(VerbAnswer):
@@ -251,7 +251,7 @@ class BisectAnswer(VerbAnswer):
     why: str | None = None
 
 
-ANSWERS: Final[dict[str, type[BaseModel]]] = {
+ANSWERS: Final[dict[str, Any]] = {
     "accuracy": RunRecord,
     "analyze": AnalyzeAnswer,
     "bench": BenchAnswer,
@@ -273,22 +273,56 @@ ANSWERS: Final[dict[str, type[BaseModel]]] = {
     "report": ReportAnswer,
     "resources": ResourcesAnswer,
     "sanitize": SanitizeAnswer,
+    "session-close": sessions.ClosedSession,
+    "session-cost": sessions.LoggedCost,
+    "session-gate": sessions.GatesTried,
+    "session-keep": sessions.DecidedTry,
+    "session-metrics": SessionsBeside,
+    "session-new": sessions.BegunSession,
+    "session-next": sessions.WhatIsNext,
+    "session-note": sessions.LoggedNote,
+    "session-page": sessions.SessionPage,
+    "session-revert": sessions.DecidedTry,
+    "session-status": SessionState,
+    "session-submit": sessions.SubmittedSession,
+    "session-try": TriedChange | sessions.WhatIsNext,
+    "step": StepAnswer,
     "template": TemplateAnswer,
 }
-"""By verb; `fuzz --hours` answers otherwise than `fuzz`."""
+"""Models, and dataclasses that stand for one, by the words of their verb.
+
+`fuzz --hours` answers otherwise than `fuzz`; `session try` answers what comes next where nothing may be measured any
+more.
+"""
+NAMED_OTHERWISE: Final[dict[str, str]] = {
+    "cache prune": "cache",
+    **dict.fromkeys(
+        ("accept", "admit", "baseline", "bisected", "command", "culprits", "ends", "fetch", "index", "plan", "reuse"),
+        "step",
+    ),
+    "history next": "step",
+    "session review": "step",
+}
+WITHOUT: Final[dict[str, str]] = {"mcp": "it serves: its standard output speaks the Model Context Protocol"}
+"""Verbs that have no --json, and why."""
 
 
-def schema(verb: str) -> str:
-    """The JSON Schema of a verb's answer, as its file holds it."""
-    made = ANSWERS[verb].model_json_schema(mode="serialization", by_alias=True)
+def key(verb: str) -> str:
+    """Under which a verb's answer stands in `ANSWERS`, such as "session-next" for "session next"."""
+    return NAMED_OTHERWISE.get(verb, verb.replace(" ", "-"))
+
+
+def schema(name: str) -> str:
+    """The JSON Schema of an answer, as its file holds it."""
+    made = TypeAdapter(ANSWERS[name]).json_schema(mode="serialization", by_alias=True)
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **made}, indent=2) + "\n"
 
 
 def write_schemas(folder: Path) -> None:
     """All of them: `python -m kernelgate.ci.answers` writes docs/schemas."""
     folder.mkdir(parents=True, exist_ok=True)
-    for verb in ANSWERS:
-        (folder / f"{verb}.schema.json").write_text(schema(verb), encoding="utf-8")
+    for name in ANSWERS:
+        (folder / f"{name}.schema.json").write_text(schema(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from kernelgate.ci import (
     verbs_measure,
     verbs_patterns,
     verbs_session,
+    verbs_session_page,
 )
 
 
@@ -74,6 +75,7 @@ for _verb in (
     verbs_github.bisected,
 ):
     cli.add_command(_verb)
+verbs_session.session.add_command(verbs_session_page.page)
 
 
 def main() -> None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kernelgate.bench.errors import UsageError
+from kernelgate.ci.step_answer import step_answer
 
 if TYPE_CHECKING:
     from kernelgate.ci.github.bisect_request import SearchKind
 
 
 @click.command("fetch")
+@step_answer
 @click.option("--run-id", required=True, type=click.IntRange(min=1), help="The workflow run that measured.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The folder to fill.")
 @click.option("--head-sha", help="The measured commit, if no pull request started the run, …")
@@ -62,6 +64,7 @@ def template(body: Path | None, as_json: bool, policy_file: Path | None) -> int:
 
 
 @click.command()
+@step_answer
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def plan(policy_file: Path | None) -> None:
     """In a workflow: what is this run to measure, and on which GPUs?
@@ -79,6 +82,7 @@ def plan(policy_file: Path | None) -> None:
 
 
 @click.command()
+@step_answer
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def command(policy_file: Path | None) -> None:
     """In a workflow: answer a comment such as `/kernelgate bench`, which may name cases.
@@ -96,6 +100,7 @@ def command(policy_file: Path | None) -> None:
 
 
 @click.command()
+@step_answer
 @click.option("--pull-request", required=True, type=click.IntRange(min=1), help="The comment's, …")
 @click.option("--head-sha", required=True, help="… the commit that was its head, …")
 @click.option("--base-sha", required=True, help="… and what that is compared with.")
@@ -128,6 +133,7 @@ def accept(
 
 
 @click.command()
+@step_answer
 @click.option("--record", "measured", required=True, type=click.Path(path_type=Path), help="Of the default branch.")
 @click.option("--label", required=True, help="The GPU's label in the policy, such as l4.")
 @click.option("--force/--no-force", help="Even if the verdict is not improved.")
@@ -150,6 +156,7 @@ def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) 
 
 
 @click.command()
+@step_answer
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 def culprits(folder: Path, policy_file: Path | None) -> None:
@@ -167,6 +174,7 @@ def culprits(folder: Path, policy_file: Path | None) -> None:
 
 
 @click.command()
+@step_answer
 @click.option("--base-sha", help="The commit that is compared with, whose own libraries come first.")
 def reuse(base_sha: str | None) -> None:
     """In a workflow: put what the default branch compiled into the build cache, so that a base is not compiled again.
@@ -192,6 +200,7 @@ def reuse(base_sha: str | None) -> None:
 
 
 @click.command()
+@step_answer
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The SQLite file to write.")
 def index(output: Path) -> None:
     """In a workflow: fetch the history's index, as the newest run of the default branch left it.
@@ -213,6 +222,7 @@ def index(output: Path) -> None:
 
 
 @click.command()
+@step_answer
 @click.option("--head-sha", required=True, help="The commit whose library is about to be run.")
 def admit(head_sha: str) -> None:
     """On the GPU runner: may this run measure this commit?
@@ -229,6 +239,7 @@ def admit(head_sha: str) -> None:
 
 
 @click.command()
+@step_answer
 @click.option("--good", required=True, help="A commit, branch or tag, …")
 @click.option("--bad", default="", help="… and a later one. Default: the pull request's head, or the default branch's.")
 @click.option("--case", default="", help="As `kernelgate cards` lists them.")
@@ -255,6 +266,7 @@ def ends(
 
 
 @click.command()
+@step_answer
 @click.option("--from", "folder", required=True, type=click.Path(path_type=Path), help="What the search left behind.")
 @click.option("--good", required=True, help="The commit after which was searched, …")
 @click.option("--bad", required=True, help="… up to this one, both in full.")
@@ -272,7 +284,7 @@ def bisected(folder: Path, good: str, bad: str, case: str, kind: SearchKind, num
     bot = connect(Step())
     text = bisect_comment.text_of(bot, folder, Searched(good, bad, kind, case))
     if not post:
-        click.echo(text)
+        bot.step.show(text)
     elif number is None:
         bot.step.summary(text)
     else:

@@ -11,6 +11,7 @@ import click
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.ci import history_places
 from kernelgate.ci.history_places import FOLDER, Places
+from kernelgate.ci.step_answer import step_answer
 
 
 @click.group(cls=history_places.HistoryGroup)
@@ -120,6 +121,7 @@ def tonight(places: Places, as_json: bool) -> None:
 
 
 @history.command("next")
+@step_answer
 @click.pass_obj
 def next_(places: Places) -> None:
     """In a workflow: put out the comparison that this run is to make, of those that `history tonight` lists.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.errors import UsageError
 from kernelgate.ci.exit_codes import STOP
+from kernelgate.ci.step_answer import step_answer
 
 if TYPE_CHECKING:
     from kernelgate.ci.judge.policy import Policy
+    from kernelgate.ci.sessions.answer import WhatIsNext
     from kernelgate.ci.sessions.folder import Session
 
 GATES = ("environment", "build", "correctness", "performance", "profile")
@@ -24,7 +27,7 @@ def session() -> None:
     """Optimise a kernel in a session: gates in order, one change at a time, each measured, and a report at the end."""
 
 
-def _root() -> Path:
+def checkout() -> Path:
     from kernelgate.bench.system import git
 
     root = git.toplevel(Path.cwd())
@@ -38,7 +41,7 @@ def _opened(name: str | None) -> tuple[Session, Path, Policy]:
     from kernelgate.ci.judge import policy
     from kernelgate.ci.sessions import folder
 
-    root = _root()
+    root = checkout()
     return folder.still_open(root, name), root, policy.load()
 
 
@@ -70,6 +73,7 @@ def new(
     What is in the working tree now is the state that the first try is measured against.
     """
     from kernelgate.ci.optimise import beginning
+    from kernelgate.ci.sessions.answer import BegunSession
     from kernelgate.ci.sessions.log import Opened
 
     opened = Opened(
@@ -83,11 +87,11 @@ def new(
         minutes=minutes,
         usd=usd,
     )
-    root = _root()
+    root = checkout()
     begun = beginning.begin(root, opened)
-    if not as_json:
-        click.echo(f"{begun.folder.relative_to(root)} is open")
-    _show(begun, as_json)
+    folder = str(begun.folder.relative_to(root))
+    click.echo(f"{folder} is open", err=as_json)
+    _show(begun, as_json, BegunSession, folder=folder)
 
 
 @session.command()
@@ -101,7 +105,7 @@ def status(name: str | None, as_json: bool) -> int:
     from kernelgate.ci.judge import policy
     from kernelgate.ci.sessions import coming, folder, words
 
-    found = folder.named(_root(), name)
+    found = folder.named(checkout(), name)
     state = coming.of(found.events, policy.load(), folder.now())
     click.echo(words.to_json(state) if as_json else words.to_text(state))
     return STOP if state.stop else 0
@@ -119,14 +123,15 @@ def next_(name: str | None, as_json: bool) -> int:
     return _show(found, as_json)
 
 
-def _show(found: Session, as_json: bool) -> int:
-    """What comes next."""
+def _show(found: Session, as_json: bool, form: type[WhatIsNext] | None = None, **besides: object) -> int:
+    """What comes next; as JSON with what this form of it has besides."""
+    from kernelgate.ci.document.answer import shown
     from kernelgate.ci.judge import policy
-    from kernelgate.ci.sessions import coming, folder, words
+    from kernelgate.ci.sessions import answer, coming, folder
 
     state = coming.of(folder.read(found.folder).events, policy.load(), folder.now())
     if as_json:
-        click.echo(words.next_to_json(state))
+        click.echo(shown(answer.of_next(state, form or answer.WhatIsNext, **besides)))
     else:
         click.echo(f"Next, because {state.next.why}:", err=True)
         click.echo(state.next.command)
@@ -144,12 +149,19 @@ def gate(gate: str | None, skip: str | None, name: str | None, as_json: bool) ->
     Exit codes: 0 passed, 1 failed, 4 the session's time or money is spent, 64 usage.
     """
     from kernelgate.ci.optimise import gating
+    from kernelgate.ci.sessions.answer import GatesTried
 
     found, root, policy = _opened(name)
     if skip is not None and gate is None:
         raise UsageError("--skip needs the gate that is skipped")
-    passed = gating.run(found, root, policy, gate, skip, say=lambda text: click.echo(text, err=as_json))
-    return _show(found, as_json) or int(not passed)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        click.echo(text, err=as_json)
+
+    passed = gating.run(found, root, policy, gate, skip, say)
+    return _show(found, as_json, GatesTried, passed=passed, said=tuple(said)) or int(not passed)
 
 
 @session.command(name="try")
@@ -179,17 +191,18 @@ def try_(
     Exit codes: 0 certainly faster and by enough: keep it, 1 it does not compile or is wrong, 2 not certainly faster, or
     not by enough: revert it, 3 it could not be measured, 4 the session's time or money is spent, 64 usage.
     """
+    from kernelgate.ci.document import answer
     from kernelgate.ci.optimise import trying
-    from kernelgate.ci.sessions import coming, folder, log, words
+    from kernelgate.ci.sessions import coming, folder, words
 
     found, root, policy = _opened(name)
     state = coming.of(found.events, policy, folder.now())
     if state.stop:
         click.echo(f"stop: {state.stop_reason}: {state.next.command}", err=True)
-        return STOP
+        return _show(found, as_json) if as_json else STOP
     wanted = trying.TryRequest(what, why, action, recommended, predicted_gain_pct, probability)
     event = trying.run(found, root, policy, wanted, folder.every(root))
-    click.echo(log.line(event).rstrip() if as_json else words.of_try(event))
+    click.echo(answer.shown(event) if as_json else words.of_try(event))
     if event.failed is not None:
         return 3 if event.failed == "measurement" else 1
     return 0 if event.advised == "keep" else 2
@@ -202,11 +215,12 @@ def try_(
 def keep(why: str, name: str | None, as_json: bool) -> int:
     """Keep the last try: the next one is measured against it."""
     from kernelgate.ci.optimise import deciding
+    from kernelgate.ci.sessions.answer import DecidedTry
 
     found, _, _ = _opened(name)
     decided = deciding.keep(found, why)
     click.echo(f"try {decided.number} is kept", err=as_json)
-    return _show(found, as_json)
+    return _show(found, as_json, DecidedTry, number=decided.number, kept=True, patch=None)
 
 
 @session.command()
@@ -216,12 +230,14 @@ def keep(why: str, name: str | None, as_json: bool) -> int:
 def revert(why: str, name: str | None, as_json: bool) -> int:
     """Take the last try back: the sources are again as at the last kept state, and the change is kept as a patch."""
     from kernelgate.ci.optimise import deciding
+    from kernelgate.ci.sessions.answer import DecidedTry
 
     found, root, _ = _opened(name)
-    decided, patch = deciding.revert(found, root, why)
-    was = f"; the change is kept in {patch.relative_to(root)}" if patch else ": the sources were as before already"
+    decided, path = deciding.revert(found, root, why)
+    patch = str(path.relative_to(root)) if path else None
+    was = f"; the change is kept in {patch}" if patch else ": the sources were as before already"
     click.echo(f"try {decided.number} is reverted{was}", err=as_json)
-    return _show(found, as_json)
+    return _show(found, as_json, DecidedTry, number=decided.number, kept=False, patch=patch)
 
 
 @session.command()
@@ -233,13 +249,19 @@ def revert(why: str, name: str | None, as_json: bool) -> int:
     show_default=True,
 )
 @named
-def note(said: str, kind: Literal["believed", "learnt", "mistake", "question", "other"], name: str | None) -> None:
+@as_json_option
+def note(
+    said: str, kind: Literal["believed", "learnt", "mistake", "question", "other"], name: str | None, as_json: bool
+) -> None:
     """Log what was believed, learnt or done wrong, for the report."""
     from kernelgate.ci.sessions import folder
+    from kernelgate.ci.sessions.answer import LoggedNote
     from kernelgate.ci.sessions.log import SessionNote
 
     found, _, _ = _opened(name)
     folder.append(found.folder, SessionNote(at=folder.now(), said=said, kind=kind))
+    if as_json:
+        click.echo(LoggedNote(session=found.name, kind=kind, said=said).shown())
 
 
 @session.command()
@@ -247,17 +269,19 @@ def note(said: str, kind: Literal["believed", "learnt", "mistake", "question", "
 @click.argument("of", type=click.Choice(["gpu", "assistant", "other"]))
 @click.option("--said", default="", help="What for.")
 @named
-def cost(usd: float, of: Literal["gpu", "assistant", "other"], said: str, name: str | None) -> int:
+@as_json_option
+def cost(usd: float, of: Literal["gpu", "assistant", "other"], said: str, name: str | None, as_json: bool) -> int:
     """Log what was paid: USD of the gpu, the assistant, or else. A GPU whose price the policy knows is counted already.
 
     Exit codes: 0, 4 the session's money is spent: close it, 64 usage.
     """
     from kernelgate.ci.sessions import folder
+    from kernelgate.ci.sessions.answer import LoggedCost
     from kernelgate.ci.sessions.log import SessionCost
 
     found, _, _ = _opened(name)
     folder.append(found.folder, SessionCost(at=folder.now(), of=of, usd=usd, said=said))
-    return _show(found, as_json=False)
+    return _show(found, as_json, LoggedCost, of=of, usd=usd)
 
 
 @session.command()
@@ -271,51 +295,10 @@ def metrics(as_json: bool, output: Path | None) -> None:
     from kernelgate.ci.sessions import metrics as across
 
     rules, at = policy.load(), folder.now()
-    rows = [across.row(one.events, rules, at) for one in folder.every(_root())]
+    rows = [across.row(one.events, rules, at) for one in folder.every(checkout())]
     if output:
         files.write(output, across.drawing(rows) or "")
     click.echo(across.to_json(rows) if as_json else across.to_text(rows))
-
-
-@session.command()
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the page into this HTML file.")
-@click.option("--serve", is_flag=True, help="Show it live to browsers of this machine, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8756, show_default=True, help="For --serve; 0: any.")
-@named
-def page(output: Path | None, serve: bool, port: int, name: str | None) -> None:
-    """Show a session as a page: gates, metrics against targets, tries, and a calculator of what fits on a GPU.
-
-    Give -o or --serve. --serve answers on 127.0.0.1 alone, and needs the extra `page`.
-
-    Exit codes: 0 written, or ended by Ctrl-C, 3 could not run, 64 usage.
-    """
-    from kernelgate.bench import files
-    from kernelgate.ci import session_page
-    from kernelgate.ci.judge import policy
-    from kernelgate.ci.sessions import folder
-    from kernelgate.ci.sessions.page import write
-
-    if serve == (output is not None):
-        raise UsageError("give one of -o FILE, which writes the page, and --serve, which shows it live")
-    root, rules = _root(), policy.load()
-    at = folder.named(root, name).folder
-    if output:
-        files.try_file(output)
-        files.write(output, write.page(session_page.state(at, rules), session_page.known(root)))
-        click.echo(output)
-        return
-    try:
-        from kernelgate.ci.sessions.page import server
-    except ModuleNotFoundError as error:
-        if error.name != "uvicorn":
-            raise
-        raise KernelgateError("--serve needs uvicorn, which is not installed: pip install 'kernelgate[page]'") from None
-    known = session_page.known(root)
-    served = server.Served(
-        page=lambda: write.page(session_page.state(at, rules), known, live=True),
-        state_json=lambda: write.state_json(session_page.state(at, rules)),
-    )
-    server.serve(port, served, click.echo)
 
 
 @session.command()
@@ -327,40 +310,51 @@ def page(output: Path | None, serve: bool, port: int, name: str | None) -> None:
 )
 @click.option("--learnt", "said", default="", help="What was learnt, in a sentence.")
 @named
-def close(why: Literal["done", "time", "cost", "gate", "machine", "abandoned"], said: str, name: str | None) -> None:
+@as_json_option
+def close(
+    why: Literal["done", "time", "cost", "gate", "machine", "abandoned"], said: str, name: str | None, as_json: bool
+) -> None:
     """End the session, and write its report."""
     from kernelgate.ci.optimise import ending
+    from kernelgate.ci.sessions.answer import ClosedSession
 
     found, root, policy = _opened(name)
-    for path in ending.close(found, policy, why, said):
-        click.echo(path.relative_to(root))
+    written = tuple(str(path.relative_to(root)) for path in ending.close(found, policy, why, said))
+    click.echo(ClosedSession(session=found.name, files=written).shown() if as_json else "\n".join(written))
 
 
 @session.command()
 @click.option("--pull-request", type=click.IntRange(min=1), help="Comment on this one, in the bot's name.")
 @click.option("--dry-run", is_flag=True, help="Print what would be posted.")
 @named
-def submit(pull_request: int | None, dry_run: bool, name: str | None) -> None:
+@as_json_option
+def submit(pull_request: int | None, dry_run: bool, name: str | None, as_json: bool) -> None:
     """Ask experts for a review: the session's report, its questions, and how to answer.
 
     Without --pull-request, or with --dry-run, it is printed. Posting needs GITHUB_TOKEN and GITHUB_REPOSITORY.
     """
     from kernelgate.ci.judge import policy
     from kernelgate.ci.sessions import folder, report
+    from kernelgate.ci.sessions.answer import SubmittedSession
 
-    found = folder.named(_root(), name)
+    found = folder.named(checkout(), name)
     text = report.for_review(found.events, policy.load(), folder.now())
-    if dry_run or pull_request is None:
-        click.echo(text, nl=False)
-        return
-    from kernelgate.ci.github import session_review
-    from kernelgate.ci.github.actions import Step
-    from kernelgate.ci.github.client import connect
+    posted = None if dry_run else pull_request
+    if posted is not None:
+        from kernelgate.ci.github import actions, session_review
+        from kernelgate.ci.github.actions import Step
+        from kernelgate.ci.github.client import connect
 
-    session_review.submit(connect(Step()), pull_request, text)
+        with actions.answering() if as_json else nullcontext():
+            session_review.submit(connect(Step()), posted, text)
+    if as_json:
+        click.echo(SubmittedSession(session=found.name, text=text, pull_request=posted).shown())
+    elif posted is None:
+        click.echo(text, nl=False)
 
 
 @session.command()
+@step_answer
 def review() -> None:
     """In a workflow: make a pull request of a reviewer's answer, such as `/kernelgate pattern NAME: TEXT`.
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 import click
 
 from kernelgate.bench.errors import UsageError
+from kernelgate.ci.document.answer import VerbAnswer
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import event
 
@@ -22,6 +25,28 @@ MAX_SUMMARY = 1024 * 1024
 """Bytes that one step may put into the job summary."""
 MAX_EVENT = 32 * 1024 * 1024
 """Bytes of an event file; GitHub sends at most 25 MB."""
+
+
+class StepAnswer(VerbAnswer):
+    """The answer of every verb that is a step of a workflow."""
+
+    outputs: dict[str, str]
+    """What later steps read, also where GITHUB_OUTPUT has it."""
+    said: list[str]
+    """What the step printed, in its order: lines of the log, or the text that was asked for."""
+
+
+_ANSWER: ContextVar[StepAnswer | None] = ContextVar("answer", default=None)
+
+
+@contextmanager
+def answering() -> Iterator[StepAnswer]:
+    """Until the block ends, steps put what they would print into the answer; lines of the log go to stderr, too."""
+    token = _ANSWER.set(answer := StepAnswer(outputs={}, said=[]))
+    try:
+        yield answer
+    finally:
+        _ANSWER.reset(token)
 
 
 @dataclass(frozen=True)
@@ -75,12 +100,14 @@ class Step:
         for name, value in values.items():
             if len(value.splitlines()) > 1 or value.endswith(("\n", "\r")):
                 raise UsageError(f"output {name}: a value with line breaks cannot be an output")
-        file_name = self.environment.get("GITHUB_OUTPUT")
+        file_name, answer = self.environment.get("GITHUB_OUTPUT"), _ANSWER.get()
+        if answer is not None:
+            answer.outputs.update(values)
         lines = "".join(f"{name}={value}\n" for name, value in values.items())
         if file_name:
             with Path(file_name).open("a", encoding="utf-8") as file:
                 file.write(lines)
-        else:
+        elif answer is None:
             click.echo(lines, nl=False)
 
     def summary(self, markdown: str) -> None:
@@ -96,18 +123,31 @@ class Step:
 
     def log(self, text: str) -> None:
         """One line that says what was done, without the token and without power over the runner."""
-        click.echo(f"kernelgate: {self.harmless(text)}")
+        line = self.harmless(text)
+        _print(f"kernelgate: {line}", line)
 
     def warn(self, text: str) -> None:
         """The same, and in a workflow also at the top of the run's page."""
-        if self.in_workflow:
-            line = self.harmless(text).replace("%", "%25")
-            click.echo(f"::warning title=kernelgate::{line}")
+        line = self.harmless(text)
+        command = f"::warning title=kernelgate::{line.replace('%', '%25')}"
+        _print(command if self.in_workflow else f"kernelgate: {line}", line)
+
+    def show(self, text: str) -> None:
+        """A text that was asked for, as it is."""
+        if (answer := _ANSWER.get()) is None:
+            click.echo(text)
         else:
-            self.log(text)
+            answer.said.append(text)
 
     def harmless(self, text: str) -> str:
         line = visible(text, most=2000)
         if self.token:
             line = line.replace(self.token, "***")
         return line.replace("##[", "## [").replace("::", ": :")
+
+
+def _print(line: str, said: str) -> None:
+    answer = _ANSWER.get()
+    if answer is not None:
+        answer.said.append(said)
+    click.echo(line, err=answer is not None)

@@ -6,7 +6,6 @@ fewer than `FEW` sessions: then it is said how many there are.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from statistics import fmean, median
 import numpy as np
 from scipy import stats
 
+from kernelgate.ci.document import answer
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import coming, drawings, figures
 from kernelgate.ci.sessions.log import Event, PatternUse, SessionNote, Source
@@ -67,6 +67,15 @@ class Overall:
     unit: str
     goal: float | None
     said: str
+
+
+@dataclass(frozen=True)
+class SessionsBeside:
+    """What `session metrics --json` prints."""
+
+    measured: tuple[SessionRow, ...]
+    recorded: tuple[SessionRow, ...]
+    overall: tuple[Overall, ...]
 
 
 def row(events: Sequence[Event], policy: Policy, now: str) -> SessionRow:
@@ -190,8 +199,8 @@ def _stated(
 
 def to_json(rows: Sequence[SessionRow]) -> str:
     """`measured` and `recorded` sessions apart, and `overall` of the measured ones."""
-    apart = {source: [asdict(one) for one in rows if one.source == source] for source in ("measured", "recorded")}
-    return json.dumps({**apart, "overall": [asdict(one) for one in overall(rows)]}, indent=2, allow_nan=False)
+    measured, recorded = (tuple(one for one in rows if one.source == source) for source in ("measured", "recorded"))
+    return answer.shown(SessionsBeside(measured, recorded, overall(rows)))
 
 
 def to_text(rows: Sequence[SessionRow]) -> str:

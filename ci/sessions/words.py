@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 
+from kernelgate.ci.document import answer
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.sessions import state as states
 from kernelgate.ci.sessions import variables
 from kernelgate.ci.sessions.log import TriedChange
 from kernelgate.ci.sessions.state import SessionBudget, SessionState, TryState
@@ -17,12 +15,7 @@ MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
 
 def to_json(state: SessionState) -> str:
     """Everything that `status` knows."""
-    return json.dumps(states.as_data(state), indent=2, allow_nan=False)
-
-
-def next_to_json(state: SessionState) -> str:
-    """What comes next: `session`, `command`, `why`, and `stop`, which is null while the session may go on."""
-    return json.dumps({"session": state.name, **asdict(state.next), "stop": state.stop})
+    return answer.shown(state)
 
 
 def to_text(state: SessionState) -> str:

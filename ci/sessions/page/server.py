@@ -82,8 +82,8 @@ def listening(port: int) -> socket.socket:
     return bound
 
 
-def serve(port: int, served: Served, say: Callable[[str], None]) -> None:
-    """Until Ctrl-C. `say` is told the address."""
+def serve(port: int, served: Served, at: Callable[[str], None]) -> None:
+    """Until Ctrl-C. `at` is told the address, once browsers are answered there."""
     settings = uvicorn.Config(
         _application(served),
         access_log=False,
@@ -98,7 +98,7 @@ def serve(port: int, served: Served, say: Callable[[str], None]) -> None:
         ws="none",
     )
     with listening(port) as bound:
-        say(f"http://{ADDRESS}:{bound.getsockname()[1]}/ shows the session; Ctrl-C ends it")
+        at(f"http://{ADDRESS}:{bound.getsockname()[1]}/")
         with suppress(KeyboardInterrupt):
             uvicorn.Server(settings).run(sockets=[bound])
 
