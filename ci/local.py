@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kernelgate.bench import files, record
 from kernelgate.bench.build.library import Libraries
@@ -48,6 +48,8 @@ class MeasuringRules:
     """To time, and of which the first of each card is profiled; none: as the device has it, and each card's target."""
     fuzz_s: float | None = None
     """For each card's trials, on any device; None: as the policy has it for a GPU."""
+    counters: Literal["quick", "full"] = "quick"
+    """Full profiles hold NVIDIA's rules."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ def measured(about: Sequence[Compared], children: Children, path: Path, rules: M
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     # What times and what profiles loads torch while the head is fuzzed.
     children.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
-    with causes.profiling(sides, profiled, path.parent / "profile", how.clock_control, how.timeout_s) as profiler:
+    out, counters = path.parent / "profile", rules.counters
+    with causes.profiling(sides, profiled, out, how.clock_control, how.timeout_s, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, children, path, rules)
         return causes.add(timed, sides, profiler) if timed.processes else timed
 

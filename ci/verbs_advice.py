@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from kernelgate.bench.errors import UsageError
-
-if TYPE_CHECKING:
-    from kernelgate.ci.explain.analyze import Analysis
-    from kernelgate.ci.judge.policy import Policy
 
 SESSIONS = click.option(
     "--sessions", type=click.Path(path_type=Path), help="The folder of the sessions' logs. Default: .ci/sessions."
@@ -33,37 +29,14 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
 
     Exit codes: 0 recommended, 3 there is no profile, or a file cannot be read, 64 usage.
     """
+    from kernelgate.ci import profiled
     from kernelgate.ci.advice import advise, outcomes, words
     from kernelgate.ci.judge import policy
     from kernelgate.ci.sessions import folder
 
     rules = policy.load(policy_file)
-    answer = advise.advise(_profiled(source, case, rules), outcomes.read(sessions or folder.FOLDER), rules)
+    answer = advise.advise(profiled.read(source, case, rules), outcomes.read(sessions or folder.FOLDER), rules)
     click.echo(answer.model_dump_json(indent=2) if as_json else words.recommended(answer))
-
-
-def _profiled(source: Path, case: str | None, rules: Policy) -> Analysis:
-    """The launch that takes longest, or that of the case. Raises KernelgateError where nothing was profiled."""
-    from kernelgate.bench import record
-    from kernelgate.bench.errors import KernelgateError
-    from kernelgate.bench.explain import ncu_reader
-    from kernelgate.ci.explain import analyze
-    from kernelgate.ci.report import thresholds, why
-
-    limits = thresholds.bottleneck_limits(rules)
-    if ncu_reader.is_report(source):
-        if case is not None:
-            raise UsageError("--case is for run records: a report does not say which case it is of")
-        return max(analyze.analyze(source, limits), key=_duration)
-    found = [one for one in why.both_sides(record.read(source)) if case in (None, one.key.id)]
-    if not found:
-        of = f"of {case} " if case else ""
-        raise KernelgateError(f"{source} holds no profile {of}of the head: kernelgate profile --record {source}")
-    return max((analyze.analyze_kernel(one.head, limits) for one in found), key=_duration)
-
-
-def _duration(one: Analysis) -> float:
-    return one.kernel.figures.get("duration_us", 0.0)
 
 
 @click.command()

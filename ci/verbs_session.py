@@ -103,10 +103,11 @@ def status(name: str | None, as_json: bool) -> int:
     Exit codes: 0, 4 the session's time or money is spent: close it, 64 usage.
     """
     from kernelgate.ci.judge import policy
-    from kernelgate.ci.sessions import coming, folder, words
+    from kernelgate.ci.optimise import advising
+    from kernelgate.ci.sessions import folder, words
 
-    found = folder.named(checkout(), name)
-    state = coming.of(found.events, policy.load(), folder.now())
+    root = checkout()
+    state = advising.state(folder.named(root, name), root, policy.load())
     click.echo(words.to_json(state) if as_json else words.to_text(state))
     return STOP if state.stop else 0
 
@@ -116,6 +117,8 @@ def status(name: str | None, as_json: bool) -> int:
 @as_json_option
 def next_(name: str | None, as_json: bool) -> int:
     """Print the command that comes next, and on standard error why.
+
+    Before a change two: what says what to try, where there is a profile, and the try.
 
     Exit codes: 0, 4 the session's time or money is spent: close it, 64 usage.
     """
@@ -127,14 +130,15 @@ def _show(found: Session, as_json: bool, form: type[WhatIsNext] | None = None, *
     """What comes next; as JSON with what this form of it has besides."""
     from kernelgate.ci.document.answer import shown
     from kernelgate.ci.judge import policy
-    from kernelgate.ci.sessions import answer, coming, folder
+    from kernelgate.ci.optimise import advising
+    from kernelgate.ci.sessions import answer, folder, words
 
-    state = coming.of(folder.read(found.folder).events, policy.load(), folder.now())
+    state = advising.state(folder.read(found.folder), checkout(), policy.load())
     if as_json:
         click.echo(shown(answer.of_next(state, form or answer.WhatIsNext, **besides)))
     else:
         click.echo(f"Next, because {state.next.why}:", err=True)
-        click.echo(state.next.command)
+        click.echo("\n".join(words.commands(state.next)))
     return STOP if state.stop else 0
 
 
@@ -168,9 +172,13 @@ def gate(gate: str | None, skip: str | None, name: str | None, as_json: bool) ->
 @click.argument("what")
 @click.argument("why")
 @click.option("--action", help="The stable name of this kind of change, as `kernelgate recommend` names it.")
-@click.option("--recommended", is_flag=True, help="The action was recommended.")
-@click.option("--predicted-gain-pct", type=float, help="Of the time, as it was predicted.")
-@click.option("--probability", type=click.FloatRange(0, 1), help="That it helps, as it was predicted.")
+@click.option(
+    "--recommended", is_flag=True, help="The action was recommended; without --action: the one that `next` names."
+)
+@click.option("--predicted-gain-pct", type=float, help="Of the time. Default: as `kernelgate recommend` predicts it.")
+@click.option(
+    "--probability", type=click.FloatRange(0, 1), help="That it helps. Default: as `kernelgate recommend` has it."
+)
 @named
 @as_json_option
 def try_(

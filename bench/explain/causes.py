@@ -40,10 +40,11 @@ def profiling(
     out: Path,
     clock_control: Literal["none", "base"],
     timeout_s: float,
+    counters: Literal["quick", "full"] = "quick",
 ) -> Iterator[nsight.Profiler | None]:
     """A profiler of the cases on this machine, its processes started, reports in `out`; None where there is no GPU."""
     try:
-        options = nsight.Options(out, only_gpu(), clock_control=clock_control, timeout_s=timeout_s)
+        options = nsight.Options(out, only_gpu(), counters, clock_control, timeout_s)
     except NoDeviceError:
         yield None
         return

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kernelgate.bench import files, record
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock, snapshots
 from kernelgate.bench.system.progress import say
 from kernelgate.ci import remembered
 from kernelgate.ci.explain import in_words
+from kernelgate.ci.explain.actions import CATALOGUE
 from kernelgate.ci.explain.analyze import analyze_kernel
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.optimise import measuring, passing, watching
+from kernelgate.ci.optimise import advising, measuring, passing, watching
 from kernelgate.ci.optimise.watching import Watch, Watched
 from kernelgate.ci.report import gpu, thresholds, why
 from kernelgate.ci.sessions import coming, figures, folder, variables
 from kernelgate.ci.sessions.folder import Session
 from kernelgate.ci.sessions.log import Decided, Event, PatternUse, TriedChange, TryOutcome
+
+if TYPE_CHECKING:
+    from kernelgate.ci.advice.answer import AdvisedAction
 
 LIMIT_S = 1800.0
 """Of a whole try; a wedged one falls silent long before."""
@@ -66,6 +71,7 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
         if undecided:
             raise UsageError(f"try {undecided[-1]} is neither kept nor reverted: `kernelgate session keep` or `revert`")
         change = _changed(session, root)
+        wanted = as_recommended(wanted, session, root, policy)
         snapshots.keep(root, session.name, f"try-{number}", change.head)
         files.write(patch_of(session, number), change.patch.encode("utf-8", "surrogateescape"))
         found = variables.of(change.patch)
@@ -75,6 +81,7 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
         event = event.model_copy(
             update={
                 **{name: getattr(wanted, name) for name in wanted.__dataclass_fields__},
+                "nvidia_gain_pct": advising.nvidia_gain_pct(session, number, wanted.action, policy),
                 "files": change.paths,
                 "diff_sha256": hashlib.sha256(change.patch.encode("utf-8", "surrogateescape")).hexdigest(),
                 "variables": found,
@@ -82,6 +89,48 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
         )
         folder.append(session.folder, event, *_violated(session.events, event))
         return event
+
+
+def as_recommended(wanted: TryRequest, session: Session, root: Path, policy: Policy) -> TryRequest:
+    """With what `kernelgate recommend` predicts of the action now, where the author did not say it.
+
+    Raises UsageError for an action that nobody knows, and where none is named although one is said to be recommended.
+    """
+    if wanted.action is not None and wanted.action not in CATALOGUE:
+        near = difflib.get_close_matches(wanted.action, CATALOGUE, 1)
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(CATALOGUE))}"
+        raise UsageError(f"no action is called {wanted.action!r}: {meant}")
+    if wanted.action is None and not wanted.recommended:
+        return wanted
+    found = _recommendations(session, root, policy)
+    action = wanted.action or coming.untried([one.action for one in found], figures.try_states(session.events))
+    if action is None:
+        raise UsageError("nothing is recommended now (`kernelgate session next`): name what is tried with --action")
+    predicted = next((one for one in found if one.action == action), None)
+    if predicted is None:
+        return wanted
+    say(f"{action} is recommended: {predicted.evidence}")
+    return replace(
+        wanted,
+        action=action,
+        recommended=True,
+        predicted_gain_pct=_either(wanted.predicted_gain_pct, predicted.predicted_gain_pct),
+        probability=_either(wanted.probability, predicted.probability),
+    )
+
+
+def _recommendations(session: Session, root: Path, policy: Policy) -> tuple[AdvisedAction, ...]:
+    """Of the last kept state; none where there is no profile of it that can be read."""
+    source = advising.profile_of(session)
+    try:
+        return advising.answer(source, root, policy).recommendations if source else ()
+    except KernelgateError as error:
+        say(f"nothing is recommended: {error}")
+        return ()
+
+
+def _either(said: float | None, known: float | None) -> float | None:
+    return known if said is None else said
 
 
 def _gates_are_passed(session: Session, policy: Policy) -> None:

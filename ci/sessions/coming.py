@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import figures, gates, times
 from kernelgate.ci.sessions.log import Closed, Event, GateAttempt, GateName, Opened, TriedChange
 from kernelgate.ci.sessions.state import (
+    AdviceAtHand,
     GateState,
     NextCommand,
     SessionBudget,
@@ -30,10 +32,14 @@ class _Situation:
     tries: tuple[TryState, ...]
     figures: SessionFigures
     until: str
+    at_hand: AdviceAtHand | None
 
 
-def of(events: Sequence[Event], policy: Policy, now: str) -> SessionState:
-    """The state of a session with these events at the time `now` (ISO 8601)."""
+def of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceAtHand | None = None) -> SessionState:
+    """The state of a session with these events at the time `now` (ISO 8601).
+
+    `at_hand`: what is recommended, where somebody looked.
+    """
     opened = figures.opened(events)
     closed = next((event for event in events if isinstance(event, Closed)), None)
     until = (closed.at if closed else None) or now
@@ -43,6 +49,7 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> SessionState:
         figures.try_states(events),
         figures.of(events, policy),
         until,
+        at_hand,
     )
     minutes = _minutes(opened, closed, until)
     spent = at.figures.usd_gpu + at.figures.usd_assistant + at.figures.usd_other
@@ -170,19 +177,38 @@ def _change_or_end(at: _Situation, opened: Opened, policy: Policy) -> NextComman
     spent = ((first.seconds or 0.0) / 60 + (times.minutes_between(first.at, at.until) or 0.0)) if first else 0.0
     reached = opened.target is not None and (at.figures.speedup or 0.0) >= opened.target
     if spent < box and not reached:
-        return NextCommand(TRY, _why_try(at, box - spent))
+        return _change(at, box - spent)
     why = f"the target of {opened.target:g}x is reached" if reached else f"the {box:g} minutes for changes are over"
     if _measured_since_kept(at):
         return NextCommand("kernelgate session close", why)
     return NextCommand("kernelgate session gate performance", f"{why}: measure against the reference again")
 
 
-def _why_try(at: _Situation, left: float) -> str:
-    bottleneck = next(
+def _change(at: _Situation, left: float) -> NextCommand:
+    """The next try: with what is recommended against what holds the kernel back, where that is known."""
+    named = at.at_hand.bottleneck if at.at_hand else None
+    bottleneck = named or next(
         (event.bottleneck for event in reversed(at.events) if isinstance(event, GateAttempt) and event.bottleneck), None
     )
     against = f" against what holds it back ({bottleneck})" if bottleneck else ""
-    return f"change one thing{against}, then measure it; {left:.0f} minutes are left for changes"
+    why = f"change one thing{against}, then measure it; {left:.0f} minutes are left for changes"
+    if at.at_hand is None:
+        return NextCommand(TRY, why)
+    action = untried(at.at_hand.actions, at.tries)
+    if action is not None:
+        return NextCommand(f"{TRY} --action {action}", why, at.at_hand.command, action)
+    over = "; all that is recommended was tried since" if at.at_hand.actions else ""
+    return NextCommand(TRY, f"{why}{over}", at.at_hand.command)
+
+
+def untried(actions: Sequence[str], tries: Sequence[TryState]) -> str | None:
+    """The first of what is recommended that was not tried since the last change that was kept.
+
+    A try that could not be measured told nothing.
+    """
+    since = takewhile(lambda one: one.decision != "kept", reversed(tries))
+    done = {one.action for one in since if one.failed != "measurement"}
+    return next((one for one in actions if one not in done), None)
 
 
 def _measured_since_kept(at: _Situation) -> bool:

@@ -60,12 +60,27 @@ class SessionBudget:
 
 
 @dataclass(frozen=True)
+class AdviceAtHand:
+    """What is recommended for the last kept state, as whoever asks found it on disk."""
+
+    command: str
+    """That says it."""
+    bottleneck: str | None
+    actions: tuple[str, ...]
+    """Stable names, the best first."""
+
+
+@dataclass(frozen=True)
 class NextCommand:
     """What to do now."""
 
     command: str | None
     """None of a session that is closed."""
     why: str
+    recommend: str | None = None
+    """Before a change: the command that says what to try, by the profile of the last kept state."""
+    action: str | None = None
+    """Of what that recommends the first that was not tried since; None where there is none."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from kernelgate.ci.document import answer
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.sessions import variables
 from kernelgate.ci.sessions.log import TriedChange
-from kernelgate.ci.sessions.state import SessionBudget, SessionState, TryState
+from kernelgate.ci.sessions.state import NextCommand, SessionBudget, SessionState, TryState
 
 MARKS = {"passed": "x", "skipped": "-", "failed": "!", "open": " "}
 
@@ -41,7 +41,16 @@ def _lines(state: SessionState) -> Iterator[str]:
         yield f"{figures.speedup:.3g}x the reference{target}"
     yield from state.remarks
     yield ""
-    yield f"closed: {state.closed}" if state.closed else f"Next, because {state.next.why}:\n  {state.next.command}"
+    if state.closed:
+        yield f"closed: {state.closed}"
+    else:
+        yield f"Next, because {state.next.why}:"
+        yield from (f"  {command}" for command in commands(state.next))
+
+
+def commands(coming: NextCommand) -> tuple[str, ...]:
+    """What comes next, a command a line: before a change, what says what to try."""
+    return tuple(one for one in (coming.recommend, coming.command) if one is not None)
 
 
 def budget_line(one: SessionBudget) -> str:

@@ -36,9 +36,9 @@ def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.M
 
 def test_how_to_profile_on_this_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(causes, "only_gpu", lambda: (8, 9))
-    with causes.profiling(KNOWN, [], tmp_path, "base", 10.0) as profiler:
+    with causes.profiling(KNOWN, [], tmp_path, "base", 10.0, "full") as profiler:
         assert profiler is not None
-        assert profiler.options == Options(tmp_path, (8, 9), clock_control="base", timeout_s=10.0)
+        assert profiler.options == Options(tmp_path, (8, 9), "full", "base", 10.0)
 
 
 def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

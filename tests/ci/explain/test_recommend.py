@@ -1,12 +1,12 @@
-"""What is to be tried against a change: about the figure that moved, and about nothing else."""
+"""What is to be tried against a change: about the figure that moved, and nothing else; and what NVIDIA estimates."""
 
 from __future__ import annotations
 
 import pytest
 
-from kernelgate.bench.explain.ncu_reader import ProfiledKernel
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel, Rule
 from kernelgate.ci.explain.budget import Contribution
-from kernelgate.ci.explain.recommend import against_change
+from kernelgate.ci.explain.recommend import against_change, estimate
 
 KERNEL = ProfiledKernel("kernel", None, (9, 0), 132, {"registers": 242.0, "blocks_by_registers": 1.0}, ())
 
@@ -44,3 +44,15 @@ def test_more_blocks_need_other_advice_than_fewer() -> None:
 @pytest.mark.parametrize("metric", ["sm_mhz", "stall_not_selected", "call_us"])
 def test_where_nothing_is_known_to_help_nothing_is_advised(metric: str) -> None:
     assert against_change(Contribution(metric, 1.0, 2.0, 5.0), KERNEL) is None
+
+
+def test_an_action_has_the_estimate_of_the_rule_that_sees_what_it_is_against() -> None:
+    rules = [
+        Rule("TheoreticalOccupancy", "Theoretical Occupancy", "", 25.0, whole_kernel=True),
+        Rule("AchievedOccupancy", "Achieved Occupancy", "", 10.0, whole_kernel=True),
+        Rule("SharedMemoryConflicts", "Shared Store Bank Conflicts", "", 40.0, whole_kernel=False),
+    ]
+    assert estimate("more-warps", rules) == 25.0
+    assert estimate("swizzle", rules) is None  # an estimate of one unit's efficiency is none of the time
+    assert estimate("compute-once", rules) is None  # against nothing that a rule sees
+    assert estimate("telepathy", rules) is None

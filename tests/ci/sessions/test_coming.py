@@ -5,7 +5,7 @@ import pytest
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import coming
 from kernelgate.ci.sessions.log import Event, SessionCost
-from kernelgate.ci.sessions.state import SessionState
+from kernelgate.ci.sessions.state import AdviceAtHand, SessionState
 from tests.ci.sessions import session_events as made
 
 PROFILED = made.gate("profile", 5, bottleneck="dram")
@@ -50,6 +50,25 @@ def test_an_undecided_try_is_decided_first() -> None:
     assert state(*before, made.tried(1, -30)).next.command == "kernelgate session keep"
     assert state(*before, made.tried(1, 2, advised="revert")).next.command == "kernelgate session revert"
     assert state(*before, made.tried(1, -30), made.decided(1, True)).next.command == coming.TRY
+
+
+def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_kept() -> None:
+    def action(*tries: Event) -> tuple[str | None, str | None]:
+        at_hand = AdviceAtHand("kernelgate recommend r", "l2", ("swizzle", "multicast"))
+        events = (made.opened(), *made.passed(0.9), PROFILED, *tries)
+        found = coming.of(events, Policy(), made.clock(30), at_hand).next
+        assert (found.recommend, "(l2)" in found.why) == ("kernelgate recommend r", True)
+        assert found.command == (f"{coming.TRY} --action {found.action}" if found.action else coming.TRY)
+        return found.action, "was tried since" if "was tried since" in found.why else None
+
+    reverted = (made.tried(1, 3, action="swizzle"), made.decided(1, False))
+    crashed = (made.tried(1, 3, action="swizzle", failed="measurement"), made.decided(1, False))
+    both = (*reverted, made.tried(2, 3, action="multicast"), made.decided(2, False))
+    kept = (*reverted, made.tried(2, -30, action="multicast"), made.decided(2, True))
+
+    assert action() == action(*crashed) == action(*kept) == ("swizzle", None)
+    assert action(*reverted) == ("multicast", None)
+    assert action(*both) == (None, "was tried since")
 
 
 def test_at_the_target_it_is_measured_again_and_then_closed() -> None:
