@@ -8,7 +8,8 @@ from kernelgate.ci.judge.bounds import PolicySection, between
 
 
 class PatternRules(PolicySection):
-    """From where on a new pattern is proposed."""
+    """From where on a new pattern is proposed, and one that there is applies."""
 
     repeats: Annotated[int, between(2, 100)] = 2
     repeat_minutes: Annotated[float, between(0.0, 10_000.0)] = 5.0
+    silent_s: Annotated[float, between(1.0, 86_400.0)] = 120.0

@@ -54,6 +54,15 @@ def answer(source: Path, root: Path, policy: Policy) -> Recommended:
     return advise.advise(profiled.read(source, None, policy), outcomes.read(root / folder.FOLDER), policy)
 
 
+def bottleneck(session: Session, policy: Policy) -> str | None:
+    """What holds the last kept state back; None where there is no profile of it that can be read."""
+    source = profile_of(session)
+    try:
+        return profiled.read(source, None, policy).bottleneck.bottleneck.value if source else None
+    except KernelgateError:
+        return None
+
+
 def profile_of(session: Session) -> Path | None:
     """The report, or the record with a profile, of the last kept state; None where there is none."""
     work, kept = session.folder / folder.WORK, {number for number, stands in _decided(session).items() if stands}

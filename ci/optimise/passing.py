@@ -12,6 +12,7 @@ from typing import Any
 
 from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.system import boot
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.analyze import Analysis
@@ -61,7 +62,8 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
         return skip(name, NO_GPU)
     rules, expected = policy.session, expected_s(name, session, sessions)
     watch = Watch(f"gate {name}", rules.report_s, rules.silent_s, gate.minutes * 60, expected)
-    return _ATTEMPTS[name](_GateAsked(session, root, policy, watch)).model_copy(update={"at": folder.now()})
+    made = _ATTEMPTS[name](_GateAsked(session, root, policy, watch))
+    return made.model_copy(update={"at": folder.now(), "machine": boot.identity()})
 
 
 def skip(name: GateName, why: str) -> GateAttempt:
@@ -193,11 +195,12 @@ def _with_library(asked: _GateAsked, name: GateName, then: Callable[[_GateAsked,
     if library is None:
         return _failed(name, done)
     made = then(asked, library)
-    return made.model_copy(update={"seconds": (made.seconds or 0.0) + round(done.seconds, 1)})
+    silent = max(made.silent_s or 0.0, done.silent_s or 0.0) or None
+    return made.model_copy(update={"seconds": (made.seconds or 0.0) + round(done.seconds, 1), "silent_s": silent})
 
 
 def _attempted(name: GateName, done: Watched, said: str, passed: bool) -> GateAttempt:
-    return GateAttempt(gate=name, passed=passed, seconds=round(done.seconds, 1), said=said)
+    return GateAttempt(gate=name, passed=passed, seconds=round(done.seconds, 1), said=said, silent_s=done.silent_s)
 
 
 def _failed(name: GateName, done: Watched) -> GateAttempt:

@@ -15,7 +15,7 @@ from kernelgate.bench import files, record
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.record import RunRecord
-from kernelgate.bench.system import lock, snapshots
+from kernelgate.bench.system import boot, lock, snapshots
 from kernelgate.bench.system.progress import say
 from kernelgate.ci import remembered
 from kernelgate.ci.explain import in_words
@@ -81,6 +81,7 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
         event = event.model_copy(
             update={
                 **{name: getattr(wanted, name) for name in wanted.__dataclass_fields__},
+                "bottleneck": event.bottleneck or advising.bottleneck(session, policy),
                 "nvidia_gain_pct": advising.nvidia_gain_pct(session, number, wanted.action, policy),
                 "files": change.paths,
                 "diff_sha256": hashlib.sha256(change.patch.encode("utf-8", "surrogateescape")).hexdigest(),
@@ -220,6 +221,8 @@ def _measured(
         base=change.base,
         head=change.head,
         seconds=round(done.seconds, 1),
+        machine=boot.identity(),
+        silent_s=done.silent_s,
     )
     if done.code != 0:
         return event.model_copy(update={**_failure(work, done), "advised": "revert"})

@@ -47,6 +47,8 @@ class Watched:
     seconds: float
     ended: str | None = None
     """Why it was ended."""
+    silent_s: float | None = None
+    """The longest time in which it printed nothing, to the step in which it is looked at; None where it was less."""
 
     @property
     def last(self) -> str:
@@ -61,6 +63,11 @@ class _Talk:
     begun: float = field(default_factory=time.monotonic)
     reported: float = field(default_factory=time.monotonic)
     lines: list[str] = field(default_factory=list)
+    longest_s: float = 0.0
+
+    @property
+    def silent_s(self) -> float | None:
+        return round(self.longest_s, 1) or None
 
     def heard(self, line: str) -> None:
         self.lines = [*self.lines, line][-LAST_LINES:]
@@ -68,6 +75,7 @@ class _Talk:
         self.report()
 
     def silent(self, seconds: float) -> None:
+        self.longest_s = max(self.longest_s, seconds)
         if seconds >= self.watch.silent_s:
             raise TimeoutError(f"silent for {seconds:.0f} s")
         self.report()
@@ -108,5 +116,6 @@ def run(module: str, words: Sequence[str], cwd: Path, watch: Watch) -> Watched:
         why = str(error) if str(error).startswith("silent") else f"its {watch.total_s / 60:.3g} minutes were over"
         last = next((line.strip() for line in reversed(talk.lines) if line.strip()), None)
         said = f"last line: {last[:MAX_LAST]}" if last else "it had printed nothing"
-        return Watched(None, tuple(talk.lines), time.monotonic() - talk.begun, f"ended: {why}; {said}")
-    return Watched(code, tuple(talk.lines), time.monotonic() - talk.begun)
+        seconds = time.monotonic() - talk.begun
+        return Watched(None, tuple(talk.lines), seconds, f"ended: {why}; {said}", talk.silent_s)
+    return Watched(code, tuple(talk.lines), time.monotonic() - talk.begun, None, talk.silent_s)

@@ -50,6 +50,7 @@ def thresholds(policy: Policy) -> Thresholds:
         policy.guidance.profile_below,
         policy.guidance.launch_share,
         policy.session.bisect_after_minutes,
+        policy.patterns.silent_s,
     )
 
 

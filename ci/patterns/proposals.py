@@ -84,9 +84,11 @@ def _proposal(group: Sequence[Lost]) -> ProposedPattern:
 
 
 def _lost(session: str, events: Sequence[log.Event], known: Sequence[Pattern], limits: Thresholds) -> Iterator[Lost]:
+    opened = tuple(one for one in events if isinstance(one, log.Opened))
+
     def answer(event: log.Event) -> str | None:
         """The first pattern that this alone makes apply, of those that look at what failed."""
-        fired = applying(known, Seen(events=(event,)), limits)
+        fired = applying(known, Seen(events=(*opened, event)), limits)
         return next((one.pattern.name for one in fired if _names_the_failure(event, one.why)), None)
 
     for event in events:

@@ -37,6 +37,7 @@ class Thresholds:
     profile_below: float
     launch_share: float
     build_minutes: float
+    silent_s: float
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class Seen:
 
     def gates(self, name: log.GateName) -> tuple[log.GateAttempt, ...]:
         return tuple(one for one in self.events if isinstance(one, log.GateAttempt) and one.gate == name)
+
+    @property
+    def opened(self) -> log.Opened | None:
+        return next((one for one in self.events if isinstance(one, log.Opened)), None)
 
     @property
     def tries(self) -> tuple[log.TriedChange, ...]:

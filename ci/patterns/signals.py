@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from kernelgate.bench.record import RunRecord, Timing, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.patterns.seen import Seen, Thresholds
-from kernelgate.ci.sessions import log
+from kernelgate.ci.sessions import figures, log, variables
 
 Signal = Callable[[Seen, Thresholds], str | None]
 
 UNDEFINED = re.compile(r"undefined (symbol|reference)", re.IGNORECASE)
+NAMED = re.compile(r"undefined (?:symbol:|reference to)\s*[`'\"]?([^'\"`\n]+)", re.IGNORECASE)
 HALF = r"(c10::|at::|\b__)(Half|half|BFloat16|nv_bfloat16)"
 MIXED_TYPES = re.compile(rf"multiple definition|{HALF}.*(convert|mismatch)|(convert|mismatch).*{HALF}")
 RESOURCES = re.compile(
@@ -24,7 +26,6 @@ RESOURCES = re.compile(
     re.IGNORECASE,
 )
 LOST = re.compile(r"preempt|machine (was )?(lost|ended|taken)|SIGTERM", re.IGNORECASE)
-SILENT = re.compile(r"\bsilen(t|ce)\b|printed nothing|said nothing", re.IGNORECASE)
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 
 
@@ -35,10 +36,12 @@ def reference_unmeasured(seen: Seen, _: Thresholds) -> str | None:
         tried = any(note.code == "no_reference" for note in seen.record.notes)  # it cannot be timed there
         if cases and not tried and not any(_has_reference(one.timing) for case in cases for one in case.processes):
             return f"the record times {formatting.counted(len(cases), 'case')} and no reference"
-    if seen.gates("performance") or _closed(seen):
+    if any(map(speedup, seen.gates("performance"))) or _closed(seen):
         return None
     if seen.tries:
         return f"{_counted_tries(seen)}, and the reference was never measured"
+    if (skipped := _skipped(seen, "performance")) is not None:
+        return f"the reference was not measured: {skipped}"
     if _passed(seen, "correctness"):
         return "results are right, and the reference was not measured yet"
     return None
@@ -50,15 +53,19 @@ def slow_without_profile(seen: Seen, limits: Thresholds) -> str | None:
         found = _slowest(seen, limits.profile_below)
         if found:
             return f"{found}, and the record holds no profile"
-    last = next((one for one in reversed(seen.gates("performance")) if speedup(one) is not None), None)
-    times = speedup(last) if last else None
+    if _is_of_cpu(seen):
+        return None
+    last, times = _last_timed(seen)
     if times is None or times >= limits.profile_below or _after(seen, last, "profile"):
         return None
-    return f"{times:.2g}× the reference, and no profile since"
+    reason = _skipped(seen, "profile")
+    return f"{times:.2g}× the reference, and no profile since{f': {reason}' if reason else ''}"
 
 
 def blind_tries(seen: Seen, _: Thresholds) -> str | None:
     """Changes that nothing measured had asked for."""
+    if _is_of_cpu(seen) or _skipped(seen, "profile") is not None:
+        return None
     blind = [one.number for one in seen.tries if one.bottleneck is None and one.failed is None]
     return f"{_numbered(blind)} without a bottleneck that a profile named" if blind else None
 
@@ -69,7 +76,7 @@ def below_reference(seen: Seen, limits: Thresholds) -> str | None:
     slow = _slowest_of(found, limits.profile_below)
     if slow:
         return slow
-    times = next(filter(None, map(speedup, reversed(seen.gates("performance")))), None)
+    _, times = _last_timed(seen)
     near = times is not None and limits.stop_below <= times < limits.profile_below
     return f"{times:.2g}× the reference" if near else None
 
@@ -93,24 +100,27 @@ def wrong_results(seen: Seen, _: Thresholds) -> str | None:
     if last is not None and not last.passed and not _closed(seen):
         return last.said
     tried = seen.tries[-1] if seen.tries else None
-    return f"try {tried.number}: {tried.said}" if tried is not None and tried.failed == "correctness" else None
+    if tried is None or tried.failed != "correctness" or _reverted(seen, tried):
+        return None
+    return f"try {tried.number}: {tried.said}"
 
 
 def timed_unchecked(seen: Seen, _: Thresholds) -> str | None:
     """Times of something that nobody knows to be right."""
     if seen.record is not None and seen.record.processes and not _checked(seen.record):
         return "the record holds times, and neither fuzz results nor errors of what was timed"
-    first_right = _place(
-        seen, lambda one: isinstance(one, log.GateAttempt) and one.gate == "correctness" and one.passed
-    )
+    first_right = _place(seen, lambda one: _is_proven(one, "correctness"))
     first_timed = _place(seen, lambda one: isinstance(one, log.GateAttempt) and one.gate == "performance")
     early = first_timed is not None and (first_right is None or first_timed < first_right)
-    return "speed was measured before results were known to be right" if early else None
+    if not early:
+        return None
+    skipped = _skipped(seen, "correctness")
+    return f"speed was measured before results were known to be right{f': {skipped}' if skipped else ''}"
 
 
 def several_variables(seen: Seen, _: Thresholds) -> str | None:
-    mixed = [one for one in seen.tries if len(one.variables) > 1]
-    return f"try {mixed[-1].number} varies {_listed(mixed[-1].variables)} at once" if mixed else None
+    mixed = [one for one in seen.tries if variables.several(one.variables)]
+    return f"try {mixed[-1].number}: {variables.warning(mixed[-1].variables)}" if mixed else None
 
 
 def kept_uncertain(seen: Seen, _: Thresholds) -> str | None:
@@ -133,52 +143,87 @@ def environment_unchecked(seen: Seen, _: Thresholds) -> str | None:
 
 
 def environment_skipped(seen: Seen, _: Thresholds) -> str | None:
-    """Work on a machine before it was known to be fit."""
-    valid = _place(seen, lambda one: isinstance(one, log.GateAttempt) and one.gate == "environment" and one.passed)
-    worked = _place(seen, lambda one: isinstance(one, log.TriedChange) or _is_later_gate(one))
-    skipped = worked is not None and (valid is None or worked < valid)
-    return "work began before the environment was known to be valid" if skipped else None
+    """Work on a machine before it was known to be fit, or on another than the one that was looked at."""
+    for place, event in enumerate(seen.events):
+        if not isinstance(event, log.TriedChange) and not _is_later_gate(event):
+            continue
+        valid = [one for one in seen.events[:place] if _is_proven(one, "environment")]
+        machines = {one.machine for one in valid if isinstance(one, log.GateAttempt)}
+        if not valid:
+            reason = _skipped(seen, "environment")
+            return f"work began before the environment was known to be valid{f': {reason}' if reason else ''}"
+        if None not in machines and (here := _machine(event)) is not None and here not in machines:
+            return f"{_called(event)} was on another machine than the one whose environment was looked at"
+    return None
 
 
 def cold_starts(seen: Seen, _: Thresholds) -> str | None:
-    passed = [one for one in seen.gates("environment") if one.passed]
-    if len(passed) < 2:
+    """The session's work went on on another machine, or after another start of it."""
+    known = [one for one in seen.events if _machine(one) is not None]
+    changed = [(before, after) for before, after in pairwise(known) if _machine(before) != _machine(after)]
+    if not changed:
         return None
-    minutes = sum(one.seconds or 0.0 for one in passed) / 60
-    return f"the environment was set up {len(passed)} times in this session" + (
-        f", {minutes:.0f} min" if minutes else ""
-    )
+    before, after = changed[-1]
+    again = sum(one.seconds or 0.0 for one in seen.gates("environment")[1:]) / 60
+    cost = f"; to look at the environment again took {again:.0f} min" if again >= 1 else ""
+    return f"another machine, or a new start of it, between {_called(before)} and {_called(after)}{cost}"
 
 
 def build_keeps_failing(seen: Seen, limits: Thresholds) -> str | None:
-    """Longer than the policy gives a failing build."""
-    attempts = seen.gates("build")
-    if not attempts or attempts[-1].passed:
+    """Longer than the policy gives a failing build: since its first failure, not the time of its attempts alone."""
+    last = next((one.at for one in reversed(seen.events) if one.at is not None), None)
+    minutes = figures.failing_build_minutes(seen.events, last)
+    if minutes < limits.build_minutes:
         return None
-    minutes = sum(one.seconds or 0.0 for one in attempts if not one.passed) / 60
-    return f"the build has failed for {minutes:.0f} min" if minutes >= limits.build_minutes else None
+    attempts = len(seen.gates("build"))
+    return f"the build has failed for {minutes:.0f} min, in {formatting.counted(attempts, 'attempt')}"
 
 
 def symbol_undefined(seen: Seen, _: Thresholds) -> str | None:
-    return _matching(seen, UNDEFINED)
+    """Of a template, as far as the linker names it: a function of another library is not missing an instantiation."""
+    for said in _failures(seen, UNDEFINED):
+        names = NAMED.findall(said)
+        if not names or any(map(_is_template, names)):
+            return said
+    return None
 
 
 def types_mixed(seen: Seen, _: Thresholds) -> str | None:
-    return _matching(seen, MIXED_TYPES)
+    return next(_failures(seen, MIXED_TYPES), None)
 
 
 def resources_exceeded(seen: Seen, _: Thresholds) -> str | None:
-    return _matching(seen, RESOURCES)
+    """A kernel of which no block fits, by what the compiler counted; or that compiler or driver refused for it."""
+    if seen.record is not None:
+        names = [one.device.name or "" for one in seen.record.environments]
+        for kernel in (kernel for one in seen.record.builds if one.side == "head" for kernel in one.kernels):
+            for gpu, share in kernel.occupancy_pct.items():
+                here = any(model in name.split() for name in names for model in gpu.split(" and "))
+                if share == 0 and here:
+                    limits = kernel.occupancy_limits.get(gpu, "its resources")
+                    return f"no block of {kernel.name} fits a multiprocessor of {gpu}, by {limits}"
+    return next(_failures(seen, RESOURCES), None)
 
 
 def machine_lost(seen: Seen, _: Thresholds) -> str | None:
-    closed = (one for one in seen.events if isinstance(one, log.Closed))
-    ended = next((one.said for one in closed if one.why == "machine" or LOST.search(one.said)), None)
-    return ended or _matching(seen, LOST)
+    """Of a session that kernelgate measured by its end and the record's; of one told of in a document by its words."""
+    if seen.record is not None and seen.record.run.ended == "preempted":
+        return "the record's run was preempted"
+    closed = [one for one in seen.events if isinstance(one, log.Closed)]
+    ended = next((one.said for one in closed if one.why == "machine"), None)
+    if ended is not None or seen.opened is None or seen.opened.source == "measured":
+        return ended
+    return next((one.said for one in closed if LOST.search(one.said)), None) or next(_failures(seen, LOST), None)
 
 
-def silent_work(seen: Seen, _: Thresholds) -> str | None:
-    return _matching(seen, SILENT)
+def silent_work(seen: Seen, limits: Thresholds) -> str | None:
+    """A command of the session that printed nothing for too long. Between commands nobody knows who works or thinks."""
+    work = [one for one in seen.events if isinstance(one, log.GateAttempt | log.TriedChange)]
+    silent = [one for one in work if (one.silent_s or 0.0) >= limits.silent_s]
+    if not silent:
+        return None
+    most = max(silent, key=lambda one: one.silent_s or 0.0)
+    return f"{_called(most)} printed nothing for {most.silent_s:.0f} s: {most.said}"
 
 
 def foreign_target(seen: Seen, _: Thresholds) -> str | None:
@@ -198,10 +243,10 @@ def foreign_target(seen: Seen, _: Thresholds) -> str | None:
 
 def speedup(gate: log.GateAttempt) -> float | None:
     """Over the reference, from whichever figures the gate gives."""
-    figures = gate.figures
-    if figures.get("speedup"):
-        return figures["speedup"]
-    reference, ours = figures.get("reference_ms"), figures.get("ours_ms")
+    seen = gate.figures
+    if seen.get("speedup"):
+        return seen["speedup"]
+    reference, ours = seen.get("reference_ms"), seen.get("ours_ms")
     return reference / ours if reference and ours else None
 
 
@@ -216,18 +261,17 @@ SIGNALS: Final[dict[str, Signal]] = {
 }  # fmt: skip
 
 
-def _matching(seen: Seen, words: re.Pattern[str]) -> str | None:
-    """The last thing that failed, of doctor or session, where its sentence holds these words."""
-    return next((said for said in _failures(seen) if words.search(said)), None)
-
-
-def _failures(seen: Seen) -> Iterator[str]:
-    yield from (f"doctor: {one.name}: {one.found}" for one in seen.findings)
+def _failures(seen: Seen, words: re.Pattern[str]) -> Iterator[str]:
+    """What the tools said of things that failed and have not been passed since, the last first, where it holds these
+    words. What the environment says of itself is no matter of the kernel's sources."""
     for event in reversed(seen.events):
-        if isinstance(event, log.GateAttempt) and not event.passed and not _passed_after(seen, event):
-            yield event.said
-        if isinstance(event, log.TriedChange) and event is seen.tries[-1] and event.failed:
-            yield f"try {event.number}: {event.said}"
+        if isinstance(event, log.GateAttempt) and not event.passed and event.gate != "environment":
+            said = None if _passed_after(seen, event) else event.said
+        else:
+            is_last = isinstance(event, log.TriedChange) and event is seen.tries[-1] and event.failed
+            said = f"try {event.number}: {event.said}" if isinstance(event, log.TriedChange) and is_last else None
+        if said is not None and words.search(said):
+            yield said
 
 
 def _has_reference(timing: Timing) -> bool:
@@ -237,6 +281,55 @@ def _has_reference(timing: Timing) -> bool:
 def _checked(record: RunRecord) -> bool:
     fuzzed = record.fuzz is not None and record.fuzz.status != "skipped"
     return fuzzed or any(timing.errors for process in record.processes for timing in process.timings)
+
+
+def _is_proven(event: log.Event, gate: log.GateName) -> bool:
+    """Whether a gate was passed by being tried."""
+    return isinstance(event, log.GateAttempt) and event.gate == gate and event.passed and not event.skipped
+
+
+def _skipped(seen: Seen, gate: log.GateName) -> str | None:
+    """Why a gate was passed over and never tried since."""
+    last = next(iter(reversed(seen.gates(gate))), None)
+    return last.skipped if last else None
+
+
+def _is_of_cpu(seen: Seen) -> bool:
+    return seen.opened is not None and seen.opened.gpu == "cpu"
+
+
+def _last_timed(seen: Seen) -> tuple[log.GateAttempt | None, float | None]:
+    """The last performance gate with figures, and how many times as fast as the reference the kernel is now: with what
+    was kept since."""
+    last = next((one for one in reversed(seen.gates("performance")) if speedup(one)), None)
+    times = speedup(last) if last else None
+    return last, times * figures.kept_since(seen.events, last) if last and times else None
+
+
+def _is_template(name: str) -> bool:
+    """Whether a symbol has template arguments: read by c++filt, or mangled, where `I` outside of the identifiers, each
+    of which has its length before it, begins them (Itanium C++ ABI, 5.1.5)."""
+    if not name.startswith("_Z"):
+        return "<" in name
+    at = 2
+    while at < len(name) and name[at] != "I":
+        length = re.match(r"\d+", name[at:])
+        at += len(length[0]) + int(length[0]) if length else 1
+    return at < len(name)
+
+
+def _machine(event: log.Event) -> str | None:
+    return event.machine if isinstance(event, log.GateAttempt | log.TriedChange) else None
+
+
+def _called(event: log.Event) -> str:
+    if isinstance(event, log.TriedChange):
+        return f"try {event.number}"
+    return f"the gate {event.gate}" if isinstance(event, log.GateAttempt) else "the session"
+
+
+def _reverted(seen: Seen, tried: log.TriedChange) -> bool:
+    return any(isinstance(one, log.Decided) and one.number == tried.number and not one.kept for one in seen.events)
 
 
 def _passed(seen: Seen, gate: log.GateName) -> bool:
@@ -251,7 +344,7 @@ def _passed_after(seen: Seen, failed: log.GateAttempt) -> bool:
 def _after(seen: Seen, event: log.Event | None, gate: log.GateName) -> bool:
     """Whether a gate was passed after an event."""
     later = seen.events[seen.events.index(event) + 1 :] if event else ()
-    return any(isinstance(one, log.GateAttempt) and one.gate == gate and one.passed for one in later)
+    return any(_is_proven(one, gate) for one in later)
 
 
 def _closed(seen: Seen) -> bool:

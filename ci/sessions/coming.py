@@ -137,8 +137,9 @@ def due(found: Sequence[GateState], speedup: float | None, policy: Policy) -> Ga
 
 def _at_gate(gate: GateState, at: _Situation, policy: Policy) -> NextCommand:
     command = f"kernelgate session gate {gate.name}"
-    if gate.name == "build" and _failing_minutes(at) >= policy.session.bisect_after_minutes:
-        since = f"it has not compiled for {_failing_minutes(at):.0f} minutes"
+    failing = figures.failing_build_minutes(at.events, at.until)
+    if gate.name == "build" and failing >= policy.session.bisect_after_minutes:
+        since = f"it has not compiled for {failing:.0f} minutes"
         return NextCommand(
             "kernelgate bisect --build GOOD", f"{since}: find the last commit that did, and start from it"
         )
@@ -152,16 +153,6 @@ def _at_gate(gate: GateState, at: _Situation, policy: Policy) -> NextCommand:
 def _why_profile(speedup: float, policy: Policy) -> str:
     at_once = "at once" if speedup < policy.gates.reference_min else "before anything is changed"
     return f"{speedup:.3g}x the reference: a profile {at_once}, so that no change is blind"
-
-
-def _failing_minutes(at: _Situation) -> float:
-    """From the first failed build on, if none has passed since."""
-    built = [event for event in at.events if isinstance(event, GateAttempt) and event.gate == "build"]
-    failing = [one for one in built if not one.passed]
-    if not failing or built[-1].passed:
-        return 0.0
-    before = times.minutes_between(failing[0].at, at.until) or 0.0
-    return before + (failing[0].seconds or 0.0) / 60
 
 
 def _undecided(last: TryState) -> NextCommand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from math import exp, log1p, sqrt
 from typing import cast
 
@@ -110,7 +111,6 @@ def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
     measured = [event for event in events if isinstance(event, GateAttempt) and "speedup" in event.figures]
     kept = [one for one in states if one.decision == "kept" and one.gain_pct is not None]
     last = measured[-1] if measured else None
-    since = [one for one in kept if last is None or _comes_after(events, one.number, last)]
     gpu_s = gpu_seconds(events)
     rate = policy.costs.gpu_hour.get(begun.gpu or "", 0.0)
     return SessionFigures(
@@ -123,13 +123,34 @@ def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
         reference_ms=last.figures.get("reference_ms") if last else None,
         ours_ms=last.figures.get("ours_ms") if last else None,
         speedup_before=measured[0].figures["speedup"] if measured else None,
-        speedup=last.figures["speedup"] * _times(since) if last else None,
+        speedup=last.figures["speedup"] * kept_since(events, last) if last else None,
         gain_kept_pct=100 * (1 - 1 / _times(kept)),
         gpu_seconds=gpu_s,
         usd_gpu=_usd(events, "gpu") + gpu_s / HOUR_S * rate,
         usd_assistant=_usd(events, "assistant"),
         usd_other=_usd(events, "other"),
     )
+
+
+def kept_since(events: Sequence[Event], attempt: GateAttempt) -> float:
+    """How many times as fast what was kept since makes the kernel that a gate looked at."""
+    kept = (one for one in try_states(events) if one.decision == "kept" and one.gain_pct is not None)
+    return _times(one for one in kept if _comes_after(events, one.number, attempt))
+
+
+def failing_build_minutes(events: Sequence[Event], until: str | None) -> float:
+    """For how long the build gate has failed, from the first attempt since it was passed last; 0 where it was passed.
+
+    Where the log has no times: the minutes of the attempts alone.
+    """
+    built = [event for event in events if isinstance(event, GateAttempt) and event.gate == "build"]
+    failing = list(takewhile(lambda one: not one.passed, reversed(built)))
+    if not failing:
+        return 0.0
+    since = times.minutes_between(failing[-1].at, until)
+    if since is None:
+        return sum(one.seconds or 0.0 for one in failing) / 60
+    return since + (failing[-1].seconds or 0.0) / 60
 
 
 def blind(events: Sequence[Event]) -> int:

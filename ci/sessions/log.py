@@ -69,6 +69,10 @@ class GateAttempt(_Event):
     """Such as reference_ms, ours_ms, speedup; error_max."""
     bottleneck: str | None = None
     """Of the profile gate: what `analyze` named."""
+    machine: str | None = None
+    """Stands for the host and its boot: whether two attempts were made on one machine."""
+    silent_s: float | None = None
+    """The longest time in which its commands printed nothing."""
 
 
 class TryOutcome(Model):
@@ -129,6 +133,10 @@ class TriedChange(_Event):
     """What certainty and policy speak for."""
     gpu_seconds: float | None = None
     seconds: float | None = None
+    machine: str | None = None
+    """As in a gate's attempt, …"""
+    silent_s: float | None = None
+    """… and this too."""
 
 
 class Decided(_Event):

@@ -110,6 +110,12 @@ def test_a_report_that_cannot_be_read_is_named_all_the_same(here: Path) -> None:
     assert trying.as_recommended(TryRequest("w", "y", "swizzle"), found, here, Policy()).recommended is False
 
 
+def test_a_try_that_failed_was_not_made_blind(here: Path) -> None:
+    """It has no profile of its own: what was known before it is in that of the kept state."""
+    assert advising.bottleneck(after_kept(here), Policy()) == "bank_conflicts"
+    assert advising.bottleneck(session(here, *made.passed(0.4)), Policy()) is None
+
+
 def test_what_is_predicted_of_an_action_that_is_recommended_is_filled_in(here: Path) -> None:
     found = after_kept(here)
     by_name = {one.session.name: one.session for one in telling()}

@@ -40,6 +40,8 @@ def test_a_silent_command_is_ended(module: Path) -> None:
 
     assert done.code is None
     assert re.fullmatch(r"ended: silent for \d+ s; it had printed nothing", done.ended or "")
+    assert done.silent_s is not None
+    assert done.silent_s >= 0.4
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ def test_each_check_belongs_to_a_pattern_and_each_pattern_has_one() -> None:
 
 def test_the_table_is_what_the_files_say() -> None:
     assert words.index_table(PATTERNS) in (FILES / pattern.INDEX).read_text(encoding="utf-8")
+
+
+def test_the_page_says_of_each_check_what_it_looks_at() -> None:
+    text = (FILES / pattern.INDEX).read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(SIGNALS)
 
 
 def test_the_files_name_the_recorded_sessions_that_name_them() -> None:

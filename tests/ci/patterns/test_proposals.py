@@ -20,7 +20,7 @@ def proposed(**sessions: list[Event]) -> list[tuple[str, int, float, str | None]
 
 
 OPENED = Opened(name="s", objective="o")
-UNDEFINED = GateAttempt(gate="build", passed=False, said="undefined symbol: f", seconds=600)
+UNDEFINED = GateAttempt(gate="build", passed=False, said="undefined symbol: _Z1fIfEvT_", seconds=600)
 CRASH = TriedChange(number=1, what="w", why="y", said="the driver refused it", failed="measurement", seconds=400)
 
 
