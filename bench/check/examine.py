@@ -225,7 +225,7 @@ def _nonfinite(made: Tensors, right: Tensors) -> dict[str, torch.Tensor]:
 
 
 def _elements(name: str, mask: torch.Tensor) -> str:
-    """Such as "64 of 512 elements, the first at out[0, 1, 512, 0], are"."""
+    """Such as "64 of 512 elements, the first at out[0,1,512,0], are"."""
     count = int(mask.sum())
     where = compare.place(name, compare.first(mask))
     if count == 1:

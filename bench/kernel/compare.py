@@ -130,8 +130,8 @@ def largest(values: Sequence[float | None]) -> float | None:
 
 
 def place(output: str, index: Sequence[int]) -> str:
-    """Such as "out[0, 1, 512, 0]"."""
-    return f"{output}[{', '.join(map(str, index))}]" if index else output
+    """Such as "out[0,1,512,0]": one word, which a comment shows as one piece of code."""
+    return f"{output}[{','.join(map(str, index))}]" if index else output
 
 
 def bits_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -109,7 +109,7 @@ def as_recommended(wanted: TryRequest, session: Session, root: Path, policy: Pol
         raise UsageError("nothing is recommended now (`kernelgate session next`): name what is tried with --action")
     predicted = next((one for one in found if one.action == action), None)
     if predicted is None:
-        return wanted
+        return _not_recommended(wanted, found)
     say(f"{action} is recommended: {predicted.evidence}")
     return replace(
         wanted,
@@ -118,6 +118,16 @@ def as_recommended(wanted: TryRequest, session: Session, root: Path, policy: Pol
         predicted_gain_pct=_either(wanted.predicted_gain_pct, predicted.predicted_gain_pct),
         probability=_either(wanted.probability, predicted.probability),
     )
+
+
+def _not_recommended(wanted: TryRequest, found: Sequence[AdvisedAction]) -> TryRequest:
+    """What an author says is recommended counts only where nothing here says otherwise."""
+    if not (wanted.recommended and found):
+        return wanted
+    say(
+        f"{wanted.action} is not recommended now, and not logged as such: {', '.join(one.action for one in found)}"
+    )
+    return replace(wanted, recommended=False)
 
 
 def _recommendations(session: Session, root: Path, policy: Policy) -> tuple[AdvisedAction, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import coming, drawings, figures, words
 from kernelgate.ci.sessions.log import Closed, Event, PatternUse, SessionNote, TriedChange
@@ -118,7 +119,7 @@ def _took(numbers: SessionFigures, state: SessionState) -> Iterator[str]:
 
 
 def _after(what: str, minutes: float | None, goal: float) -> str:
-    reached = "not reached" if minutes is None else f"after {minutes:.0f} minutes"
+    reached = "not reached" if minutes is None else f"after {counted(round(minutes), 'minute')}"
     return f"{what}: {reached} (goal: {goal:g} minutes)"
 
 

@@ -55,6 +55,8 @@ def commands(coming: NextCommand) -> tuple[str, ...]:
 
 def budget_line(one: SessionBudget) -> str:
     """What is spent of what may be."""
+    if one.of == "cost" and not one.spent and one.limit is None:
+        return "cost: none is logged"
     digits = 0 if one.of == "time" else 2
     of = f" of {one.limit:.{digits}f}" if one.limit is not None else ""
     return f"{one.of}: {one.spent:.{digits}f}{of} {one.unit}"

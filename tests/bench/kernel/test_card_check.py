@@ -110,7 +110,7 @@ def test_what_is_wrong_is_at_its_member(trial: TriedCard, change: tuple[str, str
 
 def test_a_kernel_that_is_wrong_shows_how_much(trial: TriedCard) -> None:
     (mistake,) = trial.check(kernel=KERNEL.replace("out.copy_(x + bias)", "out.copy_(x + bias); out[2, 3] += 1"))
-    assert "at out[2, 3]: " in mistake.text
+    assert "at out[2,3]: " in mistake.text
     assert "times what is allowed" in mistake.text
 
 

@@ -134,6 +134,14 @@ def test_what_is_predicted_of_an_action_that_is_recommended_is_filled_in(here: P
     assert (kept.predicted_gain_pct, kept.probability) == (5.0, 0.9)
 
 
+def test_what_is_said_to_be_recommended_and_is_not_is_logged_as_ones_own(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = TryRequest("w", "y", "more-blocks", recommended=True)
+    assert trying.as_recommended(asked, gated(here), here, Policy()).recommended is False
+    assert "more-blocks is not recommended now" in capsys.readouterr().err
+
+
 def test_an_action_of_ones_own_gets_no_prediction(here: Path) -> None:
     for own in (TryRequest("w", "y"), TryRequest("w", "y", "serial-products")):
         assert trying.as_recommended(own, after_kept(here), here, Policy()) == own
