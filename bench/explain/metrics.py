@@ -23,16 +23,14 @@ class Metric:
     others: tuple[str, ...] = ()
     scale: float = 1.0
     """Multiplies the counter's value in SI units."""
-    better: int = 0
-    """1: more is better, -1: less is better, 0: neither by itself."""
 
     @property
     def counters(self) -> tuple[str, ...]:
         return (self.sm_90, self.sm_89, *self.others)
 
 
-def _same(key: str, label: str, unit: str, counter: str, *others: str, scale: float = 1.0, better: int = 0) -> Metric:
-    return Metric(key, label, unit, counter, counter, others, scale, better)
+def _same(key: str, label: str, unit: str, counter: str, *others: str, scale: float = 1.0) -> Metric:
+    return Metric(key, label, unit, counter, counter, others, scale)
 
 
 _PIPE = "sm__pipe_tensor_cycles_active"
@@ -43,30 +41,29 @@ _FLOPS = "smsp__sass_thread_inst_executed_op_"
 
 METRICS: tuple[Metric, ...] = (
     # What it took, and at which clocks.
-    _same("duration_us", "duration", "µs", "gpu__time_duration.sum", "gpu__time_duration.avg", scale=1e6, better=-1),
+    _same("duration_us", "duration", "µs", "gpu__time_duration.sum", "gpu__time_duration.avg", scale=1e6),
     _same("sm_mhz", "SM clock", "MHz", "smsp__cycles_elapsed.avg.per_second", "gpc__cycles_elapsed.avg.per_second",
           "sm__cycles_elapsed.avg.per_second", scale=1e-6),
     _same("memory_mhz", "memory clock", "MHz", "dram__cycles_elapsed.avg.per_second", scale=1e-6),
     # The six: tensor cores, DRAM, L2, stalls (below), bank conflicts, occupancy.
     Metric("tensor_pct", "tensor cores busy", "%", f"{_PIPE}_v2{_ELAPSED}", f"{_PIPE}{_ELAPSED}",
            (f"{_PIPE}{_ACTIVE}", f"sm__inst_executed_pipe_tensor{_ACTIVE}",
-            f"sm__inst_executed_pipe_tensor_op_hmma{_ACTIVE}"), better=1),
+            f"sm__inst_executed_pipe_tensor_op_hmma{_ACTIVE}")),
     _same("dram_pct", "DRAM throughput", "%", f"dram__throughput{_ELAPSED}", f"gpu__dram_throughput{_ELAPSED}",
           "dram__bytes.sum.pct_of_peak_sustained_elapsed"),
-    _same("l2_hit_pct", "L2 hit rate", "%", "lts__t_sector_hit_rate.pct", better=1),
-    _same("conflicts_ld", "bank conflicts, loads", "", f"{_LSU}_op_ld.sum", better=-1),
-    _same("conflicts_st", "bank conflicts, stores", "", f"{_LSU}_op_st.sum", better=-1),
+    _same("l2_hit_pct", "L2 hit rate", "%", "lts__t_sector_hit_rate.pct"),
+    _same("conflicts_ld", "bank conflicts, loads", "", f"{_LSU}_op_ld.sum"),
+    _same("conflicts_st", "bank conflicts, stores", "", f"{_LSU}_op_st.sum"),
     _same("shared_wavefronts", "shared-memory wavefronts", "", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
           "memory_l1_wavefronts_shared"),
-    _same("occupancy_pct", "achieved occupancy", "%", f"sm__warps_active{_ACTIVE}", better=1),
+    _same("occupancy_pct", "achieved occupancy", "%", f"sm__warps_active{_ACTIVE}"),
     # Beside them.
-    _same("theoretical_occupancy_pct", "theoretical occupancy", "%", "sm__maximum_warps_per_active_cycle_pct",
-          better=1),
-    _same("issue_pct", "issue slots busy", "%", f"smsp__issue_active{_ACTIVE}", f"sm__issue_active{_ACTIVE}", better=1),
+    _same("theoretical_occupancy_pct", "theoretical occupancy", "%", "sm__maximum_warps_per_active_cycle_pct"),
+    _same("issue_pct", "issue slots busy", "%", f"smsp__issue_active{_ACTIVE}", f"sm__issue_active{_ACTIVE}"),
     _same("l2_sectors_pct", "L2 sector rate", "%", f"lts__t_sectors{_ELAPSED}"),
     _same("lsu_data_pct", "L1 and shared memory busy", "%", f"l1tex__data_pipe_lsu_wavefronts{_ELAPSED}"),
-    _same("dram_read_bytes", "DRAM read", "bytes", "dram__bytes_read.sum", better=-1),
-    _same("dram_write_bytes", "DRAM written", "bytes", "dram__bytes_write.sum", better=-1),
+    _same("dram_read_bytes", "DRAM read", "bytes", "dram__bytes_read.sum"),
+    _same("dram_write_bytes", "DRAM written", "bytes", "dram__bytes_write.sum"),
     _same("dram_bytes_per_s", "DRAM rate", "bytes/s", "dram__bytes.sum.per_second"),
     _same("dram_bytes_per_cycle", "DRAM peak", "bytes/cycle", "dram__bytes.sum.peak_sustained"),
     _same("sm_active_cycles", "SM active cycles, mean", "cycles", "sm__cycles_active.avg"),
@@ -78,13 +75,12 @@ METRICS: tuple[Metric, ...] = (
     _same("store_requests", "store requests", "", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
     _same("instructions", "instructions", "", "smsp__inst_executed.sum", "sm__inst_executed.sum", "inst_executed"),
     _same("threads_per_instruction", "threads active in an instruction", "",
-          "smsp__thread_inst_executed_per_inst_executed.ratio", better=1),
+          "smsp__thread_inst_executed_per_inst_executed.ratio"),
     _same("async_copies", "asynchronous copies (cp.async)", "", "smsp__inst_executed_op_ldgsts.sum"),
     _same("l2_sectors", "L2 sectors", "", "lts__t_sectors.sum"),
-    _same("local_loads", "local loads", "", "smsp__inst_executed_op_local_ld.sum", "sass__inst_executed_local_loads",
-          better=-1),
-    _same("local_stores", "local stores", "", "smsp__inst_executed_op_local_st.sum", "sass__inst_executed_local_stores",
-          better=-1),
+    _same("local_loads", "local loads", "", "smsp__inst_executed_op_local_ld.sum", "sass__inst_executed_local_loads"),
+    _same("local_stores", "local stores", "", "smsp__inst_executed_op_local_st.sum",
+          "sass__inst_executed_local_stores"),
     _same("latency_cycles", "cycles a warp needs for an instruction", "cycles",
           "smsp__average_warp_latency_per_inst_issued.ratio"),
     _same("fma_pct", "FMA pipe", "%", f"sm__inst_executed_pipe_fma{_ACTIVE}",
@@ -132,7 +128,7 @@ SECTION_METRICS: tuple[Metric, ...] = (
     _same("store_bytes_per_sector", "bytes used of a stored sector", "bytes",
           "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
     _same("threads_working", "threads working in an instruction", "",
-          "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio", better=1),
+          "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"),
     _same("spill_requests", "spill instructions", "", "sass__inst_executed_register_spilling",
           "derived__local_spilling_requests"),
 )  # fmt: skip
@@ -204,27 +200,27 @@ def label(key: str) -> str:
     """What people call a figure of the record; the key itself where it is not one of the table."""
     if is_stall(key):
         return STALLS.get(key.removeprefix(STALL_PREFIX), key)
-    return BY_KEY[key].label if key in BY_KEY else DERIVED.get(key, (key, "", 0))[0]
+    return BY_KEY[key].label if key in BY_KEY else DERIVED.get(key, (key, ""))[0]
 
 
 def unit(key: str) -> str:
     if is_stall(key):
         return "cycles/issue"
-    return BY_KEY[key].unit if key in BY_KEY else DERIVED.get(key, (key, "", 0))[1]
+    return BY_KEY[key].unit if key in BY_KEY else DERIVED.get(key, (key, ""))[1]
 
 
-DERIVED: Mapping[str, tuple[str, str, int]] = {
-    "bank_conflicts": ("shared-memory bank conflicts", "", -1),
-    "local_instructions": ("local-memory instructions (spills)", "", -1),
-    "shared_bytes": ("shared memory per block", "bytes", 0),
-    "dram_bytes": ("DRAM traffic", "bytes", -1),
-    "sectors_per_request": ("sectors moved for a request", "", -1),
-    "launches": ("kernel launches in a call", "", -1),
-    "call_us": ("all kernels of a call", "µs", -1),
-    "active_pct": ("multiprocessors that have a block", "%", 1),
-    "code_instructions": ("instructions in the code", "", 0),
-    "code_load_bytes": ("widest global load in the code", "bytes", 0),
-    "code_store_bytes": ("widest global store in the code", "bytes", 0),
-    "code_local": ("local-memory instructions in the code", "", -1),
+DERIVED: Mapping[str, tuple[str, str]] = {
+    "bank_conflicts": ("shared-memory bank conflicts", ""),
+    "local_instructions": ("local-memory instructions (spills)", ""),
+    "shared_bytes": ("shared memory per block", "bytes"),
+    "dram_bytes": ("DRAM traffic", "bytes"),
+    "sectors_per_request": ("sectors moved for a request", ""),
+    "launches": ("kernel launches in a call", ""),
+    "call_us": ("all kernels of a call", "µs"),
+    "active_pct": ("multiprocessors that have a block", "%"),
+    "code_instructions": ("instructions in the code", ""),
+    "code_load_bytes": ("widest global load in the code", "bytes"),
+    "code_store_bytes": ("widest global store in the code", "bytes"),
+    "code_local": ("local-memory instructions in the code", ""),
 }
-"""Sums of the above: label, unit, and whether more is better."""
+"""Sums of the above: label and unit."""

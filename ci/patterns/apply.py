@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelgate.bench.errors import KernelgateError
-from kernelgate.ci.patterns.pattern import Pattern, UsedBy
+from kernelgate.ci.patterns.pattern import Pattern
 from kernelgate.ci.patterns.seen import Seen, Thresholds
 from kernelgate.ci.patterns.signals import SIGNALS
 from kernelgate.ci.sessions import log
@@ -27,19 +27,6 @@ def applying(patterns: Iterable[Pattern], seen: Seen, limits: Thresholds) -> tup
 def judged(patterns: Iterable[Pattern], seen: Seen, limits: Thresholds) -> tuple[Applies, ...]:
     """All of them, each with what was seen."""
     return tuple(Applies(one, _why(one, seen, limits)) for one in patterns)
-
-
-def used_by(name: str, sessions: Mapping[str, Sequence[log.Event]]) -> UsedBy:
-    """The sessions whose logs say that they learnt, applied or violated a pattern."""
-
-    def those(how: str) -> tuple[str, ...]:
-        return tuple(
-            session
-            for session, events in sorted(sessions.items())
-            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
-        )
-
-    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
 
 
 def measured_minutes(name: str, sessions: Iterable[Sequence[log.Event]]) -> float | None:

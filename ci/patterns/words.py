@@ -69,20 +69,6 @@ def saved(recorded: Saved | None) -> str:
     return f"{span} {'h' if hours else 'min'}"
 
 
-def index_table(patterns: Iterable[Pattern]) -> str:
-    """The table of docs/patterns/index.md: the name of each, and the numbers that the founding documents give it."""
-    rows = [
-        "| pattern | list of twelve | expert's list | other numbering | said to save |",
-        "| --- | --: | --: | --: | --: |",
-    ]
-    rows += [
-        f"| [{one.name}]({one.name}.md) | {one.numbers.loop or '–'} | {one.numbers.expert or '–'} | "
-        f"{one.numbers.readme or '–'} | {saved(one.recorded)} |"
-        for one in sorted(patterns, key=lambda one: (one.numbers.loop or 99, one.numbers.expert or 99, one.name))
-    ]
-    return "\n".join(rows) + "\n"
-
-
 def page(pattern: Pattern) -> str:
     """What the site shows above a pattern's text: its front matter, for readers."""
     measured = "no session that kernelgate measured says so far"

@@ -12,6 +12,7 @@ from kernelgate.bench.errors import KernelgateError
 from kernelgate.ci import cli
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.patterns import apply, gathered, pattern, words
+from kernelgate.ci.patterns.pattern import UsedBy
 from kernelgate.ci.patterns.seen import Seen
 from kernelgate.ci.patterns.signals import SIGNALS
 from kernelgate.ci.sessions import folder, log
@@ -36,8 +37,35 @@ def test_each_check_belongs_to_a_pattern_and_each_pattern_has_one() -> None:
     assert all(one.signals for one in PATTERNS)
 
 
+def index_table() -> str:
+    """The name of each pattern, and the numbers that the founding documents give it."""
+    rows = [
+        "| pattern | list of twelve | expert's list | other numbering | said to save |",
+        "| --- | --: | --: | --: | --: |",
+    ]
+    rows += [
+        f"| [{one.name}]({one.name}.md) | {one.numbers.loop or '–'} | {one.numbers.expert or '–'} | "
+        f"{one.numbers.readme or '–'} | {words.saved(one.recorded)} |"
+        for one in sorted(PATTERNS, key=lambda one: (one.numbers.loop or 99, one.numbers.expert or 99, one.name))
+    ]
+    return "\n".join(rows) + "\n"
+
+
 def test_the_table_is_what_the_files_say() -> None:
-    assert words.index_table(PATTERNS) in (FILES / pattern.INDEX).read_text(encoding="utf-8")
+    assert index_table() in (FILES / pattern.INDEX).read_text(encoding="utf-8")
+
+
+def used_by(name: str) -> UsedBy:
+    """The recorded sessions whose logs say that they learnt, applied or violated a pattern."""
+
+    def those(how: str) -> tuple[str, ...]:
+        return tuple(
+            session
+            for session, events in sorted(RECORDED.items())
+            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
+        )
+
+    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
 
 
 def test_the_page_says_of_each_check_what_it_looks_at() -> None:
@@ -47,7 +75,7 @@ def test_the_page_says_of_each_check_what_it_looks_at() -> None:
 
 def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
     for one in PATTERNS:
-        assert apply.used_by(one.name, RECORDED) == one.sessions, one.name
+        assert used_by(one.name) == one.sessions, one.name
     used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
     assert used <= {one.name for one in PATTERNS} | {"new"}
 
