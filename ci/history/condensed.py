@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
-from kernelgate.bench.errors import RecordError, faults
 from kernelgate.bench.record import Condensed, Model, RunRecord, Timing
-from kernelgate.ci.history.entry import Entry
+from kernelgate.ci.history.entry import Entry, parsed
 from kernelgate.ci.judge import modes
 from kernelgate.ci.judge.policy import Policy
 
@@ -54,10 +53,7 @@ def to_json(condensed: CondensedRecord) -> bytes:
 
 def from_json(data: bytes, name: str) -> CondensedRecord:
     """Raises RecordError where `data` is no condensed record."""
-    try:
-        return CondensedRecord.model_validate_json(data)
-    except ValidationError as error:
-        raise RecordError(f"{name} is not a {SCHEMA}: {faults(error)}") from None
+    return parsed(CondensedRecord, data, name, f"a {SCHEMA}")
 
 
 def _timing(timing: Timing, policy: Policy) -> Timing:

@@ -6,7 +6,7 @@ Effects, errors and spreads are of natural logarithms of times; times are in mic
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -27,6 +27,7 @@ from kernelgate.ci.judge.spread import KnownSpread
 
 SCHEMA: Literal["kernelgate.entry/1"] = "kernelgate.entry/1"
 """Raise its number when records are judged in another way: every record is then judged once more."""
+StoreFile = TypeVar("StoreFile", bound=Model)
 
 
 class PointEntry(Model):
@@ -120,18 +121,20 @@ def to_json(entry: Entry) -> bytes:
 
 def from_json(data: bytes, name: str) -> Entry:
     """Raises RecordError where `data` is no entry."""
-    try:
-        return Entry.model_validate_json(data)
-    except ValidationError as error:
-        raise RecordError(f"{name} is not a {SCHEMA}: {faults(error)}") from None
+    return parsed(Entry, data, name, f"a {SCHEMA}")
 
 
 def event(data: bytes, name: str) -> SeriesEvent:
     """Raises RecordError where `data` is no event."""
+    return parsed(SeriesEvent, data, name, "an event")
+
+
+def parsed(form: type[StoreFile], data: bytes, name: str, what: str) -> StoreFile:
+    """A file of the store. Raises RecordError, which says that `name` is not `what`."""
     try:
-        return SeriesEvent.model_validate_json(data)
+        return form.model_validate_json(data)
     except ValidationError as error:
-        raise RecordError(f"{name} is not an event: {faults(error)}") from None
+        raise RecordError(f"{name} is not {what}: {faults(error)}") from None
 
 
 def moment(text: str | None) -> str | None:
