@@ -21,7 +21,7 @@ from benchmarks.history import fill
 from kernelgate.bench import record
 from kernelgate.bench.record import Environment, Run, RunRecord
 from kernelgate.bench.system.progress import say
-from kernelgate.ci.history import database, entry, index, judging, keep, nights, recent, store, words
+from kernelgate.ci.history import condensed, database, entry, index, judging, keep, nights, recent, store, words
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.shown import Wanted
@@ -57,6 +57,7 @@ def measured(archive: Archive, count: int, folder: Path) -> Iterator[str]:
     made = records(archive.policy, A_SERIES + LAST)
     first = [added(archive, *next(made)) for _ in range(A_SERIES)]
     yield f"| add one of the first {A_SERIES:,}, median | {1e3 * np.median(first):.1f} ms |"
+    yield from sizes(archive, next(store.names(archive.store, "records")))
     yield from timed(f"rebuild {A_SERIES:,} records", lambda: keep.rebuild(archive, say))
     with database.writing(archive.database) as connection:
         index.place(connection, [f"{number:040x}" for number in range(A_SERIES)])
@@ -80,6 +81,18 @@ def added(archive: Archive, data: bytes, judged: Entry) -> float:
     begun = time.perf_counter()
     keep.add_record(archive, data, "run.json")
     return time.perf_counter() - begun
+
+
+def sizes(archive: Archive, name: str) -> Iterator[str]:
+    """What a record takes of the store, packed: with its judgement, and without its samples."""
+    made = record.from_json(store.get(archive.store, "records", name) or b"", name)
+    judged = store.size(archive.store, "judgements", f"{name}-{archive.rules}")
+    yield f"| a record with its judgement | {(store.size(archive.store, 'records', name) + judged) / 1e3:.1f} kB |"
+    short = condensed.to_json(condensed.of_record(name, made, keep.judgement(archive, name, made), archive.policy))
+    own = store.name_of(short)
+    store.put(archive.store, "condensed", own, short)
+    yield f"| the same, condensed | {store.size(archive.store, 'condensed', own) / 1e3:.1f} kB |"
+    store.remove(archive.store, "condensed", own)
 
 
 def timed(name: str, part: Callable[[], object]) -> Iterator[str]:
