@@ -16,6 +16,8 @@ NUMBERS = {"gain_pct", "change_pct", "low_pct", "high_pct", "error_pct", "base_u
 COUNTS = {"number", "processes"}
 FLAGS = {"helped", "recommended"}
 """The columns of the Parquet file that hold no text."""
+CASE = ("case", "status", "change_pct", "low_pct", "high_pct", "error_pct", "processes", "base_us", "head_us")
+"""The columns of a case: empty where a try has none."""
 BASE = "base.diff"
 """In a session's folder, where its base is not the commit that it names: from that commit to the base."""
 
@@ -47,31 +49,11 @@ def _rows(one: TryResult) -> Iterator[Row]:
         "diff_sha256": one.tried.diff_sha256,
     }
     for case in one.tried.outcomes:
-        yield {
-            **common,
-            "case": case.case,
-            "status": case.status,
-            "change_pct": case.change_pct,
-            "low_pct": case.interval_pct[0],
-            "high_pct": case.interval_pct[1],
-            "error_pct": case.error_pct,
-            "processes": case.processes,
-            "base_us": case.base_us,
-            "head_us": case.head_us,
-        }
+        low, high = case.interval_pct
+        measured = {**case.model_dump(), "low_pct": low, "high_pct": high}
+        yield common | {name: measured[name] for name in CASE}
     if not one.tried.outcomes:
-        nothing = (
-            "case",
-            "status",
-            "change_pct",
-            "low_pct",
-            "high_pct",
-            "error_pct",
-            "processes",
-            "base_us",
-            "head_us",
-        )
-        yield common | dict.fromkeys(nothing)
+        yield common | dict.fromkeys(CASE)
 
 
 def as_parquet(outcomes: Sequence[TryResult], path: Path) -> None:

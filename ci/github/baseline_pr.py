@@ -205,22 +205,9 @@ def offer(
     """What is proposed. Raises UsageError where it cannot be one."""
     commit = _commit_of(new)
     path = baseline_path(gpu)
-    comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
-    evidence = report(new, verdict, rules.gates) if verdict else None
-    if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
-        evidence = replace(evidence, headline=as_accepted(evidence.headline))
-    lines = [
-        f"The default branch at {commit} was measured on `{gpu.label}`"
-        + (f" by [this run]({run_url})." if run_url else "."),
-        "",
-        render.markdown_line((comparison + ".",)),
-        "",
-        *(f"- {render.markdown_line(one.line)}" for one in before.accepted),
-        "",
-        "" if rules.measure.pinned else render.markdown_line(_pin(commit)),
-        "",
-        render.comment(evidence, BODY_LIMIT) if evidence else "",
-    ]
+    measured = f"The default branch at {commit} was measured on `{gpu.label}`"
+    lines = [f"{measured} by [this run]({run_url})." if run_url else f"{measured}.", ""]
+    lines += _compared(new, verdict, rules, before)
     whole = as_baseline(new, rules, before.stored)
     files: tuple[tuple[str, bytes], ...] = ()
     if before.force or verdict is None or before.stored is None:
@@ -237,6 +224,23 @@ def offer(
         commit=commit,
         because=f"Measured at {commit}.",
     )
+
+
+def _compared(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, before: Before) -> list[str]:
+    """What changed since the stored baseline, what of it was accepted, and the evidence."""
+    comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
+    evidence = report(new, verdict, rules.gates) if verdict else None
+    if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
+        evidence = replace(evidence, headline=as_accepted(evidence.headline))
+    return [
+        render.markdown_line((comparison + ".",)),
+        "",
+        *(f"- {render.markdown_line(one.line)}" for one in before.accepted),
+        "",
+        "" if rules.measure.pinned else render.markdown_line(_pin(_commit_of(new))),
+        "",
+        render.comment(evidence, BODY_LIMIT) if evidence else "",
+    ]
 
 
 def _pin(commit: str) -> Line:
