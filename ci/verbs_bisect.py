@@ -69,17 +69,18 @@ def bisect(
     from kernelgate.ci.bisect import words, words_of_ends
     from kernelgate.ci.judge import policy
 
-    def say(text: str, content: str) -> None:
+    def say(content: str, text: str | None) -> None:
         if answer:
             files.write(answer, content + "\n")
-        click.echo(content if as_json else text)
+        if said := content if as_json else text:
+            click.echo(said)
 
     ends = (good, bad)
     if only_build:
         if case or fuzz:
             raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
         built = _built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends)))
-        say(words_of_ends.build_to_text(built), words_of_ends.build_to_json(built))
+        say(words_of_ends.build_to_json(built), words_of_ends.build_to_text(built))
         return 0
     rules = policy.load(policy_file)
     if fuzz:
@@ -87,11 +88,11 @@ def bisect(
             with bisect_trial.opened(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
                 failing = _first_failing(trials, rules.bisect)
         except bisect_trial.NothingFailsError as error:
+            say(words_of_ends.nothing_to_json(str(error)), None)
             if not as_json:
                 raise
-            say("", words_of_ends.nothing_to_json(str(error)))
             return error.exit_code
-        say(words_of_ends.failing_to_text(failing), words_of_ends.failing_to_json(failing))
+        say(words_of_ends.failing_to_json(failing), words_of_ends.failing_to_text(failing))
         return failing.exit_code
     files.try_file(output)
     how = commits.measuring(rounds, seed, rules.timing.pause_when_capped)
@@ -101,7 +102,7 @@ def bisect(
 
     with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
         found = _searched(bench, rules.bisect)
-    say(words.to_text(found), words.to_json(found))
+    say(words.to_json(found), words.to_text(found))
     return found.exit_code
 
 

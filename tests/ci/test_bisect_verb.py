@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench import record
+from kernelgate.bench import bisect_trial, record
 from kernelgate.ci import cli
 from tests import miniature
 
@@ -119,6 +119,25 @@ def test_the_commit_that_made_a_fuzz_case_fail(repo: Path, capsys: pytest.Captur
     code, found, said = searched(capsys, "--fuzz", shas[5], shas[7], "--case", named)
     assert (code, found) == (3, {})
     assert f"{shas[5][:12]}, the good end, fails as well: name an older one" in said
+
+
+@pytest.mark.parametrize("as_json", [["--json"], []], ids=["json", "text"])
+def test_that_no_fuzz_case_fails_is_an_answer_too(
+    as_json: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def opened(*_: object) -> None:
+        raise bisect_trial.NothingFailsError("no fuzz case fails at b and passes at a (seed 1)")
+
+    monkeypatch.setattr(bisect_trial, "opened", opened)
+    answer = tmp_path / "answer.json"
+    assert cli.run(["bisect", "a", "b", "--fuzz", "--answer", str(answer), *as_json]) == 2
+    said = capsys.readouterr()
+    found = json.loads(answer.read_text(encoding="utf-8"))
+    assert (found["found"], found["culprits"]) == ("none", [])
+    if as_json:
+        assert json.loads(said.out) == found
+    else:
+        assert (said.out, found["why"] in said.err) == ("", True)
 
 
 @pytest.mark.slow
