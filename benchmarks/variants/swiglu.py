@@ -8,7 +8,6 @@ from benchmarks.variants.family import Family, Variant, undone
 FILE = "my_kernels/swiglu.py"
 CASE = "t4096_f14336_bf16"
 CALL = "up, out, elements, block=BLOCK)"
-STORE = 'gate * tl.sigmoid(gate) * up, mask=inside, cache_modifier=".cs")  # not read again'
 BODY = """\
     program = tl.program_id(0).to(tl.int64)  # a large tensor has more elements than an int32 counts
     offsets = program * block + tl.arange(0, block)

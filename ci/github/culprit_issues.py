@@ -16,7 +16,6 @@ from kernelgate.ci.github.own_issue import IssueState, WantedIssue
 from kernelgate.ci.judge.policy import Policy
 
 LABEL = "kernelgate: culprit"
-SCHEMA = "kernelgate.culprits/1"
 FILE = "culprits.json"
 
 

@@ -13,7 +13,6 @@ from kernelgate.ci.sessions import coming, folder, report
 from kernelgate.ci.sessions.folder import Session
 from kernelgate.ci.sessions.log import Closed, PatternUse, SessionNote
 
-REPORT = "report.md"
 Why = Literal["done", "time", "cost", "gate", "machine", "abandoned"]
 
 

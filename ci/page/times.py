@@ -261,9 +261,3 @@ def _described(spans: Sequence[Span]) -> str:
                  f"limited by {', '.join(told.throttle_reasons)}" if told.throttle_reasons else ""]  # fmt: skip
         said.append(f"Process {index}: {'; '.join(filter(None, [times, *state]))}.")
     return " ".join(said)
-
-
-def limits(timed: TimedCase) -> str:
-    """What limited the device meanwhile, in words; empty where nothing did."""
-    reasons = sorted({reason for one in timed.processes if one.telemetry for reason in one.telemetry.throttle_reasons})
-    return ", ".join(reasons)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.ci.patterns.pattern import Pattern
 from kernelgate.ci.patterns.seen import Seen, Thresholds
 from kernelgate.ci.patterns.signals import SIGNALS
-from kernelgate.ci.sessions import log
 
 
 @dataclass(frozen=True)
@@ -29,18 +28,6 @@ def judged(patterns: Iterable[Pattern], seen: Seen, limits: Thresholds) -> tuple
     return tuple(Applies(one, _why(one, seen, limits)) for one in patterns)
 
 
-def measured_minutes(name: str, sessions: Iterable[Sequence[log.Event]]) -> float | None:
-    """What sessions that kernelgate measured say that it saved, on average; None where none says a figure."""
-    said = [
-        one.minutes
-        for events in sessions
-        if _is_measured(events)
-        for one in events
-        if isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, "applied") and one.minutes is not None
-    ]
-    return sum(said) / len(said) if said else None
-
-
 def _why(pattern: Pattern, seen: Seen, limits: Thresholds) -> tuple[str, ...]:
     strange = next((name for name in pattern.signals if name not in SIGNALS), None)
     if strange is not None:
@@ -49,7 +36,3 @@ def _why(pattern: Pattern, seen: Seen, limits: Thresholds) -> tuple[str, ...]:
         )
     found = (SIGNALS[name](seen, limits) for name in pattern.signals)
     return tuple(dict.fromkeys(one for one in found if one is not None))
-
-
-def _is_measured(events: Sequence[log.Event]) -> bool:
-    return bool(events) and isinstance(events[0], log.Opened) and events[0].source == "measured"

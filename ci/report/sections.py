@@ -339,9 +339,3 @@ def _named(text: str | None) -> Line:
 
 def _with_unit(value: float | None, unit: str) -> str:
     return formatting.MISSING if value is None else f"{formatting.significant(value, 3 if value < 1000 else 4)} {unit}"
-
-
-def _value(value: float | str | None) -> Piece:
-    if value is None:
-        return formatting.MISSING
-    return Code(value) if isinstance(value, str) else formatting.significant(value)

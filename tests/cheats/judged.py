@@ -18,7 +18,6 @@ from tests.cheats import libraries
 from tests.cheats.libraries import Tally
 from tests.cheats.table import Cheat, Ending
 
-ROOT = Path(__file__).parents[2]
 CARD = """\
 from torch.nn.functional import rms_norm, silu
 

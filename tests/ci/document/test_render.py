@@ -131,8 +131,6 @@ def hostile_reported(text: str) -> dict[str, BuiltReport]:
     }
 
 
-KINDS = sorted(hostile_reports("harmless"))
-
 # ---- Markdown --------------------------------------------------------------------------------------------------------
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])

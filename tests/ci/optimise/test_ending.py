@@ -35,4 +35,4 @@ def test_what_cost_time_twice_is_proposed_where_it_cost_it_again(tmp_path: Path)
     assert proposed.minutes == 20
     assert "the gate build, failed, cost 20 min, 2 times in 2 sessions" in proposed.said
     assert closed(begun(tmp_path, "third")) == []
-    assert proposed.said in (tmp_path / folder.FOLDER / "second" / ending.REPORT).read_text(encoding="utf-8")
+    assert proposed.said in (tmp_path / folder.FOLDER / "second" / "report.md").read_text(encoding="utf-8")
