@@ -24,7 +24,8 @@ from kernelgate.bench.system import supervise
 ROOT = Path(__file__).parent.parent
 
 # One profile for all: a shared machine may stop for seconds at any moment, and the same examples every time make a
-# failure of a change that change's. `--hypothesis-profile=wide` looks further.
+# failure of a change that change's; only the constants that Hypothesis finds in our modules differ with those that are
+# loaded. `--hypothesis-profile=wide` looks further.
 SLOW_MACHINE = (HealthCheck.too_slow,)
 settings.register_profile(
     "kernelgate", deadline=None, derandomize=True, max_examples=50, suppress_health_check=SLOW_MACHINE
