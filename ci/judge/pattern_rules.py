@@ -12,4 +12,5 @@ class PatternRules(PolicySection):
 
     repeats: Annotated[int, between(2, 100)] = 2
     repeat_minutes: Annotated[float, between(0.0, 10_000.0)] = 5.0
+    shared_words: Annotated[float, between(0.01, 1.0)] = 0.6
     silent_s: Annotated[float, between(1.0, 86_400.0)] = 120.0

@@ -33,7 +33,7 @@ def _proposed(session: Session, policy: Policy, at: str) -> tuple[PatternUse, ..
     root = session.folder.parents[len(folder.FOLDER.parts)]
     known, rules = pattern.read_all(pattern.folder(root)), policy.patterns
     sessions = {one.name: one.events for one in folder.every(root)}
-    again = proposals.Repetition(rules.repeats, rules.repeat_minutes)
+    again = proposals.Repetition(rules.repeats, rules.repeat_minutes, rules.shared_words)
     found = proposals.proposed(sessions, known, gathered.thresholds(policy), again)
     return proposals.as_events([one for one in found if session.name in one.sessions], at)
 

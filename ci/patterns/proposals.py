@@ -1,15 +1,28 @@
-"""What cost time twice, and so deserves a pattern, or the one that there is. Pure, over the events of sessions."""
+"""What cost time twice, and so deserves a pattern, or the one that there is. Pure, over the events of sessions.
+
+Two failures are the same thing where one pattern answers to both, or where their sentences are alike: they share most
+of their words, numbers and commands left out, and most of what they quote. That two sentences tell the same in other
+words altogether, no program sees.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelgate.bench.errors import one_line
 from kernelgate.ci.document import formatting
 from kernelgate.ci.patterns.apply import applying
 from kernelgate.ci.patterns.pattern import Pattern
 from kernelgate.ci.patterns.seen import Seen, Thresholds
 from kernelgate.ci.sessions import log
+
+PLACE = re.compile(r"\S+(?:\(\d+\)|:\d+(?::\d+)?): ")
+WORD = re.compile(r"[a-z_][a-z0-9_]*")
+QUOTED = re.compile(r"""["'`‘“]([^"'`’”]+)["'`’”]""")
+MAX_SAID = 200
+"""Characters of a sentence that a proposal quotes."""
 
 
 @dataclass(frozen=True)
@@ -17,12 +30,19 @@ class Lost:
     """One time that something cost."""
 
     what: str
-    """What it has in common with others: a gate that failed, a kind of failed try, a pattern that was violated."""
+    """What it has in common with others: a gate that failed, a kind of failed try, an action that did not help, a
+    pattern that was violated."""
     session: str
     said: str
     minutes: float
     pattern: str | None
     """The known pattern that answers to it."""
+    is_told: bool = False
+    """Whether only what was said tells it from others of its kind."""
+
+    def same(self, other: Lost, shared: float) -> bool:
+        kind = (self.what, self.pattern) == (other.what, other.pattern)
+        return kind and (not self.is_told or alike(self.said, other.said, shared))
 
 
 @dataclass(frozen=True)
@@ -40,7 +60,11 @@ class ProposedPattern:
     def sentence(self) -> str:
         where = formatting.counted(len(self.sessions), "session")
         lost = f"{self.what} cost {self.minutes:.0f} min, {self.times} times in {where}"
-        return f"{lost}: apply {self.pattern}" if self.pattern else f"{lost}: no pattern answers to it yet; write one"
+        if self.pattern:
+            return f"{lost}: apply {self.pattern}"
+        last = next((one for one in reversed(self.said) if one), None)
+        told = f"; the last time: {one_line(last)[:MAX_SAID]}" if last else ""
+        return f"{lost}: no pattern answers to it yet; write one{told}"
 
 
 @dataclass(frozen=True)
@@ -50,17 +74,23 @@ class Repetition:
     times: int
     minutes: float
     """In all: what costs less is no loss worth a rule."""
+    shared: float
+    """Of the words of two sentences on failures that are the same thing, from 0 to 1."""
 
 
 def proposed(
     sessions: Mapping[str, Sequence[log.Event]], known: Sequence[Pattern], limits: Thresholds, asked: Repetition
 ) -> tuple[ProposedPattern, ...]:
     """What cost time at least so often, the most minutes first. Of what took no known time nothing is proposed."""
-    groups: dict[tuple[str, str | None], list[Lost]] = {}
+    groups: list[list[Lost]] = []
     for name, events in sessions.items():
         for one in _lost(name, events, known, limits):
-            groups.setdefault((one.what, one.pattern), []).append(one)
-    made = [_proposal(group) for group in groups.values() if len(group) >= asked.times]
+            group = next((group for group in groups if one.same(group[0], asked.shared)), None)
+            if group is None:
+                groups.append([one])
+            else:
+                group.append(one)
+    made = [_proposal(group) for group in groups if len(group) >= asked.times]
     return tuple(sorted((one for one in made if one.minutes >= asked.minutes), key=lambda one: -one.minutes))
 
 
@@ -91,22 +121,50 @@ def _lost(session: str, events: Sequence[log.Event], known: Sequence[Pattern], l
         fired = applying(known, Seen(events=(*opened, event)), limits)
         return next((one.pattern.name for one in fired if _names_the_failure(event, one.why)), None)
 
+    reverted = {one.number for one in events if isinstance(one, log.Decided) and not one.kept}
     for event in events:
-        lost = _of_event(session, event, answer)
+        lost = _of_event(session, event, answer, reverted)
         if lost is not None and lost.minutes > 0:
             yield lost
 
 
-def _of_event(session: str, event: log.Event, answer: Callable[[log.Event], str | None]) -> Lost | None:
+def _of_event(
+    session: str, event: log.Event, answer: Callable[[log.Event], str | None], reverted: Collection[int]
+) -> Lost | None:
+    minutes = (event.seconds or 0) / 60 if isinstance(event, log.GateAttempt | log.TriedChange) else 0.0
     if isinstance(event, log.GateAttempt) and not event.passed:
-        return Lost(f"the gate {event.gate}, failed,", session, event.said, (event.seconds or 0) / 60, answer(event))
+        return _failed(f"the gate {event.gate}, failed,", session, event.said, minutes, answer(event))
     if isinstance(event, log.TriedChange) and event.failed:
-        what = f"a try that failed at {event.failed}"
-        return Lost(what, session, event.said, (event.seconds or 0) / 60, answer(event))
+        return _failed(f"a try that failed at {event.failed}", session, event.said, minutes, answer(event))
+    if isinstance(event, log.TriedChange) and event.action and event.advised == "revert" and event.number in reverted:
+        against = f" against {event.bottleneck}" if event.bottleneck else ""
+        return Lost(f"{event.action}{against}, tried in vain,", session, event.said, minutes, None)
     if isinstance(event, log.PatternUse) and event.how == "violated":
         what = f"{event.pattern}, violated,"
         return Lost(what, session, event.said, event.minutes or 0.0, event.pattern)
     return None
+
+
+def _failed(what: str, session: str, said: str, minutes: float, pattern: str | None) -> Lost:
+    return Lost(what, session, said, minutes, pattern, is_told=pattern is None)
+
+
+def alike(one: str, other: str, shared: float) -> bool:
+    """Whether two sentences on failures most likely tell of the same: they have this share of their words in common."""
+    told = [_told(text) for text in (one, other)]
+    quoted = [" ".join(QUOTED.findall(text)) for text in told]
+    return _shared(*told) >= shared and (not all(quoted) or _shared(*quoted) >= shared)
+
+
+def _told(said: str) -> str:
+    """Without the place in the sources before it, the command that repeats it, and numbers."""
+    return re.sub(r"\b\d+", "", PLACE.split(said.partition("; repeat: ")[0])[-1].lower())
+
+
+def _shared(one: str, other: str) -> float:
+    """The share of words in common, from 0 to 1."""
+    first, second = set(WORD.findall(one)), set(WORD.findall(other))
+    return len(first & second) / len(first | second) if first | second else float(one == other)
 
 
 def _names_the_failure(event: log.Event, why: Sequence[str]) -> bool:

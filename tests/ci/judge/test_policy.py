@@ -221,6 +221,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "agents.output_bytes": (1000, 10_000_000),
     "patterns.repeats": (2, 100),
     "patterns.repeat_minutes": (0.0, 10_000.0),
+    "patterns.shared_words": (0.01, 1.0),
     "patterns.silent_s": (1.0, 86_400.0),
     "changes.a_year": (0.01, 100.0),
     "changes.usual_pct": (0.001, 1000.0),
