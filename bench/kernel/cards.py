@@ -11,7 +11,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -242,14 +242,21 @@ def select(
 
 def paths(known: Cards) -> tuple[str, ...]:
     """What the cards build from, and the cards: beginnings of paths below the repository's root."""
-    found = [f"{FOLDER}/"]
-    for card in known.cards:
-        if isinstance(card.build, PackageSpec):
-            inside = card.build.package.replace(".", "/")
-            found += [inside, f"src/{inside}"]
-        else:
-            found += [re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources]
-    return tuple(dict.fromkeys(path for path in found if path))
+    found = (path for paths in sources(known).values() for path in paths)
+    return tuple(dict.fromkeys((f"{FOLDER}/", *found)))
+
+
+def sources(known: Cards) -> dict[str, tuple[str, ...]]:
+    """By card, what it builds from: beginnings of paths below the repository's root."""
+    return {card.name: tuple(filter(None, _sources(card))) for card in known.cards}
+
+
+def _sources(card: CardFacts) -> Iterator[str]:
+    if isinstance(card.build, PackageSpec):
+        inside = card.build.package.replace(".", "/")
+        yield from (inside, f"src/{inside}")
+    else:
+        yield from (re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in card.build.sources)
 
 
 def planned(

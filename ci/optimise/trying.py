@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from kernelgate.bench import files, record
 from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import boot, lock, snapshots
 from kernelgate.bench.system.progress import say
@@ -60,6 +61,7 @@ class _Change:
     head: str
     patch: str
     paths: tuple[str, ...]
+    variables: tuple[str, ...]
 
 
 def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessions: Sequence[Session]) -> TriedChange:
@@ -74,8 +76,7 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
         wanted = as_recommended(wanted, session, root, policy)
         snapshots.keep(root, session.name, f"try-{number}", change.head)
         files.write(patch_of(session, number), change.patch.encode("utf-8", "surrogateescape"))
-        found = variables.of(change.patch)
-        for warning in filter(None, [variables.warning(found)]):
+        for warning in filter(None, [variables.warning(change.variables)]):
             say(f"try {number}: {warning}")
         event = _measured(session, root, policy, change, number, sessions)
         event = event.model_copy(
@@ -85,7 +86,7 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
                 "nvidia_gain_pct": advising.nvidia_gain_pct(session, number, wanted.action, policy),
                 "files": change.paths,
                 "diff_sha256": hashlib.sha256(change.patch.encode("utf-8", "surrogateescape")).hexdigest(),
-                "variables": found,
+                "variables": change.variables,
             }
         )
         folder.append(session.folder, event, *_violated(session.events, event))
@@ -167,12 +168,16 @@ def patch_of(session: Session, number: int) -> Path:
 
 def sources(root: Path, card: str | None) -> tuple[str, ...]:
     """Beginnings of paths below which new files belong to the kernel. Raises UsageError where the card is gone."""
+    return cards.paths(_known(root, card))
+
+
+def _known(root: Path, card: str | None) -> Cards:
     known = cards.of_checkout(root)
     if card not in known.names:
         raise UsageError(
             f"this session is of the card {card}, and this checkout has {', '.join(known.names) or 'none'}"
         )
-    return cards.paths(known)
+    return known
 
 
 def kept_state(session: Session) -> str:
@@ -187,13 +192,15 @@ def kept_state(session: Session) -> str:
 
 def _changed(session: Session, root: Path) -> _Change:
     base = kept_state(session)
-    paths = sources(root, session.opened.card)
+    known = _known(root, session.opened.card)
+    paths = cards.paths(known)
     head = snapshots.take(root, paths)
     patch = snapshots.difference(root, base, head, paths)
     if not patch:
         where = ", ".join(paths)
         raise UsageError(f"nothing changed below {where} since the last kept state: change the kernel, then try it")
-    return _Change(base, head, patch, snapshots.changed(root, base, head, paths))
+    found = variables.of(patch, cards.sources(known))
+    return _Change(base, head, patch, snapshots.changed(root, base, head, paths), found)
 
 
 @contextmanager
