@@ -1,8 +1,8 @@
 """What verbs print with --json, one object each, and the schemas of it: `docs/schemas/<verb>.schema.json`.
 
-What sessions, advice and the steps of workflows answer stands beside them; the list of all is here. Fields are added,
-never renamed or removed; a program ignores those that it does not know. What the verb says to people goes to stderr,
-and its exit code is the same with --json and without. A verb that could not run prints no object: stderr says why.
+What sessions, the history, advice and the steps of workflows answer stands beside them; the list of all is here. Fields
+are added, never renamed or removed; a program ignores those that it does not know. What the verb says to people goes to
+stderr, and its exit code is the same with --json and without. One that could not run prints none: stderr says why.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kernelgate.bench.record import Check, KernelFacts, Profile, RunRecord, Side
 from kernelgate.ci.advice.answer import OutcomesAnswer, Recommended
 from kernelgate.ci.document.answer import VerbAnswer
 from kernelgate.ci.github.actions import StepAnswer
+from kernelgate.ci.history import answer as history
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.patterns.words import PatternsJson
 from kernelgate.ci.sessions import answer as sessions
@@ -264,6 +265,16 @@ ANSWERS: Final[dict[str, Any]] = {
     "doctor": DoctorAnswer,
     "fuzz": FuzzAnswer,
     "fuzz-hours": SoakAnswer,
+    "history-add": history.AddedRecords,
+    "history-changes": history.ShownChanges,
+    "history-condense": history.CondensedRecords,
+    "history-culprits": history.ShownCulprits,
+    "history-export": history.ExportedHistory | history.ExportedFiles,
+    "history-import": history.ImportedTimes,
+    "history-rebuild": history.RebuiltIndex,
+    "history-show": history.ShownHistory,
+    "history-site": history.WrittenSite,
+    "history-tonight": history.ShownTonight,
     "outcomes": OutcomesAnswer,
     "patterns": PatternsJson,
     "pr": PrAnswer,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,8 @@ from kernelgate.bench.errors import KernelgateError, UsageError
 from kernelgate.ci import history_places
 from kernelgate.ci.history_places import FOLDER, Places
 from kernelgate.ci.step_answer import step_answer
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object (docs/schemas/).")
 
 
 @click.group(cls=history_places.HistoryGroup)
@@ -29,8 +30,9 @@ def history(context: click.Context, store: str | None, database: str | None, pol
 
 @history.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
+@as_json_option
 @click.pass_obj
-def add(places: Places, records: tuple[Path, ...]) -> int:
+def add(places: Places, records: tuple[Path, ...], as_json: bool) -> int:
     """Keep run records and judge them. What is there already is left alone, so that a call may be repeated.
 
     Exit codes: 0 all are in the history, 3 some could not be read, which are named.
@@ -38,23 +40,27 @@ def add(places: Places, records: tuple[Path, ...]) -> int:
     from kernelgate.bench.system import progress
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import keep
+    from kernelgate.ci.history.answer import AddedRecords
 
     archive = history_places.archive(places)
-    new, failed = 0, 0
+    new, failed = 0, dict[str, str]()
     for path in records:
         try:
             new += keep.add_record(archive, _bytes(path), str(path))
         except KernelgateError as error:
             if len(records) == 1 or not isinstance(error, _unreadable()):
                 raise
-            failed += 1
+            failed[str(path)] = str(error)
             progress.say(str(error))
     history_places.place_commits(archive.database)
     history_places.add_sessions(archive)
-    known = len(records) - new - failed
+    known = len(records) - new - len(failed)
+    if as_json:
+        click.echo(AddedRecords(added=new, known=known, not_added=failed).shown())
+        return KernelgateError.exit_code if failed else 0
     parts = [f"{formatting.counted(new, 'record')} added"]
     parts += [f"{known} known already"] if known else []
-    parts += [f"{failed} not added"] if failed else []
+    parts += [f"{len(failed)} not added"] if failed else []
     click.echo(", ".join(parts))
     return KernelgateError.exit_code if failed else 0
 
@@ -79,7 +85,7 @@ def show(
     with database.reading(history_places.existing(places)) as connection:
         wanted = shown.Wanted(card, case_id, gpu, begin)
         if as_json:
-            said = json.dumps(shown.as_data(shown.series(connection, wanted)), ensure_ascii=False)
+            said = shown.answer(shown.series(connection, wanted)).shown()
         else:
             said = words.text(recent.of_index(connection, wanted)).rstrip()
     click.echo(said)
@@ -102,7 +108,7 @@ def changes(places: Places, card: str | None, case_id: str | None, gpu: str | No
     rules = policy.load(places.policy)
     with database.reading(history_places.existing(places)) as connection:
         found = nights.of_index(connection, Wanted(card, case_id, gpu), rules)
-    click.echo(json.dumps(nights.as_data(found), ensure_ascii=False) if as_json else nights.text(found).rstrip())
+    click.echo(nights.answer(found).shown() if as_json else nights.text(found).rstrip())
 
 
 @history.command()
@@ -117,7 +123,7 @@ def tonight(places: Places, as_json: bool) -> None:
     rules = policy.load(places.policy)
     with database.reading(history_places.existing(places)) as connection:
         found = tonight.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
-    click.echo(json.dumps(tonight.as_data(found), ensure_ascii=False) if as_json else tonight.text(found, rules))
+    click.echo(tonight.answer(found).shown() if as_json else tonight.text(found, rules))
 
 
 @history.command("next")
@@ -162,7 +168,7 @@ def culprits(places: Places, as_json: bool, output: Path | None) -> None:
     rules, kept = policy.load(places.policy), history_places.store_of(places)
     with database.reading(history_places.existing(places)) as connection:
         found = culprits.of_index(connection, nights.of_index(connection, Wanted(), rules), rules)
-    said = json.dumps(culprits.as_data(found), ensure_ascii=False)
+    said = culprits.answer(found).shown()
     if output:
         output.mkdir(parents=True, exist_ok=True)
         files.write(output / "culprits.json", said + "\n")
@@ -173,24 +179,29 @@ def culprits(places: Places, as_json: bool, output: Path | None) -> None:
 
 
 @history.command()
+@as_json_option
 @click.pass_obj
-def rebuild(places: Places) -> None:
+def rebuild(places: Places, as_json: bool) -> None:
     """Make the index again from the store. Others may add and read meanwhile; if it is ended early, run it again."""
     from kernelgate.bench.system import progress
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import keep
+    from kernelgate.ci.history.answer import RebuiltIndex
 
     archive = history_places.archive(places)
     count = keep.rebuild(archive, progress.say)
     history_places.place_commits(archive.database)
     history_places.add_sessions(archive)
-    click.echo(f"{archive.database.name} holds {formatting.counted(count, 'measurement')}")
+    made = RebuiltIndex(index=archive.database.name, measurements=count)
+    said = f"{made.index} holds {formatting.counted(count, 'measurement')}"
+    click.echo(made.shown() if as_json else said)
 
 
 @history.command()
 @click.option("--release", help="A tag or commit that is compared with. Default: the default branch's newest tag.")
+@as_json_option
 @click.pass_obj
-def condense(places: Places, release: str | None) -> int:
+def condense(places: Places, release: str | None, as_json: bool) -> int:
     """Drop the samples of old records that can decide nothing more, as `[retention]` of the policy says. Verdicts stay
     as they are. If it is ended early, run it again.
 
@@ -201,6 +212,7 @@ def condense(places: Places, release: str | None) -> int:
     from kernelgate.bench.system import git, progress
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import retention
+    from kernelgate.ci.history.answer import CondensedRecords
 
     archive = history_places.archive(places)
     left: list[str] = []
@@ -208,19 +220,29 @@ def condense(places: Places, release: str | None) -> int:
     done = retention.condense(archive, frozenset(released), datetime.now(UTC), left.append)
     for line in left:
         progress.say(line)
+    made = CondensedRecords(
+        condensed=done.records,
+        bytes_before=done.before,
+        bytes_after=done.after,
+        with_every_sample=done.raw,
+        left=tuple(left),
+    )
     sizes = f": {done.before / 1e6:,.1f} MB became {done.after / 1e6:,.1f} MB" if done.records else ""
     kept = f"{formatting.counted(done.raw, 'record')} with every sample"
-    click.echo(f"{formatting.counted(done.records, 'record')} condensed{sizes}; {kept}")
+    said = f"{formatting.counted(done.records, 'record')} condensed{sizes}; {kept}"
+    click.echo(made.shown() if as_json else said)
     return KernelgateError.exit_code if left else 0
 
 
 @history.command()
 @click.option("--format", "form", type=click.Choice(["json", "parquet"]), default="json", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A folder, for Parquet. JSON is printed.")
+@click.option("--json", "as_json", is_flag=True, help="With Parquet: one JSON object, the `files` that were written.")
 @click.pass_obj
-def export(places: Places, form: Literal["json", "parquet"], output: Path | None) -> None:
+def export(places: Places, form: Literal["json", "parquet"], output: Path | None, as_json: bool) -> None:
     """Write all points, comparisons, events and costs for other tools: as one JSON object, or as Parquet files."""
     from kernelgate.ci.history import database, export
+    from kernelgate.ci.history.answer import ExportedFiles
 
     if (form == "parquet") != (output is not None):
         raise UsageError("--format parquet needs -o and a folder; --format json prints, and takes no -o")
@@ -229,8 +251,8 @@ def export(places: Places, form: Literal["json", "parquet"], output: Path | None
             for piece in export.as_json(connection):
                 click.echo(piece, nl=False)
         else:
-            for path in export.as_parquet(connection, output):
-                click.echo(path)
+            files = tuple(map(str, export.as_parquet(connection, output)))
+            click.echo(ExportedFiles(files=files).shown() if as_json else "\n".join(files))
 
 
 @history.command("import")
@@ -238,8 +260,11 @@ def export(places: Places, form: Literal["json", "parquet"], output: Path | None
 @click.option("--gpu", help="What it was measured on, where the files do not say it.")
 @click.option("--commit", help="Of a file in Bencher Metric Format: what was measured.")
 @click.option("--date", help="Of a file in Bencher Metric Format: when, such as 2026-08-01T12:00.")
+@as_json_option
 @click.pass_obj
-def import_(places: Places, results: Path, gpu: str | None, commit: str | None, date: str | None) -> None:
+def import_(
+    places: Places, results: Path, gpu: str | None, commit: str | None, date: str | None, as_json: bool
+) -> None:
     """Bring the past of another tool: github-action-benchmark's data.js, asv's folder of results, or a file in Bencher
     Metric Format. Only times are taken. What is there already is left alone.
 
@@ -247,11 +272,18 @@ def import_(places: Places, results: Path, gpu: str | None, commit: str | None, 
     """
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import foreign, keep
+    from kernelgate.ci.history.answer import ImportedTimes
 
     found = foreign.read(results, foreign.Told(gpu, commit, date))
     archive = history_places.archive(places)
     new = sum(keep.add_entry(archive, one) for one in found.entries)
     history_places.place_commits(archive.database)
+    if as_json:
+        made = ImportedTimes(
+            runs=len(found.entries), new=new, times=found.times, left_out=found.left_out, spreads=found.spreads
+        )
+        click.echo(made.shown())
+        return
     if found.spreads:
         again = "" if new else ", known already"
         click.echo(f"spreads of {formatting.counted(found.spreads, 'case')}{again}")
@@ -267,13 +299,15 @@ def import_(places: Places, results: Path, gpu: str | None, commit: str | None, 
 @click.option(
     "--uplot", type=click.Path(path_type=Path), help="The folder of npm's package uplot (docs/history-site.md)."
 )
+@as_json_option
 @click.pass_obj
-def site(places: Places, output: Path, release: str | None, uplot: Path | None) -> None:
+def site(places: Places, output: Path, release: str | None, uplot: Path | None, as_json: bool) -> None:
     """Write the dashboard: pages to open from a folder or to publish. Other files in the folder are left alone."""
     from kernelgate.bench import files
     from kernelgate.bench.system import git
     from kernelgate.ci.document import formatting
     from kernelgate.ci.history import database
+    from kernelgate.ci.history.answer import WrittenSite
     from kernelgate.ci.history.site import chart_library, load, write
     from kernelgate.ci.judge import policy
 
@@ -283,7 +317,8 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None) 
     with database.reading(history_places.existing(places)) as connection:
         shown = load.dashboard(connection, rules, yardstick)
     write.write(shown, library, output)
-    click.echo(f"{output / 'index.html'}: {formatting.counted(len(shown.series), 'case')}")
+    made = WrittenSite(index=str(output / "index.html"), cases=len(shown.series))
+    click.echo(made.shown() if as_json else f"{made.index}: {formatting.counted(made.cases, 'case')}")
 
 
 # ---- where it lies ---------------------------------------------------------------------------------------------------

@@ -15,14 +15,13 @@ import sqlalchemy as sa
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.history import narrow, nights, shown
+from kernelgate.ci.history.answer import ShownCulprits
 from kernelgate.ci.history.changes import Change
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, RECORD, SERIES
 from kernelgate.ci.judge.policy import Policy
-
-SCHEMA = "kernelgate.culprits/1"
 
 
 @dataclass(frozen=True)
@@ -186,19 +185,9 @@ def _record(connection: sa.Connection, one: CaseChanges, change: Change) -> str 
 # ---- in words --------------------------------------------------------------------------------------------------------
 
 
-def as_data(told: KnownCulprits) -> dict[str, Any]:
-    """What `history culprits --json` prints: docs/history.md lists its fields."""
-    return {
-        "schema": SCHEMA,
-        "culprits": [
-            {**vars(one), "cases": [{**vars(case), "interval_pct": list(case.interval_pct)} for case in one.cases]}
-            for one in told.culprits
-        ],
-        "searches": [
-            {"gpu": one.gpu, "card": one.card, "case": one.case, "good": one.good, "bad": one.bad}
-            for one in told.searches
-        ],
-    }
+def answer(told: KnownCulprits) -> ShownCulprits:
+    """What `history culprits --json` prints."""
+    return ShownCulprits.model_validate(told, from_attributes=True)
 
 
 def text(told: KnownCulprits) -> str:

@@ -22,6 +22,7 @@ from kernelgate.bench.record import Device
 from kernelgate.ci.document import formatting, terminal
 from kernelgate.ci.document.model import Code, Column, Line, Table
 from kernelgate.ci.history import changes, confirm, shown
+from kernelgate.ci.history.answer import ChangedSeries, ChangeShown, ShownChanges
 from kernelgate.ci.history.changes import Change, Night
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.shown import ShownSeries, Wanted
@@ -155,25 +156,24 @@ def _accepted(change: Change, accepted: Mapping[str, Mapping[str, Any]]) -> Chan
     return change if row is None else replace(change, state="accepted", why=f"by {row['who']}: {row['why']}")
 
 
-def as_data(found: Iterable[CaseChanges]) -> dict[str, Any]:
-    """What `history changes --json` prints: docs/history.md lists its fields."""
-    return {
-        "schema": "kernelgate.changes/1",
-        "changes": [
-            {
-                "series": {"repository": one.repository, "card": one.card, "case": one.case, "gpu": one.gpu},
-                "commit": change.commit,
-                "previous": change.previous,
-                "change_pct": change.change_pct,
-                "interval_pct": list(change.interval_pct),
-                "state": change.state,
-                "kind": change.kind,
-                "why": change.why,
-                "pinned": one.pinned,
-            }
+def answer(found: Iterable[CaseChanges]) -> ShownChanges:
+    """What `history changes --json` prints."""
+    return ShownChanges(
+        changes=tuple(
+            ChangeShown(
+                series=ChangedSeries(repository=one.repository, card=one.card, case=one.case, gpu=one.gpu),
+                commit=change.commit,
+                previous=change.previous,
+                change_pct=change.change_pct,
+                interval_pct=change.interval_pct,
+                state=change.state,
+                kind=change.kind,
+                why=change.why,
+                pinned=one.pinned,
+            )
             for one, change in _oldest_first(found)
-        ],
-    }
+        )
+    )
 
 
 def text(found: Sequence[CaseChanges]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelgate.bench.errors import KernelgateError
+from kernelgate.ci.history.answer import SeriesShown, ShownComparison, ShownHistory, ShownPoint
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 
 ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "producer")
@@ -164,24 +165,23 @@ def _order(one: ShownSeries) -> tuple[str, str, str, str]:
 # ---- as JSON ---------------------------------------------------------------------------------------------------------
 
 
-def as_data(found: tuple[ShownSeries, ...]) -> dict[str, Any]:
-    """What `history show --json` prints: docs/history.md lists its fields."""
-    return {
-        "schema": "kernelgate.history/1",
-        "series": [
-            {
-                "repository": one.repository,
-                "card": one.card,
-                "case": one.case,
-                "gpu": one.gpu,
-                "environment": dict(one.environment),
-                "reference": one.reference,
-                "points": [point_data(row) for row in one.points],
-                "comparisons": [comparison_data(row) for row in one.comparisons],
-            }
+def answer(found: Iterable[ShownSeries]) -> ShownHistory:
+    """What `history show --json` prints."""
+    return ShownHistory(
+        series=tuple(
+            SeriesShown(
+                repository=one.repository,
+                card=one.card,
+                case=one.case,
+                gpu=one.gpu,
+                environment=dict(one.environment),
+                reference=one.reference,
+                points=tuple(ShownPoint.model_validate(point_data(row)) for row in one.points),
+                comparisons=tuple(ShownComparison.model_validate(comparison_data(row)) for row in one.comparisons),
+            )
             for one in found
-        ],
-    }
+        )
+    )
 
 
 def point_data(row: Mapping[str, Any]) -> dict[str, Any]:

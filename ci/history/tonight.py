@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
 from kernelgate.ci.document import escape, formatting
 from kernelgate.ci.history import schedule
+from kernelgate.ci.history.answer import PairTonight, PostponedCase, ShownTonight
 from kernelgate.ci.history.changes import Change
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.schedule import PlannedPair, Schedule, Suspicion
@@ -85,29 +85,27 @@ def commands(pair: PlannedPair) -> tuple[str, str]:
     )
 
 
-def as_data(found: Sequence[Tonight]) -> dict[str, Any]:
-    """What `history tonight --json` prints: docs/history.md lists its fields."""
-    return {
-        "schema": "kernelgate.tonight/1",
-        "pairs": [
-            {
-                "gpu": one.gpu,
-                "previous": pair.previous,
-                "commit": pair.commit,
-                "cases": list(pair.series),
-                "processes": pair.processes,
-                "gpu_seconds": pair.gpu_seconds,
-                "commands": list(commands(pair)),
-            }
-            for one in found
-            for pair in one.schedule.pairs
-        ],
-        "postponed": [
-            {"gpu": one.gpu, "case": each.series, "previous": each.change.previous, "commit": each.change.commit}
-            for one in found
-            for each in one.schedule.postponed
-        ],
-    }
+def answer(found: Sequence[Tonight]) -> ShownTonight:
+    """What `history tonight --json` prints."""
+    pairs = (
+        PairTonight(
+            gpu=one.gpu,
+            previous=pair.previous,
+            commit=pair.commit,
+            cases=tuple(pair.series),
+            processes=pair.processes,
+            gpu_seconds=pair.gpu_seconds,
+            commands=commands(pair),
+        )
+        for one in found
+        for pair in one.schedule.pairs
+    )
+    postponed = (
+        PostponedCase(gpu=one.gpu, case=each.series, previous=each.change.previous, commit=each.change.commit)
+        for one in found
+        for each in one.schedule.postponed
+    )
+    return ShownTonight(pairs=tuple(pairs), postponed=tuple(postponed))
 
 
 def text(found: Sequence[Tonight], policy: Policy) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from kernelgate.bench import record, run_checks
@@ -29,6 +31,14 @@ CALLS = [
 ]
 
 
+def verbs(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from verbs(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
 @pytest.mark.parametrize("name", answers.ANSWERS)
 def test_the_published_schema_is_the_models(name: str) -> None:
     """After a change: `.venv/bin/python -m kernelgate.ci.answers`."""
@@ -37,6 +47,15 @@ def test_the_published_schema_is_the_models(name: str) -> None:
 
 def test_every_schema_is_of_an_answer() -> None:
     assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()} == answers.ANSWERS.keys()
+
+
+def test_every_verb_has_json_and_a_schema_of_it() -> None:
+    """`answers.WITHOUT` names the others, each with its reason."""
+    every = dict(verbs(cli.cli))
+    with_json = {name for name, verb in every.items() if any("--json" in one.opts for one in verb.params)}
+    assert every.keys() - with_json == answers.WITHOUT.keys()
+    assert {answers.key(name) for name in with_json} <= answers.ANSWERS.keys()
+    assert (answers.WITHOUT.keys() | answers.NAMED_OTHERWISE.keys()) <= every.keys()
 
 
 @pytest.mark.parametrize("words", CALLS, ids=lambda words: words[0])

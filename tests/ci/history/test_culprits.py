@@ -49,8 +49,8 @@ def test_a_confirmed_change_of_one_commit_has_its_culprit(index_at: Database) ->
     assert (case.card, case.case, case.state, case.by) == ("norm", "one", "slower", "")
     assert case.change_pct == pytest.approx(2.0, abs=0.1)
     assert case.record == named(f"pair {STEP - 1} {STEP}")
-    [row] = culprits.as_data(told(index_at))["culprits"][0]["cases"]
-    assert row["interval_pct"][0] < 2.0 < row["interval_pct"][1]
+    [row] = culprits.answer(told(index_at)).culprits[0].cases
+    assert row.interval_pct[0] < 2.0 < row.interval_pct[1]
     assert culprits.text(told(index_at)).startswith(f"{sha(STEP)[:12]}: norm/one on NVIDIA H200 +2.00%, slower")
 
 

@@ -348,5 +348,5 @@ def test_a_series_calls_its_reference_as_its_newest_record_does(index_at: Databa
         case = an_entry("x").cases[0].model_copy(update={"reference": name})
         put(index_at, an_entry(name, day=day, cases=(case,)))
     with database.reading(index_at) as connection:
-        [one] = shown.as_data(shown.series(connection, Wanted()))["series"]
-    assert one["reference"] == "torch SDPA"
+        [one] = shown.answer(shown.series(connection, Wanted())).series
+    assert one.reference == "torch SDPA"

@@ -121,11 +121,11 @@ def test_nights_that_nobody_should_believe_are_left_out(index_at: Database) -> N
 def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
     every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
     cases = found(index_at, *every, a_pair(STEP - 1, STEP, 2.0))
-    (change,) = nights.as_data(cases)["changes"]
-    assert change["series"] == {"repository": "", "card": "norm", "case": "one", "gpu": "NVIDIA H200"}
-    assert (change["commit"], change["previous"], change["state"]) == (sha(STEP), sha(STEP - 1), "confirmed")
-    low, high = change["interval_pct"]
-    assert low < change["change_pct"] < high
+    (change,) = nights.answer(cases).changes
+    assert change.series.model_dump() == {"repository": "", "card": "norm", "case": "one", "gpu": "NVIDIA H200"}
+    assert (change.commit, change.previous, change.state) == (sha(STEP), sha(STEP - 1), "confirmed")
+    low, high = change.interval_pct
+    assert low < change.change_pct < high
     lines = nights.text(cases).splitlines()
     assert lines[0].split() == ["commits", "change", "state", "case"]
     assert lines[1].split() == ["0000000..0000000", "+2.00%", "confirmed", "norm/one", "on", "the", "H200"]
@@ -168,7 +168,7 @@ def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Da
     assert 25 - 7 <= change.previous_place < 25 <= change.place < 25 + 7
     assert change.change_pct == pytest.approx(8.0, abs=1.5)
     assert "By times alone in 1 case" in nights.text(made)
-    assert nights.as_data(made)["changes"][0]["pinned"] is False
+    assert nights.answer(made).changes[0].pinned is False
 
 
 def test_times_that_scatter_by_a_percent_arouse_no_suspicion(index_at: Database) -> None:

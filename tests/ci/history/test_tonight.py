@@ -45,7 +45,7 @@ def test_what_is_suspected_becomes_commands_that_settle_it(index_at: Database) -
     assert [words[at + 1] for at, word in enumerate(words) if word == "--case"] == ["norm/one", "norm/two"]
     assert shlex.split(keep) == ["kernelgate", "history", "add", words[-1]]
     assert f"on {one.gpu}: about {pair.gpu_seconds:.0f} of 600 GPU-seconds" in tonight.text([one], Policy())
-    assert tonight.as_data([one])["pairs"][0]["commands"] == [measure, keep]
+    assert tonight.answer([one]).pairs[0].commands == (measure, keep)
 
 
 def test_what_was_confirmed_is_not_measured_again(index_at: Database) -> None:
@@ -80,4 +80,4 @@ def test_what_does_not_fit_into_the_night_is_said(index_at: Database) -> None:
     [one] = planned(index_at, little)
     assert one.schedule.pairs == ()
     assert "another night: 1 suspicion" in tonight.text([one], little)
-    assert tonight.as_data([one])["postponed"][0]["case"] == "norm/one"
+    assert tonight.answer([one]).postponed[0].case == "norm/one"
