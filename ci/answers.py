@@ -18,6 +18,7 @@ from kernelgate.ci.advice.answer import OutcomesAnswer, Recommended
 from kernelgate.ci.document.answer import VerbAnswer
 from kernelgate.ci.github.actions import StepAnswer
 from kernelgate.ci.history import answer as history
+from kernelgate.ci.judge.case import ProcessChange, Speeds
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.patterns.words import PatternsJson
 from kernelgate.ci.sessions import answer as sessions
@@ -163,6 +164,26 @@ class ResourcesAnswer(VerbAnswer):
     findings: tuple[StaticRemark, ...]
 
 
+class TileAnswer(VerbAnswer):
+    """Of `resources --tile`: whether a block fits on a multiprocessor, and how many of them."""
+
+    gpu: str
+    fits: bool
+    shared_bytes: int
+    """Of a block."""
+    threads: int
+    registers: int | None
+    """Of a thread, about; null where bytes were given and no tile."""
+    least_registers: int | None
+    """For the thread's share of the tile alone."""
+    blocks: int | None
+    warps: int | None
+    occupancy_pct: float | None
+    limits: tuple[str, ...]
+    """What keeps more blocks away."""
+    said: str
+
+
 class JudgedRow(VerbAnswer):
     """A case, or the mean of a card's; percentages are changes of time, positive is slower."""
 
@@ -183,6 +204,19 @@ class JudgedCaseRow(JudgedRow):
     processes: int
     rounds: int
     findings: tuple[Finding, ...]
+    cliffs_delta: float | None
+    minimum_detectable_pct: float | None
+    mann_whitney_p: float | None
+    bootstrap_pct: tuple[float, float] | None
+    per_process: tuple[ProcessChange, ...]
+    speeds: tuple[Speeds, ...]
+
+
+class JudgedMeanRow(JudgedRow):
+    cases: int
+    of: int
+    """How many cases of the card were compared."""
+    processes: int
 
 
 class CompareAnswer(VerbAnswer):
@@ -192,7 +226,7 @@ class CompareAnswer(VerbAnswer):
     verdict: Literal["improved", "regressed", "slower", "faster", "equivalent", "inconclusive"]
     reason: str
     cases: tuple[JudgedCaseRow, ...]
-    means: tuple[JudgedRow, ...]
+    means: tuple[JudgedMeanRow, ...]
     refused: str | None
     against: str
 
@@ -237,7 +271,7 @@ class ListedCards(VerbAnswer):
 
 
 class BisectAnswer(VerbAnswer):
-    """Of `bisect`; with --build `last_that_compiles`, `culprits` and `why` alone."""
+    """Of `bisect`: docs/bisect.md says which fields --fuzz and --build have."""
 
     culprits: tuple[str, ...]
     case: str | None = None
@@ -248,8 +282,16 @@ class BisectAnswer(VerbAnswer):
     several: tuple[dict[str, Any], ...] = ()
     stepped_over: dict[str, str] = Field(default_factory=dict)
     processes: int | None = None
+    seed: int | None = None
+    fault: str | None = None
+    repeat: str | None = None
+    failed: int | None = None
+    runs: int | None = None
+    passes: int | None = None
     last_that_compiles: str | None = None
     why: str | None = None
+    inside: dict[str, Any] | None = None
+    """The same of the submodule that the culprit moves, with its path `submodule`; or `why` it was not searched."""
 
 
 ANSWERS: Final[dict[str, Any]] = {
@@ -283,6 +325,7 @@ ANSWERS: Final[dict[str, Any]] = {
     "recommend": Recommended,
     "report": ReportAnswer,
     "resources": ResourcesAnswer,
+    "resources-tile": TileAnswer,
     "sanitize": SanitizeAnswer,
     "session-close": sessions.ClosedSession,
     "session-cost": sessions.LoggedCost,
@@ -302,8 +345,8 @@ ANSWERS: Final[dict[str, Any]] = {
 }
 """Models, and dataclasses that stand for one, by the words of their verb.
 
-`fuzz --hours` answers otherwise than `fuzz`; `session try` answers what comes next where nothing may be measured any
-more.
+`fuzz --hours` and `resources --tile` have answers of their own; `session try` answers what comes next where nothing may
+be measured any more, `history export` the names of Parquet files or the rows.
 """
 NAMED_OTHERWISE: Final[dict[str, str]] = {
     "cache prune": "cache",

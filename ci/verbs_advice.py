@@ -36,7 +36,7 @@ def recommend(source: Path, case: str | None, as_json: bool, sessions: Path | No
 
     rules = policy.load(policy_file)
     answer = advise.advise(profiled.read(source, case, rules), outcomes.read(sessions or folder.FOLDER), rules)
-    click.echo(answer.model_dump_json(indent=2) if as_json else words.recommended(answer))
+    click.echo(answer.shown() if as_json else words.recommended(answer))
 
 
 @click.command()
@@ -75,7 +75,8 @@ def outcomes(
             export.as_parquet(known, output)
         else:
             files.write(output, "".join(f"{line}\n" for line in export.as_pairs(known)))
-        click.echo(output)
-        return
+        click.echo(output, err=as_json)
+        if not as_json:
+            return
     answer = advise.published(known, policy.load(policy_file))
-    click.echo(answer.model_dump_json(indent=2) if as_json else words.outcomes(answer))
+    click.echo(answer.shown() if as_json else words.outcomes(answer))

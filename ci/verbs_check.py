@@ -142,13 +142,12 @@ def sanitize(
 
     Exit codes: 0 nothing found, 1 something found, 3 not everything could be run (why), 64 usage.
     """
-    import json
-
     from kernelgate.bench import run as verbs
     from kernelgate.bench import run_checks
     from kernelgate.bench.build.library import Sides
     from kernelgate.bench.check import sanitize as sanitizer
     from kernelgate.bench.kernel import cards, compared
+    from kernelgate.ci import answers
     from kernelgate.ci.judge import policy
 
     rules = policy.load().sanitizer
@@ -164,7 +163,7 @@ def sanitize(
     if run is not None:
         verbs.put_into(run, sides, lambda old: {"checks": verbs.with_checks(old.checks, done)})
     if as_json:
-        click.echo(json.dumps({"checks": [check.model_dump(mode="json", exclude_none=True) for check in done]}))
+        click.echo(answers.SanitizeAnswer(checks=done).shown())
     for line in () if as_json else (line for check in done for line in sanitizer.to_text(check)):
         click.echo(line)
     return sanitizer.exit_code(done)

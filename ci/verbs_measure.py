@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from kernelgate.bench import files
 from kernelgate.bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.bench.explain.tile import BlockNeeds
+    from kernelgate.bench.hardware import GpuModel
 
 
 def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -309,7 +313,9 @@ def profile(
 @click.command()
 @two_sides
 @click.option("--record", "run", type=click.Path(path_type=Path), help="Add the result to this run record.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`; of --tile, whether it `fits`."
+)
 @click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
 @click.option("--tile", help="Compile nothing: would this fit? Rows x columns of a card's tile, or bytes (48KiB).")
 @click.option("--card", help="For --tile: the card, where there are several.")
@@ -340,8 +346,8 @@ def resources(
         from kernelgate.bench import run as verbs
         from kernelgate.bench.explain import tile as calculator
 
-        needs = verbs.block_needs(Path.cwd(), card, tile, stages, warps)
-        click.echo(calculator.explain(needs, hardware.gpu(gpu)))
+        needs, device = verbs.block_needs(Path.cwd(), card, tile, stages, warps), hardware.gpu(gpu)
+        click.echo(_tile_answer(needs, device) if as_json else calculator.explain(needs, device))
         return 0
     from kernelgate.bench import run as verbs
     from kernelgate.ci.judge import policy, static
@@ -356,3 +362,24 @@ def resources(
     for finding in findings:
         click.echo(str(finding), err=True)
     return static.exit_code(findings)
+
+
+def _tile_answer(needs: BlockNeeds, device: GpuModel) -> str:
+    from kernelgate.bench.explain import tile as calculator
+    from kernelgate.ci import answers
+
+    found = calculator.fit(needs, device)
+    fits = None if isinstance(found, str) else found
+    return answers.TileAnswer(
+        gpu=device.name,
+        fits=fits is not None,
+        shared_bytes=needs.shared_bytes,
+        threads=needs.threads,
+        registers=calculator.about(needs.least_registers) or None,
+        least_registers=needs.least_registers or None,
+        blocks=fits.blocks if fits else None,
+        warps=fits.warps if fits else None,
+        occupancy_pct=fits.percent if fits else None,
+        limits=fits.limits if fits else (),
+        said=calculator.explain(needs, device),
+    ).shown()

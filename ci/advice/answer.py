@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from kernelgate.ci.document.answer import VerbAnswer
 
 Interval = tuple[float, float]
 
 
-class AdviceAnswer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class AdvisedAction(AdviceAnswer):
+class AdvisedAction(VerbAnswer):
     action: str
     """A stable name."""
     words: str
@@ -34,7 +30,7 @@ class AdvisedAction(AdviceAnswer):
     """Its section of the cookbook."""
 
 
-class EarnedSkill(AdviceAnswer):
+class EarnedSkill(VerbAnswer):
     """How much better than the base rate the chances were, each session predicted from the others."""
 
     outcomes: int
@@ -46,7 +42,7 @@ class EarnedSkill(AdviceAnswer):
     interval: Interval | None
 
 
-class Recommended(AdviceAnswer):
+class Recommended(VerbAnswer):
     """The answer of `kernelgate recommend`."""
 
     kernel: str
@@ -61,7 +57,7 @@ class Recommended(AdviceAnswer):
     recommendations: tuple[AdvisedAction, ...]
 
 
-class ReliabilityRow(AdviceAnswer):
+class ReliabilityRow(VerbAnswer):
     low: float
     high: float
     n: int
@@ -70,7 +66,7 @@ class ReliabilityRow(AdviceAnswer):
     interval: Interval
 
 
-class NvidiaRow(AdviceAnswer):
+class NvidiaRow(VerbAnswer):
     n: int
     estimated_pct: float
     realised_pct: float
@@ -78,7 +74,7 @@ class NvidiaRow(AdviceAnswer):
     helped: int
 
 
-class OutcomesAnswer(AdviceAnswer):
+class OutcomesAnswer(VerbAnswer):
     """The answer of `kernelgate outcomes`."""
 
     skill: EarnedSkill

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from kernelgate.ci import cli
 from kernelgate.ci.advice.answer import OutcomesAnswer, Recommended
 from tests.ci.advice.made_up import opened, telling, tried, write
+from tests.ci.answered import validated
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -109,7 +110,10 @@ def test_pairs_hold_what_makes_the_slow_and_the_fast_side(tmp_path: Path, capsys
     write(folder, (opened("one"), faster, same, slower, tried(4)))
     for name in ("base", "try-1", "try-2", "try-3"):
         (folder / "one" / f"{name}.diff").write_text(name, encoding="utf-8")
-    assert asked(capsys, "outcomes", "--format", "pairs", "-o", str(path), "--sessions", str(folder))[0] == 0
+    words = ("outcomes", "--format", "pairs", "-o", str(path), "--sessions", str(folder))
+    assert asked(capsys, *words) == (0, f"{path}\n", "")
+    code, out, err = asked(capsys, *words, "--json")
+    assert (code, len(validated("outcomes", out)["outcomes"]), err) == (0, 4, f"{path}\n")
     pairs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [(one["number"], one["slow"], one["fast"], one["faster"]) for one in pairs] == [
         (1, ["base"], ["base", "try-1"], "head"),

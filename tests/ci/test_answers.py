@@ -11,6 +11,7 @@ import pytest
 from kernelgate.bench import record, run_checks
 from kernelgate.bench.record import Check
 from kernelgate.ci import answers, cli, local
+from kernelgate.ci.bisect import words_of_ends
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from tests.ci.answered import SCHEMAS, validated
@@ -56,6 +57,23 @@ def test_every_verb_has_json_and_a_schema_of_it() -> None:
     assert every.keys() - with_json == answers.WITHOUT.keys()
     assert {answers.key(name) for name in with_json} <= answers.ANSWERS.keys()
     assert (answers.WITHOUT.keys() | answers.NAMED_OTHERWISE.keys()) <= every.keys()
+
+
+def test_where_no_commit_can_be_blamed_a_search_answers_why() -> None:
+    ends = words_of_ends.BuiltResult(
+        "a" * 40, "b" * 40, "break it", "error: expected ;", inside="its history is not whole"
+    )
+    assert validated("bisect", words_of_ends.build_to_json(ends))["inside"] == {"why": "its history is not whole"}
+    assert validated("bisect", words_of_ends.nothing_to_json("no case fails"))["culprits"] == []
+
+
+@pytest.mark.parametrize(("tile", "fits"), [("48KiB", True), ("999KiB", False)])
+def test_a_tile_answers_whether_it_fits(tile: str, fits: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["resources", "--tile", tile, "--json"]) == 0
+    answer = validated("resources-tile", capsys.readouterr().out)
+    assert (answer["fits"], answer["blocks"], answer["registers"]) == (fits, 2 if fits else None, None)
+    assert cli.run(["resources", "--tile", tile]) == 0
+    assert capsys.readouterr().out == f"{answer['said']}\n"
 
 
 @pytest.mark.parametrize("words", CALLS, ids=lambda words: words[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ from kernelgate.ci.bisect import first_failing, words_of_ends
 from kernelgate.ci.bisect.first_failing import FailingStanding, FirstFailing
 from kernelgate.ci.bisect.words_of_ends import FailingResult
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
 
 RULES = Policy().bisect
@@ -90,7 +90,7 @@ def test_what_cannot_be_tried_is_stepped_over_and_named() -> None:
     text = words_of_ends.failing_to_text(found)
     assert "(stepped over: does not compile)" in text
     assert "These cannot be told apart" in text
-    said = json.loads(words_of_ends.failing_to_json(found))
+    said = validated("bisect", words_of_ends.failing_to_json(found))
     assert said["culprits"] == [trials.shas[3], trials.shas[4]]
     assert (said["found"], said["failed"], said["runs"], said["inside"]) == ("found", 20, 20, None)
 
@@ -133,4 +133,4 @@ def test_a_search_in_a_submodule_is_said_with_the_commit_that_moves_it() -> None
     assert "\n    222222222222 Tile\n" in text
     why = FailingResult(outer.shas, outer.subjects, outer.standing, "c", 1, "k", inside="its history is not whole")
     assert "not known: its history is not whole" in words_of_ends.failing_to_text(why)
-    assert json.loads(words_of_ends.failing_to_json(why))["inside"] == {"why": "its history is not whole"}
+    assert validated("bisect", words_of_ends.failing_to_json(why))["inside"] == {"why": "its history is not whole"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from kernelgate.ci.bisect.rounds import Rounds
 from kernelgate.ci.bisect.search import Search
 from kernelgate.ci.bisect.words import SearchResult
 from kernelgate.ci.judge.policy import Policy
+from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
 
 RULES = Policy().bisect
@@ -137,7 +137,7 @@ def test_where_nothing_in_between_can_be_measured_all_are_named() -> None:
 
 def test_json_names_commits_in_full() -> None:
     found, _ = searched(FakeBench(slower(9, 4), broken={7: "does not compile"}))
-    content = json.loads(words.to_json(found))
+    content = validated("bisect", words.to_json(found))
     assert content["found"] == "found"
     assert content["culprits"] == [f"{4:012x}{0:028x}"]
     assert content["interval_pct"][0] < content["change_pct"] < content["interval_pct"][1]
