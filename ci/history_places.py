@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from kernelgate.bench.errors import KernelgateError, UsageError
 if TYPE_CHECKING:
     from kernelgate.ci.history.database import Database
     from kernelgate.ci.history.keep import Archive
+    from kernelgate.ci.history.sessions import KeptSession
     from kernelgate.ci.history.store import Store
 
 EXTRA = {"alembic", "fsspec", "psycopg", "sqlalchemy", "zstandard"}
@@ -72,16 +74,33 @@ def opened(index: Path | str) -> Database:
 
 
 def add_sessions(archive: Archive) -> None:
-    """The index has the checkout's sessions beside its records; a log that is broken is said."""
+    """The history has the checkout's sessions beside its records; a log that is broken is said."""
     import os
 
     from kernelgate.bench.system import git, progress
     from kernelgate.ci import session_entries
-    from kernelgate.ci.history import sessions
 
     repository = os.environ.get("GITHUB_REPOSITORY", "")
-    found = session_entries.of_checkout(git.root(Path.cwd()), archive.policy, repository, progress.say)
-    sessions.put(archive.database, repository, found)
+    keep_sessions(archive, session_entries.of_checkout(git.root(Path.cwd()), repository, progress.say))
+
+
+def keep_sessions(archive: Archive, found: Iterable[KeptSession]) -> int:
+    """How many of them are new to the history, or went on."""
+    from kernelgate.bench.system import progress
+    from kernelgate.ci import session_entries
+    from kernelgate.ci.history import sessions
+
+    return sessions.keep(archive, found, lambda one: session_entries.entry(one, archive.policy), progress.say)
+
+
+def rebuild_sessions(archive: Archive) -> None:
+    """The index has the store's sessions, then the checkout's."""
+    from kernelgate.bench.system import progress
+    from kernelgate.ci import session_entries
+    from kernelgate.ci.history import sessions
+
+    sessions.rebuild(archive, lambda one: session_entries.entry(one, archive.policy), progress.say)
+    add_sessions(archive)
 
 
 def store_of(places: Places) -> Store:

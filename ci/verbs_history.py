@@ -191,7 +191,7 @@ def rebuild(places: Places, as_json: bool) -> None:
     archive = history_places.archive(places)
     count = keep.rebuild(archive, progress.say)
     history_places.place_commits(archive.database)
-    history_places.add_sessions(archive)
+    history_places.rebuild_sessions(archive)
     made = RebuiltIndex(index=archive.database.name, measurements=count)
     said = f"{made.index} holds {formatting.counted(count, 'measurement')}"
     click.echo(made.shown() if as_json else said)
@@ -240,7 +240,7 @@ def condense(places: Places, release: str | None, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="With Parquet: one JSON object, the `files` that were written.")
 @click.pass_obj
 def export(places: Places, form: Literal["json", "parquet"], output: Path | None, as_json: bool) -> None:
-    """Write all points, comparisons, events and costs for other tools: as one JSON object, or as Parquet files."""
+    """Write all points, comparisons, events, costs and sessions for other tools: one JSON object, or Parquet files."""
     from kernelgate.ci.history import database, export
     from kernelgate.ci.history.answer import ExportedFiles
 
@@ -268,12 +268,23 @@ def import_(
     """Bring the past of another tool: github-action-benchmark's data.js, asv's folder of results, or a file in Bencher
     Metric Format. Only times are taken. What is there already is left alone.
 
-    Of an earlier kernelgate: .ci/spreads.json, which then can be removed.
+    Of another history: the JSON of its `export`, of which the sessions are taken. Of an earlier kernelgate:
+    .ci/spreads.json, which then can be removed.
     """
     from kernelgate.ci.document import formatting
-    from kernelgate.ci.history import foreign, keep
+    from kernelgate.ci.history import foreign, keep, sessions
     from kernelgate.ci.history.answer import ImportedTimes
 
+    carried = sessions.of_export(results)
+    if carried is not None:
+        news = history_places.keep_sessions(history_places.archive(places), carried)
+        if as_json:
+            none = ImportedTimes(runs=0, new=0, times=0, left_out=0, spreads=0)
+            click.echo(none.model_copy(update={"sessions": len(carried), "new_sessions": news}).shown())
+            return
+        whole = "measurements come by `history add`, or with their store"
+        click.echo(f"{formatting.counted(len(carried), 'session')}, {news} new; {whole}")
+        return
     found = foreign.read(results, foreign.Told(gpu, commit, date))
     archive = history_places.archive(places)
     new = sum(keep.add_entry(archive, one) for one in found.entries)

@@ -294,18 +294,23 @@ def cost(usd: float, of: Literal["gpu", "assistant", "other"], said: str, name: 
 
 @session.command()
 @as_json_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Draw the sessions' times into this SVG file.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Draw time and speed-up by session into this SVG file."
+)
 def metrics(as_json: bool, output: Path | None) -> None:
     """Set all sessions beside each other: time, speed-up, tries, mistakes, cost; and what can be said over them."""
     from kernelgate.bench import files
     from kernelgate.ci.judge import policy
-    from kernelgate.ci.sessions import folder
+    from kernelgate.ci.sessions import folder, metrics_drawings
     from kernelgate.ci.sessions import metrics as across
 
     rules, at = policy.load(), folder.now()
     rows = [across.row(one.events, rules, at) for one in folder.every(checkout())]
     if output:
-        files.write(output, across.drawing(rows) or "")
+        drawn = metrics_drawings.file(rows)
+        if drawn is None:
+            raise UsageError("there is no session to draw: begin one with `kernelgate session new`")
+        files.write(output, drawn)
     click.echo(across.to_json(rows) if as_json else across.to_text(rows))
 
 

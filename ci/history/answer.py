@@ -214,6 +214,9 @@ class ImportedTimes(VerbAnswer):
     """Results that are no times, or failed."""
     spreads: int
     """Cases whose spreads were taken, of an earlier kernelgate's file."""
+    sessions: int = 0
+    """Of another history's export."""
+    new_sessions: int = 0
 
 
 class WrittenSite(VerbAnswer):

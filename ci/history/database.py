@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL, make_url
 
 from kernelgate.bench.errors import KernelgateError, UsageError, first_line
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest step of `migrations/versions/`."""
 VERSION_TABLE = "kernelgate_history"
 """Where Alembic keeps which step was the last: its usual name may be another project's in a shared database."""

@@ -16,7 +16,8 @@ from kernelgate.ci.history.shown import AT_ONCE, EXPORTED, exported
 
 SCHEMA = "kernelgate.history-export/1"
 NUMBERS = {"us", "error_pct", "change_pct", "low_pct", "high_pct", "spread_pct", "noise_pct", "gpu_seconds"}
-COUNTS = {"place", "processes", "rounds"}
+NUMBERS |= {"minutes", "speedup", "speedup_low", "speedup_high", "gain_kept_pct", "usd"}
+COUNTS = {"place", "processes", "rounds", "tries", "kept", "blind"}
 FLAGS = {"retried"}
 """The columns of a Parquet file that hold no text."""
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.ci.history.answer import SeriesShown, ShownComparison, ShownHistory, ShownPoint
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
+from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
 
 ENVIRONMENT = ("driver", "torch", "triton", "cuda", "clock_policy", "producer")
 AT_ONCE = 10_000
@@ -213,6 +213,7 @@ EXPORTED: Mapping[str, sa.Select[Any]] = {
     "costs": sa.select(RECORD.c.name.label("record"), RECORD.c.made, COST.c.phase, COST.c.gpu_seconds, COST.c.retried)
     .join(RECORD, RECORD.c.id == COST.c.record_id)
     .order_by(RECORD.c.name, COST.c.number),
+    "sessions": sa.select(SESSION).order_by(SESSION.c.repository, SESSION.c.name),
 }
 """What an export holds, by its name; rows of points and comparisons name their series."""
 

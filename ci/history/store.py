@@ -5,6 +5,7 @@
     imports/cd/cd34….json.zst             a measurement of another tool, named by the sha256 of its bytes
     condensed/12/1234….json.zst           a record without its samples, and what was made of it: named in the same way
     events/ef/ef56….json.zst              what was decided of a series, named by the sha256 of its bytes
+    sessions/0a/0a78….json.zst            the log of an optimisation session, named by the sha256 of its bytes
 
 `zstd -dc FILE | sha256sum` checks a file by hand. Everything else, the index above all, can be made again from these.
 """
@@ -24,7 +25,7 @@ from fsspec.implementations.local import LocalFileSystem
 from kernelgate.bench import files
 from kernelgate.bench.errors import KernelgateError, OutputError, first_line
 
-Kind = Literal["records", "judgements", "condensed", "imports", "events"]
+Kind = Literal["records", "judgements", "condensed", "imports", "events", "sessions"]
 SUFFIX = ".json.zst"
 LEVEL = 3
 """Of zstd: level 9 takes seven times as long for 3% less."""

@@ -165,11 +165,14 @@ SESSION = Table(
     Column("closed", Text),
     Column("minutes", Double, nullable=False),
     Column("speedup", Double),
+    Column("speedup_low", Double),
+    Column("speedup_high", Double),
     Column("gain_kept_pct", Double, nullable=False),
     Column("tries", Integer, nullable=False),
     Column("kept", Integer, nullable=False),
     Column("blind", Integer, nullable=False),
-    Column("usd", Double, nullable=False),
+    Column("usd", Double),  # null where nothing is known of what it cost
+    Column("log", Text, nullable=False),  # all of it, as it stands in the store
 )
 
 __all__ = ["COMMIT", "COMPARISON", "COST", "EVENT", "METADATA", "POINT", "RECORD", "SERIES", "SESSION", "SPREAD"]

@@ -6,7 +6,6 @@ import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.diagnosis import WORDS
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.optimise import watching
+from kernelgate.ci.optimise import beside_reference, watching
 from kernelgate.ci.optimise.watching import Watch, Watched
 from kernelgate.ci.report import thresholds
 from kernelgate.ci.sessions import folder, gates
@@ -156,15 +155,15 @@ def _timed(asked: _GateAsked, library: Path) -> GateAttempt:
     done = asked.run("bench", "--alone", "--head-library", library, *asked.cases, "--output", path)
     if done.code != 0:
         return _failed("performance", done)
-    verdict = judge(record.read(path), asked.policy, name=str(path))
-    both = [(one.reference_us, one.head_us) for one in verdict.cases if one.reference_us and one.head_us]
+    measured = record.read(path)
+    verdict = judge(measured, asked.policy, name=str(path))
+    both = [one for one in verdict.cases if one.reference_us and one.head_us]
     if not both:
         return _attempted("performance", done, f"nothing beside the reference: {verdict.reason}", passed=False)
-    speedup = exp(sum(log(reference / ours) for reference, ours in both) / len(both))
-    reference_ms, ours_ms = both[0][0] / 1000, both[0][1] / 1000
-    figures = {"speedup": speedup, "reference_ms": reference_ms, "ours_ms": ours_ms}
+    reference_ms, ours_ms = (both[0].reference_us or 0) / 1000, (both[0].head_us or 0) / 1000
+    figures = beside_reference.figures(measured, both) | {"reference_ms": reference_ms, "ours_ms": ours_ms}
     over = f", the mean of {len(both)} cases; of the first" if len(both) > 1 else ":"
-    said = f"{speedup:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
+    said = f"{figures['speedup']:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
     return _attempted("performance", done, said, passed=True).model_copy(update={"figures": figures})
 
 

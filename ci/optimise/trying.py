@@ -125,9 +125,7 @@ def _not_recommended(wanted: TryRequest, found: Sequence[AdvisedAction]) -> TryR
     """What an author says is recommended counts only where nothing here says otherwise."""
     if not (wanted.recommended and found):
         return wanted
-    say(
-        f"{wanted.action} is not recommended now, and not logged as such: {', '.join(one.action for one in found)}"
-    )
+    say(f"{wanted.action} is not recommended now, and not logged as such: {', '.join(one.action for one in found)}")
     return replace(wanted, recommended=False)
 
 

@@ -52,9 +52,8 @@ def of(events: Sequence[Event], policy: Policy, now: str, at_hand: AdviceAtHand 
         at_hand,
     )
     minutes = _minutes(opened, closed, until)
-    spent = at.figures.usd_gpu + at.figures.usd_assistant + at.figures.usd_other
     limit = opened.minutes or gates.minutes(opened.template, policy)
-    budgets = (SessionBudget("time", minutes, limit, "min"), SessionBudget("cost", spent, opened.usd, "USD"))
+    budgets = (SessionBudget("time", minutes, limit, "min"), SessionBudget("cost", at.figures.usd, opened.usd, "USD"))
     stop = None if closed else _stop(at, budgets, policy)
     return SessionState(
         name=opened.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from math import exp, log1p, sqrt
+from math import exp, log, log1p, sqrt
 from typing import cast
 
 from kernelgate.ci.judge.policy import Policy
@@ -111,8 +111,8 @@ def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
     measured = [event for event in events if isinstance(event, GateAttempt) and "speedup" in event.figures]
     kept = [one for one in states if one.decision == "kept" and one.gain_pct is not None]
     last = measured[-1] if measured else None
+    since = _kept_after(events, last) if last else []
     gpu_s = gpu_seconds(events)
-    rate = policy.costs.gpu_hour.get(begun.gpu or "", 0.0)
     return SessionFigures(
         minutes_to_build=_first_passed(events, "build"),
         minutes_to_bottleneck=_first_passed(events, "profile"),
@@ -123,10 +123,11 @@ def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
         reference_ms=last.figures.get("reference_ms") if last else None,
         ours_ms=last.figures.get("ours_ms") if last else None,
         speedup_before=measured[0].figures["speedup"] if measured else None,
-        speedup=last.figures["speedup"] * kept_since(events, last) if last else None,
+        speedup=last.figures["speedup"] * _times(since) if last else None,
+        speedup_interval=_speedup_interval(last, since),
         gain_kept_pct=100 * (1 - 1 / _times(kept)),
         gpu_seconds=gpu_s,
-        usd_gpu=_usd(events, "gpu") + gpu_s / HOUR_S * rate,
+        usd_gpu=_usd_gpu(events, gpu_s, policy.costs.gpu_hour.get(begun.gpu or "")),
         usd_assistant=_usd(events, "assistant"),
         usd_other=_usd(events, "other"),
     )
@@ -134,8 +135,12 @@ def of(events: Sequence[Event], policy: Policy) -> SessionFigures:
 
 def kept_since(events: Sequence[Event], attempt: GateAttempt) -> float:
     """How many times as fast what was kept since makes the kernel that a gate looked at."""
+    return _times(_kept_after(events, attempt))
+
+
+def _kept_after(events: Sequence[Event], attempt: GateAttempt) -> list[TryState]:
     kept = (one for one in try_states(events) if one.decision == "kept" and one.gain_pct is not None)
-    return _times(one for one in kept if _comes_after(events, one.number, attempt))
+    return [one for one in kept if _comes_after(events, one.number, attempt)]
 
 
 def failing_build_minutes(events: Sequence[Event], until: str | None) -> float:
@@ -177,15 +182,37 @@ def _times(kept: Iterable[TryState]) -> float:
     return product
 
 
+def _speedup_interval(last: GateAttempt | None, since: Sequence[TryState]) -> tuple[float, float] | None:
+    """Of the measurement against the reference and of what was kept since, as if they were independent."""
+    if last is None or not {"speedup_low", "speedup_high"} <= last.figures.keys():
+        return None
+    center = log(last.figures["speedup"]) + log(_times(since))
+    reaches = []
+    for end, name in enumerate(("speedup_low", "speedup_high")):
+        parts = [log(last.figures[name] / last.figures["speedup"])]
+        parts += [
+            log((1 - (one.gain_pct or 0) / 100) / (1 - one.interval_pct[end] / 100))
+            for one in since
+            if one.interval_pct
+        ]
+        reaches.append(sqrt(sum(part**2 for part in parts)))
+    return exp(center - reaches[0]), exp(center + reaches[1])
+
+
 def _comes_after(events: Sequence[Event], number: int, attempt: GateAttempt) -> bool:
     place = next(at for at, event in enumerate(events) if isinstance(event, TriedChange) and event.number == number)
     return place > next(at for at, event in enumerate(events) if event is attempt)
 
 
+def is_timed(event: Event) -> bool:
+    """Whether a gate was tried, and how long that took is known; a search that is logged afterwards has none."""
+    return isinstance(event, GateAttempt) and not event.skipped and event.seconds is not None
+
+
 def _first_passed(events: Sequence[Event], gate: str) -> float | None:
     """Minutes from the opening to the gate, where it was passed by being tried."""
     for event in events:
-        if isinstance(event, GateAttempt) and event.gate == gate and event.passed and not event.skipped:
+        if isinstance(event, GateAttempt) and event.gate == gate and event.passed and is_timed(event):
             return times.minutes_between(opened(events).at, event.at)
     return None
 
@@ -195,5 +222,14 @@ def _can_profile(events: Sequence[Event]) -> bool:
     return is_on_gpu(events) and not skipped
 
 
-def _usd(events: Sequence[Event], of_what: str) -> float:
-    return sum(event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what)
+def _usd_gpu(events: Sequence[Event], seconds: float, price: float | None) -> float | None:
+    """A session on a CPU costs no GPU; what one on a GPU without a price cost is only known where it was logged."""
+    paid = _usd(events, "gpu")
+    if opened(events).gpu == "cpu":
+        return paid or 0.0
+    return paid if price is None else (paid or 0.0) + seconds / HOUR_S * price
+
+
+def _usd(events: Sequence[Event], of_what: str) -> float | None:
+    paid = [event.usd for event in events if isinstance(event, SessionCost) and event.of == of_what]
+    return sum(paid) if paid else None

@@ -54,22 +54,28 @@ def read(folder: Path) -> Session:
     """The session in `folder`. Raises SessionError naming the line that does not fit."""
     path = folder / FILE
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SessionError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    events = tuple(_event(path, number, text) for number, text in enumerate(lines, 1) if text.strip())
+    return Session(folder, events_of(text, str(path)))
+
+
+def events_of(log: str, where: str) -> tuple[Event, ...]:
+    """The events of a whole log, the opening first. Raises SessionError naming the line of `where` at fault."""
+    lines = enumerate(log.split("\n"), 1)
+    events = tuple(_event(where, number, text) for number, text in lines if text.strip())
     if not events or not isinstance(events[0], Opened):
-        raise SessionError(f"{path}: its first line is not the session's opening (docs/sessions.md)")
+        raise SessionError(f"{where}: its first line is not the session's opening (docs/sessions.md)")
     if any(isinstance(event, Opened) for event in events[1:]):
-        raise SessionError(f"{path} opens a session twice: two logs were joined; keep one of them")
-    return Session(folder, events)
+        raise SessionError(f"{where} opens a session twice: two logs were joined; keep one of them")
+    return events
 
 
-def _event(path: Path, number: int, text: str) -> Event:
+def _event(where: str, number: int, text: str) -> Event:
     try:
         return event_of(text)
     except ValidationError as error:
-        raise SessionError(f"{path}:{number} is no event of a session: {faults(error, 1)}") from None
+        raise SessionError(f"{where}:{number} is no event of a session: {faults(error, 1)}") from None
 
 
 def append(folder: Path, *events: Event) -> None:

@@ -7,9 +7,10 @@ UTC. Changes are in percent of time, positive is slower, as everywhere in kernel
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from kernelgate.bench.record import Model
 
@@ -22,8 +23,19 @@ Source = Literal["measured", "recorded"]
 """Measured by kernelgate itself, or recorded by people in documents: such figures are shown, and never learnt from."""
 
 
+def _moment(text: str) -> str:
+    """Times are subtracted, so that each needs its zone."""
+    try:
+        zone = datetime.fromisoformat(text).tzinfo
+    except ValueError:
+        zone = None
+    if zone is None:
+        raise ValueError("no time with a zone, such as 2026-11-22T12:00:00Z")
+    return text
+
+
 class _Event(Model):
-    at: str | None = None
+    at: Annotated[str, AfterValidator(_moment)] | None = None
     """When it ended; None where a document does not say."""
 
 

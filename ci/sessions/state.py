@@ -102,12 +102,20 @@ class SessionFigures:
     """Times as fast as the reference, at the first performance gate."""
     speedup: float | None
     """The same now: as measured last, and by what was kept since."""
+    speedup_interval: tuple[float, float] | None
+    """Its 95%; None where the log has none of the measurement against the reference."""
     gain_kept_pct: float
     """How much faster what was kept is than the beginning, in percent of the time."""
     gpu_seconds: float
-    usd_gpu: float
-    usd_assistant: float
-    usd_other: float
+    usd_gpu: float | None
+    usd_assistant: float | None
+    usd_other: float | None
+    """What is known of its cost: logged, or by a price of the policy."""
+
+    @property
+    def usd(self) -> float:
+        """All that is known."""
+        return sum(filter(None, (self.usd_gpu, self.usd_assistant, self.usd_other)))
 
 
 @dataclass(frozen=True)

@@ -180,5 +180,34 @@ def test_sessions_stand_beside_the_measurements(checkout: Path, capsys: pytest.C
         ("one", "measured", 30.0, 0.8, "done"),
     ]
     shutil.rmtree(broken.folder.parent)
-    assert run(capsys, "rebuild")[0] == 0
-    assert sessions.listed(database.at(checkout / ".kernelgate/history/index.sqlite")) == []
+    assert run(capsys, "rebuild") == (0, f"{checkout}/.kernelgate/history/index.sqlite holds 0 measurements\n", "")
+    assert sessions.listed(database.at(checkout / ".kernelgate/history/index.sqlite")) == found, "kept, as records are"
+
+
+def test_an_export_carries_the_sessions_to_another_history(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = folder.create(checkout, session_events.opened())
+    folder.append(one.folder, *session_events.passed(0.8))
+    later = folder.create(checkout, session_events.opened(name="later")).folder / "log.jsonl"
+    later.write_text(later.read_text() + '{"event":"dreamt","of":"a later kernelgate"}\n')
+    shutil.copytree(one.folder, one.folder.parent / "copied")
+    said = run(capsys, "add", measured(checkout / "a.json"))[2]
+    assert "copied/log.jsonl is the log of 'one': its folder was copied or renamed" in said
+    assert "later/log.jsonl:2 is no event of a session" in said
+    (checkout / "export.json").write_text(run(capsys, "export")[1])
+    shutil.rmtree(one.folder.parent)
+
+    there = ("--store", "elsewhere")
+    assert "1 session, 1 new; measurements come by `hist" in run(capsys, *there, "import", "export.json")[1]
+    assert "1 session, 0 new" in run(capsys, *there, "import", "export.json")[1]
+    assert run(capsys, *there, "add", "a.json")[0] == 0
+    exported = json.loads((checkout / "export.json").read_text())
+    assert json.loads(run(capsys, *there, "export")[1]) == exported
+    assert [(row["name"], row["speedup"], row["closed"]) for row in exported["sessions"]] == [("one", 0.8, None)]
+
+    code, _, said = run(capsys, "--database", "new.sqlite", "rebuild")
+    assert (code, said.count("left out")) == (0, 1), "what a later kernelgate may read is in the store"
+    assert "later/log.jsonl:2" in said
+    assert json.loads(run(capsys, "--database", "new.sqlite", "export")[1]) == exported
+
+    (checkout / "export.json").write_text(json.dumps(exported | {"sessions": [{"name": "one"}]}))
+    assert "is no whole export of a history: KeyError" in run(capsys, "import", "export.json")[2]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kernelgate.ci import session_entries
 from kernelgate.ci.judge import policy
-from kernelgate.ci.sessions import folder
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.sessions import folder, metrics, metrics_drawings
+from kernelgate.ci.sessions.folder import Session
 from tests.pages import nsight, visual_guide, walkthrough
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +25,18 @@ def every() -> Mapping[str, str]:
     """All drawings, by name."""
     rules = policy.load(ROOT / policy.POLICY_FILE)
     session = folder.read(ROOT / folder.FOLDER / "rmsnorm-memory-speed")
-    return {**nsight.pictures(), **visual_guide.pictures(rules), **walkthrough.pictures(session.events, rules)}
+    return {
+        **nsight.pictures(),
+        **visual_guide.pictures(rules),
+        **walkthrough.pictures(session.events, rules),
+        "sessions": sessions(folder.every(ROOT), rules),
+    }
+
+
+def sessions(every: Iterable[Session], rules: Policy) -> str:
+    """As `kernelgate session metrics -o` draws them; an open one up to its last event, whenever this is drawn."""
+    rows = [metrics.row(one.events, rules, session_entries.until(one.events)) for one in every]
+    return metrics_drawings.file(rows) or ""
 
 
 if __name__ == "__main__":
