@@ -195,6 +195,8 @@ class ExportedHistory(VerbAnswer):
     comparisons: tuple[FlatRow, ...]
     events: tuple[FlatRow, ...]
     costs: tuple[FlatRow, ...]
+    sessions: tuple[FlatRow, ...] = ()
+    """Each with its whole `log`; an export of before they were kept has none."""
 
 
 class ExportedFiles(VerbAnswer):
