@@ -337,38 +337,42 @@ def close(
 
 
 @session.command()
-@click.option("--pull-request", type=click.IntRange(min=1), help="Comment on this one, in the bot's name.")
+@click.option("--pull-request", type=click.IntRange(min=1), help="Comment on this one, in place of an issue.")
 @click.option("--dry-run", is_flag=True, help="Print what would be posted.")
 @named
 @as_json_option
 def submit(pull_request: int | None, dry_run: bool, name: str | None, as_json: bool) -> None:
-    """Ask experts for a review: the session's report, its questions, and how to answer.
+    """Ask experts for a review, in an issue: the session's report, its questions, and how to answer.
 
-    Without --pull-request, or with --dry-run, it is printed. Posting needs GITHUB_TOKEN and GITHUB_REPOSITORY.
+    With GITHUB_TOKEN, in the repository GITHUB_REPOSITORY. Submitted again, the issue or comment that is there changes.
+
+    Exit codes: 0 posted or printed, 3 GitHub refused, or a person closed the issue, 64 usage.
     """
+    from kernelgate.ci import session_for_review
     from kernelgate.ci.judge import policy
-    from kernelgate.ci.sessions import folder, report
+    from kernelgate.ci.sessions import folder
     from kernelgate.ci.sessions.answer import SubmittedSession
 
-    found = folder.named(checkout(), name)
-    text = report.for_review(found.events, policy.load(), folder.now())
-    posted = None if dry_run else pull_request
-    if posted is not None:
-        from kernelgate.ci.github import actions, session_review
+    root = checkout()
+    made = session_for_review.of(root, folder.named(root, name), policy.load())
+    issue = None
+    if not dry_run:
+        from kernelgate.ci.github import actions, session_submit
         from kernelgate.ci.github.actions import Step
-        from kernelgate.ci.github.client import connect
 
         with actions.answering() if as_json else nullcontext():
-            session_review.submit(connect(Step()), posted, text)
+            issue = session_submit.post(Step(), made, pull_request)
     if as_json:
-        click.echo(SubmittedSession(session=found.name, text=text, pull_request=posted).shown())
-    elif posted is None:
-        click.echo(text, nl=False)
+        posted = None if dry_run else pull_request
+        click.echo(SubmittedSession(session=made.name, text=made.report, pull_request=posted, issue=issue).shown())
+    elif dry_run:
+        click.echo(made.report, nl=False)
 
 
 @session.command()
+@click.option("--propose", is_flag=True, help="Open the pull request; else say whether there is one to open.")
 @step_answer
-def review() -> None:
+def review(propose: bool) -> None:
     """In a workflow: make a pull request of a reviewer's answer, such as `/kernelgate pattern NAME: TEXT`.
 
     For people with write access only. Needs GITHUB_TOKEN.
@@ -378,4 +382,4 @@ def review() -> None:
     from kernelgate.ci.github.client import connect
 
     step = Step()
-    session_review.answer(step, connect(step))
+    session_review.answer(step, connect(step), propose)

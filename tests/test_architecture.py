@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "ci.advice": ("ci.document", "ci.judge", "ci.explain", "ci.sessions"),
     "ci.report": ("ci.document", "ci.judge", "ci.explain"),
     "ci.page": ("ci.document", "ci.judge", "ci.explain", "ci.report"),
-    "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page", "ci.sessions"),
+    "ci.github": ("ci.document", "ci.judge", "ci.explain", "ci.report", "ci.page", "ci.sessions", "ci.patterns"),
     "ci.optimise": ("ci", "bench"),
     "ci": ("ci", "bench"),
 }

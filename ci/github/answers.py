@@ -130,6 +130,7 @@ READ: tuple[tuple[str, str, Any], ...] = (
     ("PATCH", "/git/refs/.+", REF),
     ("GET", "/contents/.+", (CONTENT, [CONTENT])),
     ("PUT", "/contents/.+", {"content": CONTENT, "commit": {"sha": str}}),
+    ("GET", "/user", {"login": str}),
 )
 """Method, path below the repository, and what is read of the answer. Of any other, that it is an object or a list."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import requests
@@ -84,6 +84,17 @@ def connect(step: Step, sleep: Sleep = time.sleep, pause_s: float = 0.1) -> Bot:
     )
     login = step.environment.get("KERNELGATE_BOT") or DEFAULT_LOGIN
     return Bot(Repository(requester, url=f"/repos/{step.repository}"), login, step, sleep)
+
+
+def as_its_owner(bot: Bot) -> Bot:
+    """The bot by the name of who the token belongs to: outside of a workflow that is a person. Raises GitHubError."""
+    if bot.step.in_workflow or bot.step.environment.get("KERNELGATE_BOT"):
+        return bot
+    try:
+        _, user = patiently("user", lambda: bot.repository.requester.requestJsonAndCheck("GET", "/user"), bot)
+    except DeniedError as error:
+        raise GitHubError(f"{error}: set KERNELGATE_BOT to the name that the token posts as") from None
+    return replace(bot, login=str(user["login"]))
 
 
 # Retries -------------------------------------------------------------------------------------------------------------

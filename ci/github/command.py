@@ -43,6 +43,10 @@ ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
 REVIEWS = ("pattern", "correct")
 """Answers to a session's report, which session_review.py takes."""
+REVIEW_FORMS = (
+    "/kernelgate pattern NAME: TEXT, or /kernelgate correct SESSION/TRY action=NAME bottleneck=NAME: WHY "
+    "(one of the two names is enough)"
+)
 ALL = "all"
 """In place of the cases to accept: everything that blocks by its speed."""
 ACCEPTED = "accepted"
@@ -86,18 +90,14 @@ class Refusal:
 
 def parse(body: str) -> Command | Refusal | None:
     """The command on the first line of a comment; None where the comment is none; why, where it cannot be read."""
-    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
-    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
-    found = _COMMAND.fullmatch(first.strip(" \t"))
-    if found is None:
+    found = _found(body)
+    if found is None or is_review(body):
         return None
-    words = [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
-    if words and words[0].casefold() in REVIEWS:
-        return None
+    words = _words(found)
     if not words or words[0].casefold() not in VERBS:
         return Refusal(
             "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
-            f"{bisect_request.USAGE}; or /kernelgate accept CASE because REASON"
+            f"{bisect_request.USAGE}; or /kernelgate accept CASE because REASON; of a session {REVIEW_FORMS}"
         )
     if words[0].casefold() == BISECT:
         asked = bisect_request.parsed(words[1:])
@@ -115,6 +115,23 @@ def parse(body: str) -> Command | Refusal | None:
     if len(words) - 1 > MAX_CASES:
         return Refusal(f"at most {MAX_CASES} cases at once; these are {len(words) - 1}", done)
     return Command(words[0].casefold(), tuple(dict.fromkeys(words[1:])), reason)
+
+
+def is_review(body: str) -> bool:
+    """Whether a comment answers a session: then session_review.py says what becomes of it, and nobody else."""
+    found = _found(body)
+    words = _words(found) if found else []
+    return bool(words) and words[0].casefold() in REVIEWS
+
+
+def _found(body: str) -> re.Match[str] | None:
+    # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
+    first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
+    return _COMMAND.fullmatch(first.strip(" \t"))
+
+
+def _words(found: re.Match[str]) -> list[str]:
+    return [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
 
 
 _BECAUSE = re.compile(r"(?:^|[ \t])because(?=[ \t]|$)", re.IGNORECASE)
@@ -288,8 +305,12 @@ def _utc(moment: datetime) -> datetime:
 def refuse(bot: Bot, asked: Requester, why: Refusal) -> None:
     """Says in one sentence what was not done, and why."""
     react(bot, asked, "confused")
-    reply(bot, asked, f"{escape.code(asked.login)}, this was not {why.done}: {escape.prose(why.why)}.")
+    reply(bot, asked, refusal(asked, why))
     bot.step.log(f"refused: {why.why}")
+
+
+def refusal(asked: Requester, why: Refusal) -> str:
+    return f"{escape.code(asked.login)}, this was not {why.done}: {escape.prose(why.why)}."
 
 
 def react(bot: Bot, asked: Requester, content: str) -> None:

@@ -71,10 +71,11 @@ def put(bot: Bot, wanted: WantedIssue) -> Posted:
         if later:
             _close_duplicate(later[-1].issue, first.issue.number)
             return None
+        number = first.issue.number
         if first.left_to_people:
-            return Posted(f"issue {first.issue.number} is left alone: a person has {first.issue.state} it", left=True)
+            return Posted(f"issue {number} is left alone: a person has {first.issue.state} it", left=True, issue=number)
         if first.state == wanted.state and same_text(first.issue.body, body):
-            return Posted(f"issue {first.issue.number} {'created' if begun else 'is as it was'}")
+            return Posted(f"issue {number} {'created' if begun else 'is as it was'}", issue=number)
         if first.state != wanted.state:
             _say(bot, first.issue, wanted.news)
         first.issue.edit(body=body, state=wanted.state, state_reason=wanted.reason)

@@ -66,8 +66,8 @@ def _branch_step(bot: Bot, new: Offer, default: str) -> Posted | None:
 
 def _file_step(bot: Bot, new: Offer, path: str, content: bytes) -> Posted | None:
     message = f"{new.title}\n\n{new.because}"
-    known = _file_sha(bot, new, path)
-    if known == _blob_sha(content):
+    known = file_sha(bot, path, new.branch)
+    if known == blob_sha(content):
         return Posted("there")
     if known is None:
         bot.repository.create_file(path, message, content, branch=new.branch)
@@ -90,17 +90,18 @@ def _pull_step(bot: Bot, new: Offer, default: str) -> int | None:
 
 def _holds(bot: Bot, new: Offer) -> bool:
     """Whether the branch has these very files: a run that stopped before its pull request goes on there."""
-    return all(_file_sha(bot, new, path) == _blob_sha(content) for path, content in new.files)
+    return all(file_sha(bot, path, new.branch) == blob_sha(content) for path, content in new.files)
 
 
-def _file_sha(bot: Bot, new: Offer, path: str) -> str | None:
+def file_sha(bot: Bot, path: str, ref: str) -> str | None:
+    """Git's name for what a branch or a commit has there; None where it has no such file, or there is no such ref."""
     try:
-        found = bot.repository.get_contents(path, ref=new.branch)
+        found = bot.repository.get_contents(path, ref=ref)
     except UnknownObjectException:
         return None
     return None if isinstance(found, list) else found.sha
 
 
-def _blob_sha(content: bytes) -> str:
+def blob_sha(content: bytes) -> str:
     """Git's name for the content."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

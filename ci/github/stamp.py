@@ -38,6 +38,8 @@ class Posted:
     """It was left because it is about an older commit, or about a pull request that is closed."""
     comments: int | None = None
     """How many the pull request has: where one was begun, if nobody else began one at the same time."""
+    issue: int | None = None
+    """The number of the issue that this is about."""
 
 
 def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:

@@ -73,7 +73,9 @@ class SubmittedSession(VerbAnswer):
     text: str
     """The report with its questions, as Markdown."""
     pull_request: int | None
-    """Where it was posted; null where it was not."""
+    """Where it was posted as a comment; null where it was not."""
+    issue: int | None
+    """Where it was posted as an issue; null where it was not."""
 
 
 def of_next(state: SessionState, form: type[WhatIsNext] = WhatIsNext, **besides: Any) -> WhatIsNext:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from kernelgate.ci.document import escape
 from kernelgate.ci.document.formatting import counted
+from kernelgate.ci.explain.diagnosis import Bottleneck
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import coming, drawings, figures, words
 from kernelgate.ci.sessions.log import Closed, Event, PatternUse, SessionNote, TriedChange
@@ -14,6 +17,36 @@ FILE = "report.md"
 GAINS, PHASES = "gains.svg", "phases.svg"
 BUILD_TARGET, BOTTLENECK_TARGET, BLIND_TARGET = 30, 15, 0
 """Minutes to a working build and to a named bottleneck, and blind tries: the goals of the founding documents."""
+MAX_FOR_REVIEW = 60_000
+"""Characters, of the 65,536 that GitHub takes; links and the bot's last line need some, too."""
+ROWS = (1000, 100, 30, 10, 3)
+"""Of a section of what is posted: as many as fit."""
+
+
+@dataclass(frozen=True)
+class SessionForReview:
+    """What experts are given."""
+
+    name: str
+    """Of its folder."""
+    objective: str
+    report: str
+    """As `for_review` writes it."""
+    commit: str
+    """The checkout's."""
+    files: Mapping[str, bytes]
+    """Log and drawings, by their path in the checkout."""
+
+
+@dataclass(frozen=True)
+class _Paper:
+    """How texts of the log are written down, and how many of them in one section."""
+
+    line: Callable[[str], str]
+    cell: Callable[[str], str]
+    """In a table."""
+    rows: int | None = None
+    """All."""
 
 
 def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
@@ -21,50 +54,73 @@ def of(events: Sequence[Event], policy: Policy, now: str) -> Mapping[str, str]:
     state = coming.of(events, policy, now)
     drawn = {GAINS: drawings.gains(state.tries), PHASES: drawings.phases(state)}
     made = {name: drawings.file(one) for name, one in drawn.items() if one is not None}
-    return {FILE: "\n".join(_lines(events, state, tuple(made))) + "\n", **made}
+    paper = _Paper(_one_line, lambda text: _one_line(text).replace("|", "\\|"))
+    return {FILE: "\n".join(_lines(events, state, tuple(made), paper)) + "\n", **made}
 
 
-def for_review(events: Sequence[Event], policy: Policy, now: str) -> str:
-    """The report for a comment, without drawings, with what is asked and how it is answered."""
+def for_review(name: str, events: Sequence[Event], policy: Policy, now: str) -> str:
+    """The report for a comment, without drawings: with what is asked, and how it is answered.
+
+    `name`: the session's folder. Texts of the log do nothing there; what is too much for a comment is counted.
+    """
     state = coming.of(events, policy, now)
-    name = state.name
+    made = [_with_questions(name, events, state, rows) for rows in ROWS]
+    return next((text for text in made if len(text) <= MAX_FOR_REVIEW), made[-1])
+
+
+def _with_questions(name: str, events: Sequence[Event], state: SessionState, rows: int) -> str:
+    paper = _Paper(escape.prose, lambda text: escape.cell(escape.prose(text)), rows)
     asked = _notes(events, "question") or [
         "Is what limits each try named rightly? Which pattern would have saved time?"
     ]
+    forms = (
+        "/kernelgate pattern NAME: what to do, and when",
+        f"/kernelgate correct {name}/TRY action=NAME bottleneck=NAME: why",
+    )
     lines = [
-        *_lines(events, state, ()),
+        *_lines(events, state, (), paper),
         "",
-        *_section("Questions", asked),
-        "Answer by a comment of one of these forms; each becomes a pull request that names you:",
+        *_section("Questions", asked, paper),
+        *_section("Labels of the tries", _labels(state), paper),
+        "Answer by a comment of one of these forms; each becomes a pull request that names you. A label can be "
+        "corrected once the session's log is on the default branch; bottlenecks are called "
+        f"{', '.join(map(escape.code, Bottleneck))}, actions as `kernelgate recommend` does.",
         "",
-        "    /kernelgate pattern NAME: what to do, and when",
-        f"    /kernelgate correct {name}/TRY action=NAME bottleneck=NAME: why",
+        escape.fence(forms, "text"),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str]) -> Iterator[str]:
+def _labels(state: SessionState) -> Iterator[str]:
+    """What advice learns each try as."""
+    for one in state.tries:
+        yield f"try {one.number}: action {one.action or 'not named'}, bottleneck {one.bottleneck or 'not named'}"
+
+
+def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str], paper: _Paper) -> Iterator[str]:
     opened = figures.opened(events)
-    yield from (f"# {_one_line(state.objective)}", "")
+    yield from (f"# {paper.line(state.objective)}", "")
     about = ", ".join(filter(None, (opened.card, *opened.cases, opened.gpu)))
     closed = next((event for event in events if isinstance(event, Closed)), None)
-    ended = f"; closed ({closed.why}): {_one_line(closed.said)}" if closed else "; still open"
-    yield from (f"{about}; {state.minutes:.0f} minutes{ended}", "")
-    yield from _section("What was believed", _believed(opened.hypothesis, events))
-    yield from _section("What was measured", _measured(state))
+    ended = f"; closed ({closed.why}): {paper.line(closed.said)}" if closed else "; still open"
+    yield from (f"{paper.line(about)}; {state.minutes:.0f} minutes{ended}", "")
+    yield from _section("What was believed", _believed(opened.hypothesis, events), paper)
+    yield from _section("What was measured", _measured(state), paper)
     if GAINS in drawn:
         yield from (f"![Gain of each try over what stood before it, with 95% intervals]({GAINS})", "")
-    yield from _section("What was learnt", _learnt(events))
-    yield from _section("What it took", _took(state.figures, state))
+    yield from _section("What was learnt", _learnt(events), paper)
+    yield from _section("What it took", _took(state.figures, state), paper)
     if PHASES in drawn:
         yield from (f"![Minutes by phase]({PHASES})", "")
-    yield from _gates(state)
+    yield from _gates(state, paper)
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+def _section(title: str, lines: Iterable[str], paper: _Paper) -> Iterator[str]:
     yield from (f"## {title}", "")
     listed = list(lines)
-    yield from (f"- {_one_line(line)}" for line in listed)
+    yield from (f"- {paper.line(line)}" for line in listed[: paper.rows])
+    left = len(listed[paper.rows :])
+    yield from ([f"- and {left} more, which the log has"] if left else [])
     yield from (["Nothing was said.", ""] if not listed else [""])
 
 
@@ -123,10 +179,10 @@ def _after(what: str, minutes: float | None, goal: float) -> str:
     return f"{what}: {reached} (goal: {goal:g} minutes)"
 
 
-def _gates(state: SessionState) -> Iterator[str]:
+def _gates(state: SessionState, paper: _Paper) -> Iterator[str]:
     yield from ("## Gates", "", "| gate | | minutes | what was seen |", "| --- | --- | --- | --- |")
     for gate in state.gates:
-        said = _one_line(gate.said or "").replace("|", "\\|")
+        said = paper.cell(gate.said or "")
         yield f"| {gate.name} | {gate.status} | {gate.minutes:.1f} of {gate.limit_minutes:g} | {said} |"
 
 

@@ -181,6 +181,8 @@ class FakeGitHub:
         """By id; `annotations` holds those that were sent."""
         self.reactions: list[tuple[int, str]] = []
         self.repository_labels: dict[str, Json] = {}
+        self.drops_labels = False
+        """As of those who may open an issue and not label it."""
         self.collaborators: dict[str, str] = {}
         """Login to admin, write, read or none; triage and maintain are role names of read and write."""
         self.runs: dict[int, Json] = {}
@@ -338,6 +340,9 @@ class FakeGitHub:
             return self._blob(request)
         if request.headers.get("authorization") != f"token {self.token}":
             return Answer(401, {"message": "Bad credentials", "documentation_url": "https://docs.github.com/rest"})
+        if request.path == "/user":
+            # A token of a workflow belongs to no user. Not in the description that the others are held against.
+            return Answer(403, DENIED) if self.login_type == "Bot" else Answer(200, self._user(self.login))
         for method, path, pattern, needs, handler in ROUTES:
             found = pattern.fullmatch(request.path)
             if method != request.method or found is None:
@@ -625,7 +630,8 @@ def _create_issue(github: FakeGitHub, request: Request) -> Answer:
     number = 1 + max((*github.issues, *github.pulls), default=0)
     made = example("issue") | {"number": number, "id": github.next_id(), "state": "open", "state_reason": None}
     made |= {"title": request.body["title"], "body": request.body["body"], "assignee": None, "assignees": []}
-    made |= {"labels": [github._label(name) for name in request.body.get("labels", ())]}
+    labels = () if github.drops_labels else request.body.get("labels", ())
+    made |= {"labels": [github._label(name) for name in labels]}
     made |= {"user": github._user(github.login, github.login_type), "closed_by": None}
     made["url"] = f"{github.url}/repos/{github.repository}/issues/{number}"
     made["comments_url"] = f"{made['url']}/comments"

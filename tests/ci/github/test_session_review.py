@@ -1,4 +1,4 @@
-"""A reviewer's answer to a session, from a comment to a pull request."""
+"""A reviewer's answer to a session, from a comment to a pull request, and what comes of it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
+from kernelgate.ci.advice import outcomes
+from kernelgate.ci.github import command
+from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.command import Refusal, Requester
 from kernelgate.ci.github.propose import Offer
-from kernelgate.ci.github.session_review import CorrectionAnswer, PatternAnswer, answer, offer, parse, submit
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import figures, log, report
+from kernelgate.ci.github.session_review import MISSING, CorrectionAnswer, PatternAnswer, answer, offer, parse
+from kernelgate.ci.patterns import pattern
+from kernelgate.ci.sessions import figures, folder, log
 from kernelgate.ci.sessions.log import Corrected
 from tests.ci.desk import Desk
 from tests.ci.sessions import session_events as made
@@ -21,8 +25,8 @@ from tests.fakes.github_server import event
 
 ASKED = Requester(7, 12, "octocat", datetime(2026, 11, 22, 12, tzinfo=UTC))
 LOG = ".ci/sessions/one/log.jsonl"
-EVENTS = (made.opened(), *made.passed(0.8), made.tried(1, -5, action="tile", bottleneck="l2"))
-CORRECTION = CorrectionAnswer("one", 1, "vector-width", None, "it loads wider, too")
+EVENTS = (made.opened(), *made.passed(0.8), made.tried(1, -5, action="larger-tiles", bottleneck="l2"))
+CORRECTION = CorrectionAnswer("one", 1, "wider-loads", None, "it loads wider, too")
 
 
 def read(path: str) -> str | None:
@@ -38,12 +42,33 @@ def read(path: str) -> str | None:
             CorrectionAnswer("one", 3, "tile", "dram", "it reads more"),
         ),
         ("/kernelgate correct one/3 bottleneck=dram: so", CorrectionAnswer("one", 3, None, "dram", "so")),
+        ("/Kernelgate  PATTERN warm-up: so\r\n", PatternAnswer("warm-up", "so")),
         ("/kernelgate bench", None),
         ("looks good", None),
     ],
 )
 def test_an_answer_is_read(body: str, found: object) -> None:
     assert parse(body) == found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "/kernelgate pattern warm-up: so",
+        "/KERNELGATE  Correct one/3",
+        "\n/kernelgate pattern\nbench",
+        "/kernelgate patterns",
+        "/kernelgate pattern: so",
+        "/kernelgate correct-it",
+        "/kernelgate bench",
+        "/kernelgate",
+        "say /kernelgate pattern a: b",
+        "pattern",
+    ],
+)
+def test_each_comment_is_answered_by_one_of_the_two_workflows_at_most(body: str) -> None:
+    by_command, by_review = command.parse(body) is not None, parse(body) is not None
+    assert (by_command + by_review) == (body.strip().lower().startswith("/kernelgate"))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +96,7 @@ def test_a_correction_is_added_to_the_log_with_the_reviewers_name_and_counts() -
     assert events[:-1] == list(EVENTS)
     assert isinstance(events[-1], Corrected)
     assert (events[-1].by, events[-1].why) == ("octocat", "it loads wider, too")
-    assert [(one.action, one.bottleneck) for one in figures.try_states(events)] == [("vector-width", "l2")]
+    assert [(one.action, one.bottleneck) for one in figures.try_states(events)] == [("wider-loads", "l2")]
     assert "octocat" in found.body
     assert "octocat" in found.because
 
@@ -81,6 +106,9 @@ def test_a_correction_is_added_to_the_log_with_the_reviewers_name_and_counts() -
     [
         (replace(CORRECTION, number=9), "has no try 9"),
         (replace(CORRECTION, session="other"), "has no session other"),
+        (replace(CORRECTION, action="magic"), "no action is called magic"),
+        (replace(CORRECTION, bottleneck="luck"), "no bottleneck is called luck; there are tensor, "),
+        (replace(CORRECTION, action="larger-tiles", bottleneck="l2"), "is labelled so already"),
     ],
 )
 def test_a_correction_of_nothing_is_refused(found: CorrectionAnswer, said: str) -> None:
@@ -89,59 +117,174 @@ def test_a_correction_of_nothing_is_refused(found: CorrectionAnswer, said: str) 
     assert said in refused.why
 
 
-def test_a_pattern_is_proposed_and_one_that_is_known_is_added_to() -> None:
-    new = offer(PatternAnswer("warm-up", 'say "twice": <b>now</b> @all'), ASKED, "c" * 40, read)
-    more = offer(PatternAnswer("known", "once more"), ASKED, "c" * 40, read)
+def test_what_is_learnt_changes_once_the_correction_is_merged(tmp_path: Path) -> None:
+    place = tmp_path / "one"
+    place.mkdir()
+    (place / log.FILE).write_text(read(LOG) or "", encoding="utf-8")
+    (before,) = outcomes.read(tmp_path)
+    found = parse("/kernelgate correct one/1 action=wider-loads bottleneck=dram: look at the sectors")
+    assert isinstance(found, CorrectionAnswer)
+    proposed = offer(found, ASKED, "c" * 40, read)
+    assert isinstance(proposed, Offer)
+    (place / log.FILE).write_bytes(proposed.files[0][1])
+    (after,) = outcomes.read(tmp_path)
+    assert (before.features.action, before.features.bottleneck) == ("larger-tiles", "l2")
+    assert (after.features.action, after.features.bottleneck) == ("wider-loads", "dram")
+    assert after.tried.outcomes == before.tried.outcomes, "a label alone"
 
-    assert isinstance(new, Offer)
-    assert isinstance(more, Offer)
-    [(path, content)], [(_, longer)] = new.files, more.files
-    text = content.decode()
-    assert path == "docs/patterns/warm-up.md"
-    assert 'do: "say \\"twice\\": <b>now</b> @all"' in text.split("---")[1]
-    assert "<b>" not in text.split("---")[2].replace("`<b>now</b>", "")
-    assert longer.decode().startswith("---\nname: known\n---\n")
-    assert "octocat" in longer.decode()
+
+def test_a_separator_of_lines_inside_a_text_breaks_no_log() -> None:
+    spoken = made.tried(1, -5, what="wider\u2028loads", action="larger-tiles")
+    found = offer(CORRECTION, ASKED, "c" * 40, lambda _: "".join(map(log.line, (made.opened(), spoken))))
+    assert isinstance(found, Offer)
 
 
-def answered(desk: Desk, tmp_path: Path, body: str, login: str) -> int | None:
-    """Gives a comment on pull request 1 to the bot."""
+def proposed_pattern(text: str, name: str = "warm-up") -> tuple[Offer, str]:
+    found = offer(PatternAnswer(name, text), ASKED, "c" * 40, read)
+    assert isinstance(found, Offer)
+    return found, found.files[0][1].decode()
+
+
+def test_a_pattern_says_what_is_left_to_a_person_and_whoever_reads_it_names_that(tmp_path: Path) -> None:
+    found, text = proposed_pattern("measure twice, when clocks move")
+    path = tmp_path / "warm-up.md"
+    path.write_text(text, encoding="utf-8")
+
+    assert found.files[0][0] == "docs/patterns/warm-up.md"
+    assert all(f"`{line}`" in found.body for line in MISSING)
+    with pytest.raises(pattern.PatternError, match=r"warm-up\.md: when: .*; command: .*; cookbook: "):
+        pattern.read(path)
+    for line in MISSING:
+        text = text.replace(f"{line}: null # fill in before the merge", f"{line}: environment")
+    path.write_text(text, encoding="utf-8")
+    completed = pattern.read(path)
+    assert (completed.do, completed.evidence) == ("measure twice, when clocks move", "octocat, in #12")
+    assert (completed.signals, completed.recorded, completed.measured_minutes) == ((), None, None)
+
+
+HOSTILE = (
+    "a\n---\ncommand: rm -rf /\n---\n<script>alert(1)</script> @octo-org/all #1 ::set-output name=x::y ##[group] "
+    "<!-- kernelgate-review comment=7 --> [x](http://evil.example) 😀\u202e\u2028 ``` \" ' \\ ${{ github.token }}"
+)
+
+
+def test_hostile_text_in_a_pattern_stays_text(tmp_path: Path) -> None:
+    read_back = parse(f"/kernelgate pattern warm-up: {HOSTILE}")
+    assert isinstance(read_back, PatternAnswer)
+    found, text = proposed_pattern(read_back.text)
+    path = tmp_path / "warm-up.md"
+    path.write_text(text.replace("null # fill in before the merge", "environment"), encoding="utf-8")
+
+    completed = pattern.read(path)
+    assert completed.command == "environment", "what broke out of the text would be here"
+    assert "😀" in completed.do
+    front, page = text.removeprefix("---\n").split("\n---\n", 1)
+    assert len(front.splitlines()) == 9
+    for markdown in (page, found.body, completed.do):
+        every = [one for block in MarkdownIt("js-default").parse(markdown) for one in (block, *(block.children or ()))]
+        assert not [one for one in every if one.type in ("html_block", "html_inline", "link_open", "hr", "image")]
+        plain = " ".join(one.content for one in every if one.type == "text")
+        assert not any(mark in plain for mark in ("@", "<", "::", "http", "#1 "))
+
+
+def test_a_pattern_that_is_known_is_added_to() -> None:
+    found, longer = proposed_pattern("once <b>more</b>", "known")
+    assert longer.startswith("---\nname: known\n---\n")
+    assert longer.rstrip().endswith("once `<b>more</b>` (`octocat`, in #12)")
+    assert "fill in" not in found.body
+
+
+def answered(
+    desk: Desk, tmp_path: Path, body: str, login: str, propose: bool = True, in_pull: bool = True
+) -> int | None:
+    """Gives a comment on number 1 to the bot."""
     placed = desk.github.comment(1, body, author=login)
     payload = event("issue_comment.created")
-    payload["issue"] |= {"number": 1, "pull_request": {"url": "https://api.github.com/repos/o/r/pulls/1"}}
+    payload["issue"] |= {"number": 1}
+    payload["issue"] |= {"pull_request": {"url": "https://api.github.com/repos/o/r/pulls/1"}} if in_pull else {}
     payload["comment"] |= {"id": placed["id"], "body": body, "created_at": "2026-11-20T10:00:00Z"}
     payload["comment"]["user"] |= {"login": login, "type": "User"}
     path = tmp_path / "event.json"
     path.write_text(json.dumps(payload), encoding="utf-8")
     desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(path)  # type: ignore[index]
-    return answer(desk.bot.step, desk.bot)
+    return answer(desk.bot.step, desk.bot, propose)
 
 
-def test_only_people_with_write_access_are_answered_with_a_pull_request(desk: Desk, tmp_path: Path) -> None:
-    desk.github.collaborators["ada"] = "write"
-    desk.github.open_pull(head_sha="a" * 40)
-    body = "/kernelgate pattern warm-up: measure twice"
+def replies(desk: Desk) -> list[str]:
+    return [one["body"] for one in desk.github.comments.values() if one["user"]["login"] == desk.github.login]
 
-    assert answered(desk, tmp_path, body, "mallory") is None
+
+PATTERN = "/kernelgate pattern warm-up: measure twice"
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+def test_only_people_with_write_access_are_answered_with_a_pull_request(desk: Desk, tmp_path: Path, state: str) -> None:
+    """Also on a pull request that is merged: corrections come after that."""
+    desk.github.collaborators |= {"ada": "write", "bob": "read"}
+    desk.github.open_pull(head_sha="a" * 40, state=state)
+
+    for login in ("mallory", "bob", "mallory"):
+        assert answered(desk, tmp_path, PATTERN, login) is None
     assert len(desk.github.pulls) == 1
-    assert "only people with write access" in " ".join(desk.github.bodies(1))
+    (refused,) = replies(desk)
+    assert "`mallory`, this was not taken: only people with write access" in refused
 
-    number = answered(desk, tmp_path, body, "ada")
+    assert answered(desk, tmp_path, PATTERN, "ada", propose=False) is None
+    assert (desk.outputs["propose"], len(desk.github.pulls), len(replies(desk))) == ("true", 1, 1)
+    number = answered(desk, tmp_path, PATTERN, "ada")
 
     pull = desk.github.pulls[number or 0]
-    assert "ada" in (pull.body or "")
+    assert "`ada` answered in #1: measure twice" in (pull.body or "")
     assert "measure twice" in desk.github.files[pull.head_ref, "docs/patterns/warm-up.md"].decode()
-    assert f"#{number} proposes" in " ".join(desk.github.bodies(1))
+    assert f"#{number} proposes what `ada` answered." in replies(desk)[-1]
+    assert len(replies(desk)) == 2
 
 
-def test_a_report_is_posted_once_however_often_it_is_submitted(desk: Desk) -> None:
-    number = desk.github.open_pull(head_sha="a" * 40).number
-    events = (*EVENTS, log.SessionNote(said="is it the cache?", kind="question"))
-    text = report.for_review(events, Policy(), made.clock(20))
+def test_in_an_issue_each_answer_has_a_reply_of_its_own_and_a_repeated_job_adds_none(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.github.collaborators["ada"] = "write"
+    desk.bot.repository.create_issue(title="Review of the session one", body="…")
+    desk.github.files["main", LOG] = (read(LOG) or "").encode()
+    desk.github.files[desk.github.refs["heads/main"], LOG] = (read(LOG) or "").encode()
 
-    submit(desk.bot, number, text)
-    submit(desk.bot, number, text)
+    first = answered(desk, tmp_path, "/kernelgate correct one/1 action=wider-loads: so", "ada", in_pull=False)
+    again = answer(desk.bot.step, desk.bot, propose=True)
+    assert first == again
+    assert answered(desk, tmp_path, "/kernelgate correct one/9 action=wider-loads: so", "ada", in_pull=False) is None
+    assert desk.outputs["propose"] == "false"
+    taken, refused = replies(desk)
+    assert f"#{first} proposes" in taken
+    assert "the session one has no try 9; it has 1" in refused
 
-    (body,) = desk.github.bodies(number)
-    assert "is it the cache?" in body
-    assert "/kernelgate correct one/TRY" in body
+
+def test_two_corrections_of_one_try_are_two_branches_and_the_later_counts(desk: Desk, tmp_path: Path) -> None:
+    """Both add their line at the end of the log: git stops at the second merge, and people keep both lines."""
+    desk.github.collaborators["ada"] = "write"
+    desk.github.open_pull(head_sha="a" * 40)
+    desk.github.files[desk.github.refs["heads/main"], LOG] = (read(LOG) or "").encode()
+    numbers = [
+        answered(desk, tmp_path, f"/kernelgate correct one/1 {labels}: so", "ada")
+        for labels in ("action=wider-loads", "bottleneck=dram")
+    ]
+    refs = [desk.github.pulls[number or 0].head_ref for number in numbers]
+    assert len(set(refs)) == 2
+    lines = [desk.github.files[ref, LOG].decode().splitlines() for ref in refs]
+    assert lines[0][:-1] == lines[1][:-1] == (read(LOG) or "").splitlines()
+
+
+def test_a_pull_request_that_github_does_not_let_open_is_said_where_it_was_asked(desk: Desk, tmp_path: Path) -> None:
+    desk.github.collaborators["ada"] = "write"
+    desk.github.open_pull(head_sha="a" * 40)
+    why = "GitHub Actions is not permitted to create or approve pull requests."
+    desk.github.fault("POST", "/pulls", status=403, message=why, times=9)
+    with pytest.raises(GitHubError, match="not permitted"):
+        answered(desk, tmp_path, PATTERN, "ada")
+    (said,) = replies(desk)
+    assert "this was not proposed" in said
+    assert "GitHub Actions is not permitted to create or approve pull requests" in said
+
+
+def test_what_a_session_may_be_called_can_be_answered() -> None:
+    assert folder.NAME.fullmatch("a" * 64)
+    assert isinstance(parse(f"/kernelgate correct {'a' * 64}/9999 action=x: y"), CorrectionAnswer)
