@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -258,19 +259,20 @@ def test_in_an_issue_each_answer_has_a_reply_of_its_own_and_a_repeated_job_adds_
     assert "the session one has no try 9; it has 1" in refused
 
 
-def test_two_corrections_of_one_try_are_two_branches_and_the_later_counts(desk: Desk, tmp_path: Path) -> None:
-    """Both add their line at the end of the log: git stops at the second merge, and people keep both lines."""
-    desk.github.collaborators["ada"] = "write"
-    desk.github.open_pull(head_sha="a" * 40)
-    desk.github.files[desk.github.refs["heads/main"], LOG] = (read(LOG) or "").encode()
-    numbers = [
-        answered(desk, tmp_path, f"/kernelgate correct one/1 {labels}: so", "ada")
-        for labels in ("action=wider-loads", "bottleneck=dram")
-    ]
-    refs = [desk.github.pulls[number or 0].head_ref for number in numbers]
-    assert len(set(refs)) == 2
-    lines = [desk.github.files[ref, LOG].decode().splitlines() for ref in refs]
-    assert lines[0][:-1] == lines[1][:-1] == (read(LOG) or "").splitlines()
+def test_two_corrections_of_one_try_meet_at_the_second_merge_and_both_lines_may_stay(tmp_path: Path) -> None:
+    later = replace(ASKED, comment_id=8, login="hubot", at=datetime(2026, 11, 22, 13, tzinfo=UTC))
+    answers = ((replace(CORRECTION, action="swizzle", bottleneck="dram"), later), (CORRECTION, ASKED))
+    offers = [found for one, by in answers if isinstance(found := offer(one, by, "c" * 40, read), Offer)]
+    assert len({one.branch for one in offers}) == 2
+    names = ("second", "before", "first")
+    contents = (offers[0].files[0][1], (read(LOG) or "").encode(), offers[1].files[0][1])
+    for name, content in zip(names, contents, strict=True):
+        (tmp_path / name).write_bytes(content)
+    merged = subprocess.run(["git", "merge-file", "-p", *names], cwd=tmp_path, capture_output=True, text=True)
+    assert merged.returncode == 1, "git stops, and people see both"
+    kept = [line for line in merged.stdout.splitlines() if line.startswith("{")]
+    (tried,) = figures.try_states([log.event_of(line) for line in kept])
+    assert (tried.action, tried.bottleneck) == ("swizzle", "dram"), "the later one, though its line comes first"
 
 
 def test_a_pull_request_that_github_does_not_let_open_is_said_where_it_was_asked(desk: Desk, tmp_path: Path) -> None:
