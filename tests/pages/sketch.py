@@ -1,4 +1,7 @@
-"""Boxes, arrows and words of the guides' drawings: one file each, readable on light and dark, with its own ground."""
+"""Boxes, arrows and words of the guides' drawings: one file each, readable on light and dark, with its own ground.
+
+All are as narrow as a phone's column: a page shows them no smaller there, on GitHub and on the site.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,31 @@ from kernelgate.ci.page import drawing
 from kernelgate.ci.page.drawing import MIDDLE, Point
 
 STYLE = """
-text{font:13px system-ui,sans-serif;fill:#1f2328}.small{font-size:11.5px;fill:#59636e}.head{font-weight:600}
+text{font:13px system-ui,sans-serif;fill:#1f2328}.small{font-size:12px;fill:#59636e}.head{font-weight:600}
 .ground{fill:#fff}.box{fill:#f6f8fa;stroke:#59636e}.now{fill:#ddf4ff;stroke:#0969da}.good{fill:#dafbe1;stroke:#1a7f37}
 .bad{fill:#ffebe9;stroke:#cf222e}.arrow{stroke:#59636e;fill:none}.tip{fill:#59636e}.bar{fill:#0969da}.rest{fill:#d1d9e0}
 .grid{stroke:#d1d9e0}.kept{stroke:#1a7f37;fill:#1a7f37}.other{stroke:#59636e;fill:#fff}.mark{fill:#9a6700}
+.count{font-size:12px;fill:#fff}
 @media(prefers-color-scheme:dark){text{fill:#f0f6fc}.small{fill:#9198a1}.ground{fill:#0d1117}
 .box{fill:#151b23;stroke:#9198a1}.now{fill:#0c2d6b;stroke:#4493f8}.good{fill:#04260f;stroke:#3fb950}
 .bad{fill:#3c0614;stroke:#f85149}.arrow{stroke:#9198a1}.tip{fill:#9198a1}.bar{fill:#4493f8}.rest{fill:#3d444d}
-.grid{stroke:#3d444d}.kept{stroke:#3fb950;fill:#3fb950}.other{stroke:#9198a1;fill:#0d1117}.mark{fill:#d29922}}
+.grid{stroke:#3d444d}.kept{stroke:#3fb950;fill:#3fb950}.other{stroke:#9198a1;fill:#0d1117}.mark{fill:#d29922}
+.count{fill:#0d1117}}
 """
+WIDE = 360.0
 LINE = 17.0
 
 
-def picture(said: str, width: float, height: float, *content: Markup) -> str:
+def picture(said: str, height: float, *content: Markup) -> str:
     """A whole file. `said`: what it shows, for those who cannot see it."""
     drawn = drawing.tag(
         "svg",
         drawing.tag("style", Markup(STYLE)),  # noqa: S704 (ours)
-        drawing.rect((0.0, 0.0), width, height, "ground"),
+        drawing.rect((0.0, 0.0), WIDE, height, "ground"),
         *content,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {drawing.number(width)} {drawing.number(height)}",
-        width=drawing.number(width),
+        viewBox=f"0 0 {drawing.number(WIDE)} {drawing.number(height)}",
+        width=drawing.number(WIDE),
         role="img",
         aria_label=said,
     )

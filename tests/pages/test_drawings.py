@@ -9,8 +9,23 @@ import pytest
 
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import folder
+from tests.ci.page import browser
 from tests.pages import drawings, visual_guide, walkthrough
 
+COLUMN = 358.0
+"""What a page has for a drawing in a window of 390 pixels, in pixels: on the site, and much the same on GitHub."""
+CUT_OR_MET = """
+() => {
+  const [, , width, height] = document.documentElement.getAttribute('viewBox').split(' ').map(Number)
+  const words = [...document.querySelectorAll('text')].map(one => [one.textContent, one.getBBox()])
+  const cut = words.filter(([, b]) => b.x < 0 || b.y < 0 || b.x + b.width > width || b.y + b.height > height)
+  const across = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width
+  const meet = (a, b) => across(a, b) && a.y + 3 < b.y + b.height && b.y + 3 < a.y + a.height
+  const met = words.filter(([, a], i) => words.some(([, b], j) => i !== j && meet(a, b)))
+  return [...cut, ...met].map(([said]) => said)
+}
+"""
+"""Words that end outside of the drawing, or stand on others; lines may touch by what their letters do not use."""
 DRAWN = drawings.every()
 SHOWN = "".join(page.read_text(encoding="utf-8") for page in sorted((drawings.ROOT / "docs").glob("*.md")))
 
@@ -34,6 +49,24 @@ def test_a_drawing_is_described_and_keeps_within_its_ground(name: str) -> None:
         x, y = float(one.attrib.get("x", 0)), float(one.attrib.get("y", 0))
         assert 0 <= x + float(one.attrib.get("width", 0) if one is not root else 0) <= width
         assert 0 <= y <= height
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_its_words_are_large_enough_on_a_phone(name: str) -> None:
+    width = float(ElementTree.fromstring(DRAWN[name]).attrib["viewBox"].split()[2])  # noqa: S314 (ours)
+    sizes = [float(found) for found in re.findall(r"font(?:-size)?:\s*([\d.]+)px", DRAWN[name])]
+    assert sizes
+    assert min(sizes) * min(COLUMN / width, 1) >= 11
+
+
+@pytest.mark.slow
+def test_no_words_are_cut_or_meet_others() -> None:
+    if browser.executable() is None:
+        pytest.fail(browser.MISSING)
+    with browser.opened() as tab:
+        for name in DRAWN:
+            tab.goto((drawings.IMAGES / f"{name}.svg").as_uri())
+            assert (name, tab.evaluate(CUT_OR_MET)) == (name, [])
 
 
 def test_another_policy_is_another_drawing() -> None:

@@ -8,11 +8,9 @@ from markupsafe import Markup
 
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.page import drawing
-from kernelgate.ci.page.drawing import MIDDLE
+from kernelgate.ci.page.drawing import END
 from kernelgate.ci.sessions import gates
-from tests.pages.sketch import arrow, box, height_of, picture
-
-WIDE = 700.0
+from tests.pages.sketch import arrow, box, picture
 
 
 def pictures(rules: Policy) -> Mapping[str, str]:
@@ -22,55 +20,57 @@ def pictures(rules: Policy) -> Mapping[str, str]:
 def _loop() -> str:
     said = "The loop: believe, change one thing, try, decide, learn, and from there again; from learn also to close"
     return picture(
-        said, WIDE, 250,
-        box((20, 20), 150, ["believe", "what holds it back,", "what a change gains"]),
-        arrow((170, 51), (205, 51)),
-        box((205, 20), 150, ["change one thing", "in the sources", ""]),
-        arrow((355, 51), (390, 51)),
-        box((390, 20), 290, ["try", "compile, fuzz, time beside the state before",
+        said, 408,
+        box((28, 12), 145, ["believe", "what holds it back,", "what a change gains"]),
+        arrow((173, 43), (203, 43)),
+        box((203, 12), 145, ["change one thing", "in the sources", ""]),
+        arrow((276, 75), (276, 106)),
+        drawing.text(266, 95, "kernelgate session try", "small", END),
+        box((28, 106), 320, ["try", "compile, fuzz, time beside the state before",
              "in the same processes, profile both"], "now"),
-        arrow((535, 83), (535, 150)),
-        drawing.text(545, 120, "kernelgate session try", "small"),
-        box((530, 150), 150, ["revert", "anything else; the", "patch is kept"], "bad"),
-        box((360, 150), 150, ["keep", "certain, and by", "enough"], "good"),
-        arrow((535, 110), (435, 110), (435, 150)),
-        arrow((360, 181), (300, 181)), arrow((605, 213), (605, 233), (260, 233), (260, 213)),
-        box((150, 150), 150, ["learn", "the log has the gain,", "its interval, its cause"]),
-        arrow((190, 150), (190, 120), (95, 120), (95, 83)),
-        drawing.text(110, 114, "again", "small"),
-        arrow((150, 181), (110, 181)),
-        box((20, 158), 90, ["close", "the report"]),
+        arrow((100, 169), (100, 194)), arrow((276, 169), (276, 194)),
+        box((28, 194), 145, ["keep", "certain, and by", "enough"], "good"),
+        box((203, 194), 145, ["revert", "anything else; the", "patch is kept"], "bad"),
+        arrow((100, 257), (100, 282)), arrow((276, 257), (276, 282)),
+        box((28, 282), 320, ["learn", "the log has the gain, its interval, its cause"]),
+        arrow((276, 328), (276, 353)), box((203, 353), 145, ["close", "the report"]),
+        arrow((100, 328), (100, 353), (12, 353), (12, 43), (28, 43)),
+        drawing.text(110, 350, "again", "small"),
     )  # fmt: skip
 
 
 def _session(rules: Policy) -> str:
     listed = [gate for gate in gates.of("optimise", rules) if gate.name != "document"]
     total = gates.minutes("optimise", rules)
-    drawn, x = Markup(""), 12.0
-    for at, gate in enumerate(listed):
+    drawn, y = drawing.text(12, 22, "gates, in this order", "small"), 32.0
+    for gate in listed:
         lines = [gate.name, f"at most {gate.minutes:g} min"]
-        drawn += box((x, 40), 118, lines, "now" if gate.name == "profile" else "box")
-        drawn += arrow((x + 118, 63), (x + 139, 63)) if at + 1 < len(listed) else Markup("")
-        x += 139
-    below = f"only below {rules.guidance.profile_below:g}× the reference"
+        below = f"only below {rules.guidance.profile_below:g}× the reference"
+        profile = gate.name == "profile"
+        drawn += box((12, y), 186, [*lines, below] if profile else lines, "now" if profile else "box")
+        y += 63 if profile else 46
+        drawn += arrow((100, y), (100, y + 18))
+        y += 18
     changes = [
         "changes, one after the other",
         f"{rules.session.change_minutes:g} min; each is tried, then kept or reverted",
     ]
     again = ["measure again", f"{rules.session.again_minutes:g} min, against the reference"]
     close = ["close", f"{rules.session.document_minutes:g} min, the report"]
-    failed = ["a gate fails", "do what it says, pass it again"]
-    gone = ["stop", f"{total:g} min, the money, or {rules.session.without_gate_minutes:g} min without a gate"]
+    failed = ["a gate fails", "do what it says,", "pass it again"]
+    gone = [
+        "stop", f"{total:g} min, the money,", f"or {rules.session.without_gate_minutes:g} min without",
+        "a passed gate",
+    ]  # fmt: skip
     said = f"A session: {', '.join(gate.name for gate in listed)}; then changes, measuring again, and the report"
     return picture(
-        said, WIDE + 20, 262,
-        drawing.text(12, 24, "gates, in this order", "small"), drawn,
-        drawing.text(627, 104, below, "small", MIDDLE),
-        arrow((627, 110), (627, 132)),
-        box((400, 132), 308, changes, "good"),
-        arrow((400, 155), (380, 155)), box((180, 132), 200, again),
-        arrow((180, 155), (160, 155)), box((12, 132), 148, close),
-        box((12, 202), 230, failed, "bad"), box((300, 202), 408, gone, "bad"),
+        said, y + 186,
+        drawn,
+        box((12, y), 336, changes, "good"), arrow((100, y + 46), (100, y + 64)),
+        box((12, y + 64), 336, again), arrow((100, y + 110), (100, y + 128)),
+        box((12, y + 128), 336, close),
+        drawing.text(212, 22, "at any time", "small"),
+        box((212, 32), 136, failed, "bad"), box((212, 113), 136, gone, "bad"),
     )  # fmt: skip
 
 
@@ -79,23 +79,17 @@ def _patterns() -> str:
         "A pattern: seen in sessions' logs, proposed, reviewed by a person, kept as a file, applied in the next session"
     )
     steps = [
-        ("now", ["a session's log", "what cost time,", "mistakes, notes"]),
-        ("box", ["close proposes", "where the same", "thing cost time twice"]),
-        ("box", ["a person reviews", "/kernelgate pattern", "NAME: what to do"]),
-        ("good", ["docs/patterns", "a file with signals,", "by pull request"]),
-    ]
-    drawn = Markup("")
+        ("now", ["a session's log", "what cost time, mistakes, notes"]),
+        ("box", ["close proposes", "where the same thing cost time twice"]),
+        ("box", ["a person reviews", "/kernelgate pattern NAME: what to do"]),
+        ("good", ["docs/patterns", "a file with signals, by pull request"]),
+        ("box", ["the next session", "is told which signals are seen now,", "by kernelgate patterns; an agent",
+                 "by kernelgate prompt"]),
+    ]  # fmt: skip
+    drawn, y = Markup(""), 12.0
     for at, (kind, lines) in enumerate(steps):
-        x = 12 + at * 172.0
-        drawn += box((x, 20), 150, lines, kind)
-        drawn += arrow((x + 150, 51), (x + 172, 51)) if at + 1 < len(steps) else Markup("")
-    used = [
-        "the next session",
-        "kernelgate patterns: those whose signals are seen now; kernelgate prompt: the same for an agent",
-    ]
-    bottom = 20 + height_of(steps[0][1])
-    return picture(
-        said, WIDE, 180,
-        drawn,
-        arrow((603, bottom), (603, 122)), box((87, 122), 591, used), arrow((87, 145), (60, 145), (60, bottom)),
-    )  # fmt: skip
+        drawn += box((40, y), 308, lines, kind)
+        if at + 1 < len(steps):
+            drawn += arrow((194, y + 46), (194, y + 68))
+            y += 68
+    return picture(said, y + 92, drawn, arrow((40, y + 40), (16, y + 40), (16, 35), (40, 35)))

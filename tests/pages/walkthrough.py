@@ -16,7 +16,7 @@ from kernelgate.ci.sessions.log import Event, GateAttempt, TriedChange
 from kernelgate.ci.sessions.state import TryState
 from tests.pages.sketch import picture
 
-WIDE, LEFT, RIGHT = 700.0, 120.0, 680.0
+LEFT, RIGHT = 106.0, 344.0
 
 
 def pictures(events: Sequence[Event], rules: Policy) -> Mapping[str, str]:
@@ -54,7 +54,7 @@ def _time(events: Sequence[Event]) -> str:
         x = across.at(start) - 6 if late else across.at(end) + 6
         drawn.append(drawing.text(x, y + 13, f"{seconds:.0f} s", "small", END if late else None))
     said = "; ".join(f"{name} {seconds:.0f} s" for name, _, seconds in rows)
-    return picture(f"When each gate and try ran: {said}", WIDE, bottom + 24, *drawn)
+    return picture(f"When each gate and try ran: {said}", bottom + 24, *drawn)
 
 
 def _moment(event: Event) -> float:
@@ -81,11 +81,13 @@ def _speed(before: float, tries: Sequence[TryState]) -> str:
         x, kind = LEFT + step * (at + 0.5), "kept" if kept else "other"
         drawn.append(drawing.line((x, up.at(low)), (x, up.at(high)), kind))
         drawn.append(drawing.tag("circle", cx=x, cy=up.at(here), r=5.0, class_=kind))
-        shown = f"{here:.3g}×" if low == high else f"{here:.3g}× ({low:.3g} to {high:.3g})"
-        drawn.append(drawing.text(x, up.at(here) + 24, shown, "small", MIDDLE))
-        drawn.append(drawing.text(x, 242, name, anchor=MIDDLE))
+        drawn.append(drawing.text(x, up.at(here) + 24, f"{here:.3g}×", "head", MIDDLE))
+        if low != high:
+            drawn.append(drawing.text(x, up.at(here) + 40, f"{low:.3g} to {high:.3g}", "small", MIDDLE))
+        for below, words in enumerate(name.split(", ")):
+            drawn.append(drawing.text(x, 242 + 16.0 * below, words, "small" if below else "", MIDDLE))
     said = "; ".join(f"{name}: {here:.3g} times the reference" for name, here, *_ in points)
-    return picture(f"Speed after each try: {said}", WIDE, 254, *drawn)
+    return picture(f"Speed after each try: {said}", 268, *drawn)
 
 
 def _close_up(one: TryState, margin: float) -> str:
@@ -102,8 +104,8 @@ def _close_up(one: TryState, margin: float) -> str:
     drawn.append(drawing.tag("circle", cx=across.at(one.gain_pct), cy=45.0, r=5.0, class_="other"))
     drawn.append(drawing.text(LEFT - 8, 49, f"try {one.number}", anchor=END))
     drawn.append(drawing.text(across.at(-margin) + 8, 30, "no change", "small"))
-    drawn.append(drawing.text(LEFT, 94, "slower", "small"))
-    drawn.append(drawing.text(RIGHT, 94, "faster", "small", END))
+    drawn.append(drawing.text(LEFT, 112, "slower", "small"))
+    drawn.append(drawing.text(RIGHT, 112, "faster", "small", END))
     interval = f"95% interval {low:+.2f}% to {high:+.2f}%"
     said = f"Try {one.number}: {one.gain_pct:+.2f}% faster, {interval}; the margin is {margin:g}%"
-    return picture(said, WIDE, 104, *drawn)
+    return picture(said, 122, *drawn)
