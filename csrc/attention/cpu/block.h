@@ -156,6 +156,7 @@ __attribute__((always_inline)) inline void read_rows(const Element* from, int ro
 template <typename Element>
 __attribute__((always_inline)) inline void read_queries(const Element* q, int queries, float scale, Workspace& w) {
   constexpr float kLog2E = 1.44269504f;  // the softmax is taken to base 2: e^x = 2^(x · log2 e)
+  static_assert(kBlockK >= kBlockQ, "queries are read through the keys' place, which must hold them all");
   std::memset(w.k, 0, sizeof(w.k));
   read_rows(q, queries, w.k);  // the keys' place is still free
   for (int d = 0; d < kHeadDim; ++d) {
