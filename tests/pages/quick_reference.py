@@ -21,6 +21,18 @@ PAGE = ROOT / "docs" / "quick-reference.md"
 COOKBOOK = ROOT / "docs" / "CUDA_COOKBOOK.md"
 LINK = re.compile(r" ?\(\[how\]\([^)]*\)\)|\[([^\]]*)\]\([^)]*\)")
 
+SESSION = """\
+make env && . .venv/bin/activate
+kernelgate doctor                                         # fit to measure? else do what it says
+kernelgate session new "WHAT I WANT" --case s512_b1_h8_d64_fp32 --hypothesis "WHAT HOLDS IT BACK"
+kernelgate session gate                                   # builds it, checks it, times it beside its reference
+sed -i 's/kBlockK = 64/kBlockK = 128/' csrc/attention/cpu/block.h   # change one thing in the kernel
+kernelgate session try "WHAT I CHANGED" "WHY IT SHOULD HELP"
+kernelgate session keep                                   # or `revert`: `try` ends with which. Then the next change
+kernelgate session close --learnt "WHAT I SAW"            # writes the report
+"""
+"""One from a fresh clone on any machine; each line is one that a newcomer can type as it stands."""
+
 THRESHOLDS = {
     "The verdict": {
         "gates.regression_pct": "% slower, and certain: blocks",
@@ -33,12 +45,14 @@ THRESHOLDS = {
         "gates.reference_min": "× the reference: below it, profile first",
         "gates.memory_max": "× the reference's memory, where that gate is on",
         "gates.memory_increase_pct": "% more memory is said",
-        "processes.minimum": "processes at least, for any verdict",
-        "processes.to_block": "processes before a regression blocks",
-        "processes.to_direct": "processes for a direction, without a history",
-        "processes.limit": "processes at most",
-        "processes.minimum_rounds": "rounds, or a process is excluded",
         "accuracy.margin_pct": "% larger errors, and certain: less accurate",
+    },
+    "How often it measures": {
+        "processes.minimum": "processes at least, for any verdict",
+        "processes.to_block": "before a regression blocks",
+        "processes.to_direct": "for a direction, without a history",
+        "processes.limit": "at most",
+        "processes.minimum_rounds": "rounds, or a process is excluded",
     },
     "What to do next": {
         "guidance.profile_below": "× the reference: below it, profile",
@@ -99,16 +113,20 @@ def _lines(rules: Policy) -> Iterator[str]:
         "[the policy](../.ci/kernelgate.toml) by `python -m tests.pages.quick_reference`. Printed from the "
         "site it is one page. `kernelgate VERB --help` has the options."
     )
+    yield from ("", "**A session**, in a clone. One case keeps a try short; `kernelgate cards --list` has others. ")
+    yield "[The same with three tries, explained](onboarding.md)."
+    yield from ("", "```sh", *SESSION.splitlines(), "```")
     yield from ("", "| command | does | exit codes |", "| --- | --- | --- |")
     commands, endings = _tables()
     yield from (f"| {' | '.join(_cells(row))} |" for row in commands)
     yield from ("", "| any command | ends with it because |", "| --: | --- |")
     yield from (f"| {' | '.join(_cells(row))} |" for row in endings)
+    yield from ("", '<div class="columns" markdown>')
     for title, rows in THRESHOLDS.items():
         yield from ("", '<div class="thresholds" markdown>', "", f"| | {title} |", "| --: | --- |")
         yield from (f"| {value(rules, key):g} | {meaning} |" for key, meaning in rows.items())
         yield from ("", "</div>")
-    yield from ("", "</div>")
+    yield from ("", "</div>", "", "</div>")
 
 
 def value(rules: Policy, key: str) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from kernelgate.ci import cli, exit_codes
@@ -42,6 +44,20 @@ def test_every_number_of_these_sections_is_there(section: str) -> None:
     values = getattr(Policy(), section).model_dump()
     numbers = {f"{section}.{name}" for name, value in values.items() if isinstance(value, int | float)}
     assert numbers - KEYS == set()
+
+
+def test_its_session_is_what_the_command_line_takes() -> None:
+    """Line by line, from `new` to `close`; and its edit finds what it changes."""
+    lines = [shlex.split(line, comments=True) for line in quick_reference.SESSION.splitlines()]
+    parts = [words[2] for words in lines if words[:2] == ["kernelgate", "session"]]
+    assert parts == ["new", "gate", "try", "keep", "close"]
+    group = cli.cli.commands["session"]
+    assert isinstance(group, click.Group)
+    for words in lines:
+        if words[:2] == ["kernelgate", "session"]:
+            group.commands[words[2]].make_context(words[2], words[3:])
+    edit, source = next(words[2:] for words in lines if words[0] == "sed")
+    assert edit.split("/")[1] in (quick_reference.ROOT / source).read_text(encoding="utf-8")
 
 
 def test_another_policy_is_another_page() -> None:
