@@ -11,6 +11,7 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.page import drawing
 from kernelgate.ci.page.drawing import END, MIDDLE, WIDTH
 from kernelgate.ci.page.scale import Scale
+from kernelgate.ci.sessions import times
 from kernelgate.ci.sessions.state import SessionState, TryState
 
 LEFT, TOP, ROW = 40.0, 12.0, 22.0
@@ -62,10 +63,10 @@ def gains(tries: Sequence[TryState]) -> SessionDrawing | None:
 
 
 def phases(state: SessionState) -> SessionDrawing | None:
-    """Minutes by gate, and those of all tries. None where nothing took any."""
+    """Time by gate, and that of all tries. None where nothing took any."""
     rows = [(gate.name, gate.minutes) for gate in state.gates if gate.minutes]
     trying = sum(one.seconds or 0.0 for one in state.tries) / 60
-    return bars("Minutes by phase", [*rows, *([("tries", trying)] if trying else [])], "min")
+    return bars("Time by phase", [*rows, *([("tries", trying)] if trying else [])], "min")
 
 
 def bars(title: str, rows: Sequence[tuple[str, float]], unit: str) -> SessionDrawing | None:
@@ -78,9 +79,13 @@ def bars(title: str, rows: Sequence[tuple[str, float]], unit: str) -> SessionDra
         y = TOP + at * ROW
         drawn.append(drawing.text(104, y + 11, visible(name, NAME), anchor=END))
         drawn.append(drawing.rect((110, y), wide.at(value) - 110, ROW - 8, "bar"))
-        drawn.append(drawing.text(wide.at(value) + 4, y + 11, f"{value:.3g} {unit}", "tick"))
-    spoken = "; ".join(f"{name}: {value:.3g} {unit}" for name, value in rows)
+        drawn.append(drawing.text(wide.at(value) + 4, y + 11, _amount(value, unit), "tick"))
+    spoken = "; ".join(f"{name}: {_amount(value, unit)}" for name, value in rows)
     return SessionDrawing(f"{title}: {spoken}", TOP + len(rows) * ROW, tuple(drawn))
+
+
+def _amount(value: float, unit: str) -> str:
+    return times.in_words(value) if unit == "min" else f"{value:.3g} {unit}"
 
 
 def _level(y: float, label: str, is_zero: bool) -> Markup:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelgate.ci.document import escape
-from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain.diagnosis import Bottleneck
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import coming, drawings, figures, words
+from kernelgate.ci.sessions import coming, drawings, figures, times, words
 from kernelgate.ci.sessions.log import Closed, Event, PatternUse, SessionNote, TriedChange
 from kernelgate.ci.sessions.state import SessionFigures, SessionState, TryState
 
@@ -111,7 +110,7 @@ def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str], p
     yield from _section("What was learnt", _learnt(events), paper)
     yield from _section("What it took", _took(state.figures, state), paper)
     if PHASES in drawn:
-        yield from (f"![Minutes by phase]({PHASES})", "")
+        yield from (f"![Time by phase]({PHASES})", "")
     yield from _gates(state, paper)
 
 
@@ -175,8 +174,8 @@ def _took(numbers: SessionFigures, state: SessionState) -> Iterator[str]:
 
 
 def _after(what: str, minutes: float | None, goal: float) -> str:
-    reached = "not reached" if minutes is None else f"after {counted(round(minutes), 'minute')}"
-    return f"{what}: {reached} (goal: {goal:g} minutes)"
+    reached = "not reached" if minutes is None else f"after {times.in_words(minutes)}"
+    return f"{what}: {reached} (goal: {goal:g} min)"
 
 
 def _gates(state: SessionState, paper: _Paper) -> Iterator[str]:

@@ -16,6 +16,11 @@ def minutes_between(earlier: str | None, later: str | None) -> float | None:
     return max(0.0, (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds() / 60)
 
 
+def in_words(minutes: float) -> str:
+    """Such as "12.3 min"; less than a minute is told in seconds."""
+    return f"{60 * minutes:.0f} s" if minutes < 1 else f"{minutes:.3g} min"
+
+
 def jumps(events: Sequence[Event], until: str) -> Iterator[str]:
     """A sentence on each place where the clock went back."""
     known = [event.at for event in events if event.at is not None]

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from kernelgate.bench import hardware
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.page import drawing, html
-from kernelgate.ci.sessions import drawings, words
+from kernelgate.ci.sessions import drawings, times, words
 from kernelgate.ci.sessions import state as states
 from kernelgate.ci.sessions.page import calculator
 from kernelgate.ci.sessions.page.calculator import Calculator
@@ -176,7 +176,7 @@ def _time(name: str, minutes: float | None, goal: float, state: SessionState) ->
     """One that is not reached is missed once its time is over; of a session that is closed it is not known."""
     target = f"≤ {goal:g} min"
     if minutes is not None:
-        return ShownMetric(name, f"{minutes:.0f} min", target, REACHED if minutes <= goal else MISSED)
+        return ShownMetric(name, times.in_words(minutes), target, REACHED if minutes <= goal else MISSED)
     if state.closed:
         return ShownMetric(name, NONE, target, PageMark("same", NONE, "not known"))
     return ShownMetric(name, "not yet", target, MISSED if state.minutes > goal else WAITING)
@@ -208,7 +208,7 @@ def _drawings(state: SessionState) -> Iterator[Markup]:
             drawings.gains(state.tries),
             "Percent less time with its 95% interval; kept ones are filled.",
         ),
-        "Minutes by phase": (drawings.phases(state), ""),
+        "Time by phase": (drawings.phases(state), ""),
     }
     for title, (one, note) in drawn.items():
         if one is not None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import report
+from kernelgate.ci.sessions import report, times
 from kernelgate.ci.sessions.log import Closed, SessionNote
 from tests.ci.sessions import session_events as made
 
@@ -28,8 +28,8 @@ def test_the_report_says_what_was_believed_measured_and_learnt() -> None:
     assert "- try 2: wider: does not compile; reverted: a semicolon | is missing" in text
     assert "- at the end 1.6x the reference, 50% less time than at the beginning, by what was kept; the target" in text
     assert "- larger is better" in text
-    assert "- a working build: after 2 minutes (goal: 30 minutes)" in text
-    assert "- a named bottleneck: not reached (goal: 15 minutes)" in text
+    assert "- a working build: after 2 min (goal: 30 min)" in text
+    assert "- a named bottleneck: not reached (goal: 15 min)" in text
     assert "toy, cpu; 30 minutes; closed (done): reached" in text
 
 
@@ -41,3 +41,7 @@ def test_drawings_stand_where_there_is_something_to_draw_and_speak() -> None:
         drawn = ElementTree.fromstring(files[name])  # noqa: S314 - ours
         assert spoken in drawn.attrib["aria-label"]
     assert set(report.of((made.opened(),), Policy(), made.clock(1))) == {"report.md"}
+
+
+def test_less_than_a_minute_is_told_in_seconds() -> None:
+    assert [times.in_words(minutes) for minutes in (0.0, 0.13, 2.0, 12.34)] == ["0 s", "8 s", "2 min", "12.3 min"]

@@ -22,6 +22,15 @@ from tests.ci.sessions.page.checkouts import begun
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[4]
+BROKEN = """
+() => [...document.querySelectorAll('#fits th')].filter(one => {
+  one.textContent = one.textContent.replace(", this session's", "")
+  const words = document.createRange()
+  words.selectNodeContents(one)
+  return words.getClientRects().length > one.textContent.split(' ').length
+}).map(one => one.textContent)
+"""
+"""Names of GPUs of which a word is broken, where the session is on none of them."""
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -102,6 +111,9 @@ def test_a_reader_on_a_phone_finds_by_keyboard_what_the_verb_says(
     assert row[0] == "H200, this session's"
     blocks, warps, percent, limits = row[1:]
     assert f"{blocks} blocks and {warps} warps on a multiprocessor, {percent} occupancy, limited by {limits}." in said
+
+    tab.set_viewport_size({"width": browser.PHONE[0], "height": browser.PHONE[1]})
+    assert tab.evaluate(BROKEN) == []
 
     tab.focus("[name=by]")
     tab.keyboard.press("ArrowDown")
