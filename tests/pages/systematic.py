@@ -1,60 +1,80 @@
-"""The table of docs/systematic.md, from the policy: `python -m tests.pages.systematic` writes it."""
+"""The tables of docs/systematic.md: what is planned, from the policy, and what one session took, from its log.
+
+`python -m tests.pages.systematic` writes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import gates
+from kernelgate.ci.sessions import folder, gates, times
+from kernelgate.ci.sessions.log import Event, GateAttempt, TriedChange
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "systematic.md"
+TOLD = ROOT / folder.FOLDER / "rmsnorm-memory-speed"
+"""The session of docs/loop.md."""
 BEGIN, END = "<!-- times: begin -->", "<!-- times: end -->"
 
 
 def main() -> None:
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     _, after = rest.split(END)
-    made = text(policy.load(ROOT / policy.POLICY_FILE))
+    made = text(policy.load(ROOT / policy.POLICY_FILE), folder.read(TOLD).events)
     PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
 
 
-def text(rules: Policy) -> str:
-    return "\n".join(_lines(rules))
+def text(rules: Policy, told: Sequence[Event]) -> str:
+    """`told`: the events of a session that was measured."""
+    return "\n".join(_lines(rules, told))
 
 
-def _lines(rules: Policy) -> Iterator[str]:
-    times = rules.session
+def _lines(rules: Policy, told: Sequence[Event]) -> Iterator[str]:
+    session = rules.session
     boxes = {
-        "environment": times.environment_minutes,
-        "measure": times.measurement_minutes,
-        "profile": times.profile_minutes,
-        "one change after the other": times.change_minutes,
-        "measure again": times.again_minutes,
-        "document": times.document_minutes,
+        "environment": session.environment_minutes,
+        "measure": session.measurement_minutes,
+        "profile": session.profile_minutes,
+        "one change after the other": session.change_minutes,
+        "measure again": session.again_minutes,
+        "document": session.document_minutes,
     }
-    yield from ("| step | minutes | ends at |", "| --- | --: | --: |")
+    took = _took(told)
+    yield from ("| step | minutes, planned | ends at | measured once |", "| --- | --: | --: | --: |")
     spent = 0.0
     for name, minutes in boxes.items():
         spent += minutes
-        yield f"| {name} | {minutes:g} | {spent:g} |"
+        yield f"| {name} | {minutes:g} | {spent:g} | {times.in_words(took[name]) if name in took else '–'} |"
     total = gates.minutes("optimise", rules)
     assert spent == total, f"the steps take {spent:g} minutes, a session {total:g}"
     yield ""
-    yield f"A session that only measures (`--template baseline`) takes {times.baseline_minutes:g} minutes."
+    yield f"A session that only measures (`--template baseline`) takes {session.baseline_minutes:g} minutes."
     yield from ("", "| gate | minutes | passed when | else |", "| --- | --: | --- | --- |")
     for gate in gates.of("optimise", rules):
         yield f"| {gate.name} | {gate.minutes:g} | {gate.passes} | {gate.on_failure} |"
     yield ""
     guidance = rules.guidance
     yield (
-        f"{times.without_gate_minutes:g} minutes without a passed gate end a session. Below {guidance.profile_below:g} "
-        f"times the reference a profile is made before any change, below {rules.gates.reference_min:g} times at once. "
-        f"Below the reference's speed a change is kept from {guidance.keep_from:g} times as fast as before; from there "
-        f"on, any certain gain is."
+        f"{session.without_gate_minutes:g} minutes without a passed gate end a session. "
+        f"Below {guidance.profile_below:g} times the reference a profile is made before any change, below "
+        f"{rules.gates.reference_min:g} times at once. Below the reference's speed a change is kept from "
+        f"{guidance.keep_from:g} times as fast as before; from there on, any certain gain is."
     )
+
+
+def _took(told: Sequence[Event]) -> dict[str, float]:
+    """Minutes of each step that was gone through."""
+    steps = {"environment": "environment", "profile": "profile"}
+    steps |= dict.fromkeys(("build", "correctness", "performance"), "measure")
+    took: dict[str, float] = {}
+    for event in told:
+        if isinstance(event, GateAttempt | TriedChange):
+            step = steps[event.gate] if isinstance(event, GateAttempt) else "one change after the other"
+            took[step] = took.get(step, 0.0) + (event.seconds or 0.0) / 60
+    return took
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tests import docs_code
 from tests.pages import systematic
 
 DOCS = systematic.ROOT / "docs"
-SESSION = folder.read(systematic.ROOT / folder.FOLDER / "rmsnorm-memory-speed")
+SESSION = folder.read(systematic.TOLD)
 NAMES = ("loop", "onboarding", "systematic", "questions", "nsight", "visual-guide", "walkthrough")
 GUIDES = [DOCS / f"{name}.md" for name in NAMES]
 
@@ -68,8 +68,8 @@ def test_the_loop_tells_what_the_log_says() -> None:
     assert [fact for fact in facts if fact not in told] == []
 
 
-def test_the_times_of_the_steps_are_the_policys() -> None:
-    made = systematic.text(policy.load(systematic.ROOT / policy.POLICY_FILE))
+def test_the_times_of_the_steps_are_the_policys_and_the_logs() -> None:
+    made = systematic.text(policy.load(systematic.ROOT / policy.POLICY_FILE), folder.read(systematic.TOLD).events)
     told = systematic.PAGE.read_text(encoding="utf-8")
     assert f"{systematic.BEGIN}\n{made}\n{systematic.END}" in told, "python -m tests.pages.systematic"
 
