@@ -89,8 +89,16 @@ def of_try(event: TriedChange) -> str:
         lines.append(f"  fuzz: {event.fuzz_trials - (event.fuzz_failed or 0)} of {counted(event.fuzz_trials, 'trial')}")
     lines += [f"  because: {event.cause}"] if event.cause else []
     lines += [f"  warning: {warned}"] if warned else []
-    lines.append(f"By default: `kernelgate session {event.advised or 'revert'}`")
+    lines.append(f"By default: `kernelgate session {event.advised or 'revert'}`{_why_not_kept(event)}")
     return "\n".join(lines)
+
+
+def _why_not_kept(event: TriedChange) -> str:
+    """Of a change that is certainly faster and to be reverted all the same: a reader would look for a mistake."""
+    faster = bool(event.outcomes) and all(case.status in ("faster", "improved") for case in event.outcomes)
+    if event.advised == "keep" or event.failed or not faster:
+        return ""
+    return ", for a kernel that is not known to be as fast as its reference needs a larger gain (guidance.keep_from)"
 
 
 def _outcome(change: float, interval: tuple[float, float]) -> str:
