@@ -95,7 +95,7 @@ def plot(bins: Sequence[ReliabilityBin]) -> str:
     whole = SIZE + 2 * EDGE
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {whole}" width="{whole}" height="{whole}" '
-        'font-family="sans-serif" font-size="12" role="img" aria-label="Reliability plot">',
+        'font-family="sans-serif" font-size="13" role="img" aria-label="Reliability plot">',
         "<title>Share that helped against the chance that was given</title>",
         f'<rect width="{whole}" height="{whole}" fill="#fff"/>',
         f'<path d="M{_x(0)} {_y(0)}H{_x(1)}M{_x(0)} {_y(0)}V{_y(1)}" stroke="#444" fill="none"/>',
