@@ -23,13 +23,14 @@ LINK = re.compile(r" ?\(\[how\]\([^)]*\)\)|\[([^\]]*)\]\([^)]*\)")
 
 SESSION = """\
 make env && . .venv/bin/activate
-kernelgate doctor                                         # fit to measure? else do what it says
-kernelgate session new "WHAT I WANT" --case s512_b1_h8_d64_fp32 --hypothesis "WHAT HOLDS IT BACK"
-kernelgate session gate                                   # builds it, checks it, times it beside its reference
-sed -i 's/kBlockK = 64/kBlockK = 128/' csrc/attention/cpu/block.h   # change one thing in the kernel
+kernelgate doctor                       # fit to measure? if not, do what it says
+kernelgate session new "WHAT I WANT" --case s512_b1_h8_d64_fp32
+kernelgate session gate                 # it compiles, is right, and is timed
+# change one thing in the kernel, such as
+sed -i 's/kBlockK = 64/kBlockK = 128/' csrc/attention/cpu/block.h
 kernelgate session try "WHAT I CHANGED" "WHY IT SHOULD HELP"
-kernelgate session keep                                   # or `revert`: `try` ends with which. Then the next change
-kernelgate session close --learnt "WHAT I SAW"            # writes the report
+kernelgate session keep                 # or revert: `try` ends with which
+kernelgate session close --learnt "WHAT I SAW"
 """
 """One from a fresh clone on any machine; each line is one that a newcomer can type as it stands."""
 
@@ -110,11 +111,11 @@ def _lines(rules: Policy) -> Iterator[str]:
     yield from ('<div class="one-page" markdown>', "", "# Quick reference", "")
     yield (
         "Made from the [cookbook's table](CUDA_COOKBOOK.md#quick-reference), the command line and "
-        "[the policy](../.ci/kernelgate.toml) by `python -m tests.pages.quick_reference`. Printed from the "
-        "site it is one page. `kernelgate VERB --help` has the options."
+        "[the policy](../.ci/kernelgate.toml) by `python -m tests.pages.quick_reference`; one page when printed. "
+        "`kernelgate VERB --help` has the options."
     )
-    yield from ("", "**A session**, in a clone. One case keeps a try short; `kernelgate cards --list` has others. ")
-    yield "[The same with three tries, explained](onboarding.md)."
+    yield from ("", "**A session**, in a clone. One case keeps a try short: `kernelgate cards --list`. Keep or revert,")
+    yield "then change the next thing; `kernelgate session next` says what is next. [With three tries](onboarding.md)."
     yield from ("", "```sh", *SESSION.splitlines(), "```")
     yield from ("", "| command | does | exit codes |", "| --- | --- | --- |")
     commands, endings = _tables()

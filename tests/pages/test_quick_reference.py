@@ -56,7 +56,7 @@ def test_its_session_is_what_the_command_line_takes() -> None:
     for words in lines:
         if words[:2] == ["kernelgate", "session"]:
             group.commands[words[2]].make_context(words[2], words[3:])
-    edit, source = next(words[2:] for words in lines if words[0] == "sed")
+    edit, source = next(words[2:] for words in lines if words[:1] == ["sed"])
     assert edit.split("/")[1] in (quick_reference.ROOT / source).read_text(encoding="utf-8")
 
 
