@@ -129,6 +129,10 @@ def _begin(opened: log.Opened, events: Sequence[log.Event]) -> Iterator[str]:
         return
     yield f"`kernelgate patterns --session {opened.name}`"
     yield "`kernelgate session status` says which gate is next and why; `kernelgate session next` prints its command"
+    yield (
+        "before a change `next` names `kernelgate recommend`, where there is a profile; name what you try, "
+        "`kernelgate session try … --action NAME`: from named tries advice is learnt"
+    )
 
 
 def _section(title: str, lines: Iterator[str]) -> str:

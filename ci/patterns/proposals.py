@@ -117,7 +117,12 @@ def _lost(session: str, events: Sequence[log.Event], known: Sequence[Pattern], l
     opened = tuple(one for one in events if isinstance(one, log.Opened))
 
     def answer(event: log.Event) -> str | None:
-        """The first pattern that this alone makes apply, of those that look at what failed."""
+        """The first pattern that this alone makes apply, of those that look at what failed.
+
+        None of the environment's gate: that doctor looks is what its patterns ask for, and it did.
+        """
+        if isinstance(event, log.GateAttempt) and event.gate == "environment":
+            return None
         fired = applying(known, Seen(events=(*opened, event)), limits)
         return next((one.pattern.name for one in fired if _names_the_failure(event, one.why)), None)
 

@@ -56,7 +56,7 @@ def slow_without_profile(seen: Seen, limits: Thresholds) -> str | None:
     if _is_of_cpu(seen):
         return None
     last, times = _last_timed(seen)
-    if times is None or times >= limits.profile_below or _after(seen, last, "profile"):
+    if times is None or times >= limits.profile_below or _profiled_after(seen, last):
         return None
     reason = _skipped(seen, "profile")
     return f"{times:.2g}× the reference, and no profile since{f': {reason}' if reason else ''}"
@@ -341,10 +341,10 @@ def _passed_after(seen: Seen, failed: log.GateAttempt) -> bool:
     return any(one.passed for one in attempts[attempts.index(failed) + 1 :])
 
 
-def _after(seen: Seen, event: log.Event | None, gate: log.GateName) -> bool:
-    """Whether a gate was passed after an event."""
+def _profiled_after(seen: Seen, event: log.Event | None) -> bool:
+    """Whether the gate or a try, which profiles both sides, named a bottleneck since."""
     later = seen.events[seen.events.index(event) + 1 :] if event else ()
-    return any(_is_proven(one, gate) for one in later)
+    return any(_is_proven(one, "profile") or (isinstance(one, log.TriedChange) and one.bottleneck) for one in later)
 
 
 def _closed(seen: Seen) -> bool:

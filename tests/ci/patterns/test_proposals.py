@@ -107,6 +107,15 @@ def test_two_different_reasons_are_not(first: str, second: str) -> None:
     assert proposed(a=failed[:1], b=failed[1:]) == []
 
 
+def test_what_doctor_found_twice_is_no_matter_of_letting_it_look() -> None:
+    torch, cores = (
+        GateAttempt(gate="environment", passed=False, said=said, seconds=600)
+        for said in ("torch: 2.10 was built for CUDA 12, the driver has 13", "load: 30 of 32 cores are busy")
+    )
+    assert proposed(a=[torch], b=[cores]) == []
+    assert proposed(a=[torch], b=[torch]) == [("the gate environment, failed,", 2, 20.0, None)]
+
+
 def test_an_action_that_was_tried_twice_in_vain_is_said_and_one_that_helped_is_not() -> None:
     def session(*, advised: str = "revert", action: str = "swizzle", kept: bool = False) -> list[Event]:
         fields = {"failed": None, "advised": advised, "action": action, "bottleneck": "dram", "said": "no faster"}
