@@ -117,8 +117,9 @@ def _lines(events: Sequence[Event], state: SessionState, drawn: Sequence[str], p
 def _section(title: str, lines: Iterable[str], paper: _Paper) -> Iterator[str]:
     yield from (f"## {title}", "")
     listed = list(lines)
-    yield from (f"- {paper.line(line)}" for line in listed[: paper.rows])
-    left = len(listed[paper.rows :])
+    shown = listed[: paper.rows]
+    yield from (f"- {paper.line(line)}" for line in shown)
+    left = len(listed) - len(shown)
     yield from ([f"- and {left} more, which the log has"] if left else [])
     yield from (["Nothing was said.", ""] if not listed else [""])
 

@@ -1,12 +1,18 @@
+"""The report of a session. One is of a real session on an H200, word for word; after a change of words that is meant:
+`KERNELGATE_GOLDEN=write .venv/bin/pytest tests/ci/sessions/test_report.py`."""
+
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from xml.etree import ElementTree
 
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import report, times
+from kernelgate.ci.sessions import folder, report, times
 from kernelgate.ci.sessions.log import Closed, SessionNote
 from tests.ci.sessions import session_events as made
 
+REAL = Path(__file__).parents[2] / "data/sessions/int8-on-tensor-cores"
 EVENTS = (
     made.opened(hypothesis="the <loop> waits\nfor memory", target=2.0),
     *made.passed(0.8),
@@ -17,6 +23,16 @@ EVENTS = (
     SessionNote(said="larger is better", kind="learnt"),
     Closed(at=made.clock(30), why="done", said="reached"),
 )
+
+
+def test_a_real_sessions_report_is_word_for_word_the_kept_one() -> None:
+    events = folder.read(REAL).events
+    closed = events[-1].at
+    assert closed is not None
+    text = report.of(events, Policy(), closed)["report.md"]
+    if os.environ.get("KERNELGATE_GOLDEN") == "write":
+        (REAL / "report.md").write_text(text, encoding="utf-8")
+    assert text == (REAL / "report.md").read_text(encoding="utf-8")
 
 
 def test_the_report_says_what_was_believed_measured_and_learnt() -> None:
