@@ -278,12 +278,10 @@ def import_(
     carried = sessions.of_export(results)
     if carried is not None:
         news = history_places.keep_sessions(history_places.archive(places), carried)
-        if as_json:
-            none = ImportedTimes(runs=0, new=0, times=0, left_out=0, spreads=0)
-            click.echo(none.model_copy(update={"sessions": len(carried), "new_sessions": news}).shown())
-            return
+        made = ImportedTimes(sessions=len(carried), new_sessions=news)
         whole = "measurements come by `history add`, or with their store"
-        click.echo(f"{formatting.counted(len(carried), 'session')}, {news} new; {whole}")
+        said = f"{formatting.counted(made.sessions, 'session')}, {news} new; {whole}"
+        click.echo(made.shown() if as_json else said)
         return
     found = foreign.read(results, foreign.Told(gpu, commit, date))
     archive = history_places.archive(places)

@@ -208,13 +208,13 @@ class ExportedFiles(VerbAnswer):
 class ImportedTimes(VerbAnswer):
     """The answer of `history import`."""
 
-    runs: int
-    new: int
+    runs: int = 0
+    new: int = 0
     """Of the runs, those that the history had not."""
-    times: int
-    left_out: int
+    times: int = 0
+    left_out: int = 0
     """Results that are no times, or failed."""
-    spreads: int
+    spreads: int = 0
     """Cases whose spreads were taken, of an earlier kernelgate's file."""
     sessions: int = 0
     """Of another history's export."""

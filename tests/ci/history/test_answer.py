@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +14,13 @@ from kernelgate.bench import record
 from kernelgate.ci import cli
 from kernelgate.ci.history import database
 from kernelgate.ci.history.site import chart_library
+from kernelgate.ci.sessions import folder
 from tests import miniature
 from tests.ci.answered import validated
 from tests.ci.history.entries import a_record, put
 from tests.ci.history.test_culprits import nightly
 from tests.ci.history.test_nights import STEP, a_pair, sha
+from tests.ci.sessions import session_events
 
 STORE = Path(".kernelgate/history")
 
@@ -47,6 +50,7 @@ def test_what_is_kept_answers_what_its_schema_says(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record.write(a_record(), checkout / "a.json")
+    folder.create(checkout, session_events.opened())
     (checkout / "bad.json").write_text("{")
     added = answered(capsys, ["add", "a.json", "bad.json"], code=3)
     assert (added["added"], added["known"], list(added["not_added"])) == (1, 0, ["bad.json"])
@@ -61,7 +65,11 @@ def test_what_is_kept_answers_what_its_schema_says(
     assert answered(capsys, ["condense"])["with_every_sample"] == 1
     [compared, imported] = answered(capsys, ["show"])["series"]
     assert (len(compared["points"]), len(compared["comparisons"]), len(imported["points"])) == (2, 1, 1)
-    assert len(answered(capsys, ["export"])["points"]) == 3
+    export = answered(capsys, ["export"])
+    assert (len(export["points"]), [one["name"] for one in export["sessions"]]) == (3, ["one"])
+    (checkout / "export.json").write_text(json.dumps(export))
+    brought = answered(capsys, ["import", "export.json"])
+    assert (brought["sessions"], brought["new_sessions"], brought["runs"]) == (1, 0, 0)
     files = answered(capsys, ["export", "--format", "parquet", "-o", "tables"])["files"]
     assert all((checkout / name).exists() for name in files)
     monkeypatch.setattr(chart_library, "files", lambda _: {})
