@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import util
 from pathlib import Path
 
@@ -21,8 +21,11 @@ def run(repo: Path, *, check: bool, as_json: bool, say: Callable[[str], None]) -
     """Lists the cards of the checkout, checks them where that is wanted, and returns the exit code."""
     root, found = git.root(repo), cards.of_checkout(repo)
     if as_json:
-        say(to_json(found))
-        return WRONG if found.mistakes else RIGHT if found.cards else NONE
+        tried = {card.name: _checked(root, card) for card in found.cards} if check else {}
+        say(to_json(found, tried, root))
+        if found.mistakes or any(mistakes for mistakes, _ in tried.values()):
+            return WRONG
+        return RIGHT if found.cards else NONE
     if not found.cards and not found.mistakes:
         say(f"there are no cards: {cards.FOLDER}/<name>.py describes a kernel (docs/cards.md)")
         return NONE
@@ -53,12 +56,16 @@ def described(card: CardFacts, root: Path) -> Iterator[str]:
     yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"
 
 
-def to_json(found: Cards) -> str:
-    """What `--json` prints."""
+def to_json(found: Cards, tried: Mapping[str, tuple[list[str], str]], root: Path) -> str:
+    """What `--json` prints; `tried`: by card what its check found, its mistakes or what was right."""
     fields = {"name", "label", "file", "build", "suites", "reference"}
     listed = [card.model_dump(mode="json", include=fields) for card in found.cards]
     mistakes = [{"file": one.file, "line": one.line, "member": one.member, "text": one.text} for one in found.mistakes]
-    return json.dumps({"cards": listed, "mistakes": mistakes}, indent=2)
+    checked = [
+        {"card": name, "mistakes": [_below(one, root) for one in wrong], "right": None if wrong else fine}
+        for name, (wrong, fine) in tried.items()
+    ]
+    return json.dumps({"cards": listed, "mistakes": mistakes, "checked": checked}, indent=2)
 
 
 def _checked(root: Path, card: CardFacts) -> tuple[list[str], str]:

@@ -265,9 +265,19 @@ class CardMistakeRow(VerbAnswer):
     text: str
 
 
+class CheckedCard(VerbAnswer):
+    card: str
+    mistakes: tuple[str, ...]
+    right: str | None
+    """What was tried and found right."""
+
+
 class ListedCards(VerbAnswer):
     cards: tuple[dict[str, Any], ...]
     mistakes: tuple[CardMistakeRow, ...]
+    """In cards that cannot be read."""
+    checked: tuple[CheckedCard, ...]
+    """Empty with --list."""
 
 
 class BisectAnswer(VerbAnswer):

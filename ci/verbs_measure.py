@@ -95,7 +95,7 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
 
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
-@click.option("--json", "as_json", is_flag=True, help="With --list: one JSON object, `cards`.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `cards`, `mistakes`, and what was `checked`.")
 def cards(only_list: bool, as_json: bool) -> int:
     """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
 
@@ -105,8 +105,6 @@ def cards(only_list: bool, as_json: bool) -> int:
     """
     from kernelgate.bench import list_cards
 
-    if as_json and not only_list:
-        raise UsageError("--json goes with --list")
     return list_cards.run(Path.cwd(), check=not only_list, as_json=as_json, say=click.echo)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from kernelgate.bench import list_cards
 from kernelgate.ci import cli
+from tests.ci.answered import validated
 from tests.miniature import SCALE_FILES, repository
 
 CARD = ".ci/kernels/scale.py"
@@ -112,8 +112,8 @@ def test_one_json_object(
 ) -> None:
     card = RIGHT.replace(old, "klass Scale") if old else RIGHT
     found, said, _ = cards(tmp_path, card, "--list", "--json", monkeypatch=monkeypatch, capsys=capsys)
-    answer = json.loads(said)
-    assert (found, set(answer)) == (code, {"cards", "mistakes"})
+    answer = validated("cards", said)
+    assert (found, answer["checked"]) == (code, [])
     if code:
         (mistake,) = answer["mistakes"]
         assert (Path(mistake["file"]).name, mistake["line"], answer["cards"]) == ("scale.py", 4, [])
@@ -132,9 +132,12 @@ def test_no_cards_at_all(
     assert said.startswith("there are no cards: .ci/kernels/<name>.py describes a kernel")
 
 
-def test_json_goes_with_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("old", "code"), [pytest.param("", 0, marks=pytest.mark.slow), ("csrc/scale*", 1)])
+def test_what_was_checked_stands_in_the_object(
+    tmp_path: Path, old: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, told = cards(tmp_path, RIGHT, "--json", monkeypatch=monkeypatch, capsys=capsys)
-    assert code == 64
-    assert "--json goes with --list" in told
+    card = RIGHT.replace(old, "csrc/nowhere*") if old else RIGHT
+    found, said, _ = cards(tmp_path, card, "--json", monkeypatch=monkeypatch, capsys=capsys)
+    (one,) = validated("cards", said)["checked"]
+    assert (found, one["card"], len(one["mistakes"]), one["right"] is None) == (code, "scale", code, bool(code))
+    assert str(tmp_path) not in str(one)
