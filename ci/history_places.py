@@ -75,13 +75,7 @@ def opened(index: Path | str) -> Database:
 
 def add_sessions(archive: Archive) -> None:
     """The history has the checkout's sessions beside its records; a log that is broken is said."""
-    import os
-
-    from kernelgate.bench.system import git, progress
-    from kernelgate.ci import session_entries
-
-    repository = os.environ.get("GITHUB_REPOSITORY", "")
-    keep_sessions(archive, session_entries.of_checkout(git.root(Path.cwd()), repository, progress.say))
+    keep_sessions(archive, _of_checkout())
 
 
 def keep_sessions(archive: Archive, found: Iterable[KeptSession]) -> int:
@@ -94,13 +88,22 @@ def keep_sessions(archive: Archive, found: Iterable[KeptSession]) -> int:
 
 
 def rebuild_sessions(archive: Archive) -> None:
-    """The index has the store's sessions, then the checkout's."""
+    """The index has the store's sessions and the checkout's."""
     from kernelgate.bench.system import progress
     from kernelgate.ci import session_entries
     from kernelgate.ci.history import sessions
 
-    sessions.rebuild(archive, lambda one: session_entries.entry(one, archive.policy), progress.say)
-    add_sessions(archive)
+    here = _of_checkout()
+    sessions.rebuild(archive, here, lambda one: session_entries.entry(one, archive.policy), progress.say)
+
+
+def _of_checkout() -> list[KeptSession]:
+    import os
+
+    from kernelgate.bench.system import git, progress
+    from kernelgate.ci import session_entries
+
+    return session_entries.of_checkout(git.root(Path.cwd()), os.environ.get("GITHUB_REPOSITORY", ""), progress.say)
 
 
 def store_of(places: Places) -> Store:

@@ -1,21 +1,25 @@
-"""A checkout's sessions as the history keeps them, and what each of them came to as its index holds it."""
+"""A checkout's sessions as the history keeps them, what each came to for its index, and all for the dashboard."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from kernelgate.bench.errors import faults
+from kernelgate.ci.document.escape import visible
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.history.index import text
 from kernelgate.ci.history.sessions import KeptSession, SessionEntry
+from kernelgate.ci.history.site.dashboard import SiteSession, SiteSessions
 from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import folder, log, metrics
+from kernelgate.ci.sessions import folder, log, metrics, metrics_drawings
 from kernelgate.ci.sessions.folder import SessionError
 from kernelgate.ci.sessions.log import Event, Opened
+from kernelgate.ci.sessions.metrics import SessionRow
 
 
 def of_checkout(root: Path, repository: str, say: Callable[[str], None]) -> list[KeptSession]:
@@ -80,6 +84,48 @@ def entry(kept: KeptSession, policy: Policy) -> SessionEntry:
         blind=row.blind,
         usd=sum(known) if known else None,
         log=kept.log,
+    )
+
+
+# ---- on the dashboard ------------------------------------------------------------------------------------------------
+
+
+def of_index(entries: Iterable[SessionEntry], policy: Policy) -> SiteSessions:
+    """The index's sessions as the dashboard shows them, in the order in which they were opened."""
+    rows = []
+    for one in entries:
+        with suppress(SessionError):  # a log that another kernelgate has put into the index
+            found = events(KeptSession(repository=one.repository, name=one.name, log=one.log))
+            rows.append(metrics.row(found, policy, until(found)))
+    return shown(rows)
+
+
+def shown(rows: Sequence[SessionRow]) -> SiteSessions:
+    """Rows, drawings and figures over them; without rows nothing."""
+    if not rows:
+        return SiteSessions()
+    drawn = (metrics_drawings.minutes(rows), metrics_drawings.speeds(rows))
+    return SiteSessions(
+        rows=tuple(map(_shown, reversed(rows))),
+        figures=tuple((one.name, one.said) for one in metrics.overall(rows)),
+        remarks=tuple(metrics.remarks(rows)),
+        drawings=tuple(metrics_drawings.inline(one) for one in drawn if one is not None),
+    )
+
+
+def _shown(row: SessionRow) -> SiteSession:
+    search = "a search of a script" if row.is_search else ""
+    return SiteSession(
+        name=visible(row.name),
+        aside="recorded by people" if row.source == "recorded" else search,
+        objective=visible(row.objective),
+        opened=(moment(row.at) or "")[:10],
+        where=" on ".join(visible(part) for part in (row.card, row.gpu) if part),
+        minutes=f"{row.minutes:.0f}",
+        speed=metrics.speed_words(row),
+        tries=f"{row.tries}, {row.kept} kept, {row.blind} blind" if row.tries else "none",
+        cost=metrics.usd_words(row),
+        ended=row.closed or "open",
     )
 
 

@@ -312,10 +312,13 @@ def import_(
 @click.pass_obj
 def site(places: Places, output: Path, release: str | None, uplot: Path | None, as_json: bool) -> None:
     """Write the dashboard: pages to open from a folder or to publish. Other files in the folder are left alone."""
+    from dataclasses import replace
+
     from kernelgate.bench import files
     from kernelgate.bench.system import git
+    from kernelgate.ci import session_entries
     from kernelgate.ci.document import formatting
-    from kernelgate.ci.history import database
+    from kernelgate.ci.history import database, sessions
     from kernelgate.ci.history.answer import WrittenSite
     from kernelgate.ci.history.site import chart_library, load, write
     from kernelgate.ci.judge import policy
@@ -323,9 +326,11 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None, 
     library, rules = chart_library.files(uplot), policy.load(places.policy)
     files.try_folder(output)
     yardstick = git.release(Path.cwd(), release)
-    with database.reading(history_places.existing(places)) as connection:
+    index = history_places.existing(places)
+    with database.reading(index) as connection:
         shown = load.dashboard(connection, rules, yardstick)
-    write.write(shown, library, output)
+    listed = session_entries.of_index(sessions.listed(index), rules)
+    write.write(replace(shown, sessions=listed), library, output)
     made = WrittenSite(index=str(output / "index.html"), cases=len(shown.series))
     click.echo(made.shown() if as_json else f"{made.index}: {formatting.counted(made.cases, 'case')}")
 

@@ -94,12 +94,17 @@ def keep(archive: Archive, found: Iterable[KeptSession], read: ReadLog, say: Say
     return sum(before.get((one.repository, one.name)) != one.log for one in entries)
 
 
-def rebuild(archive: Archive, read: ReadLog, say: Say) -> None:
-    """Makes the index hold the store's sessions, each by its longest log. Others may add meanwhile."""
+def rebuild(archive: Archive, here: Iterable[KeptSession], read: ReadLog, say: Say) -> None:
+    """Makes the index hold the store's sessions, each by its longest log, and those that are `here`. Others may add
+    meanwhile. The store is read alone: whoever publishes a dashboard need not be able to write it.
+    """
     known = {(one.repository, one.name) for one in listed(archive.database)}
     newest: dict[Key, KeptSession] = {}
     for one in _kept(archive, say):
         if one.key not in newest or len(one.log) > len(newest[one.key].log):
+            newest[one.key] = one
+    for one in here:
+        if one.key not in newest or not _goes_on(newest[one.key].log, one.log):
             newest[one.key] = one
     entries = list(_entries(newest.values(), read, say))
     _put(archive.database, entries, known - {(one.repository, one.name) for one in entries})

@@ -65,6 +65,10 @@ class SessionRow:
     how long a session takes."""
 
     @property
+    def is_search(self) -> bool:
+        return self.source == "measured" and not self.timed
+
+    @property
     def counted(self) -> bool:
         """Whether figures over sessions are made of it."""
         return self.source == "measured" and self.closed is not None and self.timed
@@ -283,7 +287,7 @@ def _lines(rows: Sequence[SessionRow]) -> Iterator[str]:
 
 def remarks(rows: Sequence[SessionRow]) -> Iterator[str]:
     """What is not counted, and what figures rest on that nobody measured."""
-    searches = sum(one.source == "measured" and not one.timed for one in rows)
+    searches = sum(one.is_search for one in rows)
     if searches:
         those = "search of a script is" if searches == 1 else "searches of scripts are"
         yield f"{searches} {those} not counted: no gate was timed, so that their minutes say nothing of a session's."
@@ -292,7 +296,7 @@ def remarks(rows: Sequence[SessionRow]) -> Iterator[str]:
 
 
 def _line(one: SessionRow) -> str:
-    about = "" if one.timed or one.source == "recorded" else " (a search)"
+    about = " (a search)" if one.is_search else ""
     tries = f", {one.tries} tries, {one.kept} kept, {one.blind} blind" if one.tries else ""
     facts = f"{one.minutes:.0f} min, {speed_words(one)}{tries}, {usd_words(one)}, {one.closed or 'open'}"
     return f"{one.name}{about}: {facts}"

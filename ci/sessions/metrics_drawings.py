@@ -57,6 +57,12 @@ def file(rows: Sequence[SessionRow]) -> str | None:
     return f"{drawn}\n"
 
 
+def inline(made: SessionDrawing) -> Markup:
+    """For a page whose style sheet knows the classes."""
+    box = f"0 0 {drawing.number(WIDTH)} {drawing.number(made.height)}"
+    return drawing.tag("svg", *made.content, viewBox=box, role="img", aria_label=visible(made.spoken, 4000))
+
+
 def minutes(rows: Sequence[SessionRow]) -> SessionDrawing | None:
     """A bar for each session: filled where it was measured, hollow where people recorded it, thin of a script's search.
     None without sessions."""
@@ -64,7 +70,7 @@ def minutes(rows: Sequence[SessionRow]) -> SessionDrawing | None:
     if not listed:
         return None
     across = Scale(0.0, max(one.minutes for one in listed) or 1.0, NAMES + 6, RIGHT)
-    key = "filled: measured; hollow: recorded by people, counted nowhere; thin: a search of a script"
+    key = "filled: measured; hollow: recorded by people; thin: search of a script"
     drawn = [_title("Minutes"), *(_name(at, one) for at, one in enumerate(listed))]
     drawn.append(drawing.text(0, TOP + len(listed) * ROW + KEY, key, "tick"))
     for at, one in enumerate(listed):
@@ -114,9 +120,7 @@ def _name(at: int, one: SessionRow) -> Markup:
 
 
 def _kind(one: SessionRow) -> str:
-    if one.source == "recorded":
-        return "recorded"
-    return "measured" if one.timed else "search"
+    return "search" if one.is_search else one.source
 
 
 def _aside(one: SessionRow) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from markupsafe import Markup
+
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.history.changes import State
 
@@ -133,6 +135,35 @@ class SiteDecision:
 
 
 @dataclass(frozen=True)
+class SiteSession:
+    """An optimisation session, in words."""
+
+    name: str
+    aside: str
+    """What it is, where kernelgate did not measure a session: recorded by people, or a search of a script."""
+    objective: str
+    opened: str
+    """A day; empty where the log has none."""
+    where: str
+    """The card, and what it ran on."""
+    minutes: str
+    speed: str
+    tries: str
+    cost: str
+    ended: str
+
+
+@dataclass(frozen=True)
+class SiteSessions:
+    rows: tuple[SiteSession, ...] = ()
+    """Newest first."""
+    figures: tuple[tuple[str, str], ...] = ()
+    """What can be said over them: a name, and the figure with its interval or why there is none."""
+    remarks: tuple[str, ...] = ()
+    drawings: tuple[Markup, ...] = ()
+
+
+@dataclass(frozen=True)
 class Dashboard:
     made: str
     """When the site was written."""
@@ -150,3 +181,4 @@ class Dashboard:
     prices: Mapping[str, float] | None = None
     """What a GPU-hour costs, by kind."""
     currency: str = ""
+    sessions: SiteSessions = SiteSessions()

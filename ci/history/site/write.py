@@ -55,6 +55,7 @@ def _files(shown: Dashboard, library: Mapping[str, str]) -> Iterator[tuple[str, 
     yield "compare.html", _page("compare", shown, "", compared=compared)
     weeks = health.weeks(shown)
     yield "health.html", _page("health", shown, "", weeks=weeks, alarms=health.alarms(shown))
+    yield "sessions.html", _page("sessions", shown, "")
     yield from data.commits(shown.series, every[:COMPARED]).items()
     for one in shown.series:
         yield f"series/{one.id}.js", data.series(one, change_lines.address_of(one.repository))

@@ -49,7 +49,7 @@ def test_an_index_that_is_made_again_holds_the_stores_sessions(archive: Archive,
     another = Archive(archive.store, database.at(tmp_path / "another.sqlite"), archive.policy)
     elsewhere = Archive(store.at(str(tmp_path / "gone")), another.database, another.policy)
     keep(elsewhere, of(made.opened(name="gone"), name="gone"))
-    sessions.rebuild(another, read, pytest.fail)
+    sessions.rebuild(another, [of(*OPEN)], read, pytest.fail)
     assert exported(another) == before
 
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -66,5 +66,5 @@ def test_what_this_kernelgate_cannot_read_is_kept_until_one_does(archive: Archiv
     assert sessions.keep(archive, [later], read, said.append) == 0
     assert "o/r/one/log.jsonl:6 is no event of a session" in said[0]
     assert sessions.listed(archive.database) == [], "half of it would be untrue"
-    sessions.rebuild(archive, lambda _: read(of(*DONE)), pytest.fail)
+    sessions.rebuild(archive, (), lambda _: read(of(*DONE)), pytest.fail)
     assert [one.closed for one in sessions.listed(archive.database)] == ["done"]

@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from kernelgate.ci import session_entries
 from kernelgate.ci.history.changes import State
 from kernelgate.ci.history.site.dashboard import (
     Dashboard,
@@ -18,6 +19,11 @@ from kernelgate.ci.history.site.dashboard import (
     SiteSeries,
     SiteWeek,
 )
+from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.sessions import metrics
+from kernelgate.ci.sessions.log import Closed
+from kernelgate.ci.sessions.metrics import SessionRow
+from tests.ci.sessions import session_events
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)
 PIN = "beef" * 10
@@ -104,7 +110,24 @@ def dashboard(count: int = 200) -> Dashboard:
         released=frozenset(sha(at) for at in range(count // 3)),
         prices={H200: 3.5},
         currency="USD",
+        sessions=session_entries.shown(sessions()),
     )
+
+
+def sessions(said: str = "faster", count: int = 3) -> list[SessionRow]:
+    """One that people recorded, a search of a script, and measured ones, the last with an interval."""
+    sure = {"speedup": 1.4, "speedup_low": 1.3, "speedup_high": 1.5}
+    told = {"gpu": said, "card": said, "objective": said}
+    measured = [
+        (session_events.opened(name=f"measured-{number}", **told), *session_events.passed(0.5 + number / 10),
+         Closed(at=session_events.clock(90 - 9 * number), why="done", said=said))
+        for number in range(count)
+    ]  # fmt: skip
+    search = (session_events.opened(name="search"), session_events.gate("profile", 0, seconds=None))
+    recorded = session_events.opened(name="recorded", at=None, source="recorded")
+    every = [(recorded, Closed(why="done", said="", minutes=180.0)), search, *measured[:-1]]
+    last = session_events.gate("performance", 5, figures=sure)
+    return [metrics.row(one, Policy(), session_events.clock(9)) for one in (*every, (*measured[-1], last))]
 
 
 def week(number: int) -> SiteWeek:
@@ -141,4 +164,6 @@ def hostile() -> Dashboard:
     )
     decision = SiteDecision("accepted", HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)
     weeks = (replace(week(1), gpu=HOSTILE, unjudged={HOSTILE: 1}, gpu_seconds={HOSTILE: 1.0}),)
-    return replace(dashboard(40), series=(bad,), weeks=weeks, decisions=(decision,), release=HOSTILE)
+    rows = [replace(one, name=HOSTILE) for one in sessions(HOSTILE)]
+    shown = session_entries.shown(rows)
+    return replace(dashboard(40), series=(bad,), weeks=weeks, decisions=(decision,), release=HOSTILE, sessions=shown)

@@ -9,7 +9,9 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci import cli
+from kernelgate.ci.sessions import folder
 from tests.ci.history.entries import a_record
+from tests.ci.sessions import session_events
 
 
 def git(*words: str) -> str:
@@ -45,6 +47,7 @@ def test_the_dashboard_is_written_with_the_newest_tag_as_release(
         git("commit", "-q", "--allow-empty", "-m", name)
         run = record.Run(base_sha="b" * 40, head_sha=git("rev-parse", "HEAD"), created_at="2026-08-01")
         record.write(a_record(run=run), tmp_path / f"{name}.json")
+    folder.create(tmp_path, session_events.opened(name="wider-loads"))
     git("tag", "v7", "HEAD~1")
     words = ["history", "site", "-o", "out", "--uplot", library]
     assert cli.run(words) == 3
@@ -55,5 +58,6 @@ def test_the_dashboard_is_written_with_the_newest_tag_as_release(
     page = (tmp_path / "out" / "index.html").read_text()
     assert "(v7)" in page
     assert "≈ 0.00%" in page, "both were measured alike, and one of them is the release"
+    assert "wider-loads" in (tmp_path / "out" / "sessions.html").read_text()
     assert cli.run([*words, "--release", "v8"]) == 3
     assert "has no commit 'v8'" in capsys.readouterr().err

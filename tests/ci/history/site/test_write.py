@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.ci import session_entries
 from kernelgate.ci.history.site import chart_library, data, write
 from kernelgate.ci.history.site.chart_library import ChartLibraryError
 from kernelgate.ci.history.site.dashboard import Dashboard
@@ -68,6 +69,20 @@ def test_a_case_has_its_page_with_changes_environments_and_measurements(tmp_path
         assert words in page
 
 
+def test_sessions_are_drawn_and_said_in_words_and_no_figure_is_made_of_few(tmp_path: Path) -> None:
+    page = written(made.dashboard(40), tmp_path)["sessions.html"]
+    assert "1.4x the reference (95%: 1.3 to 1.5)" in page
+    assert "3 sessions: too few to say" in page
+    assert "Minutes by session: recorded (recorded) 180; search (a search) 9; measured-0 90" in page
+    told = Elements(page).text
+    for words in ("recorded by people", "a search of a script", "1 search of a script is not counted", "not measured"):
+        assert words in told
+    many = session_entries.shown(made.sessions(count=7))
+    again = written(replace(made.dashboard(40), sessions=many), tmp_path)["sessions.html"]
+    assert "7 sessions" in again
+    assert "too few to say" not in again, "the recorded one and the search are in no figure"
+
+
 def test_names_of_strangers_do_nothing(tmp_path: Path) -> None:
     plain, hostile = written(made.dashboard(80), tmp_path / "plain"), written(made.hostile(), tmp_path / "hostile")
     usual = [Elements(content) for name, content in plain.items() if name.endswith(".html")]
@@ -117,6 +132,7 @@ def test_an_empty_history_is_said(tmp_path: Path) -> None:
     pages = written(Dashboard("", ()), tmp_path)
     assert "The history has no measurement yet" in pages["index.html"]
     assert "No record says what it cost" in pages["health.html"]
+    assert "The history has no session yet" in pages["sessions.html"]
 
 
 def test_money_stands_where_the_kind_has_a_price(tmp_path: Path) -> None:
