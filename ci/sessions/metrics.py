@@ -290,7 +290,7 @@ def remarks(rows: Sequence[SessionRow]) -> Iterator[str]:
     searches = sum(one.is_search for one in rows)
     if searches:
         those = "search of a script is" if searches == 1 else "searches of scripts are"
-        yield f"{searches} {those} not counted: no gate was timed, so that their minutes say nothing of a session's."
+        yield f"{searches} {those} not counted: without a timed gate the minutes are not those of a session."
     if any(one.counted for one in rows):
         yield f"The expert's {EXPERT_MINUTES} min are the founding documents' expectation, and no measurement."
 

@@ -72,8 +72,10 @@ function signed(value, digits) {
   return (Number(text) === 0 ? "" : value < 0 ? "−" : "+") + text;
 }
 
-function cell(row, text, type = "td", number = false) {
-  const made = document.createElement(type);
+// `name`: its column's, for a narrow window.
+function cell(row, text, name, number = false) {
+  const made = document.createElement(name ? "td" : "th");
+  if (name) made.dataset.name = name;
   made.textContent = text;
   if (number) made.className = "number";
   row.append(made);
@@ -92,17 +94,17 @@ function drawn(from, to, names) {
     const link = document.createElement("a");
     link.href = `series/${id}.html`;
     link.textContent = [card, name].filter(Boolean).join(" ");
-    cell(row, "", "th").append(link, gpu ? ` on ${gpu}` : "");
-    cell(row, duration(from.measured[number][0]), "td", true);
-    cell(row, duration(to.measured[number][0]), "td", true);
+    cell(row, "").append(link, gpu ? ` on ${gpu}` : "");
+    cell(row, duration(from.measured[number][0]), "base", true);
+    cell(row, duration(to.measured[number][0]), "head", true);
     const digits = interval && interval[1] - interval[0] < 0.1 ? 2 : 1;
-    const size = cell(row, change === null ? "—" : `${about ? "≈ " : ""}${signed(change, digits)}% `, "td", true);
+    const size = cell(row, change === null ? "—" : `${about ? "≈ " : ""}${signed(change, digits)}% `, "change", true);
     if (interval) {
       const small = document.createElement("small");
       small.textContent = `[${interval.map((end) => signed(end, digits)).join(", ")}]`;
       size.append(small);
     }
-    cell(row, means);
+    cell(row, means, "known from");
     body.append(row);
   }
   table.hidden = both.length === 0;
