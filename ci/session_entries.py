@@ -121,7 +121,7 @@ def _shown(row: SessionRow) -> SiteSession:
         objective=visible(row.objective),
         opened=(moment(row.at) or "")[:10],
         where=" on ".join(visible(part) for part in (row.card, row.gpu) if part),
-        minutes=f"{row.minutes:.0f}",
+        minutes=metrics.minutes_words(row),
         speed=metrics.speed_words(row),
         tries=f"{row.tries}, {row.kept} kept, {row.blind} blind" if row.tries else "none",
         cost=metrics.usd_words(row),

@@ -298,8 +298,13 @@ def remarks(rows: Sequence[SessionRow]) -> Iterator[str]:
 def _line(one: SessionRow) -> str:
     about = " (a search)" if one.is_search else ""
     tries = f", {one.tries} tries, {one.kept} kept, {one.blind} blind" if one.tries else ""
-    facts = f"{one.minutes:.0f} min, {speed_words(one)}{tries}, {usd_words(one)}, {one.closed or 'open'}"
+    facts = f"{minutes_words(one)} min, {speed_words(one)}{tries}, {usd_words(one)}, {one.closed or 'open'}"
     return f"{one.name}{about}: {facts}"
+
+
+def minutes_words(one: SessionRow) -> str:
+    """Whole minutes, and a part of one where it took no more."""
+    return f"{one.minutes:.0f}" if one.minutes >= 1 or not one.minutes else f"{one.minutes:.1g}"
 
 
 def speed_words(one: SessionRow) -> str:

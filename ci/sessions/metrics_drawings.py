@@ -11,7 +11,7 @@ from kernelgate.ci.page import drawing
 from kernelgate.ci.page.drawing import END, MIDDLE, WIDTH
 from kernelgate.ci.page.scale import Logarithmic, Scale
 from kernelgate.ci.sessions.drawings import SessionDrawing
-from kernelgate.ci.sessions.metrics import SessionRow
+from kernelgate.ci.sessions.metrics import SessionRow, minutes_words
 
 SHOWN = 30
 """Sessions, the last ones; the text has all of them."""
@@ -77,8 +77,8 @@ def minutes(rows: Sequence[SessionRow]) -> SessionDrawing | None:
         kind, high = _kind(one), 4.0 if _kind(one) == "search" else 10.0
         y, end = TOP + at * ROW + (ROW - high) / 2, across.at(one.minutes)
         drawn.append(drawing.rect((NAMES + 6, y), end - NAMES - 6, high, kind))
-        drawn.append(drawing.text(end + 4, TOP + at * ROW + 14, f"{one.minutes:.0f} min", "tick"))
-    said = "; ".join(f"{one.name}{_aside(one)} {one.minutes:.0f}" for one in listed)
+        drawn.append(drawing.text(end + 4, TOP + at * ROW + 14, f"{minutes_words(one)} min", "tick"))
+    said = "; ".join(f"{one.name}{_aside(one)} {minutes_words(one)}" for one in listed)
     return SessionDrawing(f"Minutes by session{_last(rows)}: {said}.", TOP + len(listed) * ROW + KEY + 4, tuple(drawn))
 
 
