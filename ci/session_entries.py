@@ -95,7 +95,7 @@ def of_index(entries: Iterable[SessionEntry], policy: Policy) -> SiteSessions:
     rows = []
     for one in entries:
         with suppress(SessionError):  # a log that another kernelgate has put into the index
-            found = events(KeptSession(repository=one.repository, name=one.name, log=one.log))
+            found = events(session_of(one))
             rows.append(metrics.row(found, policy, until(found)))
     return shown(rows)
 
@@ -127,6 +127,10 @@ def _shown(row: SessionRow) -> SiteSession:
         cost=metrics.usd_words(row),
         ended=row.closed or "open",
     )
+
+
+def session_of(one: SessionEntry) -> KeptSession:
+    return KeptSession(repository=one.repository, name=one.name, log=one.log)
 
 
 def until(found: Sequence[Event]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,12 @@ from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.diagnosis import WORDS
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.optimise import beside_reference, watching
+from kernelgate.ci.optimise import beside_reference, expecting, watching
 from kernelgate.ci.optimise.watching import Watch, Watched
 from kernelgate.ci.report import thresholds
 from kernelgate.ci.sessions import folder, gates
 from kernelgate.ci.sessions.folder import Session
-from kernelgate.ci.sessions.log import Event, GateAttempt, GateName, TriedChange
+from kernelgate.ci.sessions.log import GateAttempt, GateName
 
 CLI = "kernelgate.ci.cli"
 NO_GPU = "this machine has no GPU to profile on"
@@ -59,7 +58,7 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
     gate = next(one for one in gates.of(session.opened.template, policy) if one.name == name)
     if name == "profile" and session.opened.gpu in (None, "cpu"):
         return skip(name, NO_GPU)
-    rules, expected = policy.session, expected_s(name, session, sessions)
+    rules, expected = policy.session, expecting.seconds(name, session, root, sessions)
     watch = Watch(f"gate {name}", rules.report_s, rules.silent_s, gate.minutes * 60, expected)
     made = _ATTEMPTS[name](_GateAsked(session, root, policy, watch))
     return made.model_copy(update={"at": folder.now(), "machine": boot.identity()})
@@ -68,22 +67,6 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
 def skip(name: GateName, why: str) -> GateAttempt:
     """A gate that is passed without being tried."""
     return GateAttempt(at=folder.now(), gate=name, passed=True, said=f"skipped: {why}", skipped=why)
-
-
-def expected_s(what: GateName | None, session: Session, sessions: Iterable[Session]) -> float | None:
-    """How long a gate (None: a try) took where it went well before, on this kind of device: the median."""
-    opened = session.opened
-    alike = (one for one in sessions if (one.opened.card, one.opened.gpu) == (opened.card, opened.gpu))
-    took = [seconds for one in alike for event in one.events if (seconds := _seconds(event, what))]
-    return statistics.median(took) if took else None
-
-
-def _seconds(event: Event, what: GateName | None) -> float | None:
-    if isinstance(event, TriedChange):
-        return event.seconds if what is None and event.failed is None else None
-    if isinstance(event, GateAttempt) and event.gate == what and event.passed:
-        return event.seconds
-    return None
 
 
 # ---- the gates -------------------------------------------------------------------------------------------------------

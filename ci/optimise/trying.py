@@ -25,7 +25,7 @@ from kernelgate.ci.explain.analyze import analyze_kernel
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.optimise import advising, measuring, passing, watching
+from kernelgate.ci.optimise import advising, expecting, measuring, watching
 from kernelgate.ci.optimise.watching import Watch, Watched
 from kernelgate.ci.report import gpu, thresholds, why
 from kernelgate.ci.sessions import coming, figures, folder, variables
@@ -224,7 +224,7 @@ def _measured(
         repo=root, base=change.base, head=change.head, card=opened.card or "", cases=cases
     )
     files.write(work / measuring.ASKED, asked.model_dump_json() + "\n")
-    expected = passing.expected_s(None, session, sessions)
+    expected = expecting.seconds(None, session, root, sessions)
     watch = Watch(f"try {number}", rules.report_s, rules.silent_s, LIMIT_S, expected)
     done = watching.run("kernelgate.ci.optimise.measuring", [str(work.absolute())], root, watch)
     event = TriedChange(
