@@ -15,16 +15,17 @@ from kernelgate.ci.sessions.metrics import SessionRow, minutes_words
 
 SHOWN = 30
 """Sessions, the last ones; the text has all of them."""
-NAMES, RIGHT = 150.0, WIDTH - 44
+NAMES, RIGHT = 150.0, WIDTH - 52
 """Where names end, and the longest bar."""
-NAME = 22
+NAME = 20
 """Characters of a session's name."""
 TOP, ROW = 24.0, 20.0
-KEY = 18.0
-"""Of the line that says what filled, hollow and thin mean."""
+KEY = ("filled: measured; hollow: recorded by people,", "counted nowhere; thin: a search of a script")
+LINE = 16.0
+"""Of the key."""
 GAP = 26.0
 STYLE = """
-.ground{fill:#fff}text{font:11px system-ui,sans-serif;fill:#1f2328}.tick{font-size:10px;fill:#59636e}
+.ground{fill:#fff}text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{fill:#59636e}
 .grid{stroke:#d1d9e0}.even{stroke:#59636e;stroke-dasharray:3 3}
 .measured{stroke:#0969da;fill:#0969da}.recorded{stroke:#59636e;fill:none}
 .search{fill:#8c959f}
@@ -70,16 +71,16 @@ def minutes(rows: Sequence[SessionRow]) -> SessionDrawing | None:
     if not listed:
         return None
     across = Scale(0.0, max(one.minutes for one in listed) or 1.0, NAMES + 6, RIGHT)
-    key = "filled: measured; hollow: recorded by people; thin: search of a script"
     drawn = [_title("Minutes"), *(_name(at, one) for at, one in enumerate(listed))]
-    drawn.append(drawing.text(0, TOP + len(listed) * ROW + KEY, key, "tick"))
+    bottom = TOP + len(listed) * ROW
+    drawn += [drawing.text(0, bottom + LINE * at, words, "tick") for at, words in enumerate(KEY, 1)]
     for at, one in enumerate(listed):
         kind, high = _kind(one), 4.0 if _kind(one) == "search" else 10.0
         y, end = TOP + at * ROW + (ROW - high) / 2, across.at(one.minutes)
         drawn.append(drawing.rect((NAMES + 6, y), end - NAMES - 6, high, kind))
         drawn.append(drawing.text(end + 4, TOP + at * ROW + 14, f"{minutes_words(one)} min", "tick"))
     said = "; ".join(f"{one.name}{_aside(one)} {minutes_words(one)}" for one in listed)
-    return SessionDrawing(f"Minutes by session{_last(rows)}: {said}.", TOP + len(listed) * ROW + KEY + 4, tuple(drawn))
+    return SessionDrawing(f"Minutes by session{_last(rows)}: {said}.", bottom + LINE * len(KEY) + 4, tuple(drawn))
 
 
 def speeds(rows: Sequence[SessionRow]) -> SessionDrawing | None:

@@ -16,9 +16,10 @@ COLUMN = 358.0
 """What a page has for a drawing in a window of 390 pixels, in pixels: on the site, and much the same on GitHub."""
 CUT_OR_MET = """
 () => {
-  const [, , width, height] = document.documentElement.getAttribute('viewBox').split(' ').map(Number)
-  const words = [...document.querySelectorAll('text')].map(one => [one.textContent, one.getBBox()])
-  const cut = words.filter(([, b]) => b.x < 0 || b.y < 0 || b.x + b.width > width || b.y + b.height > height)
+  const ground = document.querySelector('.ground').getBoundingClientRect()
+  const words = [...document.querySelectorAll('text')].map(one => [one.textContent, one.getBoundingClientRect()])
+  const outside = b => b.left < ground.left || b.right > ground.right || b.top < ground.top || b.bottom > ground.bottom
+  const cut = words.filter(([, b]) => outside(b))
   const across = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width
   const meet = (a, b) => across(a, b) && a.y + 3 < b.y + b.height && b.y + 3 < a.y + a.height
   const met = words.filter(([, a], i) => words.some(([, b], j) => i !== j && meet(a, b)))
