@@ -21,7 +21,7 @@ MOST_LABELS = 8
 NAME = 16
 """Characters of a try or phase that stand beside its row."""
 STYLE = """
-text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{font-size:11px;fill:#59636e}
+text{font:12px system-ui,sans-serif;fill:#1f2328}.tick{font-size:11.5px;fill:#59636e}
 .grid{stroke:#d1d9e0}.zero{stroke:#59636e}.kept{stroke:#1a7f37;fill:#1a7f37}.other{stroke:#59636e;fill:none}
 .bar{fill:#0969da}
 @media (prefers-color-scheme:dark){text{fill:#f0f6fc}.tick{fill:#9198a1}.grid{stroke:#3d444d}
