@@ -170,7 +170,7 @@ def _took(numbers: SessionFigures, state: SessionState) -> Iterator[str]:
         yield f"{numbers.several_variables} changed more than one thing at once"
     if numbers.gpu_seconds:
         yield f"{numbers.gpu_seconds:.0f} s on the GPU's machine"
-    yield from (words.budget_line(one) for one in state.budgets)
+    yield from words.budget_lines(state)
     yield from state.remarks
 
 

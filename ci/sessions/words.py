@@ -26,7 +26,7 @@ def to_text(state: SessionState) -> str:
 def _lines(state: SessionState) -> Iterator[str]:
     about = ", ".join(filter(None, (state.card, *state.cases, state.gpu)))
     yield f"{state.name}: {state.objective}{f' ({about})' if about else ''}"
-    yield from (budget_line(one) for one in state.budgets if one.limit is not None or one.spent)
+    yield from budget_lines(state)
     yield ""
     for gate in state.gates:
         took = f"{gate.minutes:.1f} of {gate.limit_minutes:g} min" if gate.minutes else f"{gate.limit_minutes:g} min"
@@ -51,6 +51,11 @@ def _lines(state: SessionState) -> Iterator[str]:
 def commands(coming: NextCommand) -> tuple[str, ...]:
     """What comes next, a command a line: before a change, what says what to try."""
     return tuple(one for one in (coming.recommend, coming.command) if one is not None)
+
+
+def budget_lines(state: SessionState) -> Iterator[str]:
+    """Of what has a limit or was spent: a cost that nobody logged is not 0."""
+    return (budget_line(one) for one in state.budgets if one.limit is not None or one.spent)
 
 
 def budget_line(one: SessionBudget) -> str:

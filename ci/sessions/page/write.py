@@ -194,7 +194,7 @@ def _speed(state: SessionState) -> ShownMetric:
 
 def _budget(one: SessionBudget) -> ShownMetric:
     digits = 0 if one.of == "time" else 2
-    now = f"{one.spent:.{digits}f} {one.unit}"
+    now = f"{one.spent:.{digits}f} {one.unit}" if one.spent or one.limit is not None else NONE
     if one.limit is None:
         return ShownMetric(f"{one.of} spent", now)
     within = one.spent < one.limit

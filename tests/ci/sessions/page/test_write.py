@@ -6,7 +6,7 @@ import re
 from kernelgate.ci import session_page
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import coming
-from kernelgate.ci.sessions.log import Closed, Event
+from kernelgate.ci.sessions.log import Closed, Event, SessionCost
 from kernelgate.ci.sessions.page import write
 from kernelgate.ci.sessions.page.calculator import Calculator, CardTiles
 from kernelgate.ci.sessions.state import SessionState
@@ -50,6 +50,12 @@ def test_metrics_stand_against_their_targets() -> None:
 def test_what_a_closed_session_never_logged_is_neither_reached_nor_missed() -> None:
     html = write.shown(state(made.opened(), Closed(at=made.clock(90), why="done", said="")))
     assert metric(html, "working build") == "–|not known|time to a working build|–|≤ 30 min"
+
+
+def test_a_cost_that_nobody_logged_is_not_0() -> None:
+    paid = SessionCost(at=made.clock(5), of="assistant", usd=0.85, said="")
+    assert metric(write.shown(state(made.opened())), "cost spent") == "cost spent|–|–"
+    assert metric(write.shown(state(made.opened(), paid)), "cost spent") == "cost spent|0.85 USD|–"
 
 
 def test_tries_are_in_the_order_of_their_numbers_and_drawn_with_room() -> None:
