@@ -65,7 +65,7 @@ def test_a_job_that_may_write_installs_by_hashes_alone() -> None:
     [site] = [job for job in stepping if "pages" in job["permissions"]]
     assert [step["uses"].partition("@")[0] for step in site["steps"]] == ["actions/deploy-pages"], "it installs nothing"
     judging = [job for job in stepping if job is not site]
-    assert len(judging) == 5
+    assert len(judging) == 7
     for job in judging:
         [setup] = [step for step in job["steps"] if step.get("uses") == "./.github/actions/setup"]
         assert setup["with"] == {"target": "env-judge"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from kernelgate.bench import record, run_checks
 from kernelgate.bench.record import Check
-from kernelgate.ci import answers, cli, local
+from kernelgate.ci import cli, local, schemas
 from kernelgate.ci.bisect import words_of_ends
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
@@ -40,23 +42,30 @@ def verbs(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Com
             yield f"{before}{name}", command
 
 
-@pytest.mark.parametrize("name", answers.ANSWERS)
+def test_what_verbs_load_to_answer_is_light() -> None:
+    """With the list of all answers each of them loaded scipy, a third of a second."""
+    asked = "import kernelgate.ci.answers, sys; print(sorted({'scipy', 'torch', 'sqlalchemy'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", schemas.ANSWERS)
 def test_the_published_schema_is_the_models(name: str) -> None:
-    """After a change: `.venv/bin/python -m kernelgate.ci.answers`."""
-    assert (SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8") == answers.schema(name)
+    """After a change: `.venv/bin/python -m kernelgate.ci.schemas`."""
+    assert (SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8") == schemas.schema(name)
 
 
 def test_every_schema_is_of_an_answer() -> None:
-    assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()} == answers.ANSWERS.keys()
+    assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()} == schemas.ANSWERS.keys()
 
 
 def test_every_verb_has_json_and_a_schema_of_it() -> None:
-    """`answers.WITHOUT` names the others, each with its reason."""
+    """`schemas.WITHOUT` names the others, each with its reason."""
     every = dict(verbs(cli.cli))
     with_json = {name for name, verb in every.items() if any("--json" in one.opts for one in verb.params)}
-    assert every.keys() - with_json == answers.WITHOUT.keys()
-    assert {answers.key(name) for name in with_json} <= answers.ANSWERS.keys()
-    assert (answers.WITHOUT.keys() | answers.NAMED_OTHERWISE.keys()) <= every.keys()
+    assert every.keys() - with_json == schemas.WITHOUT.keys()
+    assert {schemas.key(name) for name in with_json} <= schemas.ANSWERS.keys()
+    assert (schemas.WITHOUT.keys() | schemas.NAMED_OTHERWISE.keys()) <= every.keys()
 
 
 def test_where_no_commit_can_be_blamed_a_search_answers_why() -> None:
