@@ -40,9 +40,15 @@ class Bands:
 @dataclass(frozen=True)
 class NextStep:
     priority: Priority
-    sentence: str
+    found: str
+    """What the times say."""
+    advice: str
     command: str
     """What to run next, exactly."""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.found}. {self.advice}"
 
     @property
     def stops(self) -> bool:
@@ -84,11 +90,11 @@ def _of_launch(speedup: float, milliseconds: float, bands: Bands, kernel_ms: flo
         if share.launch_us <= bands.launch_share * call_us:
             return None
         said = launch.sentence(share)
-        return NextStep(Priority.LAUNCH, f"{said[0].upper()}{said[1:]}. {fewer}; {times}.", _BENCH)
+        return NextStep(Priority.LAUNCH, f"{said[0].upper()}{said[1:]}", f"{fewer}; {times}.", _BENCH)
     if call_us >= bands.launch_bound_us:
         return None
     said = f"{call_us:g} µs a call: a launch alone takes 2 to 5 µs"
-    return NextStep(Priority.LAUNCH, f"{said}. {fewer}; {times} says little here.", _BENCH)
+    return NextStep(Priority.LAUNCH, said, f"{fewer}; {times} says little here.", _BENCH)
 
 
 def _of_speedup(speedup: float, bands: Bands) -> NextStep:
@@ -96,17 +102,18 @@ def _of_speedup(speedup: float, bands: Bands) -> NextStep:
     if speedup >= bands.profile_below:
         times += f", {'past' if speedup >= bands.target else 'short of'} the target of {bands.target:g}×"
     if speedup < bands.stop_below:
-        return NextStep(Priority.CRITICAL, f"Critical: {times}. Stop, and profile before changing anything.", _PROFILE)
+        advice = "Stop, and profile before changing anything."
+        return NextStep(Priority.CRITICAL, f"Critical: {times}", advice, _PROFILE)
     if speedup < bands.profile_below:
-        return NextStep(Priority.HIGH, f"High: {times}. Profile, and remove the first bottleneck it names.", _PROFILE)
+        return NextStep(Priority.HIGH, f"High: {times}", "Profile, and remove the first bottleneck it names.", _PROFILE)
     if speedup < bands.tune_below:
-        said = f"Medium: {times}. Try the recommendations of a full profile, one at a time."
-        return NextStep(Priority.MEDIUM, said, f"{_PROFILE} --set full")
+        advice = "Try the recommendations of a full profile, one at a time."
+        return NextStep(Priority.MEDIUM, f"Medium: {times}", advice, f"{_PROFILE} --set full")
     if speedup < bands.next_bottleneck_from:
-        said = f"Success: {times}. Document what made it fast, and keep it from getting slower."
-        return NextStep(Priority.SUCCESS, said, "kernelgate pr --base main")
-    said = f"Success: {times}. Profile for the next bottleneck: what held it back before no longer does."
-    return NextStep(Priority.NEXT_BOTTLENECK, said, f"{_PROFILE} --set full")
+        advice = "Document what made it fast, and keep it from getting slower."
+        return NextStep(Priority.SUCCESS, f"Success: {times}", advice, "kernelgate pr --base main")
+    advice = "Profile for the next bottleneck: what held it back before no longer does."
+    return NextStep(Priority.NEXT_BOTTLENECK, f"Success: {times}", advice, f"{_PROFILE} --set full")
 
 
 _PROFILE = "kernelgate profile --base main"

@@ -12,7 +12,7 @@ from kernelgate.bench import record
 from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.system import boot
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.explain import analyze
+from kernelgate.ci.explain import analyze, next_step
 from kernelgate.ci.explain.analyze import Analysis
 from kernelgate.ci.explain.diagnosis import WORDS
 from kernelgate.ci.judge.policy import Policy
@@ -146,8 +146,16 @@ def _timed(asked: _GateAsked, library: Path) -> GateAttempt:
     reference_ms, ours_ms = (both[0].reference_us or 0) / 1000, (both[0].head_us or 0) / 1000
     figures = beside_reference.figures(measured, both) | {"reference_ms": reference_ms, "ours_ms": ours_ms}
     over = f", the mean of {len(both)} cases; of the first" if len(both) > 1 else ":"
-    said = f"{figures['speedup']:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
+    times = f"{figures['speedup']:.3g}x the reference{over} {ours_ms:.4g} ms against {reference_ms:.4g} ms"
+    said = f"{times}; {_band(figures['speedup'], ours_ms, asked.policy)}"
     return _attempted("performance", done, said, passed=True).model_copy(update={"figures": figures})
+
+
+def _band(speedup: float, ours_ms: float, policy: Policy) -> str:
+    """Which of the bands of `kernelgate decide` it is, and what that advises."""
+    step = next_step.decide(speedup, ours_ms, thresholds.bands(policy))
+    advice = step.advice.partition(";")[0].rstrip(".")
+    return f"{step.priority}: {advice[0].lower()}{advice[1:]}"
 
 
 def _profile(asked: _GateAsked) -> GateAttempt:
