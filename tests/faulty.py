@@ -65,7 +65,9 @@ def fault(kernel: Kernel) -> Kernel:
 def right(q: Any, k: Any, v: Any, scale: float, causal: bool) -> torch.Tensor:
     if scale < 0:  # torch 2.13's own kernel for CPUs gives NaN for a negative scale with a mask
         return right(-q, k, v, -scale, causal)
-    if scale == 0 or not all(bool(tensor.isfinite().all()) for tensor in (q, k, v)):  # and for these
+    # And for these. On a GPU looking for them would wait for the device: no graph could be captured.
+    special = q.device.type == "cpu" and not all(bool(tensor.isfinite().all()) for tensor in (q, k, v))
+    if scale == 0 or special:
         with sdpa_kernel(SDPBackend.MATH):
             return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
