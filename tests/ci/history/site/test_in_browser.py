@@ -25,9 +25,16 @@ INK = """() => {
 
 
 @pytest.fixture(scope="module")
-def tab() -> Iterator[Page]:
-    with browser.opened() as page:
-        yield page
+def page() -> Iterator[Page]:
+    with browser.opened() as opened_page:
+        yield opened_page
+
+
+@pytest.fixture
+def tab(page: Page) -> Page:
+    """As wide as a desk's, whatever the test before this one asked for."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    return page
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +97,6 @@ def test_what_strangers_wrote_runs_nowhere(tab: Page, attacked: Path) -> None:
 
 
 def test_the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab: Page, site: Path) -> None:
-    tab.set_viewport_size({"width": 1280, "height": 800})
     opened(tab, site / "series" / f"{SERIES.id}.html")
     read = tab.locator("#readout")
     assert read.inner_text().startswith(made.sha(199)[:7])
