@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from pyarrow import parquet
-from pydantic import BaseModel
 
 from kernelgate.ci import cli
-from kernelgate.ci.advice.answer import OutcomesAnswer, Recommended
 from tests.ci.advice.made_up import opened, telling, tried, write
 from tests.ci.answered import validated
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 REPORT = str(DATA / "nsight" / "bank_conflicts.ncu-rep")
-ANSWERS: dict[str, type[BaseModel]] = {"recommend": Recommended, "outcomes": OutcomesAnswer}
 
 
 @pytest.fixture
@@ -37,16 +33,6 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, st
     code = cli.run(list(words))
     said = capsys.readouterr()
     return code, said.out, said.err
-
-
-@pytest.mark.parametrize("verb", ANSWERS)
-def test_the_schema_is_published(verb: str) -> None:
-    path = ROOT / "docs" / "schemas" / f"{verb}.schema.json"
-    current = ANSWERS[verb].model_json_schema(mode="serialization")
-    text = json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **current}, indent=2) + "\n"
-    if os.environ.get("KERNELGATE_GOLDEN") == "write":
-        path.write_text(text, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("words", [("recommend", REPORT), ("outcomes",)])

@@ -81,8 +81,9 @@ def test_submitted_again_the_issue_changes_and_nothing_is_added(desk: Desk) -> N
 
 
 def test_an_answer_that_was_lost_begins_no_second_issue(desk: Desk) -> None:
-    desk.github.fault("POST", "/issues", drop="after")
-    posted(desk)
+    lost = desk.github.fault("POST", "/issues", drop="after")
+    submit(desk.bot, given(), None)
+    assert (lost.times, len(desk.github.issues)) == (0, 1)
 
 
 def test_somebody_elses_issue_with_the_same_last_line_is_none_of_ours(desk: Desk) -> None:
