@@ -26,12 +26,12 @@ from kernelgate.bench.record import RunRecord, Timing
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing.commits import side
 from kernelgate.bench.timing.process import Setup
-from kernelgate.ci.explain import analyze, recommend
+from kernelgate.ci import profiled
+from kernelgate.ci.explain import recommend
 from kernelgate.ci.judge import outputs
 from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.report import thresholds
 from kernelgate.ci.sessions.log import TryOutcome
 
 TARGETS = {"wgmma": "9.0a", "cpu": ""}
@@ -175,8 +175,7 @@ def profile(family: Family, base: Planted, folder: Path, policy: Policy, uuid: s
         done = nsight.profiled(ready)
     if not done.profiles or done.profiles[0].report is None:
         raise nsight.ProfileError("; ".join(done.failures))
-    limits = thresholds.bottleneck_limits(policy)
-    found = max(analyze.analyze(folder / done.profiles[0].report, limits), key=_duration)
+    found = profiled.read(folder / done.profiles[0].report, None, policy)
     gains = {
         bottleneck.value: rule.speedup_pct
         for bottleneck, rule in recommend.rule_gains(found.kernel.rules).items()
@@ -191,7 +190,3 @@ def profile(family: Family, base: Planted, folder: Path, policy: Policy, uuid: s
         nvidia_gain_pct=gains,
         metrics=dict(found.kernel.figures),
     )
-
-
-def _duration(one: analyze.Analysis) -> float:
-    return one.kernel.figures.get("duration_us", 0.0)

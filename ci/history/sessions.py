@@ -68,6 +68,10 @@ class SessionEntry:
     """None where nothing is known of what it cost."""
     log: str
 
+    @property
+    def key(self) -> Key:
+        return self.repository, self.name
+
 
 ReadLog = Callable[[KeptSession], SessionEntry]
 """Raises KernelgateError of a log that this kernelgate cannot read, such as one with lines of a newer one."""
@@ -80,25 +84,25 @@ def keep(archive: Archive, found: Iterable[KeptSession], read: ReadLog, say: Say
     A log that cannot be read is said; it is kept, and in the index once a kernelgate that reads it rebuilds that. None
     takes the place of one that goes on from it.
     """
-    before = {(one.repository, one.name): one.log for one in listed(archive.database)}
+    before = {one.key: one.log for one in listed(archive.database)}
     wanted = [one for one in found if not _goes_on(before.get(one.key, ""), one.log)]
     for one in wanted:
         data = _data(one)
         store.put(archive.store, "sessions", store.name_of(data), data)
     entries = list(_entries(wanted, read, say))
-    unread = {one.key for one in wanted} - {(one.repository, one.name) for one in entries}
+    unread = {one.key for one in wanted} - {one.key for one in entries}
     _put(archive.database, entries, unread)
     for one in wanted:
         if _goes_on(one.log, before.get(one.key, "")):
             _remove(archive, one.model_copy(update={"log": before[one.key]}))
-    return sum(before.get((one.repository, one.name)) != one.log for one in entries)
+    return sum(before.get(one.key) != one.log for one in entries)
 
 
 def rebuild(archive: Archive, here: Iterable[KeptSession], read: ReadLog, say: Say) -> None:
     """Makes the index hold the store's sessions, each by its longest log, and those that are `here`. Others may add
     meanwhile. The store is read alone: whoever publishes a dashboard need not be able to write it.
     """
-    known = {(one.repository, one.name) for one in listed(archive.database)}
+    known = {one.key for one in listed(archive.database)}
     newest: dict[Key, KeptSession] = {}
     for one in _kept(archive, say):
         if one.key not in newest or len(one.log) > len(newest[one.key].log):
@@ -107,7 +111,7 @@ def rebuild(archive: Archive, here: Iterable[KeptSession], read: ReadLog, say: S
         if one.key not in newest or not _goes_on(newest[one.key].log, one.log):
             newest[one.key] = one
     entries = list(_entries(newest.values(), read, say))
-    _put(archive.database, entries, known - {(one.repository, one.name) for one in entries})
+    _put(archive.database, entries, known - {one.key for one in entries})
 
 
 def listed(index: Database) -> list[SessionEntry]:
@@ -166,11 +170,11 @@ def _entries(found: Iterable[KeptSession], read: ReadLog, say: Say) -> Iterator[
 
 def _put(index: Database, entries: Sequence[SessionEntry], gone: Iterable[Key]) -> None:
     """Puts the entries in the place of what the index has of them, unless that went on meanwhile."""
-    given = {(one.repository, one.name): one for one in entries}
+    given = {one.key: one for one in entries}
     with database.writing(index) as connection:
         has = {(row.repository, row.name): row.log for row in connection.execute(sa.select(SESSION))}
         new = [one for key, one in given.items() if not _goes_on(has.get(key, ""), one.log)]
-        for repository, name in {*gone, *((one.repository, one.name) for one in new)}:
+        for repository, name in {*gone, *(one.key for one in new)}:
             mine = SESSION.c.repository == repository, SESSION.c.name == name
             connection.execute(sa.delete(SESSION).where(*mine))
         if new:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import stats
 
 from kernelgate.ci.document import answer
+from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.sessions import coming, figures
 from kernelgate.ci.sessions.log import Event, PatternUse, SessionNote, Source
@@ -198,7 +199,7 @@ def _repeated(done: Sequence[SessionRow]) -> list[float]:
 
 
 def _few(name: str, n: int, unit: str, goal: float | None) -> Overall:
-    said = f"{n} session{'' if n == 1 else 's'}: too few to say" if n else "not measured"
+    said = f"{counted(n, 'session')}: too few to say" if n else "not measured"
     return Overall(name, n, None, None, unit, goal, said)
 
 

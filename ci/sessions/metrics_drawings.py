@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.page import drawing
 from kernelgate.ci.page.drawing import END, MIDDLE, WIDTH
 from kernelgate.ci.page.scale import Logarithmic, Scale
@@ -105,7 +106,7 @@ def speeds(rows: Sequence[SessionRow]) -> SessionDrawing | None:
         drawn.append(drawing.tag("circle", cx=across.at(speed), cy=y, r=4.0, class_=_kind(one)))
         drawn.append(drawing.text(RIGHT + 8, y + 4, f"{speed:.2g}x", "tick"))
     without = len(rows) - sum(one.speedup is not None for one in rows)
-    left = f"{without} session{'' if without == 1 else 's'} without one" if without else ""
+    left = f"{counted(without, 'session')} without one" if without else ""
     drawn += [drawing.text(0, bottom + 32, left, "tick")] if left else []
     said = "; ".join(f"{one.name}{_aside(one)} {speed:.3g}" for one, speed in known)
     spoken = f"Times as fast as the reference, by session{_last(rows)}: {said}{f'; {left}' if left else ''}."

@@ -63,8 +63,12 @@ def for_review(name: str, events: Sequence[Event], policy: Policy, now: str) -> 
     `name`: the session's folder. Texts of the log do nothing there; what is too much for a comment is counted.
     """
     state = coming.of(events, policy, now)
-    made = [_with_questions(name, events, state, rows) for rows in ROWS]
-    return next((text for text in made if len(text) <= MAX_FOR_REVIEW), made[-1])
+    text = ""
+    for rows in ROWS:
+        text = _with_questions(name, events, state, rows)
+        if len(text) <= MAX_FOR_REVIEW:
+            break
+    return text
 
 
 def _with_questions(name: str, events: Sequence[Event], state: SessionState, rows: int) -> str:
