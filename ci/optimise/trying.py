@@ -76,7 +76,7 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
         wanted = as_recommended(wanted, session, root, policy)
         snapshots.keep(root, session.name, f"try-{number}", change.head)
         files.write(patch_of(session, number), change.patch.encode("utf-8", "surrogateescape"))
-        for warning in filter(None, [variables.warning(change.variables)]):
+        if warning := variables.warning(change.variables):
             say(f"try {number}: {warning}")
         event = _measured(session, root, policy, change, number, sessions)
         event = event.model_copy(
