@@ -22,6 +22,13 @@ named = click.option("--session", "name", help="Default: the one that is open.")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
+def _said(_: click.Context, asked: click.Parameter, text: str) -> str:
+    """Raises BadParameter for nothing but white space: the log and the report would say nothing there."""
+    if not text.strip():
+        raise click.BadParameter("it is empty: say it in a few words", param=asked)
+    return text
+
+
 @click.group()
 def session() -> None:
     """Optimise a kernel in a session: gates in order, one change at a time, each measured, and a report at the end."""
@@ -46,7 +53,7 @@ def _opened(name: str | None) -> tuple[Session, Path, Policy]:
 
 
 @session.command()
-@click.argument("objective")
+@click.argument("objective", callback=_said)
 @click.option("--card", help="Default: the only one.")
 @click.option("--case", "cases", multiple=True, help="Of the card, as `kernelgate cards` lists them; may be repeated.")
 @click.option("--template", type=click.Choice(["baseline", "optimise"]), default="optimise", show_default=True)
@@ -169,8 +176,8 @@ def gate(gate: str | None, skip: str | None, name: str | None, as_json: bool) ->
 
 
 @session.command(name="try")
-@click.argument("what")
-@click.argument("why")
+@click.argument("what", callback=_said)
+@click.argument("why", callback=_said)
 @click.option("--action", help="The stable name of this kind of change, as `kernelgate recommend` names it.")
 @click.option(
     "--recommended", is_flag=True, help="The action was recommended; without --action: the one that `next` names."
@@ -249,7 +256,7 @@ def revert(why: str, name: str | None, as_json: bool) -> int:
 
 
 @session.command()
-@click.argument("said")
+@click.argument("said", callback=_said)
 @click.option(
     "--kind",
     type=click.Choice(["believed", "learnt", "mistake", "question", "other"]),
