@@ -9,7 +9,7 @@ JUDGE := alembic click fsspec jinja2 numpy pydantic PyGithub requests rich scipy
 # These and all that they need, by the hash of each file: the jobs that hold the write token install nothing else.
 LOCK := requirements-judge.txt
 PARSER := tests/workflows/node_modules/.ready
-CHARTS := ci/history/site/node_modules/.ready
+CHARTS := ci/report/dashboard/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
@@ -72,10 +72,7 @@ lint: env ## ruff and clang-format
 	$(VENV)/bin/ruff format --check .
 	git ls-files -z '*.cu' '*.cuh' '*.cpp' '*.h' | xargs -0 --no-run-if-empty $(VENV)/bin/clang-format --dry-run --Werror
 
-# mypy does not follow the __path__ of kernelgate/__init__.py, so it is shown the packages where they are installed.
 types: env ## mypy, strict
-	mkdir -p build/types/kernelgate
-	ln -sfn $(foreach one,bench ci kernelgate/__init__.py,$(CURDIR)/$(one)) build/types/kernelgate
 	$(VENV)/bin/mypy
 
 format: env ## rewrite the sources in the project's format
@@ -107,4 +104,4 @@ benchmark-fuzz: env ## which planted bugs are caught, and by what; rewrites the 
 	$(VENV)/bin/python -m benchmarks.fuzzing table out/fuzzing-*.json
 
 clean: ## remove the environment and everything that was made
-	rm -rf $(VENV) out build tests/workflows/node_modules ci/history/site/node_modules
+	rm -rf $(VENV) out build tests/workflows/node_modules ci/report/dashboard/node_modules

@@ -29,8 +29,8 @@ class BuildKernel(build_ext):
         sys.path.insert(0, str(ROOT))  # an isolated build does not see the checkout
         # Here, because an editable install has nothing but setuptools when it starts.
         try:
-            from kernelgate.bench import files
-            from kernelgate.bench.errors import KernelgateError
+            from kernelgate.bench.core import files
+            from kernelgate.bench.core.errors import KernelgateError
             from kernelgate.bench.kernel import commit
         except ModuleNotFoundError as error:
             fix = "run this with the Python that `make env` makes, or run `pip install .`, which brings what it needs"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelgate.ci.advice import calibration, outcomes
-from kernelgate.ci.advice.calibration import Calibration, ReliabilityBin
-from kernelgate.ci.advice.outcomes import TryResult
-from kernelgate.ci.judge import policy
-from kernelgate.ci.sessions.folder import FOLDER
+from kernelgate.ci.lab.advice import calibration, outcomes
+from kernelgate.ci.lab.advice.calibration import Calibration, ReliabilityBin
+from kernelgate.ci.lab.advice.outcomes import TryResult
+from kernelgate.ci.lab.sessions.folder import FOLDER
+from kernelgate.ci.policy import policy
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "advice.md"

@@ -22,7 +22,7 @@ import click
 from kernelgate.bench.system.progress import say
 
 ROOT = Path(__file__).parents[1]
-KERNELGATE = (sys.executable, "-m", "kernelgate.ci.cli")
+KERNELGATE = (sys.executable, "-m", "kernelgate.ci.commands.cli")
 COMMITS = 16
 WAIT = "  __syncthreads();\n\n  if (__shfl_sync"
 

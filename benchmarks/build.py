@@ -22,7 +22,7 @@ from kernelgate.bench.system import git
 REPEATS = 3
 CORES = 2
 ROOT = Path(__file__).parent.parent
-VERB = (sys.executable, "-m", "kernelgate.ci.cli", "build", "--ref", "HEAD")
+VERB = (sys.executable, "-m", "kernelgate.ci.commands.cli", "build", "--ref", "HEAD")
 
 
 def process(cache: Path) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from kernelgate.bench.record import SCHEMA
 
 REPEATS = 5
-KERNELGATE = (sys.executable, "-m", "kernelgate.ci.cli")
+KERNELGATE = (sys.executable, "-m", "kernelgate.ci.commands.cli")
 
 
 @dataclass(frozen=True)

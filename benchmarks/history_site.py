@@ -19,10 +19,10 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from kernelgate.ci.history.site import chart_library, write
-from kernelgate.ci.history.site.dashboard import Dashboard, SiteSeries
-from tests.ci.history.site import made
-from tests.ci.page import browser
+from kernelgate.ci.report.dashboard import chart_library, write
+from kernelgate.ci.report.dashboard.dashboard import Dashboard, SiteSeries
+from tests.ci.report.dashboard import made
+from tests.ci.report.page import browser
 
 POINTS, LOADS, FRAMES = 10_000, 7, 300
 MANY, EACH = 300, 1_000

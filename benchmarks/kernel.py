@@ -29,7 +29,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks import replays
 from kernelgate.bench.build import library
-from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.kernel.calls import load
 from kernelgate.bench.kernel.draw import TORCH_DTYPES
 from kernelgate.bench.timing.timer import CudaTimer

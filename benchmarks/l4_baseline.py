@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelgate.bench import rates, record
+from kernelgate.bench import record
+from kernelgate.bench.core import rates
 from kernelgate.bench.record import (
     BaselineSummary,
     Case,

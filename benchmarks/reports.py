@@ -28,7 +28,7 @@ from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.post_label import LABELS
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.report_examples import BASE_SHA, EXAMPLES
 from tests.fakes.github_server import FakeGitHub, Json, Pull
 

@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.explain.nsight import PERMISSION
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import actions
 from kernelgate.ci.explain.actions import Action
 from tests import docs_code

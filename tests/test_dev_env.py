@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "dev_env.md").read_text(encoding="utf-8")

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Mark
-from kernelgate.ci.judge import policy
+from kernelgate.ci.policy import policy
 from kernelgate.ci.report.build import reported
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,7 @@ TARGETS = "8.0;8.9;9.0"
 
 def kernelgate(folder: Path, *words: str, targets: str = "") -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, as a user types it."""
-    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from kernelgate.ci.cli import main; main()"
+    command = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from kernelgate.ci.commands.cli import main; main()"
     home = folder.parent.parent  # one cache for all tests
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(home)}
     if targets:

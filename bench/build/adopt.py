@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import build
 from kernelgate.bench.build.library import CACHE, LIBRARY, PACKAGE, Library
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 
 KEY = re.compile(r"[0-9a-f]{32}")
 """Of sources, recipe and compilers: also the name of a folder."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
-from kernelgate.bench.errors import CannotCompileError, NoDeviceError, UsageError
+from kernelgate.bench.core.errors import CannotCompileError, NoDeviceError, UsageError
 
 ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 L4 = (8, 9)

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kernelgate.bench import files
 from kernelgate.bench.build import archs, cache, library, machine_code, ninja, toolchain
 from kernelgate.bench.build.archs import ARCH_LIST, Target, sm
 from kernelgate.bench.build.library import (
@@ -34,7 +33,8 @@ from kernelgate.bench.build.ninja import CompileJob
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES, Recipe, namespace_of
 from kernelgate.bench.build.sources import Sources, files_by_target, literal_namespace
 from kernelgate.bench.build.toolchain import Toolchain
-from kernelgate.bench.errors import CannotCompileError, KernelgateError
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import CannotCompileError, KernelgateError
 from kernelgate.bench.system import cuda_tools
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits

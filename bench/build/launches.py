@@ -33,7 +33,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 
 SECTION = "kernelgate_launches"
 VERSION = 1

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.build.occupancy import with_occupancy
-from kernelgate.bench.errors import KernelgateError, faults
+from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import CompilerWarning, KernelFacts
 
 LIBRARY = "kernel.so"

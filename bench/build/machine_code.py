@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import launches
 from kernelgate.bench.build.launches import LaunchFacts
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system import cuda_tools
 

@@ -16,7 +16,7 @@ from kernelgate.bench.build.compiler_warnings import WarningSearch
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.recipe import Recipe
 from kernelgate.bench.build.sources import target_of
-from kernelgate.bench.errors import CannotCompileError, CompileError, UsageError
+from kernelgate.bench.core.errors import CannotCompileError, CompileError, UsageError
 from kernelgate.bench.record import CompilerWarning
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.progress import say, track

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelgate.bench import hardware
-from kernelgate.bench.errors import UsageError
-from kernelgate.bench.hardware import SmLimits
+from kernelgate.bench.core import hardware
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.hardware import SmLimits
 from kernelgate.bench.record import KernelFacts
 
 WARP = 32

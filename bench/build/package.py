@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kernelgate.bench.build import machine_code
 from kernelgate.bench.build.machine_code import Disassembler, MachineCode
-from kernelgate.bench.errors import BuildError, KernelgateError, NoKernelError
+from kernelgate.bench.core.errors import BuildError, KernelgateError, NoKernelError
 from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system.worker_process import Message
 

@@ -15,7 +15,7 @@ from kernelgate.bench.build.archs import Target, sm
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.sources import HOST_UNITS, NAMESPACES, TARGET_UNIT, Sources, literal_namespace, registered
 from kernelgate.bench.build.toolchain import LINKS, NVCC_HOST, Toolchain, anywhere, linked
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 
 NINJA_WORD = re.compile(r"(?:--orig_src_path_name=)?\$(?:in|out|gencode)")
 

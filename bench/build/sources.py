@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernelgate.bench.build.archs import Target, sm, target
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import BuildError
+from kernelgate.bench.core.errors import BuildError
 
 HOST_UNITS = (".cpp", ".cc", ".cxx")
 HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inl", ".inc")

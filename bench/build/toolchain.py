@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
 
-from kernelgate.bench.errors import CannotCompileError
+from kernelgate.bench.core.errors import CannotCompileError
 from kernelgate.bench.system import cuda_tools
 
 PATIENCE_S = 30.0

@@ -14,7 +14,7 @@ from kernelgate.bench import record
 from kernelgate.bench.check.accuracy import AccuracyRequest, CaseMeasured, DrawnInputs
 from kernelgate.bench.check.guarded import bits
 from kernelgate.bench.check.trial_process import Loaded, Unloadable
-from kernelgate.bench.errors import KernelgateError, first_line
+from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands, own_words, ulp
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel

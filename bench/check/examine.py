@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernelgate.bench.check.guarded import Guarded, MemoryLayout, bits, guarded
-from kernelgate.bench.errors import first_line
+from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.kernel import calls, compare, operands, own_words
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import Kernel

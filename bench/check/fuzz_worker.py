@@ -11,7 +11,7 @@ from kernelgate.bench.check import ways
 from kernelgate.bench.check.examine import KernelCallError, Subject
 from kernelgate.bench.check.trial_process import FuzzRequest, Loaded, TrialOutcome, Unloadable
 from kernelgate.bench.check.tried import InapplicableError, UntriedError
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import calls, compare, loading
 from kernelgate.bench.kernel.fuzz_list import WAY, Trial
 from kernelgate.bench.kernel.package import autotune

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system import environment, progress, strays

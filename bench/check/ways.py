@@ -24,7 +24,7 @@ from kernelgate.bench.check import company, examine
 from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
 from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded, same_bits
 from kernelgate.bench.check.tried import Examined, InapplicableError, UntriedError, drawn
-from kernelgate.bench.errors import first_line
+from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.kernel import compare, operands, own_words
 from kernelgate.bench.kernel.compare import Comparison
 from kernelgate.bench.kernel.fuzz_list import Trial

@@ -11,8 +11,8 @@ from pathlib import Path
 from kernelgate.bench import record
 from kernelgate.bench.build import archs, toolchain
 from kernelgate.bench.build.recipe import COMPILER_VARIABLES
+from kernelgate.bench.core.errors import KernelgateError, UsageError, first_line
 from kernelgate.bench.doctor.check import Level, MachineCheck
-from kernelgate.bench.errors import KernelgateError, UsageError, first_line
 from kernelgate.bench.system import cuda_tools, environment
 
 PATIENCE_S = 10.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.doctor import compiling, gpu, kernels, machine
 from kernelgate.bench.doctor.check import MachineCheck
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.system import environment, isolation, progress
 
 

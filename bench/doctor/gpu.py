@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.doctor.check import Level, MachineCheck, text_of
-from kernelgate.bench.errors import NoDeviceError
 from kernelgate.bench.system import cuda_tools, nvml
 
 HOT_C = 80.0

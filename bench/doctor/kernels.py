@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
+from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError
 from kernelgate.bench.doctor.check import Level, MachineCheck
-from kernelgate.bench.errors import BuildError, CannotCompileError, KernelgateError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import environment, git

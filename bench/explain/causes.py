@@ -12,7 +12,7 @@ from typing import Literal
 
 from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Sides, facts_missing
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import Note, RunRecord

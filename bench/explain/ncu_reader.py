@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import hot_spots
 from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, Metric, stall_counter
 from kernelgate.bench.record import HotSpots

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kernelgate.bench import files
 from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader, quoted_lines
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import watched_call

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from kernelgate.bench.build.occupancy import MAX_REGISTERS, WARP, Occupancy, occupancy
-from kernelgate.bench.errors import UsageError
-from kernelgate.bench.hardware import GpuModel
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.hardware import GpuModel
 
 KIB = 1024
 BESIDE = 50

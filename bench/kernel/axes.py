@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
-from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.core.dtypes import DTYPES
 
 AxisValue = int | float | bool | str
 DTYPE = "dtype"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import TypeAdapter
 
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.errors import CardError, KernelgateError
+from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.loading import line_of, load, trying
 from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent

@@ -20,8 +20,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from kernelgate.bench.dtypes import known
-from kernelgate.bench.errors import CardError
+from kernelgate.bench.core.dtypes import known
+from kernelgate.bench.core.errors import CardError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import stand_ins
 from kernelgate.bench.kernel.axes import DTYPE

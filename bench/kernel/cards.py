@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kernelgate.bench import record
 from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
-from kernelgate.bench.errors import CardError, KernelgateError, UsageError, faults, one_line
+from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, faults, one_line
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.tolerance import TOLERANCES

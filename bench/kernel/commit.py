@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelgate.bench import files
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
 from kernelgate.bench.build.sources import Sources, read_sources
 from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
-from kernelgate.bench.errors import BuildError, CardError, KernelgateError, NoKernelError
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import cards, operators
 from kernelgate.bench.kernel.cards import CardFacts, Cards
 from kernelgate.bench.kernel.loading import line_of

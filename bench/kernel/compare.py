@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from kernelgate.bench.dtypes import DTYPES
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.dtypes import DTYPES
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import operands, tolerance
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import TORCH_DTYPES

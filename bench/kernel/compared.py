@@ -8,7 +8,7 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase

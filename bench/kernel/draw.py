@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from kernelgate.bench.dtypes import DTYPES, known
+from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes
 

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernelgate.bench import files
-from kernelgate.bench.errors import faults
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import faults
 from kernelgate.bench.kernel import fuzz_domain, fuzz_list
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts

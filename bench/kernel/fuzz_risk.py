@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import fuzz_list
 from kernelgate.bench.kernel.axes import DTYPE, AxisValue
 from kernelgate.bench.kernel.card import NONFINITE, DeviceKind

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kernelgate.bench.errors import CardError, KernelgateError, first_line
+from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import Kernel
 
 _numbers = count()

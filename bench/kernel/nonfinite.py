@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel.draw import Draw
 
 PLANTED = 3

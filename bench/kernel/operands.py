@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from kernelgate.bench.dtypes import known
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.dtypes import known
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, by_name
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw

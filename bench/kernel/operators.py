@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench.build.build import cache_folder
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.errors import CardError, KernelgateError, first_line
+from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.loading import line_of, load, trying
 from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent

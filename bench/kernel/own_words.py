@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-from kernelgate.bench.errors import first_line
+from kernelgate.bench.core.errors import first_line
 
 _STABLE_CALL = " API call failed at "
 _LIBRARY = "libtorch_cpu.so"

@@ -14,7 +14,7 @@ from math import prod
 from types import ModuleType
 from typing import Any, Self
 
-from kernelgate.bench.dtypes import DTYPES, known
+from kernelgate.bench.core.dtypes import DTYPES, known
 
 HEAVY = frozenset({"torch", "triton", "numpy", "scipy", "cuda", "cutlass", "cupy"})
 

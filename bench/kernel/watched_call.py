@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.errors import why
+from kernelgate.bench.core.errors import why
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import isolation, supervise, temporary

@@ -22,7 +22,6 @@ from kernelgate.bench.record.base import (
     Side,
 )
 from kernelgate.bench.record.builds import MAX_WARNING, MAX_WARNINGS, Build, CompilerWarning, KernelFacts
-from kernelgate.bench.record.files import from_json, json_schema, read, to_json, write
 from kernelgate.bench.record.findings import (
     BaselineDay,
     BaselineSummary,
@@ -58,6 +57,7 @@ from kernelgate.bench.record.identity import (
 )
 from kernelgate.bench.record.processes import Calls, Condensed, OutputErrors, Process, Telemetry, Timing
 from kernelgate.bench.record.run_record import SCHEMA, RunRecord, TimedCase, TimedProcess, timed_cases
+from kernelgate.bench.record.storage import from_json, json_schema, read, to_json, write
 
 __all__ = [
     "COMPARED",

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import json
 
-from kernelgate.bench.record.files import json_schema
+from kernelgate.bench.record.storage import json_schema
 
 print(json.dumps(json_schema(), indent=2))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, cast
 
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import nvml, progress
 from kernelgate.bench.system.worker_process import child_environment
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 
 LIBRARY = "libcuda.so.1"
 IPC_HANDLE_BYTES = 64

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
 
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 
 ROOT = Path("/")
 """Below it lies what installers put in place; tests have another."""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.system import numerics, nvml
 from kernelgate.bench.system.worker_process import Child, ChildError, Parent
 

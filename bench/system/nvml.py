@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import nvml
 from kernelgate.bench.system.nvml import Reading
 

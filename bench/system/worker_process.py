@@ -22,7 +22,7 @@ from typing import IO, Self, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import kernelgate
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import sessions
 from kernelgate.bench.system.isolation import NONE, Isolation
 

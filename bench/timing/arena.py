@@ -13,7 +13,7 @@ from functools import partial
 
 import torch
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.draw import TORCH_DTYPES
 from kernelgate.bench.system import cuda_driver
 from kernelgate.bench.timing.protocol import Memory, NamedInput, Place

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import compare
 from kernelgate.bench.kernel.card import Kernel
 from kernelgate.bench.kernel.operands import Tensors

@@ -11,7 +11,7 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import build_records
-from kernelgate.bench.errors import KernelgateError, RecordError
+from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import children as child_processes

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import compare, operands
 from kernelgate.bench.kernel.operands import Tensors
 from kernelgate.bench.timing.arena import Arena

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
 from kernelgate.bench.timing.protocol import Answer, Doing, Failed, FromChild
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kernelgate.bench import rates
+from kernelgate.bench.core import rates
 from kernelgate.bench.record import RunRecord
 
 if TYPE_CHECKING:

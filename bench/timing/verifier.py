@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, why
+from kernelgate.bench.core.errors import KernelgateError, why
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import Draw

@@ -17,7 +17,7 @@ from functools import partial
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, first_line, why
+from kernelgate.bench.core.errors import KernelgateError, first_line, why
 from kernelgate.bench.kernel import calls, compare, loading, operands, own_words
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel

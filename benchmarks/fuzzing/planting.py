@@ -16,7 +16,7 @@ from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import child_environment
 
 ROOT = Path(__file__).parent.parent.parent
-KERNELGATE = (sys.executable, "-P", "-m", "kernelgate.ci.cli")
+KERNELGATE = (sys.executable, "-P", "-m", "kernelgate.ci.commands.cli")
 SOURCES: Mapping[KernelName, tuple[Path, tuple[str, ...]]] = {
     "attention": (ROOT, ("csrc/attention", ".ci/kernels", ".ci/kernelgate.toml")),
     "rmsnorm": (ROOT / "tests/repositories/rmsnorm", ("csrc", ".ci")),

@@ -14,8 +14,8 @@ from kernelgate.ci.history import changes, confirm, schedule
 from kernelgate.ci.history.changes import Change, Night
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.schedule import Suspicion
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
 WANDER = math.log(1.65)

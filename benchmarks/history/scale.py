@@ -25,8 +25,8 @@ from kernelgate.ci.history import condensed, database, entry, index, judging, ke
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.shown import Wanted
-from kernelgate.ci.history.site import load, write
-from kernelgate.ci.judge.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Bootstrap, Policy
+from kernelgate.ci.report.dashboard import load, write
 
 ROOT = Path(__file__).parent.parent.parent
 SHAPE = ROOT / "tests" / "data" / "cards" / "swiglu_slower.json"

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kernelgate.bench import run as verbs
 from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.bench.run import TimingOptions
+from kernelgate.bench.measure import run as verbs
+from kernelgate.bench.measure.run import TimingOptions
 
 ROOT = Path(__file__).parents[2]
 SOURCES = (

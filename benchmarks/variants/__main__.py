@@ -23,13 +23,13 @@ from benchmarks.fuzzing.planting import Planted, UnbuildableError
 from benchmarks.variants import library, measure
 from benchmarks.variants.logs import FamilyLog
 from benchmarks.variants.measure import TriedVariant
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Environment
 from kernelgate.bench.system import children, environment, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.process import Measuring, Setup
-from kernelgate.ci.judge import policy
+from kernelgate.ci.policy import policy
 
 PROFILES_AT_A_TIME = 3
 """One holds the device, the others load torch."""

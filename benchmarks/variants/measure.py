@@ -12,27 +12,28 @@ from pydantic import BaseModel, ConfigDict
 from benchmarks.fuzzing import planting
 from benchmarks.fuzzing.planting import Planted
 from benchmarks.variants.family import Family
-from kernelgate.bench import record, subject
-from kernelgate.bench.bisect import Workbench
+from kernelgate.bench import record
 from kernelgate.bench.build import library
 from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Sides
-from kernelgate.bench.commit_range import CommitRange
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.measure import subject
+from kernelgate.bench.measure.bisect import Workbench
+from kernelgate.bench.measure.commit_range import CommitRange
 from kernelgate.bench.record import RunRecord, Timing
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing.commits import side
 from kernelgate.bench.timing.process import Setup
-from kernelgate.ci import profiled
 from kernelgate.ci.explain import recommend
 from kernelgate.ci.judge import outputs
 from kernelgate.ci.judge.case import CaseVerdict
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.sessions.log import TryOutcome
+from kernelgate.ci.lab import profiled
+from kernelgate.ci.lab.sessions.log import TryOutcome
+from kernelgate.ci.policy.policy import Policy
 
 TARGETS = {"wgmma": "9.0a", "cpu": ""}
 """Of the build, by path; 9.0 for the others, of which a library has sm_90a, too."""

@@ -15,9 +15,9 @@ from scipy import signal
 
 from kernelgate.bench.record import BaselineDay, BaselineSummary, Case, Process, RunRecord, Summary, Timing
 from kernelgate.ci.judge import estimate, location, stats
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import Direction, judge
+from kernelgate.ci.policy.policy import Policy
 
 Generator = np.random.Generator
 Noise = Callable[[Generator, int], Array]

@@ -18,9 +18,9 @@ from kernelgate.ci.judge.early_stop import settled
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.location import Location
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.policy.policy import Policy
 
 Generator = np.random.Generator
 Draw = Callable[[Generator], float]

@@ -10,8 +10,8 @@ import click
 import numpy as np
 
 from benchmarks.verdict.rules import POLICY, PairedTimes, record
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, judge
+from kernelgate.ci.policy.policy import Policy
 
 SEED = 20260801
 PROCESSES, ROUNDS = 5, 100

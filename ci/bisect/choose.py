@@ -11,8 +11,8 @@ import numpy as np
 
 from kernelgate.ci.bisect.posterior import Posterior, Two
 from kernelgate.ci.bisect.search import Search
-from kernelgate.ci.judge.change_rules import BisectRules
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.policy.change_rules import BisectRules
 
 NORMAL_95 = 1.959964
 """Standard deviations to either side that hold 95% of a normal distribution."""

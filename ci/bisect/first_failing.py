@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.bisect.words import SHORT
-from kernelgate.ci.judge.change_rules import BisectRules
+from kernelgate.ci.policy.change_rules import BisectRules
 
 
 class Tries(Protocol):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelgate.ci.bisect.search import ProcessRead, Search
-from kernelgate.ci.judge.change_rules import BisectRules
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.policy.change_rules import BisectRules
 
 SPREADS = 9
 REACH = 3.0

@@ -9,13 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Timing
 from kernelgate.ci.bisect import choose, posterior, words
 from kernelgate.ci.bisect.choose import SearchStanding
 from kernelgate.ci.bisect.search import CommitTime, ProcessRead, Search
 from kernelgate.ci.judge import location
-from kernelgate.ci.judge.change_rules import BisectRules
+from kernelgate.ci.policy.change_rules import BisectRules
 
 
 class Measurement(Protocol):

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from kernelgate.bench import dtypes
+from kernelgate.bench.core import dtypes
 from kernelgate.bench.record import Axes, Card, Case, CaseKey, Device
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Piece

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from kernelgate.bench import hardware
+from kernelgate.bench.core import hardware
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from github import UnknownObjectException
 from github.WorkflowRun import WorkflowRun
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import CaseKey, Run
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
@@ -30,7 +30,7 @@ from kernelgate.ci.github.publish import prepare
 from kernelgate.ci.github.run_info import RunInfo, write_run_info
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.gate import BlockCode, Label
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import accepted
 from kernelgate.ci.report.headline import cause
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document.answer import VerbAnswer
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import event

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, patiently
 

@@ -15,7 +15,8 @@ from github.Artifact import Artifact
 from github.PaginatedList import PaginatedList
 from github.WorkflowRun import WorkflowRun
 
-from kernelgate.bench import files, record
+from kernelgate.bench import record
+from kernelgate.bench.core import files
 from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact

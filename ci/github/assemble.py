@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, unexpected
+from kernelgate.bench.core.errors import KernelgateError, unexpected
 from kernelgate.bench.record import Expected, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
@@ -24,8 +24,8 @@ from kernelgate.ci.judge import cards, completeness, gate, outputs
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.history import History, Past, no_past
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report import yardsticks

@@ -14,8 +14,9 @@ from statistics import median
 
 import numpy as np
 
-from kernelgate.bench import rates, record
-from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench import record
+from kernelgate.bench.core import rates
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import (
     COMPARED,
     BaselineDay,
@@ -42,9 +43,9 @@ from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import days, ratchet
 from kernelgate.ci.judge.bootstrap import bootstrap
 from kernelgate.ci.judge.history import History, Past, no_past
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.pull_request_rules import RunnerGpu
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 from kernelgate.ci.report.accepted import as_accepted
 from kernelgate.ci.report.build import report
 

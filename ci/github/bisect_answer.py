@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from kernelgate.bench.errors import UsageError, faults
+from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.bench.record import Model
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import plan, untrusted_artifact

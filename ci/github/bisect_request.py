@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import plan
 from kernelgate.ci.github.client import Bot, patiently
-from kernelgate.ci.judge.pull_request_rules import Measure, RunnerGpu
+from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
 
 BISECT = "bisect"
 USAGE = "/kernelgate bisect GOOD [BAD] [--case CARD/ID] [--fuzz] [--build] [--gpu LABEL]"

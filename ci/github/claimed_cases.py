@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench import dtypes
+from kernelgate.bench.core import dtypes
 from kernelgate.bench.record import Axes, Case, CaseKey, RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.github.description import PARAM, Claim, named_axes

@@ -11,9 +11,9 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github.claimed_cases import ClaimedCases, cases_of
 from kernelgate.ci.github.description import Claim, Effect
-from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.judge.pull_request_rules import Template
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, RecordVerdict
+from kernelgate.ci.policy.policy import Gates
+from kernelgate.ci.policy.pull_request_rules import Template
 
 
 class Support(IntEnum):

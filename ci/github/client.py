@@ -21,7 +21,7 @@ from github.File import File
 from github.PullRequest import PullRequest
 from github.Repository import Repository
 
-from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.answers import AnswerReader, NoAnswerError

@@ -17,7 +17,7 @@ from typing import Any
 from github import UnknownObjectException
 from github.PullRequest import PullRequest
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import bisect_request
@@ -37,7 +37,7 @@ from kernelgate.ci.github.plan import (
 )
 from kernelgate.ci.github.post_comment import put_comment
 from kernelgate.ci.github.stamp import Stamp
-from kernelgate.ci.judge.pull_request_rules import Measure
+from kernelgate.ci.policy.pull_request_rules import Measure
 
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from kernelgate.bench.errors import UsageError, faults
+from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.bench.record import Model
 from kernelgate.ci.github import culprit_words, own_issue
 from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.culprit_words import KnownCulprit
 from kernelgate.ci.github.own_issue import IssueState, WantedIssue
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 LABEL = "kernelgate: culprit"
 FILE = "culprits.json"

@@ -13,8 +13,8 @@ from kernelgate.bench.record import Model
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragraph, Piece, Strong, Table, Verbatim
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
 from kernelgate.ci.report.build import report
 from kernelgate.ci.report.links import Links

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from kernelgate.bench import dtypes
+from kernelgate.bench.core import dtypes
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import results_block
-from kernelgate.ci.judge.pull_request_rules import Template
+from kernelgate.ci.policy.pull_request_rules import Template
 
 MAX_CLAIMS = 20
 """More than a comment can set beside measurements."""

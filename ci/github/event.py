@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from kernelgate.bench.errors import UsageError, faults
+from kernelgate.bench.core.errors import UsageError, faults
 
 Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernelgate.bench import files
-from kernelgate.bench.errors import (
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import (
     CannotCompileError,
     CardError,
     CompileError,

@@ -11,14 +11,14 @@ from typing import Any
 from github import GithubException
 from github.PullRequest import PullRequest
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import JUDGE_PATHS
 from kernelgate.ci.github.client import Bot, changed_names, patiently
-from kernelgate.ci.judge.pull_request_rules import Measure, RunnerGpu
+from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.=-]{0,79}"
 CASE = re.compile(rf"{_NAME}(?:/{_NAME})?", re.ASCII)

@@ -9,7 +9,7 @@ from github import GithubException
 from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.client import Bot, GitHubError, until_done
 from kernelgate.ci.github.stamp import Posted, Stamp, outdated, same_text

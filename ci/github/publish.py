@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.github import description, results_block
@@ -29,10 +29,10 @@ from kernelgate.ci.github.post_results import put_results
 from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
 from kernelgate.ci.github.stamp import Posted, Stamp
 from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED, Label
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.page.write import write as write_page
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.headline import cause, with_consequence
+from kernelgate.ci.report.page.write import write as write_page
 from kernelgate.ci.report.results import results
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.github import description
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.description import Description
-from kernelgate.ci.judge.pull_request_rules import Template
+from kernelgate.ci.policy.pull_request_rules import Template
 
 
 def review(step: Step, rules: Template, body: Path | None) -> int:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from kernelgate.bench import files
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Model, Run
 from kernelgate.ci.github.acceptances import KeptAcceptance
 from kernelgate.ci.judge.gate import Acceptance

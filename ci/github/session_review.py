@@ -19,7 +19,7 @@ from functools import partial
 from github import UnknownObjectException
 from pydantic import ValidationError
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.explain.actions import CATALOGUE
@@ -29,9 +29,9 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently
 from kernelgate.ci.github.command import MAY_WRITE, REVIEW_FORMS, Refusal, Requester
 from kernelgate.ci.github.propose import Offer, put
-from kernelgate.ci.patterns import pattern
-from kernelgate.ci.sessions import folder, labels, log
-from kernelgate.ci.sessions.log import Corrected, TriedChange
+from kernelgate.ci.lab.patterns import pattern
+from kernelgate.ci.lab.sessions import folder, labels, log
+from kernelgate.ci.lab.sessions.log import Corrected, TriedChange
 
 MAX_TEXT = escape.MAX_CHARACTERS
 """Characters of an answer: none is shown in part."""

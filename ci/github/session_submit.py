@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.github import own_comment, own_issue
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, as_its_owner, connect, patiently
 from kernelgate.ci.github.own_issue import WantedIssue
 from kernelgate.ci.github.propose import blob_sha, file_sha
-from kernelgate.ci.sessions.report import SessionForReview
+from kernelgate.ci.lab.sessions.report import SessionForReview
 
 LABEL = "kernelgate: session"
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import Field, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, faults
+from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible

@@ -20,8 +20,8 @@ import numpy as np
 
 from kernelgate.ci.history import drift, levels
 from kernelgate.ci.history.levels import Levels
-from kernelgate.ci.judge.change_rules import ChangeRules
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.policy.change_rules import ChangeRules
 
 State = Literal["suspected", "confirmed", "refuted", "accepted"]
 LIKELY = 0.001

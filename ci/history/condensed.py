@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from kernelgate.bench.record import Condensed, Model, RunRecord, Timing
 from kernelgate.ci.history.entry import Entry, parsed
 from kernelgate.ci.judge import modes
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 SCHEMA: Literal["kernelgate.condensed/1"] = "kernelgate.condensed/1"
 QUANTILES = (5, 25, 50, 75, 95)

@@ -15,9 +15,9 @@ import numpy as np
 from kernelgate.ci.document import formatting
 from kernelgate.ci.history.changes import Change
 from kernelgate.ci.judge import spread
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.policy.policy import Policy
 
 LONGER = 4
 """A comparison over so many times as many commits says nothing of a change."""

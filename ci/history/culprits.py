@@ -21,7 +21,7 @@ from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, RECORD, SERIES
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import URL, make_url
 
-from kernelgate.bench.errors import KernelgateError, UsageError, first_line
+from kernelgate.bench.core.errors import KernelgateError, UsageError, first_line
 
 REVISION = "0006"
 """The newest step of `migrations/versions/`."""

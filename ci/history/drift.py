@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from kernelgate.ci.judge.change_rules import ChangeRules
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.policy.change_rules import ChangeRules
 
 KNOTS = 32
 """Nights at which a ramp is tried to begin or to end."""

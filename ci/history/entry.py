@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from kernelgate.bench.errors import RecordError, faults
+from kernelgate.bench.core.errors import RecordError, faults
 from kernelgate.bench.record import (
     Cost,
     Count,

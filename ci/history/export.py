@@ -10,8 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kernelgate.bench import files
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.history.shown import AT_ONCE, EXPORTED, exported
 
 SCHEMA = "kernelgate.history-export/1"

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kernelgate.bench.errors import RecordError, UsageError
+from kernelgate.bench.core.errors import RecordError, UsageError
 from kernelgate.bench.record import Device, Environment, Run
 from kernelgate.ci.history import spreads_file
 from kernelgate.ci.history.entry import CaseEntry, Entry, PointEntry, moment

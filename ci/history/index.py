@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from kernelgate.bench.errors import one_line
+from kernelgate.bench.core.errors import one_line
 from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, SpreadEntry, moment
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SPREAD
 

@@ -19,10 +19,10 @@ from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.history import seen
 from kernelgate.ci.judge.inference import Inference, claims
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
 
 JUDGING = {"bootstrap", "certainty", "gates", "limits", "processes", "spread", "witness"}
 """The sections of the policy that a verdict depends on."""

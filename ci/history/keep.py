@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.history import condensed, database, entry, index, judging, store
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import Entry, SeriesEvent
 from kernelgate.ci.history.store import Store
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 BATCH = 50
 """Measurements of one transaction of a rebuild: one at a time takes five times as long."""

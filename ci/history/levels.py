@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelgate.ci.judge.change_rules import ChangeRules
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.policy.change_rules import ChangeRules
 
 SPREADS = 6
 REACH = 2.5

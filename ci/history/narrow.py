@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kernelgate.ci.history import confirm
 from kernelgate.ci.history.changes import Change
 from kernelgate.ci.history.confirm import PairMeasured
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.schedule import PlannedPair
 from kernelgate.ci.history.store import Store
 from kernelgate.ci.history.tables import COST, RECORD
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.pull_request_rules import RunnerGpu
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 
 NIGHT = timedelta(hours=12)
 NEAR = 3

@@ -27,7 +27,7 @@ from kernelgate.ci.history.changes import Change, Night
 from kernelgate.ci.history.confirm import PairMeasured
 from kernelgate.ci.history.shown import ShownSeries, Wanted
 from kernelgate.ci.history.tables import COMMIT, EVENT, POINT
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 HEADS = shown.POINTS.where(POINT.c.side == "head")
 LEAST_TIMES = 4

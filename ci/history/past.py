@@ -21,8 +21,8 @@ from kernelgate.ci.history.index import text
 from kernelgate.ci.history.tables import COMPARISON, POINT, RECORD, SERIES, SPREAD
 from kernelgate.ci.judge.days import KEPT_DAYS
 from kernelgate.ci.judge.history import MOST_PCT, History, joined
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.policy.policy import Policy
 
 FORGOTTEN = 0.001
 """The weight of all that is older, below which nothing older is looked at."""

@@ -15,13 +15,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.history import condensed, database, index, keep, nights, store
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 RUN = 5
 """Measurements in a row whose median is a series' best, as on the dashboard."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kernelgate.ci.history.changes import Change
 from kernelgate.ci.judge import power
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import sqlalchemy as sa
 from pydantic import Field, TypeAdapter, ValidationError
 
-from kernelgate.bench.errors import KernelgateError, RecordError, faults
+from kernelgate.bench.core.errors import KernelgateError, RecordError, faults
 from kernelgate.bench.record import Model
 from kernelgate.ci.history import database, export, store
 from kernelgate.ci.history.database import Database

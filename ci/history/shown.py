@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.history.answer import SeriesShown, ShownComparison, ShownHistory, ShownPoint
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SESSION
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from kernelgate.bench.errors import RecordError, faults
+from kernelgate.bench.core.errors import RecordError, faults
 from kernelgate.bench.record import Run
 from kernelgate.ci.history.entry import Entry, SpreadEntry, moment
-from kernelgate.ci.judge.bounds import PolicySection
+from kernelgate.ci.policy.bounds import PolicySection
 
 SCHEMA: Literal["kernelgate.spreads/1"] = "kernelgate.spreads/1"
 

@@ -22,8 +22,8 @@ import fsspec
 import zstandard
 from fsspec.implementations.local import LocalFileSystem
 
-from kernelgate.bench import files
-from kernelgate.bench.errors import KernelgateError, OutputError, first_line
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError, OutputError, first_line
 
 Kind = Literal["records", "judgements", "condensed", "imports", "events", "sessions"]
 SUFFIX = ".json.zst"

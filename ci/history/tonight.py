@@ -14,7 +14,7 @@ from kernelgate.ci.history.changes import Change
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.schedule import PlannedPair, Schedule, Suspicion
 from kernelgate.ci.history.tables import COMMIT, COST, POINT, SERIES
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 
 @dataclass(frozen=True)

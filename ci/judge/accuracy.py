@@ -18,8 +18,8 @@ from kernelgate.bench.record import CaseKey, Check, OutputAccuracy, RunRecord, U
 from kernelgate.ci.document.formatting import sentence
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import cards
-from kernelgate.ci.judge.policy import AccuracyRules
 from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.policy.policy import AccuracyRules
 
 
 class Standing(StrEnum):

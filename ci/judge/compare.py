@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import RecordError
+from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Outcome, RecordVerdict
 from kernelgate.ci.judge.history import Past, no_past
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import exit_code, judge
+from kernelgate.ci.policy.policy import Policy
 
 SEVERITY = (1, 3, 2, 0)
 """Exit codes of single records, the worst first."""

@@ -20,7 +20,7 @@ from kernelgate.bench.record import (
 from kernelgate.ci.document.formatting import counted, sentence, spread
 from kernelgate.ci.document.model import Code, Line, Piece
 from kernelgate.ci.judge import cards, sanitizer, validity, witness
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 SIDES = ("base", "head")
 NO_WITNESS = "no_witness"

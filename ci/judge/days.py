@@ -13,8 +13,8 @@ import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, RunRecord
 from kernelgate.ci.document import formatting
-from kernelgate.ci.judge.policy import Spread
 from kernelgate.ci.judge.stats import Pooled
+from kernelgate.ci.policy.policy import Spread
 
 KEPT_DAYS = 20
 """Of each case; older ones say less of today's machine."""

@@ -15,9 +15,9 @@ import numpy as np
 from kernelgate.bench.record import TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import correlation, location, stats, validity
-from kernelgate.ci.judge.policy import Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved, percent
+from kernelgate.ci.policy.policy import Policy, ValidityLimits
 
 CARRY_OVER = "carry_over"
 CLOCK_DEPENDENT = "clock_dependent"

@@ -10,9 +10,9 @@ from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.inference import Inference, claims
 from kernelgate.ci.judge.outputs import BASE_WRONG
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import confirmed, unfit
 from kernelgate.ci.judge.witness import CONTRADICTS, UNCONFIRMED
+from kernelgate.ci.policy.policy import Policy
 
 LASTING = frozenset({BASE_WRONG, CONTRADICTS, UNCONFIRMED})
 """Findings that further processes cannot undo."""

@@ -14,10 +14,10 @@ from kernelgate.ci.judge import cards, days, dependence, location, modes, output
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.history import NO_HISTORY, History, known_spread
 from kernelgate.ci.judge.location import Location
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import Fit, KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.policy.policy import Policy
 
 KNOWN_SPREAD = "known_spread"
 """The code of the finding that says which history a case was judged with."""

@@ -30,8 +30,8 @@ from kernelgate.bench.record import CaseKey, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.judge import accuracy, cards, completeness, memory, outputs, reference, sanitizer, static
 from kernelgate.ci.judge.case import Outcome, RecordVerdict, Status, overall, worst_first
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
+from kernelgate.ci.policy.policy import Policy
 
 Conclusion = Literal["success", "failure", "neutral", "action_required"]
 """Of the check run. A required check passes with success and with neutral."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelgate.bench.record import BaselineDay, CaseKey, Device, RunRecord
-from kernelgate.ci.judge.policy import Spread
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import percent
+from kernelgate.ci.policy.policy import Spread
 
 MOST_PCT = 1000.0
 """Of a spread: such processes tell nothing, however much further they scatter."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kernelgate.ci.judge import spread, stats
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Pooled
+from kernelgate.ci.policy.policy import Policy
 
 
 @dataclass(frozen=True)

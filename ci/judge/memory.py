@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kernelgate.bench.record import CaseKey, RunRecord, TimedCase, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import numpy as np
 
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import correlation, stats
-from kernelgate.ci.judge.policy import ValidityLimits
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, Moved, percent
+from kernelgate.ci.policy.policy import ValidityLimits
 
 BIMODAL = "bimodal"
 SCATTER_PRIOR = 30

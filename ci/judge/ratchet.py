@@ -14,8 +14,8 @@ from kernelgate.bench.record import BaselineSummary, CaseKey, Environment, Proce
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.history import History
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
 
 DAY = len("2026-11-22")
 

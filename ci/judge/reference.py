@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 
 
 def times(case: CaseVerdict) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Mark
 from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, Outcome, Status, worst_first
-from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Gates, Policy
 
 STATUS: Mapping[Status, tuple[Mark, str]] = {
     Status.REGRESSED: (Mark.SLOWER, "regressed"),

@@ -15,9 +15,9 @@ from typing import Annotated
 
 import numpy as np
 
-from kernelgate.ci.judge import bounds, policy
-from kernelgate.ci.judge.bounds import PolicySection
 from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.policy import bounds, policy
+from kernelgate.ci.policy.bounds import PolicySection
 
 STEPS = 64
 """Spreads on the grid: neighbours are 12% apart, and twice as many change no figure by a hundredth."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from kernelgate.bench.record import Build, KernelFacts
-from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.policy.policy import Static
 
 Severity = Literal["fail", "warn"]
 

@@ -18,9 +18,9 @@ from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Status
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.inference import Inference
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import percent
+from kernelgate.ci.policy.policy import Policy
 
 CORRELATIONS = (np.arange(20) + 0.5) / 20
 """Between cases of one process; beforehand, each is as likely."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernelgate.bench import dtypes, hardware
+from kernelgate.bench.core import dtypes, hardware
 from kernelgate.bench.record import Case, Device, TimedProcess
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
-from kernelgate.ci.judge.policy import Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array
+from kernelgate.ci.policy.policy import Policy, ValidityLimits
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from kernelgate.ci.judge.case import (
 from kernelgate.ci.judge.estimate import Evidence
 from kernelgate.ci.judge.history import NO_HISTORY, History, known_days
 from kernelgate.ci.judge.inference import Inference, claims
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.policy.policy import Policy
 
 __all__ = [
     "CaseVerdict",

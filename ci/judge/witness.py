@@ -15,9 +15,9 @@ import numpy as np
 from kernelgate.bench.record import CaseKey, Device, Role, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.judge import stats
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array, Pooled
 from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.policy.policy import Policy
 
 WITNESS: tuple[Role, ...] = ("witness",)
 CONTRADICTS = "witness_contradicts"

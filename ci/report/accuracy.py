@@ -11,7 +11,7 @@ from kernelgate.ci.document.model import Code, Column, Line, Mark, Paragraph, Pi
 from kernelgate.ci.judge import accuracy
 from kernelgate.ci.judge.accuracy import AccuracyVerdict, ErrorMeasure, SideAccuracy, Standing
 from kernelgate.ci.judge.outputs import fuzz_checks
-from kernelgate.ci.judge.policy import AccuracyRules
+from kernelgate.ci.policy.policy import AccuracyRules
 from kernelgate.ci.report.correctness import titles
 
 MAX_ROWS = 24

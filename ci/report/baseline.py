@@ -13,7 +13,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Section
 from kernelgate.ci.judge import ratchet, sentences
 from kernelgate.ci.judge.case import Outcome, RecordVerdict
-from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
 from kernelgate.ci.report.gpu import Baseline, Yardstick, judged
 

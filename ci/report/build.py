@@ -16,8 +16,8 @@ from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.compare import Judged
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.judge.history import NO_HISTORY, History
-from kernelgate.ci.judge.policy import AccuracyRules, Gates, Policy, Static
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy, Static
 from kernelgate.ci.report import (
     accepted,
     accuracy,

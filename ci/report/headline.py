@@ -16,7 +16,7 @@ from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Speeds, Status, severity
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import accepted, correctness
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
 

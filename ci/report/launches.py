@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from kernelgate.bench import rates
+from kernelgate.bench.core import rates
 from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Strong
 from kernelgate.ci.explain import launch
 from kernelgate.ci.explain.launch import LaunchShare
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import docs
 

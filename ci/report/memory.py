@@ -9,7 +9,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Column, Line, Mark, Paragraph, Piece, Section, Table
 from kernelgate.ci.judge import memory
 from kernelgate.ci.judge.memory import CaseMemory, MemoryRange
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import JudgedCase
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Column, Line, Link, Paragraph, Section, Strong, Table
 from kernelgate.ci.judge.case import Status
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import CaseNights, GpuReport, JudgedCase
 
 BLOCKS = "▁▂▃▅▇"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.judge import reference
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import GpuReport
 
 

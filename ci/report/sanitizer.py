@@ -8,7 +8,7 @@ from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.formatting import counted, sentence
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.judge import sanitizer
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import correctness
 
 MAX_FINDINGS = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kernelgate.bench import rates
+from kernelgate.bench.core import rates
 from kernelgate.bench.record import (
     Build,
     Card,
@@ -35,7 +35,7 @@ from kernelgate.ci.document.model import (
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import MeanVerdict, Status
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import how_measured, launches, memory, thresholds, why
 from kernelgate.ci.report.correctness import MAX_COMMAND, argument
 from kernelgate.ci.report.gpu import JudgedCase

@@ -7,7 +7,7 @@ from kernelgate.ci.document.model import Column, Paragraph, Section, Table
 from kernelgate.ci.explain import ladder
 from kernelgate.ci.explain.ladder import Ladder, SizedCase
 from kernelgate.ci.judge import reference
-from kernelgate.ci.judge.policy import Guidance
+from kernelgate.ci.policy.policy import Guidance
 from kernelgate.ci.report.gpu import GpuReport
 
 

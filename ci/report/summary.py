@@ -10,7 +10,7 @@ from kernelgate.ci.document.model import Code, Line, Link
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, MeanVerdict, Speeds, Status
 from kernelgate.ci.judge.gate import Decision, Fault
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import correctness, headline, links
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import Links, docs

@@ -14,7 +14,7 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Column, Line, Mark, Piece, Strong, Table
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Status, severity
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 
 MAX_ROWS = 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelgate.ci.explain.bottleneck_limits import BottleneckLimits
 from kernelgate.ci.explain.next_step import Bands
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 
 def bands(policy: Policy) -> Bands:

@@ -35,7 +35,7 @@ from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.diagnosis import SURE, WORDS
 from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
-from kernelgate.ci.judge.policy import Static
+from kernelgate.ci.policy.policy import Static
 from kernelgate.ci.report.gpu import JudgedCase
 from kernelgate.ci.report.links import docs
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import RecordError
+from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
@@ -17,8 +17,8 @@ from kernelgate.ci.document.model import Line, Mark
 from kernelgate.ci.judge import ratchet
 from kernelgate.ci.judge.case import Direction
 from kernelgate.ci.judge.history import History
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.gpu import Yardstick, judged
 

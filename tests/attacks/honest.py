@@ -33,8 +33,8 @@ from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.github.untrusted_artifact import RefusedError, checked_record
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import RecordVerdict, judge
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.runs import process, run_record
 

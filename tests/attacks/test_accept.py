@@ -18,7 +18,7 @@ from kernelgate.ci.github.assemble import Trusted
 from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.attacks.honest import HEAD, PLAN, PullRequestRuns, Shown, changed, judged_once, measured
 from tests.ci.desk import Desk
 from tests.fakes.github_server import Json

@@ -11,10 +11,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from kernelgate.bench import record
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.baseline_pr import refresh
 from kernelgate.ci.github.untrusted_artifact import MAX_MEMBER, RefusedError
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA
 

@@ -9,9 +9,9 @@ import pytest
 from kernelgate.bench.build import package
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import BuildError, CompileError
+from kernelgate.bench.core.errors import BuildError, CompileError
 from kernelgate.bench.system import git
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests import miniature
 from tests.miniature import write
 

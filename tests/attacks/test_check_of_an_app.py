@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.post_check_run import CHECK_NAME, CheckRun, put_check
 from kernelgate.ci.github.stamp import Stamp
 from tests.ci.desk import Desk

@@ -11,7 +11,7 @@ import pytest
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, connect
 from kernelgate.ci.github.command import answer
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, HEAD_SHA
 

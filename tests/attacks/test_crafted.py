@@ -16,7 +16,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import Profile
 from kernelgate.ci.document import render
 from kernelgate.ci.github import assemble
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.attacks.honest import PLAN, Change, PullRequestRuns, changed, judged, judged_once, measured
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES

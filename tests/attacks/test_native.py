@@ -116,7 +116,7 @@ def test_an_isolated_process_has_what_it_needs(runner: dict[str, str]) -> None:
         pytest.skip(found.said)
     record = Path(runner["GITHUB_WORKSPACE"]) / "out/run.json"
     code = (
-        "import os, pathlib, sys, tempfile; import kernelgate.bench.errors; tempfile.mkdtemp()\n"
+        "import os, pathlib, sys, tempfile; import kernelgate.bench.core.errors; tempfile.mkdtemp()\n"
         "(pathlib.Path.home() / 'cache').write_text('x'); print(pathlib.Path(sys.argv[1]).read_text())"
     )
     command = found.around([sys.executable, "-P", "-c", code, str(record)])

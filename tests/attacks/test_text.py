@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ci.document import test_render
-from tests.ci.page import test_write
+from tests.ci.report.page import test_write
 
 SHA = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
 PAYLOADS = {

@@ -41,8 +41,9 @@ def test_starting_a_worker_would_be_seen() -> None:
 
 
 def test_what_leads_a_measurement() -> None:
-    modules = "kernelgate.bench.run, kernelgate.bench.timing.paired, kernelgate.bench.check.fuzz, kernelgate.ci.local"
-    modules += ", kernelgate.bench.list_cards, kernelgate.bench.kernel.compared"
+    modules = "kernelgate.bench.measure.run, kernelgate.bench.timing.paired, "
+    modules += "kernelgate.bench.check.fuzz, kernelgate.ci.pipeline.local"
+    modules += ", kernelgate.bench.measure.list_cards, kernelgate.bench.kernel.compared"
     assert not torch_after(f"import {modules}")[0]
 
 

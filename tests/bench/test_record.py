@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import OutputError, RecordError
+from kernelgate.bench.core.errors import OutputError, RecordError
 
 ROOT = Path(__file__).parents[2]
 KEPT = [
@@ -746,7 +746,7 @@ def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: p
     def full_disk(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kernelgate.bench.files.os.fsync", full_disk)
+    monkeypatch.setattr("kernelgate.bench.core.files.os.fsync", full_disk)
     with pytest.raises(OutputError, match=r"run\.json cannot be written: no space left"):
         record.write(old.model_copy(update={"notes": (record.Note(text="new"),)}), path)
     assert record.read(path) == old

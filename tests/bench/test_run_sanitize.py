@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench import record, run_checks
-from kernelgate.bench import run as verbs
+from kernelgate.bench import record
 from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
 from kernelgate.bench.check import sanitize
 from kernelgate.bench.check.sanitize import SanitizerOptions
-from kernelgate.bench.errors import KernelgateError, NoDeviceError
+from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.ci import cli, local
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.bench.measure import run as verbs
+from kernelgate.bench.measure import run_checks
+from kernelgate.ci.commands import cli
+from kernelgate.ci.pipeline import local
+from kernelgate.ci.policy.policy import Policy
 from tests import faulty
 from tests.bench.machine import CPU
 

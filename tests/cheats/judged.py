@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelgate.bench.build.library import Library
-from kernelgate.ci.judge import policy
+from kernelgate.ci.policy import policy
 from tests.cheats import libraries
 from tests.cheats.libraries import Tally
 from tests.cheats.table import Cheat, Ending
@@ -127,7 +127,7 @@ class Judgement:
 
 
 def run(repo: Path, words: Sequence[str], variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kernelgate.ci.cli", *words]
+    command = [sys.executable, "-m", "kernelgate.ci.commands.cli", *words]
     return subprocess.run(
         command,
         cwd=repo,

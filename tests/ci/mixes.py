@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.static import StaticFinding
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import Failure, GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES, Example

@@ -30,8 +30,8 @@ from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate, sentences
 from kernelgate.ci.judge.case import MeanVerdict
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Finding, Outcome, ProcessChange, RecordVerdict, Status
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict
 from kernelgate.ci.report.build import build as report_of
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport

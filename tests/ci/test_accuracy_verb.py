@@ -10,7 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.check import accuracy
 from kernelgate.bench.system import environment, lock
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests import registered
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU

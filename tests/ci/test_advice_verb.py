@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 from pyarrow import parquet
 
-from kernelgate.ci import cli
-from tests.ci.advice.made_up import opened, telling, tried, write
+from kernelgate.ci.commands import cli
 from tests.ci.answered import validated
+from tests.ci.lab.advice.made_up import opened, telling, tried, write
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench import bisect_trial, record
-from kernelgate.ci import cli
+from kernelgate.bench import record
+from kernelgate.bench.measure import bisect_trial
+from kernelgate.ci.commands import cli
 from tests import miniature
 
 CARD = miniature.SCALE_CARD.replace("    cases = [dict(N=64", "    cpu_cases = cases = [dict(N=65536")

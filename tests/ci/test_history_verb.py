@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from kernelgate.ci.history import database, sessions
-from kernelgate.ci.sessions import folder
-from kernelgate.ci.sessions.log import Closed
+from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.lab.sessions.log import Closed
 from tests.ci.history.entries import H200, a_record
-from tests.ci.sessions import session_events
+from tests.ci.lab.sessions import session_events
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_done_is_one_sentence(
 def test_without_the_extra_one_sentence_names_it(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['sqlalchemy', 'fsspec', 'zstandard', 'alembic']))\n"
-        "from kernelgate.ci.cli import run; sys.exit(run(['history', '--store', 'x', 'rebuild']))"
+        "from kernelgate.ci.commands.cli import run; sys.exit(run(['history', '--store', 'x', 'rebuild']))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)

@@ -11,11 +11,11 @@ from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Line
 from kernelgate.ci.explain.roofline import place
-from kernelgate.ci.judge import policy
 from kernelgate.ci.judge.completeness import Completeness, against_plan
 from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, RecordVerdict, Status, exit_code, judge
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import why
 from tests.ci.records import remembered
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.cli import run
+from kernelgate.ci.commands.cli import run
 from kernelgate.ci.document.render import MARKER
 from tests.ci.report_examples import EXAMPLES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ FILES = Chapter(
         Tried(
             "a result written to a full device",
             "74 and one sentence",
-            "ci/test_exit_codes.py::test_a_full_disk_is_no_regression",
+            "ci/commands/test_exit_codes.py::test_a_full_disk_is_no_regression",
         ),
         Tried(
             "a file that was asked for has no place",
@@ -183,7 +183,7 @@ FILES = Chapter(
         Tried(
             "a disk that fills up",
             "the old file whole, and nothing beside it",
-            "bench/test_files.py::test_a_full_disk_leaves_the_old_file_and_nothing_else",
+            "bench/record/test_files.py::test_a_full_disk_leaves_the_old_file_and_nothing_else",
             cases=(
                 "write",
                 "try",
@@ -192,7 +192,7 @@ FILES = Chapter(
         Tried(
             "a place that takes no file",
             "one sentence that names it",
-            "bench/test_files.py::test_what_cannot_be_written_is_named",
+            "bench/record/test_files.py::test_what_cannot_be_written_is_named",
             cases=(
                 "/dev/full",
                 "a folder",
@@ -204,23 +204,25 @@ FILES = Chapter(
         Tried(
             "a link in the place of an output",
             "it stays one; what it leads to is written",
-            "bench/test_files.py::test_a_link_stays_one",
+            "bench/record/test_files.py::test_a_link_stays_one",
         ),
-        Tried("a named pipe as output", "it is written into", "bench/test_files.py::test_a_pipe_is_written_into"),
+        Tried(
+            "a named pipe as output", "it is written into", "bench/record/test_files.py::test_a_pipe_is_written_into"
+        ),
         Tried(
             "/dev/stdout that the shell redirects to a file",
             "it is written into, not replaced",
-            "bench/test_files.py::test_what_a_process_has_open_is_written_into",
+            "bench/record/test_files.py::test_what_a_process_has_open_is_written_into",
         ),
         Tried(
             "a name as long as names can be",
             "written",
-            "bench/test_files.py::test_a_name_of_255_characters_can_be_written",
+            "bench/record/test_files.py::test_a_name_of_255_characters_can_be_written",
         ),
         Tried(
             "umask 0, 022 and 077",
             "a file is as private as that says",
-            "bench/test_files.py::test_a_file_is_as_private_as_the_user_wants_it",
+            "bench/record/test_files.py::test_a_file_is_as_private_as_the_user_wants_it",
         ),
         Tried(
             "a record's disk that fails at the last moment",
@@ -427,7 +429,7 @@ REPOSITORIES = Chapter(
         Tried(
             "the current folder is gone",
             "74 and one sentence",
-            "ci/test_exit_codes.py::test_a_folder_that_is_gone_is_named",
+            "ci/commands/test_exit_codes.py::test_a_folder_that_is_gone_is_named",
         ),
     ),
 )
@@ -840,7 +842,7 @@ RECORDS = Chapter(
         Tried(
             "a policy's number below or above its range, text, a truth value, NaN or infinite",
             "3: key, line, value and range",
-            "ci/judge/test_policy.py::test_each_number_has_its_range",
+            "ci/policy/test_policy.py::test_each_number_has_its_range",
             cases=(
                 "gates.regression_pct",
                 "gates.improvement_pct",
@@ -916,7 +918,7 @@ RECORDS = Chapter(
         Tried(
             "a policy that contradicts itself",
             "3: both keys and their values",
-            "ci/judge/test_policy.py::test_what_contradicts_itself_is_refused",
+            "ci/policy/test_policy.py::test_what_contradicts_itself_is_refused",
             cases=(
                 "equivalent and regressed",
                 "equivalent and improved",
@@ -935,7 +937,7 @@ RECORDS = Chapter(
         Tried(
             "a policy that is none",
             "3 and one sentence",
-            "ci/judge/test_policy.py::test_what_is_no_policy_is_refused_in_a_sentence",
+            "ci/policy/test_policy.py::test_what_is_no_policy_is_refused_in_a_sentence",
             cases=(
                 "5,000 brackets",
                 "5,000 lists",
@@ -953,30 +955,32 @@ RECORDS = Chapter(
         Tried(
             "a policy with odd sections, keys or presets",
             "3: its name",
-            "ci/judge/test_policy.py::test_what_does_not_fit_is_refused_by_name",
+            "ci/policy/test_policy.py::test_what_does_not_fit_is_refused_by_name",
         ),
         Tried(
-            "a preset that does not fit", "3: its own line", "ci/judge/test_policy.py::test_a_preset_names_its_own_line"
+            "a preset that does not fit",
+            "3: its own line",
+            "ci/policy/test_policy.py::test_a_preset_names_its_own_line",
         ),
         Tried(
             "a policy that is missing, a folder or binary",
             "3: its path",
-            "ci/judge/test_policy.py::test_a_policy_file_that_cannot_be_read_is_named",
+            "ci/policy/test_policy.py::test_a_policy_file_that_cannot_be_read_is_named",
         ),
         Tried(
             "a policy that is a link to nothing",
             "3: never the built-in policy instead",
-            "ci/judge/test_policy.py::test_a_policy_that_leads_nowhere_is_not_the_built_in_one",
+            "ci/policy/test_policy.py::test_a_policy_that_leads_nowhere_is_not_the_built_in_one",
         ),
         Tried(
             "a preset that is not there",
             "64: the others are named",
-            "ci/judge/test_policy.py::test_an_unknown_preset_is_a_usage_error_that_names_the_others",
+            "ci/policy/test_policy.py::test_an_unknown_preset_is_a_usage_error_that_names_the_others",
         ),
         Tried(
             "GPUs of a policy that do not fit",
             "3: what is wrong",
-            "ci/judge/test_policy.py::test_gpus_that_do_not_fit_are_refused",
+            "ci/policy/test_policy.py::test_gpus_that_do_not_fit_are_refused",
         ),
         Tried(
             "a broken history",
@@ -1076,7 +1080,7 @@ ENVIRONMENT = Chapter(
         Tried(
             "text beyond ASCII on an ASCII terminal",
             "written",
-            "ci/test_exit_codes.py::test_a_terminal_that_says_ascii_is_no_fault",
+            "ci/commands/test_exit_codes.py::test_a_terminal_that_says_ascii_is_no_fault",
         ),
         Tried(
             "a narrow terminal",
@@ -1132,22 +1136,22 @@ ENVIRONMENT = Chapter(
         Tried(
             "no room for a traceback",
             "70 and one sentence",
-            "ci/test_exit_codes.py::test_a_traceback_that_finds_no_room_is_no_second_fault",
+            "ci/commands/test_exit_codes.py::test_a_traceback_that_finds_no_room_is_no_second_fault",
         ),
         Tried(
             "an error of kernelgate's own",
             "70, one sentence, and its traceback in a file",
-            "ci/test_exit_codes.py::test_a_fault_of_our_own_is_one_sentence_and_its_traceback_a_file",
+            "ci/commands/test_exit_codes.py::test_a_fault_of_our_own_is_one_sentence_and_its_traceback_a_file",
         ),
         Tried(
             "a reader of the output that is gone",
             "141, silent",
-            "ci/test_exit_codes.py::test_a_reader_that_is_gone_hears_nothing_more",
+            "ci/commands/test_exit_codes.py::test_a_reader_that_is_gone_hears_nothing_more",
         ),
         Tried(
             "what ends any command",
             "its code and one sentence",
-            "ci/test_exit_codes.py::test_each_error_has_its_code",
+            "ci/commands/test_exit_codes.py::test_each_error_has_its_code",
             cases=(
                 "a machine that lacks something",
                 "sources that do not compile",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "data" / "baseline_h200_run1.json"

@@ -14,10 +14,10 @@ from kernelgate.bench.build import build, ninja, toolchain
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import CannotCompileError, CompileError, KernelgateError
+from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.ci import exit_codes
+from kernelgate.ci.commands import exit_codes
 from kernelgate.ci.github import failure_note
 from tests.miniature import CARD, CPU_FILES, SPEC, compiled, write
 

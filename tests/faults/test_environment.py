@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import build
-from kernelgate.bench.errors import KernelgateError
-from kernelgate.ci import cli, surroundings
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.ci.commands import cli
+from kernelgate.ci.commands import process_setup as surroundings
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
@@ -22,7 +23,7 @@ BARE = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
 
 def ended(*words: str, before: Callable[[], object] | None = None, **variables: str) -> tuple[int, bytes, bytes]:
     done = subprocess.run(
-        [sys.executable, "-m", "kernelgate.ci.cli", *words],
+        [sys.executable, "-m", "kernelgate.ci.commands.cli", *words],
         cwd=ROOT,
         env={**os.environ, **variables},
         preexec_fn=before,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import admit, command
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import DeniedError, GitHubError
@@ -23,7 +23,7 @@ from kernelgate.ci.github.post_label import put_labels
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.stamp import Stamp
 from kernelgate.ci.judge.gate import Label
-from kernelgate.ci.judge.pull_request_rules import Measure
+from kernelgate.ci.policy.pull_request_rules import Measure
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import FakeGitHub

@@ -15,7 +15,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.system import lock

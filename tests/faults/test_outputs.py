@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci import cli, local
+from kernelgate.ci.commands import cli
+from kernelgate.ci.pipeline import local
 from tests.disks import full
 
 FILES = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from tests.attacks.honest import changed, measured
 
 Edit = Callable[[dict[str, Any]], object]

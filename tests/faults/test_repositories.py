@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import BuildError, KernelgateError
+from kernelgate.bench.core.errors import BuildError, KernelgateError
 from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.system import git as subject
 from tests.miniature import commit, git, repository, write

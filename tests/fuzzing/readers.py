@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from kernelgate.bench import record
 from kernelgate.bench.build import library
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
 from kernelgate.ci.document import render
@@ -26,11 +26,11 @@ from kernelgate.ci.github import untrusted_artifact as artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError
 from kernelgate.ci.github.run_info import RunInfo
-from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.pull_request_rules import Measure, Template
-from kernelgate.ci.page.write import write as write_page
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.pull_request_rules import Measure, Template
 from kernelgate.ci.report.build import BuiltReport
+from kernelgate.ci.report.page.write import write as write_page
 
 CORPUS = Path(__file__).parent / "corpus"
 MAX_BYTES = 64 * 1024

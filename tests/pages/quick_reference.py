@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from kernelgate.ci import cli
-from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.commands import cli
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "quick-reference.md"

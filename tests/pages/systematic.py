@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import folder, gates, times
-from kernelgate.ci.sessions.log import Event, GateAttempt, TriedChange
+from kernelgate.ci.lab.sessions import folder, gates, times
+from kernelgate.ci.lab.sessions.log import Event, GateAttempt, TriedChange
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "systematic.md"

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import folder
-from tests.ci.page import browser
+from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.policy.policy import Policy
+from tests.ci.report.page import browser
 from tests.pages import drawings, visual_guide, walkthrough
 
 COLUMN = 358.0

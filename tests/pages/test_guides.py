@@ -10,10 +10,10 @@ import click
 import pytest
 
 from kernelgate.bench.explain import metrics
-from kernelgate.ci import cli
-from kernelgate.ci.judge import policy
-from kernelgate.ci.sessions import folder
-from kernelgate.ci.sessions.log import GateAttempt, TriedChange
+from kernelgate.ci.commands import cli
+from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.lab.sessions.log import GateAttempt, TriedChange
+from kernelgate.ci.policy import policy
 from tests import docs_code
 from tests.pages import systematic
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-from kernelgate.ci import cli, exit_codes
-from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Policy
-from tests.ci.page import browser
+from kernelgate.ci.commands import cli, exit_codes
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
+from tests.ci.report.page import browser
 from tests.pages import quick_reference
 
 KEYS = {key for rows in quick_reference.THRESHOLDS.values() for key in rows}

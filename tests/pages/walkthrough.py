@@ -7,13 +7,13 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.page import drawing
-from kernelgate.ci.page.drawing import END, MIDDLE
-from kernelgate.ci.page.scale import Scale
-from kernelgate.ci.sessions import coming
-from kernelgate.ci.sessions.log import Event, GateAttempt, TriedChange
-from kernelgate.ci.sessions.state import TryState
+from kernelgate.ci.lab.sessions import coming
+from kernelgate.ci.lab.sessions.log import Event, GateAttempt, TriedChange
+from kernelgate.ci.lab.sessions.state import TryState
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.page import drawing
+from kernelgate.ci.report.page.drawing import END, MIDDLE
+from kernelgate.ci.report.page.scale import Scale
 from tests.pages.sketch import picture
 
 LEFT, RIGHT = 106.0, 344.0

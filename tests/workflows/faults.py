@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kernelgate.ci.cli import cli
+from kernelgate.ci.commands.cli import cli
 from kernelgate.ci.github.client import MAX_WAIT_S
 from tests.workflows.documents import Workflow, steps, texts
 

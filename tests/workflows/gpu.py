@@ -34,7 +34,7 @@ from kernelgate.bench.kernel import cards, fuzz_risk, watched_call
 from kernelgate.bench.kernel.cards import CardFacts, Cards, ChosenCase
 from kernelgate.bench.system import cuda_tools, environment, progress
 from kernelgate.bench.timing import paired
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 
 GPU_IS = os.environ.get("GPU_IS")
 SLOWER = 1.05

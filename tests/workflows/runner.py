@@ -515,8 +515,10 @@ class WorkflowJob:
         if not self.hosted and self.platform.gpu_verbs:
             verbs = "|".join(sorted(self.platform.stood_in))
             stand_in.append(f'case "$1" in {verbs}) exec {sys.executable} -P {self.platform.gpu_verbs} "$@";; esac')
-        _script(folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m kernelgate.ci.cli "$@"'])
-        for at in ("tests/workflows/node_modules", "ci/history/site/node_modules"):
+        _script(
+            folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m kernelgate.ci.commands.cli "$@"']
+        )
+        for at in ("tests/workflows/node_modules", "ci/report/dashboard/node_modules"):
             (checkout / at).mkdir()
             for package in (ROOT / at).glob("[!.]*"):
                 (checkout / at / package.name).symlink_to(package)
@@ -572,7 +574,7 @@ def _checkout(job: WorkflowJob, given: dict[str, Any]) -> Done:
         done = _git(*words)
         if done.returncode:
             return Done(False, done.stderr)
-    if (folder / "ci/cli.py").is_file() and not (folder / ".venv").exists():
+    if (folder / "ci/commands/cli.py").is_file() and not (folder / ".venv").exists():
         job.plant_environment(folder)
     return Done(True, f"{repository} at {sha}", {"ref": ref, "commit": sha})
 

@@ -414,8 +414,8 @@ def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
 
     def rewrite_the_judge(tree: Path) -> None:
         touch_kernel(tree)
-        (tree / "bench/errors.py").write_text("raise SystemExit('owned')\n")
-        (tree / "ci/cli.py").write_text("raise SystemExit('owned')\n")
+        (tree / "bench/core/errors.py").write_text("raise SystemExit('owned')\n")
+        (tree / "ci/commands/cli.py").write_text("raise SystemExit('owned')\n")
 
     project.platform.approved.add("kernelgate-forks")
     project.server.approvals = Approvals("maintainer")

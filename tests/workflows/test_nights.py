@@ -13,7 +13,7 @@ from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.history import database, entry, index, nights, shown, store
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
 from kernelgate.ci.history.shown import Wanted
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import an_entry
 from tests.fakes.github_server import Json
 from tests.workflows.language import Language

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kernelgate.bench.errors import UsageError
-from kernelgate.ci.cli import cli, run
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.commands.cli import cli, run
 from tests.workflows import faults
 from tests.workflows.documents import ROOT, Workflow, actions, steps, texts, workflows
 from tests.workflows.language import Language
@@ -496,8 +496,8 @@ def test_every_variable_that_is_set_for_a_verb_is_one_that_it_reads(name: str) -
 
 def test_a_case_given_as_a_variable_reaches_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
-    monkeypatch.setattr("kernelgate.bench.run.sides", lambda *_: {})
-    monkeypatch.setattr("kernelgate.bench.run.bench", lambda _, asked, *_more: seen.append(asked.case_ids))
+    monkeypatch.setattr("kernelgate.bench.measure.run.sides", lambda *_: {})
+    monkeypatch.setattr("kernelgate.bench.measure.run.bench", lambda _, asked, *_more: seen.append(asked.case_ids))
     monkeypatch.setenv("KERNELGATE_BENCH_CASE", "s512_b1_h1_d64_fp16 s64_b1_h1_d64_bf16")
     assert run(["bench"]) == 0
     assert seen == [("s512_b1_h1_d64_fp16", "s64_b1_h1_d64_bf16")]
@@ -515,7 +515,7 @@ def test_what_has_no_base_is_profiled_alone(
 
     [profile] = [step for _, step in steps(WORKFLOWS["measure"]) if step["name"] == "profile"]
     variables = language.expanded(profile["env"], {"inputs": {"base-sha": base, "set": "quick", "cases": ""}})
-    monkeypatch.setattr("kernelgate.bench.run.sides", remember)
+    monkeypatch.setattr("kernelgate.bench.measure.run.sides", remember)
     monkeypatch.setattr("kernelgate.bench.build.archs.only_gpu", lambda: (8, 9))
     for name, value in variables.items():
         monkeypatch.setenv(name, str(value).lower() if isinstance(value, bool) else value)

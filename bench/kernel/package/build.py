@@ -22,7 +22,7 @@ from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, co
 from kernelgate.bench.build.machine_code import MachineCode
 from kernelgate.bench.build.package import PackageKernel
 from kernelgate.bench.build.spec import PackageSpec
-from kernelgate.bench.errors import CompileError, NoKernelError
+from kernelgate.bench.core.errors import CompileError, NoKernelError
 from kernelgate.bench.kernel import fuzz_list, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_domain import OFFSET

@@ -29,8 +29,8 @@ import torch
 
 from kernelgate.bench.build import archs
 from kernelgate.bench.build.package import SOURCES, SOURCES_FD, PackageKernel
-from kernelgate.bench.dtypes import canonical
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.dtypes import canonical
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel import loading, operands
 from kernelgate.bench.kernel.calls import Bound

@@ -19,7 +19,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 
 
 @dataclass(frozen=True)

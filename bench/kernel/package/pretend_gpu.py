@@ -18,8 +18,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
-from kernelgate.bench import hardware
 from kernelgate.bench.build.archs import Target
+from kernelgate.bench.core import hardware
 from kernelgate.bench.kernel.package import importer as package_import
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")

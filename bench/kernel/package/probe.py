@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.package import importer as package_import
 
 SIDE = "probe"

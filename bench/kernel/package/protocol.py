@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 
 from kernelgate.bench.build import package
 from kernelgate.bench.build.package import PackageKernel
-from kernelgate.bench.errors import BuildError, CannotCompileError
+from kernelgate.bench.core.errors import BuildError, CannotCompileError
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
 

@@ -4,7 +4,7 @@ import pynvml
 import pytest
 
 from kernelgate.bench.build import archs
-from kernelgate.bench.errors import BuildError, UsageError
+from kernelgate.bench.core.errors import BuildError, UsageError
 
 CSRC = ((8, 0), (8, 9), (9, 0))
 

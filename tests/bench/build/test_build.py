@@ -18,7 +18,7 @@ from kernelgate.bench.build import build, library
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import BuildError, CompileError, KernelgateError, UsageError
+from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError, UsageError
 from kernelgate.bench.system import sessions, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import ANSWER, BINDING, CARD, CPU_FILES, SPEC, compiled, write

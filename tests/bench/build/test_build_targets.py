@@ -15,9 +15,9 @@ from kernelgate.bench.build import archs, build, library, toolchain
 from kernelgate.bench.build.compiler_errors import HERE
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import BuildError, CompileError, UsageError
+from kernelgate.bench.core.errors import BuildError, CompileError, UsageError
 from kernelgate.bench.system import cuda_tools
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests.miniature import CARD, GPU_FILES, KERNEL, KERNEL_HEADER, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -11,7 +11,7 @@ import pytest
 from kernelgate.bench.build import build
 from kernelgate.bench.build import cache as subject
 from kernelgate.bench.build.library import MANIFEST
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests.miniature import CPU_FILES, compiled, write
 
 DAY = 86_400.0

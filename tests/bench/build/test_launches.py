@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.bench.build import launches
 from kernelgate.bench.build.launches import LaunchFacts
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 
 STRUCT = """\
 #include <cstdint>

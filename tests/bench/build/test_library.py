@@ -22,7 +22,7 @@ from kernelgate.bench.build.library import (
     Manifest,
     Sides,
 )
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from tests.miniature import write
 
 pytestmark = pytest.mark.usefixtures("cache")

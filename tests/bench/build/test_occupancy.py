@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.bench.build.occupancy import occupancy, with_occupancy
-from kernelgate.bench.errors import UsageError
-from kernelgate.bench.hardware import SM_89, gpu
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.hardware import SM_89, gpu
 from kernelgate.bench.record import KernelFacts
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.build import machine_code, package
 from kernelgate.bench.build.package import PackageKernel
-from kernelgate.bench.errors import NoDeviceError, NoKernelError
+from kernelgate.bench.core.errors import NoDeviceError, NoKernelError
 from tests.bench.build.test_machine_code import compiled
 
 

@@ -11,7 +11,7 @@ from kernelgate.bench.build.recipe import Recipe
 from kernelgate.bench.build.sources import Sources, read_sources, target_of
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from tests.miniature import write
 
 SPEC = ExtensionSpec(sources=("csrc",))

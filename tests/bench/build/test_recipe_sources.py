@@ -11,7 +11,7 @@ import pytest
 from kernelgate.bench.build.recipe import namespace_of
 from kernelgate.bench.build.sources import literal_namespace, read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.errors import BuildError
+from kernelgate.bench.core.errors import BuildError
 from tests.bench.build.test_recipe import BOTH, SPEC, sources
 from tests.miniature import write
 

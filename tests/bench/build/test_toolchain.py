@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import toolchain
-from kernelgate.bench.errors import BuildError
+from kernelgate.bench.core.errors import BuildError
 from kernelgate.bench.system import cuda_tools
 
 REAL_FIND_SPEC = importlib.util.find_spec

@@ -17,14 +17,14 @@ import torch
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, trial_process
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import compare, fuzz_list, loading
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
 from kernelgate.bench.kernel.operands import Inputs
 from kernelgate.bench.record import Check
 from kernelgate.bench.system import lock
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
 

@@ -14,7 +14,7 @@ from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import reach, sanitize
 from kernelgate.bench.check.sanitize import SanitizerFinding, SanitizerOptions
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.watched_call import DONE
 from kernelgate.bench.record import KernelFacts
 from tests import faulty

@@ -23,7 +23,7 @@ from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system import children, lock
 from kernelgate.bench.system.worker_process import child_environment
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
 
@@ -190,7 +190,7 @@ def test_whatever_ends_a_soak_its_corpus_is_whole(built: Build, tmp_path: Path, 
     library, corpus = built("none"), tmp_path / "corpus"
     words = ["fuzz", "--hours", "1", "--library", str(library.folder), "--corpus", str(corpus)]
     running = subprocess.Popen(
-        [sys.executable, "-P", "-m", "kernelgate.ci.cli", *words],
+        [sys.executable, "-P", "-m", "kernelgate.ci.commands.cli", *words],
         env={**child_environment(), "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.doctor import compiling
 from kernelgate.bench.doctor.check import Level, MachineCheck
-from kernelgate.bench.errors import KernelgateError
 
 
 def passes(check: MachineCheck) -> bool:

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError, NoDeviceError, OutputError
 from kernelgate.bench.doctor import check as checks
 from kernelgate.bench.doctor import compiling, examine, gpu, machine
 from kernelgate.bench.doctor.check import Level, MachineCheck
-from kernelgate.bench.errors import KernelgateError, NoDeviceError, OutputError
 from kernelgate.bench.system.nvml import Reading
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests.bench import driver
 
 ROOT = Path(__file__).parents[3]
@@ -182,7 +182,15 @@ def test_warnings_are_fit_and_failures_are_not() -> None:
 
 
 def test_the_verb_on_this_machine_without_a_gpu(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kernelgate.ci.cli", "doctor", "--json", "-o", str(tmp_path / "doctor.json")]
+    command = [
+        sys.executable,
+        "-m",
+        "kernelgate.ci.commands.cli",
+        "doctor",
+        "--json",
+        "-o",
+        str(tmp_path / "doctor.json"),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120

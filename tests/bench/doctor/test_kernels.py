@@ -8,9 +8,9 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
+from kernelgate.bench.core.errors import CannotCompileError, KernelgateError
 from kernelgate.bench.doctor import kernels
 from kernelgate.bench.doctor.check import Level, MachineCheck
-from kernelgate.bench.errors import CannotCompileError, KernelgateError
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts
 from tests import faulty

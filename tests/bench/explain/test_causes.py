@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.explain import causes
 from kernelgate.bench.explain.nsight import Options, Profiler, ProfilingResult
 from kernelgate.bench.kernel.cards import ChosenCase

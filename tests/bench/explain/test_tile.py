@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench import run as verbs
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.hardware import gpu
 from kernelgate.bench.explain import tile
 from kernelgate.bench.explain.tile import BlockNeeds
-from kernelgate.bench.hardware import gpu
-from kernelgate.ci import cli
+from kernelgate.bench.measure import run as verbs
+from kernelgate.ci.commands import cli
 from tests import registered
 
 ROOT = Path(__file__).parents[3]

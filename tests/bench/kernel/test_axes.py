@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.dtypes import DTYPES
+from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.kernel import axes
 from kernelgate.bench.kernel.axes import RESERVED, AxisValue
 

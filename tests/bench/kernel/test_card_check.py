@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest
-from kernelgate.bench.errors import CardError, KernelgateError
+from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import card_check
 from kernelgate.bench.kernel.cards import CardFacts
 from tests import registered

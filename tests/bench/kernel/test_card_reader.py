@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import CardError, KernelgateError
+from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.system.worker_process import ROOT
 from tests import registered

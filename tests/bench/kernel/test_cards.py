@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.kernel.tolerance import TOLERANCES

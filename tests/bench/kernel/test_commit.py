@@ -16,11 +16,11 @@ import torch
 
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
-from kernelgate.bench.errors import CardError, CompileError, KernelgateError, NoKernelError
+from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import calls, commit, operators
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system.worker_process import Child
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from tests import miniature
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
 from tests.processes import alive
@@ -347,7 +347,7 @@ def test_an_interrupted_build_leaves_nothing(
 ) -> None:
     """Ctrl-C."""
     compiler(f"echo $$ > '{tmp_path}/pid.new'; mv '{tmp_path}/pid.new' '{tmp_path}/pid'; exec sleep 1000")
-    words = [sys.executable, "-m", "kernelgate.ci.cli", "build", "--ref", "HEAD"]
+    words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "build", "--ref", "HEAD"]
     environment = {**os.environ, "TMPDIR": str(empty_folder), "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(words, cwd=repo, env=environment, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60

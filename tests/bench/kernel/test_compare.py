@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from kernelgate.bench.dtypes import DTYPES
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.dtypes import DTYPES
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import compare, loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import Comparison

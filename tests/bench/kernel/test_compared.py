@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.kernel.compared import Compared, Source

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import CardError, UsageError
+from kernelgate.bench.core.errors import CardError, UsageError
 from kernelgate.bench.kernel import card_extremes, fuzz_domain, fuzz_list, fuzz_risk
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.kernel.fuzz_risk import DISTRIBUTION, WAY

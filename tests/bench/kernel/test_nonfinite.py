@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.errors import CardError, UsageError
+from kernelgate.bench.core.errors import CardError, UsageError
 from kernelgate.bench.kernel import nonfinite
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw

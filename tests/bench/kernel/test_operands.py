@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, Output
 from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.errors import CardError, CompileError, KernelgateError
+from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import calls, commit, operators
 from kernelgate.bench.system.worker_process import Child
 from tests.bench.in_process import ThreadChild

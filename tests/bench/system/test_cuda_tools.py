@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import cuda_tools
 
 

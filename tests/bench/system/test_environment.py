@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import environment
 from tests.bench import driver
 

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench.build import machine_code, toolchain
 from kernelgate.bench.check import sanitize
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.doctor import compiling
-from kernelgate.bench.errors import KernelgateError
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.package import build as package_build

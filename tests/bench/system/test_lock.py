@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.worker_process import ROOT
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import snapshots
 
 PATHS = ("csrc/",)

@@ -8,7 +8,7 @@ import pynvml
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import NoDeviceError
+from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import nvml, telemetry
 from kernelgate.bench.system.nvml import Reading
 from tests.bench import driver

@@ -20,16 +20,16 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, Manifest, Sides
-from kernelgate.bench.errors import KernelgateError, RecordError
+from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing import paired, process, verifier, windows
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from kernelgate.ci.history import judging
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests import faulty
 from tests.bench.in_process import put_workers_in_threads
 from tests.bench.machine import CPU
@@ -437,7 +437,7 @@ def bench(base: Library, head: Library, output: Path, *words: str) -> subprocess
     command = [
         sys.executable,
         "-m",
-        "kernelgate.ci.cli",
+        "kernelgate.ci.commands.cli",
         "bench",
         *libraries,
         "--case",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.timing import checking, references, windows
 from kernelgate.bench.timing.references import Way
 from tests.bench.timing import verified

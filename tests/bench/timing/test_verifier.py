@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Sides
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import lock
 from kernelgate.bench.timing import arena, checking, paired, process, verifier, windows

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from kernelgate.bench.bisect_trial import TrialRuns
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.measure.bisect_trial import TrialRuns
 from kernelgate.ci.bisect import first_failing, words_of_ends
 from kernelgate.ci.bisect.first_failing import FailingStanding, FirstFailing
 from kernelgate.ci.bisect.words_of_ends import FailingResult
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
 

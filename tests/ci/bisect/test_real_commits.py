@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.bisect import MeasuredCommits
+from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.bisect.rounds import Rounds
 from kernelgate.ci.bisect.search import Search
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 DATA = Path(__file__).parents[2] / "data" / "bisect"
 RULES = Policy().bisect

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from kernelgate.bench.bisect import MeasuredCommits
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.bench.measure.bisect import MeasuredCommits
 from kernelgate.bench.record import Timing
 from kernelgate.ci.bisect import words
 from kernelgate.ci.bisect.rounds import Rounds
 from kernelgate.ci.bisect.search import Search
 from kernelgate.ci.bisect.words import SearchResult
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.answered import validated
 from tests.ci.bisect.fake_commits import FakeCommits
 

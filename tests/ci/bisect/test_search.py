@@ -12,7 +12,7 @@ import pytest
 from kernelgate.ci.bisect import choose, posterior
 from kernelgate.ci.bisect.choose import SearchStanding
 from kernelgate.ci.bisect.search import CommitTime, Search
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 RULES = Policy().bisect
 

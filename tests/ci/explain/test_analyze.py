@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.explain.metrics import BY_KEY, STALLS
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel, ReportError
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import analyze
 from kernelgate.ci.explain.diagnosis import WORDS, Bottleneck
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import thresholds
 
 LIMITS = thresholds.bottleneck_limits(Policy())
@@ -401,7 +401,7 @@ def test_a_report_that_ends_nvidias_reader_is_one_sentence() -> None:
 
 
 def analyzed_apart(path: Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "kernelgate.ci.cli", "analyze", str(path)]
+    words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "analyze", str(path)]
     return subprocess.run(words, capture_output=True, text=True)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from kernelgate.ci.explain import launch
 from kernelgate.ci.explain.launch import LaunchShare
 from kernelgate.ci.explain.next_step import Bands, Priority, decide

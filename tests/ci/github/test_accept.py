@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.record import Case, CaseKey, Run
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.github.accept import accept, chosen
 from kernelgate.ci.github.assemble import Posting, Trusted
 from kernelgate.ci.github.command import Command, Refusal
 from kernelgate.ci.judge.gate import Decision, Regression
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.desk import Desk
 from tests.runs import run_record

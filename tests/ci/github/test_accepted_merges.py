@@ -11,7 +11,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import Run, RunRecord, timed_cases
 from kernelgate.ci.github import assemble
 from kernelgate.ci.github.baseline_pr import as_baseline, refresh
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.attacks.honest import HEAD, L4, PullRequestRuns, changed, judged_once
 from tests.attacks.honest import measured as compared
 from tests.attacks.test_accept import said

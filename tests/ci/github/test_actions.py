@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.errors import (
+from kernelgate.bench.core.errors import (
     CardError,
     CompileError,
     KernelgateError,
@@ -15,7 +15,7 @@ from kernelgate.bench.errors import (
     NoKernelError,
     UsageError,
 )
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import actions, client, failure_note, history_index
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.untrusted_artifact import checked_failure

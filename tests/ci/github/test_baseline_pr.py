@@ -9,13 +9,13 @@ from statistics import median
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import KernelgateError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import RunRecord, timed_cases
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.baseline_pr import as_baseline, offer, refresh
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.judge.pull_request_rules import RunnerGpu
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA
 from tests.runs import on, process, run_record

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.bisect_comment import put_search, text_of
 from kernelgate.ci.github.bisect_words import NO_ANSWER, Searched
 from tests.ci.desk import Desk

@@ -12,7 +12,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.bisect_request import BisectRequest
 from kernelgate.ci.github.client import Bot, connect
 from kernelgate.ci.github.command import Command, Refusal, answer, parse
-from kernelgate.ci.judge.pull_request_rules import Measure
+from kernelgate.ci.policy.pull_request_rules import Measure
 from tests.ci.desk import Desk
 
 HEAD, BASE, GOOD, STRANGE, MAIN = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e" * 40

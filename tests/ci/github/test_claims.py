@@ -9,10 +9,10 @@ from kernelgate.ci.document.render import markdown_line, plain_line
 from kernelgate.ci.github.claimed_cases import cases_of
 from kernelgate.ci.github.claims import Support, assess
 from kernelgate.ci.github.description import read_claims
-from kernelgate.ci.judge.policy import Gates
-from kernelgate.ci.judge.pull_request_rules import Template
 from kernelgate.ci.judge.verdict import CaseVerdict, Outcome
 from kernelgate.ci.judge.verdict import Finding as Trouble
+from kernelgate.ci.policy.policy import Gates
+from kernelgate.ci.policy.pull_request_rules import Template
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import below_gate, case, faster, judge, noisy, record, same, slower
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from kernelgate.bench.errors import UsageError
+from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.github import client as bot_module
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import DeniedError, GitHubError, connect

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.command import Command, Refusal, answer, parse
-from kernelgate.ci.judge.pull_request_rules import Measure
+from kernelgate.ci.policy.pull_request_rules import Measure
 from tests.ci.desk import Desk
 from tests.fakes.github_server import Pull, event
 

@@ -15,7 +15,7 @@ from kernelgate.ci.github import compiled_before
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.compiled_before import ARTIFACT, MAX_TAKEN, fetch
-from kernelgate.ci.hand_over import take_over
+from kernelgate.ci.pipeline.hand_over import take_over
 from tests.ci.desk import Desk
 from tests.fakes.github_server import zipped
 from tests.miniature import BINDING, CPU_FILES, compiled, write

@@ -11,12 +11,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from kernelgate.bench import record
-from kernelgate.bench.errors import UsageError
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import culprit_issues
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.culprit_issues import LABEL, last_line, put
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES
 from tests.fakes.github_server import Json

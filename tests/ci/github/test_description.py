@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import results_block
 from kernelgate.ci.github.description import Claim, Effect, Part, describe, read_claims, split
-from kernelgate.ci.judge.pull_request_rules import Template
+from kernelgate.ci.policy.pull_request_rules import Template
 from tests.ci.desk import Desk
 
 RULES = Template()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.fetch import fetch

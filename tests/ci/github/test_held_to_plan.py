@@ -14,7 +14,7 @@ from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, PullRequestC
 from kernelgate.ci.github.description import Description, read_claims
 from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.runs import run_record

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.errors import UsageError
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.plan import Plan, announce, plan
-from kernelgate.ci.judge.pull_request_rules import Measure, RunnerGpu
+from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
 from tests.ci.desk import Desk
 from tests.fakes.github_server import event
 

@@ -14,7 +14,7 @@ from kernelgate.ci.github.post_results import put_results
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.results_block import BEGIN, filled
 from kernelgate.ci.github.stamp import Stamp
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport
 from kernelgate.ci.report.results import MAX_ROWS, results
 from tests.ci.desk import Desk

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from kernelgate.ci.advice import outcomes
 from kernelgate.ci.github import command
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.command import Refusal, Requester
 from kernelgate.ci.github.propose import Offer
 from kernelgate.ci.github.session_review import MISSING, CorrectionAnswer, PatternAnswer, answer, offer, parse
-from kernelgate.ci.patterns import pattern
-from kernelgate.ci.sessions import figures, folder, log
-from kernelgate.ci.sessions.log import Corrected
+from kernelgate.ci.lab.advice import outcomes
+from kernelgate.ci.lab.patterns import pattern
+from kernelgate.ci.lab.sessions import figures, folder, log
+from kernelgate.ci.lab.sessions.log import Corrected
 from tests.ci.desk import Desk
-from tests.ci.sessions import session_events as made
+from tests.ci.lab.sessions import session_events as made
 from tests.fakes.github_server import event
 
 ASKED = Requester(7, 12, "octocat", datetime(2026, 11, 22, 12, tzinfo=UTC))

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from kernelgate.ci.cli import run as kernelgate
+from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import own_issue
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.session_submit import LABEL, post, submit
-from kernelgate.ci.judge.policy import Policy
-from kernelgate.ci.sessions import log, report
-from kernelgate.ci.sessions.answer import SubmittedSession
-from kernelgate.ci.sessions.log import Closed, Event, PatternUse, SessionNote
-from kernelgate.ci.sessions.report import SessionForReview
+from kernelgate.ci.lab.sessions import log, report
+from kernelgate.ci.lab.sessions.answer import SubmittedSession
+from kernelgate.ci.lab.sessions.log import Closed, Event, PatternUse, SessionNote
+from kernelgate.ci.lab.sessions.report import SessionForReview
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
-from tests.ci.sessions import session_events as made
+from tests.ci.lab.sessions import session_events as made
 from tests.fakes.github_server import Json
 
 COMMIT = "c" * 40

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from kernelgate.ci.history import database, store
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.keep import Archive
-from kernelgate.ci.judge.policy import Bootstrap, Policy
+from kernelgate.ci.policy.policy import Bootstrap, Policy
 
 QUICK = Policy(bootstrap=Bootstrap(resamples=100))
 """Judges a record in a tenth of the time."""

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 from kernelgate.ci.history import database
-from kernelgate.ci.history.site import chart_library
-from kernelgate.ci.sessions import folder
+from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.report.dashboard import chart_library
 from tests import miniature
 from tests.ci.answered import validated
 from tests.ci.history.entries import a_record, put
 from tests.ci.history.test_culprits import nightly
 from tests.ci.history.test_nights import STEP, a_pair, sha
-from tests.ci.sessions import session_events
+from tests.ci.lab.sessions import session_events
 
 STORE = Path(".kernelgate/history")
 

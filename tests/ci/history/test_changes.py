@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.ci.history import changes
 from kernelgate.ci.history.changes import Change, Night
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 RULES = Policy().changes
 

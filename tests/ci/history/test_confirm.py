@@ -9,7 +9,7 @@ import pytest
 from kernelgate.ci.history import confirm
 from kernelgate.ci.history.changes import Change
 from kernelgate.ci.history.confirm import PairMeasured
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
 SUSPECTED = Change("step", "aaaaaaa", 10, "bbbbbbb", 13, "e", 1.0, (0.8, 1.2))

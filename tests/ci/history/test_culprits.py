@@ -9,7 +9,7 @@ from kernelgate.ci.history.culprits import KnownCulprits
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.shown import Wanted
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import named, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, found, sha, stepped
 

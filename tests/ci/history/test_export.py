@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.history import database, export, keep
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.shown import EXPORTED

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.errors import RecordError, UsageError
+from kernelgate.bench.core.errors import RecordError, UsageError
 from kernelgate.ci.history import foreign, keep
 from kernelgate.ci.history.foreign import Told
 from kernelgate.ci.history.keep import Archive

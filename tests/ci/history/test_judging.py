@@ -10,8 +10,8 @@ import pytest
 from kernelgate.bench.record import Calls, Check, FuzzResult, Run
 from kernelgate.ci.history import entry, judging
 from kernelgate.ci.history.entry import moment
-from kernelgate.ci.judge.policy import Gates, Measure, Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Gates, Measure, Policy
 from tests import runs
 from tests.ci.history.conftest import QUICK
 from tests.ci.history.entries import BASE, H200, HEAD, a_record

@@ -12,14 +12,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from kernelgate.bench.errors import KernelgateError, RecordError, UsageError
+from kernelgate.bench.core.errors import KernelgateError, RecordError, UsageError
 from kernelgate.bench.record import Cost, Device, Environment
 from kernelgate.ci.history import database, index, judging, keep, shown, store, tables
 from kernelgate.ci.history.database import REVISION, VERSION_TABLE, Database, HistoryIndexError
 from kernelgate.ci.history.entry import SeriesEvent
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.shown import Wanted
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
 from tests.ci.history.entries import H200, HEAD, a_record, an_entry, as_file, contents, counted, named, put
 

@@ -13,7 +13,7 @@ from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.next_pair import NextPair, ThisNight
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.history.store import Store
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import an_entry, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, found, sha, stepped
 from tests.ci.history.test_tonight import suspect

@@ -11,7 +11,7 @@ from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SeriesEvent
 from kernelgate.ci.history.nights import CaseChanges
 from kernelgate.ci.history.shown import Wanted
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import H200, an_entry, named, put
 
 PINNED = "f" * 40

@@ -9,15 +9,16 @@ import pytest
 import sqlalchemy as sa
 
 from kernelgate.bench.record import CaseKey, Run
-from kernelgate.ci import cli, remembered
+from kernelgate.ci.commands import cli
 from kernelgate.ci.history import database, past
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SpreadEntry
 from kernelgate.ci.history.past import AskedCases
 from kernelgate.ci.judge import days
 from kernelgate.ci.judge.history import NO_HISTORY, History
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread
+from kernelgate.ci.pipeline import remembered
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put
 
 POLICY = Policy()

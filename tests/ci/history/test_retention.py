@@ -18,8 +18,8 @@ from kernelgate.ci.history.entry import Entry, SeriesEvent
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.retention import Condensing
 from kernelgate.ci.history.shown import Wanted
-from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Gates
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, as_file, contents
 from tests.ci.judge.test_kept_verdicts import DATA

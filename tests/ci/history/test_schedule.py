@@ -7,7 +7,7 @@ from dataclasses import replace
 from kernelgate.ci.history import schedule
 from kernelgate.ci.history.changes import Change
 from kernelgate.ci.history.schedule import Suspicion
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
 CHANGE = Change("step", "aaaaaaa", 10, "bbbbbbb", 13, "e", 1.0, (0.8, 1.2))

@@ -8,7 +8,7 @@ import fsspec
 import pytest
 import zstandard
 
-from kernelgate.bench.errors import OutputError
+from kernelgate.bench.core.errors import OutputError
 from kernelgate.ci.history import store
 from kernelgate.ci.history.store import StoreError
 

@@ -14,7 +14,7 @@ from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import CaseVerdict, Direction, MeanVerdict, RecordVerdict, Status, overall
 from kernelgate.ci.judge.gate import Acceptance, Fault, GpuEvidence, Label, Regression, decide
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.card_examples import CARD_EXAMPLES

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernelgate.bench.record import UlpErrors
 from kernelgate.ci.judge import accuracy
 from kernelgate.ci.judge.accuracy import ErrorMeasure, Standing
-from kernelgate.ci.judge.policy import AccuracyRules
+from kernelgate.ci.policy.policy import AccuracyRules
 from tests.accuracies import DRAWS, Floats, accuracy_record, of_errors, output, side
 
 RULES = AccuracyRules()

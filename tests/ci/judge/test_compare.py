@@ -16,7 +16,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import TimedCase, timed_cases
-from kernelgate.ci.cli import run
+from kernelgate.ci.commands.cli import run
 from tests.ci.records import DATA, heads, noise, paired_record
 from tests.runs import run_record
 
@@ -237,7 +237,8 @@ def test_judging_holds_no_more_than_a_few_copies_of_the_record(tmp_path: Path) -
     record.write(run_record(cases), tmp_path / "run.json")
     code = (
         # Not ru_maxrss: a child's begins with what its parent held when it was started.
-        "import re, sys; from pathlib import Path; from kernelgate.ci.cli import run; run(['compare', sys.argv[1]]); "
+        "import re, sys; from pathlib import Path; "
+        "from kernelgate.ci.commands.cli import run; run(['compare', sys.argv[1]]); "
         "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1], file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "run.json")]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelgate.ci.judge import copies
-from kernelgate.ci.judge.policy import Bootstrap, Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Bootstrap, Policy
 from tests.ci.records import Samples, draw, noise, paired_record
 
 FAST = Policy(bootstrap=Bootstrap(resamples=100))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.verdict.noise import said
 from kernelgate.bench.record import BaselineDay
 from kernelgate.ci.judge import days
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 
 SPREAD = Policy().spread
 

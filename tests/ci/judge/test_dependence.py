@@ -16,8 +16,8 @@ from benchmarks.verdict.power import Gpu
 from kernelgate.bench.record import TimedProcess, timed_cases
 from kernelgate.ci.judge import dependence
 from kernelgate.ci.judge.dependence import Dependence
-from kernelgate.ci.judge.policy import Bootstrap, Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Bootstrap, Policy
 from tests.runs import changed
 
 FAST = Policy(bootstrap=Bootstrap(resamples=100))

@@ -14,9 +14,9 @@ from kernelgate.ci.judge import early_stop, spread
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
-from kernelgate.ci.judge.policy import Certainty, Policy
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Certainty, Policy
 from tests.ci.records import case, noise
 from tests.runs import run_record
 

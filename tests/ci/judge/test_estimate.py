@@ -13,9 +13,9 @@ import pytest
 from kernelgate.bench.record import Device, Role, Telemetry, TimedProcess, Work
 from kernelgate.ci.judge import days, estimate, stats
 from kernelgate.ci.judge.estimate import Evidence
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding, percent
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.judge.limits import limit_at
 from tests.runs import case, process
 

@@ -14,10 +14,10 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Direction, Outcome, Status, overall
-from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.validity import LARGEST_LOG, percent
-from kernelgate.ci.page.write import write
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import of_verdict
+from kernelgate.ci.report.page.write import write
 from tests.ci.report_examples import NINE, case, mean, record, verdict_of
 from tests.ci.report_examples import judge as verdict_on
 

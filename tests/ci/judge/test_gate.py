@@ -27,8 +27,8 @@ from kernelgate.ci.document.model import Code
 from kernelgate.ci.judge import completeness, gate
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, GpuEvidence, Label, decide
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, fuzzed
 from tests.ci.mixes import MADE, MIXES, SPILLS, WARNED, Mix, parts
 from tests.ci.records import noise

@@ -10,9 +10,9 @@ import pytest
 from kernelgate.bench.record import CaseKey, Device, RunRecord
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.history import MOST_PCT, History, joined, known_spread, seen
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.verdict import Direction, judge
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import case, noise
 from tests.runs import on, run_record
 

@@ -12,10 +12,10 @@ from kernelgate.bench.record import CaseKey
 from kernelgate.ci.judge import spread, stats
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, Look, claims
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
 POOLED = Pooled(change=0.02, error=0.004, df=12.0, bias=0.001)

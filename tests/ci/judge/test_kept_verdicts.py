@@ -17,9 +17,9 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Role
-from kernelgate.ci.judge import policy
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, RecordVerdict, judge
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import draw
 from tests.runs import case, on, process, run_record
 

@@ -10,7 +10,7 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate, memory
 from kernelgate.ci.judge.gate import BlockCode
-from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.report_examples import EPYC, EXAMPLES

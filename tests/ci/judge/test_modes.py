@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from benchmarks.verdict import two_modes
 from benchmarks.verdict.two_modes import KINDS, Jumps
 from kernelgate.ci.judge import modes, stats, validity
-from kernelgate.ci.judge.policy import Bootstrap, Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.policy.policy import Bootstrap, Policy, ValidityLimits
 
 FAST = Policy(bootstrap=Bootstrap(resamples=100))
 

@@ -9,8 +9,8 @@ from kernelgate.bench.record import Calls, OutputErrors, RunRecord, TimedCase, T
 from kernelgate.ci.judge import outputs
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import exit_code, judge
+from kernelgate.ci.policy.policy import Policy
 from tests import runs
 from tests.ci.records import case, noise
 from tests.runs import changed, process, run_record

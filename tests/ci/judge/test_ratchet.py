@@ -15,8 +15,8 @@ from kernelgate.ci.document import render
 from kernelgate.ci.github.baseline_pr import as_baseline
 from kernelgate.ci.judge import ratchet
 from kernelgate.ci.judge.history import NO_HISTORY, History
-from kernelgate.ci.judge.policy import Bootstrap, Policy
 from kernelgate.ci.judge.verdict import Status, judge
+from kernelgate.ci.policy.policy import Bootstrap, Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import yardsticks
 from tests import runs

@@ -11,8 +11,8 @@ from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate, reference
 from kernelgate.ci.judge.case import RecordVerdict
 from kernelgate.ci.judge.gate import BlockCode
-from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.report_examples import EXAMPLES

@@ -9,8 +9,8 @@ import pytest
 from kernelgate.bench.record import Build, RunRecord
 from kernelgate.ci.judge import cards
 from kernelgate.ci.judge.case import Outcome
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Policy
 
 BOTH: dict[str, Any] = {"card": "one", "key": "k", "call_hash": "c", "library_sha256": "ab"}
 

@@ -10,7 +10,7 @@ from kernelgate.bench.record import Card, Check, CheckFinding, Expected, RunReco
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import completeness, gate, sanitizer
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
-from kernelgate.ci.judge.policy import Policy, parse
+from kernelgate.ci.policy.policy import Policy, parse
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES
 

@@ -9,8 +9,8 @@ import pytest
 
 from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, Status, worst_first
-from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.policy.policy import Gates, Policy
 from tests.ci.report_examples import NINE, below_gate, faster, noisy, same, slower
 
 ONE = NINE[0]

@@ -13,9 +13,9 @@ from scipy import stats as textbook
 
 from benchmarks.verdict import spreads
 from kernelgate.ci.judge import spread
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.spread import KnownSpread, Prior
 from kernelgate.ci.judge.stats import Array, Pooled
+from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()
 RULES = POLICY.spread

@@ -6,7 +6,7 @@ import pytest
 
 from kernelgate.bench.record import Build, KernelFacts, Side
 from kernelgate.ci.judge import static
-from kernelgate.ci.judge.policy import Static, parse
+from kernelgate.ci.policy.policy import Static, parse
 
 
 def one(side: Side, registers: int, spill: int = 0, occupancy: float = 25.0, kernel: str = "attention") -> Build:

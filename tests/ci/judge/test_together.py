@@ -13,19 +13,19 @@ import pytest
 
 from kernelgate.bench import record as records
 from kernelgate.bench.record import CaseKey, RunRecord
-from kernelgate.ci.cli import run
+from kernelgate.ci.commands.cli import run
 from kernelgate.ci.judge import sentences, together
 from kernelgate.ci.judge.cards import HEAD_ALONE
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, Status, overall
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import claims
-from kernelgate.ci.judge.policy import Bootstrap, Policy, parse
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Pooled
 from kernelgate.ci.judge.together import Member, joint
 from kernelgate.ci.judge.validity import Finding
 from kernelgate.ci.judge.verdict import exit_code, judge
+from kernelgate.ci.policy.policy import Bootstrap, Policy, parse
 from tests.ci.records import case, noise, remembered
 from tests.ci.report_examples import NINE, below_gate, faster, mean, noisy, same, slower
 from tests.runs import run_record

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from kernelgate.ci.judge.policy import Bootstrap, Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Bootstrap, Policy
 from tests.ci.records import draw, heads, noise, paired_record
 
 FAST = Policy().model_copy(update={"bootstrap": Bootstrap(resamples=100)})

@@ -11,9 +11,9 @@ import pytest
 
 from kernelgate.bench.record import Case, Device, Telemetry, TimedProcess, Work
 from kernelgate.ci.judge import stats, validity
-from kernelgate.ci.judge.policy import Policy, ValidityLimits
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.validity import Finding
+from kernelgate.ci.policy.policy import Policy, ValidityLimits
 from tests.ci.judge.limits import limit_at
 from tests.runs import process
 

@@ -29,7 +29,6 @@ from kernelgate.bench.record import (
     timed_cases,
 )
 from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.policy import Bootstrap, Policy, Processes
 from kernelgate.ci.judge.verdict import (
     CaseVerdict,
     Direction,
@@ -40,6 +39,7 @@ from kernelgate.ci.judge.verdict import (
     judge,
     worst_first,
 )
+from kernelgate.ci.policy.policy import Bootstrap, Policy, Processes
 from tests import runs
 from tests.ci.records import Samples, case, draw, factors, heads, noise, paired_record
 from tests.runs import changed, process, run_record, with_telemetry

@@ -12,9 +12,9 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.judge.early_stop import undecided
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.validity import percent
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, Status, exit_code, judge
+from kernelgate.ci.policy.policy import Policy
 from tests.ci.records import heads, noise, paired_record
 from tests.runs import case, on, process, run_record
 

@@ -9,7 +9,7 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode
-from kernelgate.ci.judge.policy import AccuracyRules, Policy
+from kernelgate.ci.policy.policy import AccuracyRules, Policy
 from kernelgate.ci.report import accuracy
 from kernelgate.ci.report.build import reported
 from tests.accuracies import check, output, side

@@ -23,8 +23,8 @@ from kernelgate.ci.document.model import Line, Mark
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import case as case_
 from kernelgate.ci.judge import sentences
-from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import CaseVerdict, Finding, Outcome, Status
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import report, reported
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import (

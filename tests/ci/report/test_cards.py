@@ -14,8 +14,8 @@ from kernelgate.bench.record import Build, Card, KernelFacts, Note
 from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.case import Outcome, Status
-from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import judge as really_judged
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import build, report, reported
 from kernelgate.ci.report.gpu import of_record
 from tests.ci.card_examples import CARD_EXAMPLES, NORM, SWIGLU, alone, cards_record, fuzzed, head_built, timed

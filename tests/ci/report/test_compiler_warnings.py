@@ -19,7 +19,7 @@ from kernelgate.ci.github.post_check_run import Annotation
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.judge import new_warnings
 from kernelgate.ci.judge.gate import Decision
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import compiler_warnings
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.desk import Desk

@@ -15,7 +15,7 @@ from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault, decide
-from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import GpuReport

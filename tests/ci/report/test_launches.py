@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Bullets
 from kernelgate.ci.document.render import plain_line
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import launches
 from kernelgate.ci.report.gpu import JudgedCase
 from tests import runs

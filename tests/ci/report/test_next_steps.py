@@ -11,7 +11,7 @@ from kernelgate.bench.record import Run
 from kernelgate.ci.document import render
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Fault, GpuEvidence, decide
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport
 from kernelgate.ci.report.links import DOCS, Links

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kernelgate.ci.document import render
-from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import gpu as parts
 from kernelgate.ci.report import nights
 from kernelgate.ci.report.gpu import CaseNights, GpuReport

@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.render import comment, plain_line
-from kernelgate.ci.judge.policy import Gates, Policy
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import sanitizer
 from kernelgate.ci.report.build import reported
 from tests.ci.card_examples import CARD_EXAMPLES

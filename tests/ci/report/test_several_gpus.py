@@ -11,8 +11,8 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge import gate
 from kernelgate.ci.judge.gate import Fault, GpuEvidence
-from kernelgate.ci.judge.policy import Policy
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import tables
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Failure, GpuReport, of_record

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kernelgate.bench.record import Case
 from kernelgate.ci.document.model import Paragraph
-from kernelgate.ci.judge.policy import Policy
+from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import sizes
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.report_examples import EXAMPLES

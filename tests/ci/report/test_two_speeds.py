@@ -9,10 +9,10 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
 from kernelgate.ci.judge.case import Speeds
-from kernelgate.ci.judge.policy import Gates, Policy
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.page.write import write
+from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import reported
+from kernelgate.ci.report.page.write import write
 from tests.ci.records import paired_record
 
 

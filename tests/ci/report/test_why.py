@@ -13,8 +13,8 @@ from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.record import Device, Environment, KernelFacts, Profile, RunRecord, Side, Timing
 from kernelgate.ci.document.model import Table
 from kernelgate.ci.document.render import comment
-from kernelgate.ci.judge.policy import Gates, Policy, Static
 from kernelgate.ci.judge.verdict import Outcome
+from kernelgate.ci.policy.policy import Gates, Policy, Static
 from kernelgate.ci.report import thresholds
 from kernelgate.ci.report import why as explaining
 from kernelgate.ci.report.build import report

@@ -19,7 +19,7 @@ import pytest
 
 from kernelgate.bench.build import package
 from kernelgate.bench.build.package import PackageKernel
-from kernelgate.bench.errors import BuildError
+from kernelgate.bench.core.errors import BuildError
 from kernelgate.bench.kernel.package.protocol import (
     CompileCase,
     CompiledPackage,

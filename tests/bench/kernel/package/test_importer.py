@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.errors import KernelgateError
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.package import importer as package_import
 from kernelgate.bench.kernel.package.importer import PackageImportError, load
 

@@ -1,0 +1,94 @@
+"""What a verb leaves: tried before it does what takes long, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from kernelgate.bench.core.errors import OutputError
+
+ROOM = 1 << 20
+"""Bytes that are tried for: as much as most records take."""
+
+
+def try_file(path: Path) -> None:
+    """Raises OutputError where `path` could not be written now. Its folder is made; the file itself is left alone."""
+    try:
+        if not _in_place(path):
+            target = _target(path)
+            if target.is_dir():
+                raise IsADirectoryError("it is a folder")
+            _beside(target, bytes(ROOM)).unlink()
+        elif path.is_dir() or not os.access(path, os.W_OK):
+            raise PermissionError("it is a folder" if path.is_dir() else "it may not be written to")
+    except (OSError, RuntimeError) as error:
+        raise _refused(path, error) from None
+
+
+def try_folder(path: Path) -> None:
+    """Makes a folder. Raises OutputError where no file could be written into it now."""
+    try:
+        _beside(path / "any", bytes(ROOM)).unlink()
+    except (OSError, RuntimeError) as error:
+        raise _refused(path, error) from None
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Puts the file into place in one step: neither a full disk nor a run that is killed leaves half a file.
+
+    What is no regular file, such as /dev/stdout, is written to as it is. Raises OutputError.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if _in_place(path):
+            with path.open("wb") as file:
+                file.write(data)
+            return
+        target = _target(path)
+        part = _beside(target, data)
+        try:
+            part.replace(target)
+        except OSError:
+            part.unlink()
+            raise
+    except (OSError, RuntimeError) as error:
+        raise _refused(path, error) from None
+
+
+def _in_place(path: Path) -> bool:
+    """Whether a new file must not take its place: a device, a pipe, or what a process has open."""
+    if path.absolute().parts[1:2] in (("dev",), ("proc",)):
+        return True
+    try:
+        return stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR)
+    except FileNotFoundError:
+        return False
+
+
+def _target(path: Path) -> Path:
+    """Of a link what it leads to, so that the link stays one."""
+    return path.resolve() if path.is_symlink() else path
+
+
+def _beside(target: Path, data: bytes) -> Path:
+    """A file of another name in the target's folder, on the disk when this returns; none where that fails."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".kernelgate-{secrets.token_hex(6)}")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return part
+
+
+def _refused(path: Path, error: OSError | RuntimeError) -> OutputError:
+    blocking = next((one for one in path.absolute().parents if one.exists() and not one.is_dir()), None)
+    why = f"{blocking} is no folder" if blocking else getattr(error, "strerror", None) or str(error)
+    return OutputError(f"{path} cannot be written: {why[:1].lower()}{why[1:]}; name another place, or make room there")

@@ -1,0 +1,196 @@
+"""NVIDIA GPUs in numbers: what one multiprocessor holds, and how fast the whole device can be. Plain data.
+
+Every number carries its source. Data sheets give rates with sparsity; these are the dense ones, half of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernelgate.bench.core.errors import UsageError
+
+Capability = tuple[int, int]
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class SmLimits:
+    """What one multiprocessor holds at once."""
+
+    target: str
+    warps: int
+    blocks: int
+    shared_bytes: int
+    block_shared_bytes: int
+    """What one block may have, after opt-in."""
+    registers: int = 65_536
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """One GPU; of several variants, the fastest."""
+
+    name: str
+    """As it stands in the device's name."""
+    limits: SmLimits
+    sm_count: int
+    flops: Mapping[str, float]
+    """Peak operations a second by dtype: fp32 on the ordinary pipes, every other on the tensor cores, dense."""
+    bytes_per_s: float
+    """Of the memory."""
+    l2_bytes: float
+    """Rounded up: what is larger cannot lie in the cache."""
+    power_w: float
+    max_sm_mhz: float
+    source: str
+
+
+# CUDA C++ Programming Guide 13.0 (2025), "Technical Specifications per Compute Capability".
+SM_80 = SmLimits("sm_80", warps=64, blocks=32, shared_bytes=164 * _KIB, block_shared_bytes=163 * _KIB)
+SM_89 = SmLimits("sm_89", warps=48, blocks=24, shared_bytes=100 * _KIB, block_shared_bytes=99 * _KIB)
+SM_90 = SmLimits("sm_90", warps=64, blocks=32, shared_bytes=228 * _KIB, block_shared_bytes=227 * _KIB)
+
+_HOPPER = {"fp32": 67e12, "tf32": 494e12, "fp16": 989e12, "bf16": 989e12, "fp8": 1979e12, "int8": 1979e12}
+
+GPUS: Mapping[str, GpuModel] = {
+    "l4": GpuModel(
+        name="L4",
+        limits=SM_89,
+        sm_count=58,
+        flops={"fp32": 30.3e12, "tf32": 60e12, "fp16": 121e12, "bf16": 121e12, "fp8": 242e12, "int8": 242e12},
+        bytes_per_s=0.3e12,
+        l2_bytes=51e6,  # 48 MiB
+        power_w=72,
+        max_sm_mhz=2040,
+        source="NVIDIA L4 data sheet (2023); L2 and SMs: NVIDIA Ada GPU Architecture white paper (2023)",
+    ),
+    "l40s": GpuModel(
+        name="L40S",
+        limits=SM_89,
+        sm_count=142,
+        flops={"fp32": 91.6e12, "tf32": 183e12, "fp16": 362e12, "bf16": 362e12, "fp8": 733e12, "int8": 733e12},
+        bytes_per_s=0.864e12,
+        l2_bytes=101e6,  # 96 MiB
+        power_w=350,
+        max_sm_mhz=2520,
+        source="NVIDIA L40S data sheet (2023); L2 and SMs: NVIDIA Ada GPU Architecture white paper (2023)",
+    ),
+    "a100": GpuModel(
+        name="A100",
+        limits=SM_80,
+        sm_count=108,
+        flops={"fp32": 19.5e12, "tf32": 156e12, "fp16": 312e12, "bf16": 312e12, "int8": 624e12},
+        bytes_per_s=2.04e12,
+        l2_bytes=42e6,  # 40 MiB
+        power_w=400,
+        max_sm_mhz=1410,
+        source="NVIDIA A100 80GB SXM data sheet (2021); L2 and SMs: NVIDIA A100 white paper (2020)",
+    ),
+    "h100": GpuModel(
+        name="H100",
+        limits=SM_90,
+        sm_count=132,
+        flops=_HOPPER,
+        bytes_per_s=3.35e12,
+        l2_bytes=53e6,  # 50 MiB
+        power_w=700,
+        max_sm_mhz=1980,
+        source="NVIDIA H100 SXM data sheet (2023); L2 and SMs: NVIDIA H100 white paper (2022)",
+    ),
+    "h200": GpuModel(
+        name="H200",
+        limits=SM_90,
+        sm_count=132,
+        flops=_HOPPER,
+        bytes_per_s=4.8e12,
+        l2_bytes=63e6,  # 60 MiB, as the driver reports it
+        power_w=700,
+        max_sm_mhz=1980,
+        source="NVIDIA H200 SXM data sheet (2024)",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SmRates:
+    """Operations a clock of one multiprocessor; a multiply-add counts as two."""
+
+    fp32: int
+    tensor: Mapping[str, int]
+    """By dtype, dense; empty where there are no tensor cores."""
+
+
+def _tensor(fp16: int, *halved: str, doubled: tuple[str, ...] = (), same: tuple[str, ...] = ()) -> dict[str, int]:
+    return {
+        "fp16": fp16,
+        **dict.fromkeys(same, fp16),
+        **dict.fromkeys(halved, fp16 // 2),
+        **dict.fromkeys(doubled, 2 * fp16),
+    }
+
+
+_AMPERE = {"doubled": ("int8",), "same": ("bf16",)}
+_WITH_FP8 = {"doubled": ("fp8", "int8"), "same": ("bf16",)}
+
+# float32: CUDA C++ Programming Guide 13.0 (2025), "Throughput of Native Arithmetic Instructions". Tensor cores, float16
+# with float32 sums: the data sheets' peaks divided by multiprocessors and boost clock (A100 312 TFLOP/s, 108,
+# 1.41 GHz; L4 121, 58, 2.04; H100 SXM 989, 132, 1.83).
+SM_RATES: Mapping[Capability, SmRates] = {
+    (7, 0): SmRates(128, _tensor(1024)),
+    (7, 5): SmRates(128, _tensor(1024, doubled=("int8",))),
+    (8, 0): SmRates(128, _tensor(2048, "tf32", **_AMPERE)),
+    (8, 6): SmRates(256, _tensor(1024, "tf32", **_AMPERE)),
+    (8, 9): SmRates(256, _tensor(1024, "tf32", **_WITH_FP8)),
+    (9, 0): SmRates(256, _tensor(4096, "tf32", **_WITH_FP8)),
+    (10, 0): SmRates(256, _tensor(8192, "tf32", **_WITH_FP8)),
+    (12, 0): SmRates(256, _tensor(1024, "tf32", **_WITH_FP8)),
+}
+_FP32_BY_MAJOR = {7: 128, 8: 256, 9: 256, 10: 256, 12: 256}
+"""Of capabilities that the table lacks."""
+
+
+def gpu(name: str) -> GpuModel:
+    """The GPU of this name in the table, whatever its case. Raises UsageError where the table lacks it."""
+    found = GPUS.get(name.lower())
+    if found is None:
+        raise UsageError(f"--gpu {name}: not in the table; it holds: {', '.join(GPUS)}")
+    return found
+
+
+def of_device(device_name: str | None) -> GpuModel | None:
+    """The GPU whose name is a word of the device's, such as "NVIDIA H100-SXM"; None where the table lacks it."""
+    words = (device_name or "").replace("-", " ").split()
+    return next((model for model in GPUS.values() if model.name in words), None)
+
+
+def candidates(device_name: str | None, capability: str | None) -> tuple[GpuModel, ...]:
+    """The GPUs that a device may be: the one whose name it has, else all of its compute capability."""
+    named = of_device(device_name)
+    target = f"sm_{capability.replace('.', '')}" if capability else None
+    if named is not None and target in (None, named.limits.target):
+        return (named,)
+    return tuple(model for model in GPUS.values() if model.limits.target == target)
+
+
+def running(target: str) -> dict[str, SmLimits]:
+    """The limits of the GPUs that are of this target, by their names: {"H100 and H200": …}."""
+    by_limits: dict[SmLimits, list[str]] = {}
+    for model in GPUS.values():
+        if model.limits.target == target.removesuffix("a"):
+            by_limits.setdefault(model.limits, []).append(model.name)
+    return {" and ".join(names): limits for limits, names in by_limits.items()}
+
+
+def tensor_rate(capability: Capability | None, dtype: str = "fp16") -> int | None:
+    """Dense tensor-core operations a clock of one multiprocessor; None where that is not known."""
+    rates = None if capability is None else SM_RATES.get(capability)
+    return None if rates is None else rates.tensor.get(dtype)
+
+
+def fp32_rate(capability: Capability | None) -> int | None:
+    """float32 operations a clock of one multiprocessor; None where that is not known."""
+    if capability is None:
+        return None
+    rates = SM_RATES.get(capability)
+    return _FP32_BY_MAJOR.get(capability[0]) if rates is None else rates.fp32

@@ -1,0 +1,1 @@
+"""Measures whole commits: every case, every check, and the commits between two."""

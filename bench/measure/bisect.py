@@ -1,0 +1,201 @@
+"""What `kernelgate bisect` asks of a machine: commits of a range, built, and timed beside each other."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import build_record
+from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
+from kernelgate.bench.measure import commit_range, subject
+from kernelgate.bench.measure.commit_range import SHORT, BuiltCommits, CommitRange
+from kernelgate.bench.record import RunRecord, Timing
+from kernelgate.bench.system import children, clocks, environment, lock
+from kernelgate.bench.system.progress import say
+from kernelgate.bench.timing import commits as timing
+from kernelgate.bench.timing.commits import CommitsPlan
+from kernelgate.bench.timing.process import Measuring, Setup
+from kernelgate.bench.timing.runner import ProcessError
+
+PATIENCE_S = 120.0
+"""A process that does not answer for so long is hung. A commit that hangs costs it twice: beside others, and alone."""
+
+
+@dataclass(frozen=True)
+class MeasuredCommits:
+    """What one process, or processes that took turns, gave."""
+
+    timing: Timing | None
+    """None where fewer than two commits could be timed."""
+    places: tuple[int, ...]
+    """The commits whose times count."""
+    faults: Mapping[int, str]
+    """Commits that cannot be measured, and why."""
+    together: bool
+
+
+@dataclass(kw_only=True)
+class Workbench(BuiltCommits):
+    """The commits of a range by place, the good end first, and one case of a card."""
+
+    case: CaseFacts
+    setup: Setup
+    output: Callable[[RunRecord], None]
+    """Given the record whenever it has grown."""
+    made: RunRecord
+    together: bool = True
+    """Whether libraries share processes; once they could not, none does."""
+    before: int = 0
+    """Processes of searches that this one goes on from."""
+
+    def build(self, place: int) -> str | None:
+        """Also puts what is built into the record."""
+        if why := super().build(place):
+            return why
+        builds = (*self.made.builds, build_record(self.libraries[place], timing.side(self.shas[place])))
+        self.made = self.made.model_copy(update={"builds": builds})
+        return None
+
+    def within(self, inner: CommitRange) -> Workbench:
+        """The same for a submodule's commits."""
+        return replace(self, range=inner, libraries={}, before=len(self.made.processes))
+
+    def measure(self, places: Sequence[int], number: int) -> MeasuredCommits:
+        """Times these commits beside each other. Those that fail are left out, and tried alone to know them.
+
+        Raises KernelgateError where none of them fails alone.
+        """
+        left, faults = list(places), dict[int, str]()
+        number += self.before
+        while len(left) > 1:
+            sides = {timing.side(self.shas[place]): place for place in left}
+            plan = CommitsPlan(self.card, self.case, {side: self.libraries[at] for side, at in sides.items()})
+            if self.together and (why := timing.clash(list(plan.libraries.values()))):
+                self._apart(why)
+            try:
+                done = timing.timed(self.setup, plan, number, self.together)
+            except ProcessError as error:
+                found = {sides[side]: why for side, why in timing.at_fault(self.setup, plan, number).items()}
+                if not found and not self.together:
+                    raise KernelgateError(error.fault) from None
+                if not found:
+                    self._apart(error.fault)
+                faults |= found
+                left = [place for place in left if place not in found]
+                continue
+            [measured] = done.process.timings
+            notes = tuple({note.text: note for note in (*self.made.notes, *done.notes)}.values())
+            grown = {"processes": (*self.made.processes, done.process), "notes": notes}
+            self.made = self.made.model_copy(update=grown)
+            self.output(self.made)
+            for side, place in sides.items():
+                if (calls := measured.calls.get(side)) and calls.failed:
+                    faults[place] = f"its results are wrong in {calls.failed} of {calls.compared} calls"
+            right = tuple(place for place in left if place not in faults)
+            return MeasuredCommits(measured, right, faults, self.together)
+        return MeasuredCommits(None, (), faults, self.together)
+
+    def _apart(self, why: str) -> None:
+        say(f"not all commits can be loaded into one process, so processes take turns, which is less precise: {why}")
+        self.together = False
+
+
+@contextmanager
+def opened(
+    repo: Path,
+    ends: tuple[str, str],
+    case: str | None,
+    how: Measuring,
+    lock_clocks: bool,
+    output: Callable[[RunRecord], None],
+) -> Iterator[Workbench]:
+    """The workbench for a range, while the device is held. Raises UsageError for a range or case that is none."""
+    whole = commit_range.between(repo, *ends)
+    machine = environment.describe()
+    chosen = _case(cards.of_checkout(repo), environment.kind(machine), case)
+    say(f"seed {how.seed}")
+    base, head = whole.shas[0], whole.shas[-1]
+    made = RunRecord(
+        run=record.Run(id=secrets.token_hex(8), producer=subject.PRODUCER, base_sha=base, head_sha=head),
+        environments=(machine,),
+        cards=(chosen.card.recorded,),
+        cases=(chosen.recorded,),
+    )
+    uuid, on_gpu = machine.device.uuid, environment.kind(machine) == "cuda"
+    with lock.device(uuid), clocks.locked(uuid, lock_clocks and on_gpu), children.opened() as started:
+        setup = Setup(machine, how, started)
+        yield Workbench(whole, chosen.card, case=chosen.case, setup=setup, output=output, made=made)
+
+
+def measuring(rounds: int, seed: int | None, pause_when_capped: bool) -> Measuring:
+    drawn = secrets.randbelow(2**31) if seed is None else seed
+    return Measuring(drawn, rounds, PATIENCE_S, pause_when_capped, single=True)
+
+
+def _case(judging: Cards, device: environment.DeviceKind, case: str | None) -> ChosenCase:
+    """The one that is named; else the only card's first one on this device."""
+    found = cards.select(judging, device, None, (case,) if case else ())
+    names = dict.fromkeys(one.card.name for one in found)
+    if len(names) > 1:
+        raise UsageError(f"there are several cards ({', '.join(names)}): name a case with --case, as CARD/ID")
+    if not found:
+        raise UsageError(f"no card has cases for {'a GPU' if device == 'cuda' else 'a CPU'}")
+    return found[0]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Whether commits compile
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LastBuilt:
+    """The last commit that compiles, at its place, and why the next one does not."""
+
+    range: CommitRange
+    last: int
+    why: str
+    inside: LastBuilt | str | None
+    """Of the submodule that the next one moves; else why it is not known."""
+
+
+def last_that_compiles(whole: CommitRange) -> LastBuilt:
+    """By halves; on inside the submodule that the culprit moves. Raises UsageError where the good end cannot be built,
+    or the bad one can."""
+    faults: dict[int, str] = {}
+
+    def compiles(place: int) -> bool:
+        say(f"building {whole.shas[place][:SHORT]}")
+        try:
+            whole.build(place)
+        except CannotCompileError:
+            raise  # it says nothing about the commit
+        except BuildError as error:
+            faults[place] = str(error)
+        return place not in faults
+
+    good, bad = 0, whole.last
+    if not compiles(good):
+        raise UsageError(f"{whole.shas[good][:SHORT]}, the good end, does not compile either: {faults[good]}")
+    if compiles(bad):
+        raise UsageError(f"{whole.shas[bad][:SHORT]}, the bad end, compiles: there is nothing to find")
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if compiles(middle) else (good, middle)
+    return LastBuilt(whole, good, faults[bad], _inside(whole, bad))
+
+
+def _inside(whole: CommitRange, culprit: int) -> LastBuilt | str | None:
+    inner = commit_range.inside(whole, culprit, whole.moved(culprit))
+    if not isinstance(inner, CommitRange):
+        return inner
+    try:
+        return last_that_compiles(inner)
+    except UsageError as error:  # more than the submodule is changed
+        return f"{inner.submodule}: {error}"

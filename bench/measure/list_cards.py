@@ -1,0 +1,102 @@
+"""The verb `cards`: what the cards of a repository say, and whether they are right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib import util
+from pathlib import Path
+
+from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.cards import CardFacts, Cards
+from kernelgate.bench.system import git
+
+RIGHT, WRONG, NONE = 0, 1, 2
+LINE = 100
+
+
+def run(repo: Path, *, check: bool, as_json: bool, say: Callable[[str], None]) -> int:
+    """Lists the cards of the checkout, checks them where that is wanted, and returns the exit code."""
+    root, found = git.root(repo), cards.of_checkout(repo)
+    if as_json:
+        tried = {card.name: _checked(root, card) for card in found.cards} if check else {}
+        say(to_json(found, tried, root))
+        if found.mistakes or any(mistakes for mistakes, _ in tried.values()):
+            return WRONG
+        return RIGHT if found.cards else NONE
+    if not found.cards and not found.mistakes:
+        say(f"there are no cards: {cards.FOLDER}/<name>.py describes a kernel (docs/cards.md)")
+        return NONE
+    wrong = len(found.mistakes)
+    for card in found.cards:
+        for line in described(card, root):
+            say(line)
+        if check:
+            mistakes, fine = _checked(root, card)
+            wrong += len(mistakes)
+            for text in mistakes or [f"  right: {fine}"]:
+                say(_below(text, root))
+    for mistake in found.mistakes:
+        say(_below(str(mistake), root))
+    return WRONG if wrong else RIGHT
+
+
+def described(card: CardFacts, root: Path) -> Iterator[str]:
+    """A card for people: how it is built, its cases by suite, and what is fuzzed."""
+    yield f"{card.name} ({card.label}), {_below(str(card.file), root)}"
+    if isinstance(card.build, ExtensionSpec):
+        yield f"  build: Extension, {', '.join(card.build.sources)}"
+    else:
+        yield f"  build: Package, {card.build.package}"
+    for name, suite in card.suites.items():
+        yield from _wrapped(f"  {name}: ", [case.id for case in suite] or ["no cases"])
+    listed = [f"{len(card.fuzz[device])} configurations on a {device.upper()}" for device in ("cuda", "cpu")]
+    yield f"  fuzz: {', '.join(listed).replace('a CUDA', 'a GPU')}"
+
+
+def to_json(found: Cards, tried: Mapping[str, tuple[list[str], str]], root: Path) -> str:
+    """What `--json` prints; `tried`: by card what its check found, its mistakes or what was right."""
+    fields = {"name", "label", "file", "build", "suites", "reference"}
+    listed = [card.model_dump(mode="json", include=fields) for card in found.cards]
+    mistakes = [{"file": one.file, "line": one.line, "member": one.member, "text": one.text} for one in found.mistakes]
+    checked = [
+        {"card": name, "mistakes": [_below(one, root) for one in wrong], "right": None if wrong else fine}
+        for name, (wrong, fine) in tried.items()
+    ]
+    return json.dumps({"cards": listed, "mistakes": mistakes, "checked": checked}, indent=2)
+
+
+def _checked(root: Path, card: CardFacts) -> tuple[list[str], str]:
+    """The mistakes of a card, or what was found right."""
+    if util.find_spec("torch") is None:
+        return [], "it can be read; torch is not installed here, so that nothing more was tried"
+    from kernelgate.bench.kernel import card_check, commit
+
+    try:
+        library = commit.build_card(root, "the working tree", card)
+        mistakes = [str(one) for one in card_check.check(library, card)]
+    except CannotCompileError:
+        raise
+    except CompileError as error:
+        return [f"{card.file}: build: {error}"], ""
+    except CardError as error:
+        return [str(error)], ""
+    except KernelgateError as error:
+        return [f"{card.file}: build: {error}"], ""
+    return mistakes, card_check.tried(card, library)
+
+
+def _wrapped(title: str, words: list[str]) -> Iterator[str]:
+    line = title
+    for word in words:
+        if len(line) + len(word) > LINE and line.strip() != title.strip():
+            yield line.rstrip()
+            line = " " * len(title)
+        line += f"{word} "
+    yield line.rstrip()
+
+
+def _below(text: str, root: Path) -> str:
+    return text.replace(f"{root}/", "")

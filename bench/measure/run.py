@@ -1,0 +1,325 @@
+"""The verbs `fuzz`, `sanitize` and `bench`, from the words of a call to a record."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from kernelgate.bench import record
+from kernelgate.bench.build import library as built
+from kernelgate.bench.build.library import Libraries, Sides
+from kernelgate.bench.check import accuracy
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.explain import tile
+from kernelgate.bench.explain.tile import BlockNeeds
+from kernelgate.bench.kernel import cards, commit, compared
+from kernelgate.bench.kernel.cards import Cards, ChosenCase
+from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.measure import subject
+from kernelgate.bench.system import environment, git
+from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.progress import say
+from kernelgate.bench.timing import paired, summary
+from kernelgate.bench.timing.paired import CardPlan
+
+LOG_COLUMNS = 120
+"""Of a log, which has no width of its own."""
+
+
+def new_seed() -> int:
+    return secrets.randbelow(2**31)
+
+
+def libraries(repo: Path, ref: str | None, folder: Path | None, how: HowToBuild | None = None) -> Libraries:
+    """Those in `folder`, or compiled from the commit `ref`, or from the working tree where neither is named."""
+    _one_of(ref, folder)
+    if folder is not None:
+        return built.read_all(folder)
+    return commit.build_tree(git.root(repo), how) if ref is None else commit.build_commit(repo, ref, how)
+
+
+def sides(
+    repo: Path, base: str | None, base_folder: Path | None, head: str | None, head_folder: Path | None, alone: bool
+) -> dict[str, Sides]:
+    """Both libraries of each card of the head. The base that is not named is the commit where the branch began."""
+    if alone and (base is not None or base_folder is not None):
+        raise UsageError("--alone times the head without a base: leave out --base and --base-library")
+    if head_folder is not None and not alone and base is None and base_folder is None:
+        raise UsageError("--head-library also needs --base-library, --base or --alone")
+    _one_of(base, base_folder)
+    heads = libraries(repo, head, head_folder)
+    if alone:
+        return {name: Sides(None, library) for name, library in heads.built.items()}
+    ref = git.default_base(repo) if base is None and base_folder is None else base
+    return against(heads, bases(repo, ref, base_folder))
+
+
+def bases(repo: Path, ref: str | None, folder: Path | None = None) -> Libraries:
+    """Those of the base, which need not be right: the reason why a card has no library is noted."""
+    return libraries(repo, ref, folder, HowToBuild(forgiving=True))
+
+
+def against(heads: Libraries, bases: Libraries) -> dict[str, Sides]:
+    """Both libraries of each card of the head.
+
+    A base may lack a card, or not compile: then the head is alone, and says why.
+    """
+    return {name: _side(name, library, bases) for name, library in heads.built.items()}
+
+
+def beside(sides: Mapping[str, Sides], pinned: Libraries) -> dict[str, Sides]:
+    """Each card's head beside the pinned commit's library of it, in the same processes.
+
+    Where the pinned commit lacks the card, or cannot share a process with it, the head is alone, and says why. Raises
+    UsageError for a library that is of no commit.
+    """
+    unknown = next((one for one in pinned.built.values() if one.manifest.sha is None), None)
+    if unknown is not None:
+        raise UsageError(f"{unknown.folder} does not say of which commit it is, so it cannot be the pinned one")
+    return {name: _beside(name, both, pinned) for name, both in sides.items()}
+
+
+def _beside(name: str, alone: Sides, pinned: Libraries) -> Sides:
+    found = pinned.built.get(name)
+    if found is None:
+        why = pinned.absent.get(name, f"the pinned commit has no card {name}")
+    else:
+        why = Sides(found, alone.head).clash or ""
+    return replace(alone, pinned=found) if found and not why else replace(alone, why_alone=why)
+
+
+def _one_of(ref: str | None, folder: Path | None) -> None:
+    if ref is not None and folder is not None:
+        raise UsageError(f"name either a commit ({ref}) or compiled libraries ({folder}), not both")
+
+
+def _side(name: str, head: built.Library, bases: Libraries) -> Sides:
+    if name in bases.built:
+        return Sides(bases.built[name], head)
+    return Sides(None, head, bases.absent.get(name, f"the base commit has no card {name}"))
+
+
+def with_checks(old: Sequence[record.Check], new: Sequence[record.Check]) -> tuple[record.Check, ...]:
+    """The checks of a record, in which the new ones take the place of those of their kind and card."""
+    made = {(check.kind, check.card) for check in new}
+    return (*(check for check in old if (check.kind, check.card) not in made), *new)
+
+
+@dataclass(frozen=True)
+class TimingOptions:
+    """What a call asks for; None leaves a thing to kernelgate."""
+
+    suite: str | None = None
+    case_ids: tuple[str, ...] = ()
+    processes: int = paired.PROCESSES
+    rounds: int = paired.ROUNDS
+    seed: int | None = None
+    least: int = 1
+    """Processes that each case must be timed in, for the record to be whole."""
+    gpu: str | None = None
+    """The label in the policy of the GPU that is measured, …"""
+    target: str | None = None
+    """… and the compute capability that it has."""
+    plan_hash: str | None = None
+    """Of what the default branch plans for that GPU, whatever is asked for here."""
+    same: bool = False
+    """Also time cards whose base and head are the same library."""
+    pause_when_capped: bool = True
+    """Idle before samples where the GPU runs at its power limit."""
+    lock_clocks: bool = False
+    resume: bool = False
+    """Go on with the record that is there."""
+
+    def check(self, known: Cards) -> None:
+        """Raises UsageError for a case or suite that does not exist: before anything is compiled or started."""
+        if known.cards:
+            cards.select(known, "cuda", self.suite, self.case_ids)
+
+
+def bench(
+    about: Sequence[Compared],
+    asked: TimingOptions,
+    output: Path,
+    undecided: paired.Undecided = paired.all_cases,
+    fuzzed: Path | None = None,
+    children: Children | None = None,
+) -> record.RunRecord:
+    """Times both sides into a run record at `output`, shows its times and rates, and measures both sides' accuracy.
+
+    `undecided`: given the record after a process, the cases to time again. `fuzzed`: a record of the same head whose
+    fuzz results go into this one; it may be the file at `output`. `children`: processes that were started before.
+    Raises UsageError where that record is of another head, and where there is no case for this machine.
+    """
+    head = about[0].sides
+    run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), head.head)
+    done = fuzz_results(fuzzed, run) if fuzzed else ()
+    machine = environment.describe()
+    every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
+    left_out = frozenset() if asked.same else unchanged(about)
+    chosen = tuple(one for one in every if one.card.name not in left_out)
+    plan = paired.PairedPlan(
+        parts=card_plans(about, chosen),
+        environment=machine,
+        seed=new_seed() if asked.seed is None else asked.seed,
+        processes=asked.processes,
+        rounds=asked.rounds,
+        pause_when_capped=asked.pause_when_capped,
+        lock_clocks=asked.lock_clocks,
+    )
+    checks: tuple[record.CheckKind, ...] = ("fuzz", "witness") if done else ("witness",)
+    planned = cards.expected(every, min(asked.least, asked.processes), asked.gpu, asked.target, checks)
+    planned = planned.model_copy(update={"cards": tuple(one.recorded for one in about)})
+    skeleton = begun(about, run.model_copy(update={"gpu": asked.gpu, "plan_hash": asked.plan_hash}), machine)
+    skeleton = skeleton.model_copy(update={"expected": planned, "checks": done})
+    if not plan.parts:
+        if not every:
+            raise UsageError(f"no card has cases for {'a GPU' if environment.kind(machine) == 'cuda' else 'a CPU'}")
+        say("base and head are the same library: nothing is measured; --same measures it all the same")
+        record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
+        return skeleton
+    timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, children)
+    screen = Console(stderr=True)
+    (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
+    timed_record = with_accuracy(timed_record, about, chosen, plan.seed, children)
+    record.write(timed_record, output)
+    return timed_record
+
+
+def with_accuracy(
+    made: record.RunRecord,
+    about: Sequence[Compared],
+    chosen: Sequence[ChosenCase],
+    seed: int,
+    children: Children | None = None,
+) -> record.RunRecord:
+    """The record with the accuracy of these cases, in place of any that it held."""
+    parts = accuracy.comparable(about, chosen)
+    measured = accuracy.run(parts, seed, made.environment, children) if parts else ()
+    others = (check for check in made.checks if check.kind != "accuracy")
+    return made.model_copy(update={"checks": (*others, *measured)})
+
+
+def accuracy_alone(about: Sequence[Compared], asked: TimingOptions) -> record.RunRecord:
+    """A record of accuracy and nothing else.
+
+    Raises UsageError where there is no case for this machine, and where no card has two libraries.
+    """
+    machine = environment.describe()
+    chosen = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
+    if not accuracy.comparable(about, chosen):
+        raise UsageError("no accuracy to compare: it takes a card with cases for this machine and two libraries")
+    base = next((one.sides.base for one in about if one.sides.base), None)
+    made = begun(about, subject.describe(base, about[0].sides.head), machine)
+    made = made.model_copy(update={"cases": tuple(one.recorded for one in chosen)})
+    return with_accuracy(made, about, chosen, new_seed() if asked.seed is None else asked.seed)
+
+
+def begun(about: Sequence[Compared], run: record.Run, machine: record.Environment) -> record.RunRecord:
+    """A record of nothing yet: cards, builds, and what a reader must know of them."""
+    notes = [note for one in about for note in one.notes]
+    for one in about:
+        if one.same:
+            text = f"base and head of {one.card.name} are the same library"
+            notes.append(record.Note(code="same_library", card=one.card.name, text=text))
+    return record.RunRecord(
+        run=run,
+        environments=(machine,),
+        cards=tuple(one.recorded for one in about),
+        builds=tuple(build for one in about for build in built.build_records(one.sides)),
+        notes=tuple(notes),
+    )
+
+
+def unchanged(about: Sequence[Compared]) -> frozenset[str]:
+    """The cards of which nothing that is measured differs."""
+    return frozenset(one.card.name for one in about if one.same)
+
+
+def card_plans(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple[CardPlan, ...]:
+    """What to time of each card."""
+    by_name = {one.card.name: one for one in about}
+    names = dict.fromkeys(one.card.name for one in chosen)
+    return tuple(
+        CardPlan(
+            card=by_name[name].card,
+            sides=by_name[name].sides,
+            cases=tuple(one.case for one in chosen if one.card.name == name),
+        )
+        for name in names
+    )
+
+
+def block_needs(repo: Path, card: str | None, words: str, stages: int, warps: int) -> BlockNeeds:
+    """What a card's tile, or so many bytes of shared memory, ask of a multiprocessor. Raises UsageError."""
+    if plain := tile.plain(words, warps):
+        return plain
+    rows, columns = tile.sizes(words)
+    asked = {"rows": rows, "columns": columns, "stages": stages, "warps": warps}
+    known = cards.of_checkout(repo, [asked]).without_mistakes()
+    if len(known.cards) > 1 and card is None:
+        raise UsageError(f"there are several cards: name one with --card: {', '.join(known.names)}")
+    if not known.cards or (card is not None and card not in known.names):
+        raise UsageError(f"--tile {words}: there is no card {card or ''}; there are {', '.join(known.names) or 'none'}")
+    [said] = known[card or known.names[0]].tiles
+    if not isinstance(said, dict):
+        raise UsageError(f"--tile {words}: {said}")
+    return BlockNeeds(f"{words}, {stages} stages", said["shared_bytes"], said["threads"], said["registers"])
+
+
+def builds(sides: Mapping[str, Sides]) -> tuple[record.Build, ...]:
+    """All libraries with what the compiler made of their kernels. Raises KernelgateError where that is not known."""
+    missing = [why for both in sides.values() for why in built.facts_missing(both)]
+    if missing:
+        whys = (one.split(": ", 1) for one in missing)
+        message = "; ".join(f"the registers and instructions of {side} are unknown: {why}" for side, why in whys)
+        raise KernelgateError(message)
+    return tuple(build for both in sides.values() for build in built.build_records(both))
+
+
+def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tuple[record.Build, ...]:
+    """The builds of a record with the kernels of `new`; a side that has no build yet gets the new one.
+
+    Raises UsageError where the record is about another library of the same side.
+    """
+    only = {one.card for one in new}
+    nameless = next(iter(only)) if len(only) == 1 else ""  # run/1 knows no card
+    known = {(one.card or nameless, one.side): one for one in old}
+    for one in new:
+        before = known.get((one.card, one.side), one)
+        if before.library_sha256 not in (None, one.library_sha256):
+            raise UsageError(f"the record was measured with another library of the {one.side} than the one given")
+        known[one.card, one.side] = before.model_copy(update={"kernels": one.kernels})
+    return tuple(known.values())
+
+
+def try_record(path: Path | None) -> None:
+    """Raises KernelgateError where a record could not be added to, before something is done that takes long."""
+    if path is not None:
+        files.try_file(path)
+        if path.exists():
+            record.read(path)
+
+
+def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.RunRecord], dict[str, object]]) -> None:
+    """Replaces parts of the run record in `path`, such as its profile; a file that is not there starts one."""
+    old = record.read(path) if path.exists() else _begun(sides)
+    record.write(old.model_copy(update=parts(old)), path)
+
+
+def _begun(sides: Mapping[str, Sides]) -> record.RunRecord:
+    first = next(iter(sides.values()))
+    return record.RunRecord(run=subject.describe(first.base, first.head), environments=(environment.describe(),))
+
+
+def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
+    """What the record at `path` says of the same head's correctness."""
+    fuzzed = record.read(path)
+    if fuzzed.run.head_sha != about.head_sha:
+        raise UsageError(f"{path} is about commit {fuzzed.run.head_sha}, not {about.head_sha}; fuzz that one")
+    return tuple(check for check in fuzzed.checks if check.kind == "fuzz")

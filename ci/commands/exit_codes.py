@@ -1,0 +1,80 @@
+"""How a command ends that does not end by itself: an exit code and one sentence, never a traceback.
+
+The numbers are those of shells (128 and the signal's) and of sysexits.h. None of them is 1, which means that the author
+is to blame: a regression, a wrong result, or what does not compile.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+from types import FrameType
+
+import click
+
+from kernelgate.bench.core.errors import KernelgateError, UsageError, unexpected
+
+UNEXPECTED, INPUT_OUTPUT, CLOSED_PIPE = 70, 74, 128 + signal.SIGPIPE
+STOP = 4
+"""Of a session whose time or money is spent: nothing is wrong, and nothing more is to be tried."""
+LACKING = {
+    errno.ENOMEM: "there is too little memory (ulimit -v)",
+    errno.EMFILE: "too few files may be open at once: allow 256 (ulimit -n)",
+    errno.ENFILE: "this machine has too many files open",
+    errno.EAGAIN: "no further process may be started (ulimit -u)",
+}
+"""What a machine lacks, by the number of the error."""
+STOPPING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command as an interrupt does, so that what it started ends with it."""
+
+
+class StoppedError(KeyboardInterrupt):
+    """A signal asked the command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def stop_on_signals() -> None:
+    """From now on SIGTERM and SIGHUP unwind the command; one that was ignored, as under nohup, stays so."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise StoppedError(number)
+
+    for number in STOPPING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, stop)
+
+
+def of_error(error: BaseException) -> tuple[int, str]:
+    """The exit code, and what to say; nothing where the reader has gone away."""
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        cause = error.__cause__ or error
+        number = cause.number if isinstance(cause, StoppedError) else signal.SIGINT
+        said = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+        return 128 + number, f"kernelgate: {said}"
+    if isinstance(error, click.ClickException):
+        return UsageError.exit_code, ""
+    if isinstance(error, KernelgateError):
+        return error.exit_code, f"kernelgate: {error}"
+    if isinstance(error, MemoryError):
+        return KernelgateError.exit_code, f"kernelgate: {LACKING[errno.ENOMEM]}"
+    if isinstance(error, OSError) and error.errno in LACKING:
+        return KernelgateError.exit_code, f"kernelgate: {LACKING[error.errno]}"
+    # click catches a closed pipe itself, and then exits with 1.
+    if isinstance(error, BrokenPipeError) or (isinstance(error, SystemExit) and error.code == 1):
+        return CLOSED_PIPE, ""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 0, ""
+    if isinstance(error, OSError) and error.errno is not None:
+        return INPUT_OUTPUT, f"kernelgate: {_of_file(error)}"
+    return UNEXPECTED, f"kernelgate: {unexpected(error)}"
+
+
+def _of_file(error: OSError) -> str:
+    why = (error.strerror or errno.errorcode.get(error.errno or 0, "an error")).lower()
+    if error.filename:
+        return f"{error.filename}: {why}"
+    gone = error.errno == errno.ENOENT
+    return "the current folder no longer exists" if gone else f"the output cannot be written: {why}"

@@ -1,0 +1,165 @@
+"""The verb that searches for a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from kernelgate.bench.core.errors import KernelgateError, UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.bench.measure.bisect import LastBuilt, Workbench
+    from kernelgate.bench.measure.bisect_trial import TrialBench
+    from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
+    from kernelgate.ci.bisect.words import SearchResult
+    from kernelgate.ci.bisect.words_of_ends import BuiltResult, FailingResult
+    from kernelgate.ci.policy.change_rules import BisectRules
+
+Result = TypeVar("Result")
+
+
+@click.command()
+@click.argument("good")
+@click.argument("bad", default="HEAD")
+@click.option("--case", help="Written as `kernelgate cards` lists them. Default: the card's first one on this device.")
+@click.option("--build", "only_build", is_flag=True, help="Find the last commit that compiles instead. Needs no GPU.")
+@click.option(
+    "--fuzz", is_flag=True, help="Find the first commit at which a fuzz case fails: --case, or BAD's first failing one."
+)
+@click.option("--rounds", type=click.IntRange(min=20), default=100, show_default=True, help="Rounds in each process.")
+@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--answer", type=click.Path(path_type=Path), help="A file that gets that JSON object, too.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("out/bisect.json"),
+    show_default=True,
+    help="The record of all that was measured.",
+)
+def bisect(
+    good: str,
+    bad: str,
+    case: str | None,
+    only_build: bool,
+    fuzz: bool,
+    rounds: int,
+    seed: int | None,
+    as_json: bool,
+    answer: Path | None,
+    policy_file: Path | None,
+    output: Path,
+) -> int:
+    """Find the commit after GOOD, up to BAD, that changed a case's time: by measuring, not by reading.
+
+    Builds commits and times them beside each other in the same processes, those first that tell most, until one is
+    certain enough. Commits that do not compile, crash or give wrong results are stepped over. Where the commit moves a
+    submodule that the card is built from, its commits are searched as well.
+
+    Exit codes: 0 found, 2 the ends take the same time or the fuzz case does not fail at BAD, 3 it could not be told or
+    could not run, 64 usage.
+    """
+    from kernelgate.bench import record
+    from kernelgate.bench.core import files
+    from kernelgate.bench.measure import bisect as commits
+    from kernelgate.bench.measure import bisect_trial, commit_range
+    from kernelgate.ci.bisect import words, words_of_ends
+    from kernelgate.ci.policy import policy
+
+    def say(content: str, text: str | None) -> None:
+        if answer:
+            files.write(answer, content + "\n")
+        if said := content if as_json else text:
+            click.echo(said)
+
+    ends = (good, bad)
+    if only_build:
+        if case or fuzz:
+            raise UsageError("--build asks whether commits compile, of all cards: leave out --case and --fuzz")
+        built = _built(commits.last_that_compiles(commit_range.between(Path.cwd(), *ends)))
+        say(words_of_ends.build_to_json(built), words_of_ends.build_to_text(built))
+        return 0
+    rules = policy.load(policy_file)
+    if fuzz:
+        try:
+            with bisect_trial.opened(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
+                failing = _first_failing(trials, rules.bisect)
+        except bisect_trial.NothingFailsError as error:
+            say(words_of_ends.nothing_to_json(str(error)), None)
+            if not as_json:
+                raise
+            return error.exit_code
+        say(words_of_ends.failing_to_json(failing), words_of_ends.failing_to_text(failing))
+        return failing.exit_code
+    files.try_file(output)
+    how = commits.measuring(rounds, seed, rules.timing.pause_when_capped)
+
+    def keep(made: record.RunRecord) -> None:
+        record.write(made, output)
+
+    with commits.opened(Path.cwd(), ends, case, how, rules.timing.lock_clocks, keep) as bench:
+        found = _searched(bench, rules.bisect)
+    say(words.to_json(found), words.to_text(found))
+    return found.exit_code
+
+
+def _searched(bench: Workbench, rules: BisectRules) -> SearchResult:
+    """The commit that changed the time, and that of the submodule that it moves."""
+    from kernelgate.bench.system.progress import say
+    from kernelgate.ci.bisect.rounds import Rounds
+    from kernelgate.ci.bisect.search import Search
+    from kernelgate.ci.bisect.words import SearchResult
+
+    on_cpu = bench.setup.device == "cpu"
+    together, apart = (rules.cpu_pct if on_cpu else one for one in (rules.together_pct, rules.apart_pct))
+    search = Search(bench.range.last, spread_pct=together if bench.together else apart)
+    rounds = Rounds(bench, rules, say, search, apart, set())
+    now = rounds.run()
+    culprits = now.culprits if now.kind == "found" else ()
+    inside = _inside(bench, culprits, lambda inner: _searched(bench.within(inner), rules))
+    subjects = {bench.shas[place]: bench.range.subject(place) for place in now.culprits}
+    case = f"{bench.card.name}/{bench.case.id}"
+    return SearchResult(bench.shas, subjects, now, rounds.search, case, bench.range.submodule, inside)
+
+
+def _first_failing(trials: TrialBench, rules: BisectRules) -> FailingResult:
+    """The first commit at which the trial fails, and that of the submodule that it moves."""
+    from kernelgate.bench.system.progress import say
+    from kernelgate.ci.bisect.first_failing import FirstFailing
+    from kernelgate.ci.bisect.words_of_ends import FailingResult
+
+    now = FirstFailing(trials, rules, say).run()
+    culprits = now.culprits if now.kind == "found" else ()
+    inside = _inside(trials, culprits, lambda inner: _first_failing(trials.within(inner), rules))
+    subjects = [trials.range.subject(place) for place in now.culprits]
+    about = (trials.name, trials.trial.run_seed, trials.repeat)
+    return FailingResult(trials.shas, subjects, now, *about, trials.range.submodule, inside)
+
+
+def _inside(
+    bench: BuiltCommits, culprits: Sequence[int], search: Callable[[CommitRange], Result]
+) -> Result | str | None:
+    """What is found in the submodule that the one culprit moves; else why it was not searched."""
+    from kernelgate.bench.measure.commit_range import CommitRange
+
+    inner = bench.inside(culprits[0]) if len(culprits) == 1 else None
+    if not isinstance(inner, CommitRange):
+        return inner
+    try:
+        return search(inner)
+    except KernelgateError as error:
+        return f"{inner.submodule}: {error}"
+
+
+def _built(found: LastBuilt) -> BuiltResult:
+    from kernelgate.ci.bisect.words_of_ends import BuiltResult
+
+    whole, broken = found.range, found.last + 1
+    inside = found.inside if found.inside is None or isinstance(found.inside, str) else _built(found.inside)
+    shas = whole.shas[found.last], whole.shas[broken]
+    return BuiltResult(*shas, whole.subject(broken), found.why, whole.submodule, inside)

@@ -1,0 +1,386 @@
+"""The verbs that compile and measure, on the machine where the code is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelgate.bench.core.hardware import GpuModel
+    from kernelgate.bench.explain.tile import BlockNeeds
+
+
+def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The options that name base and head, of which the base may be left out."""
+    return both_sides(click.option("--alone", is_flag=True, help="The head without a base.")(verb))
+
+
+def both_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The options that name base and head."""
+    for option in (
+        click.option("--head-library", type=click.Path(path_type=Path), help="This compiled library is the head."),
+        click.option("--head", help="This commit is the head, instead of the working tree."),
+        click.option("--base-library", type=click.Path(path_type=Path), help="This compiled library is the base."),
+        click.option("--base", help="The base commit. Default: where this branch left the default branch."),
+    ):
+        verb = option(verb)
+    return verb
+
+
+@click.command()
+@click.option("--ref", help="Compile this commit instead of the working tree.")
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Put a copy into this folder.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="End a compile that takes longer.",
+)
+@click.option(
+    "--as-base",
+    "is_base",
+    is_flag=True,
+    help="Leave out what has no card or does not compile, and say why in the output: the head is then measured alone.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `libraries`, and what was `left_out`.")
+def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool, as_json: bool) -> None:
+    """Compile the kernels of one commit's cards into the cache, and print where they are. Needs no GPU.
+
+    Compiles for the GPUs in TORCH_CUDA_ARCH_LIST, such as "8.9;9.0"; without it, for the L4 and the GPU at hand. The
+    cache is $KERNELGATE_CACHE, or ~/.cache/kernelgate. In a workflow, the step's output `digest` is the folder's.
+
+    Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not run, 64 usage.
+    """
+    from kernelgate.bench.build import build
+    from kernelgate.bench.kernel import commit
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.system import progress
+    from kernelgate.bench.system.supervise import TimeLimits
+    from kernelgate.ci.commands import answers
+    from kernelgate.ci.pipeline import hand_over
+
+    if output:
+        files.try_folder(output)
+    how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base)
+    built = verbs.libraries(Path.cwd(), ref, None, how)
+    for library in built.built.values():
+        progress.say(build.describe(library))
+    for name, why in built.absent.items():
+        progress.say(f"{name} is left out: {why}")
+    made = hand_over.export(built, output) if output else built
+    if as_json:
+        libraries = tuple(
+            answers.BuiltLibrary(
+                card=name,
+                sha=one.manifest.sha,
+                targets=one.manifest.targets,
+                path=str(one.path),
+                cached=built.built[name].cached,
+                seconds=one.manifest.seconds,
+            )
+            for name, one in made.built.items()
+        )
+        click.echo(answers.BuildAnswer(libraries=libraries, left_out=dict(made.absent)).shown())
+    for library in () if as_json else made.built.values():
+        click.echo(library.path)
+
+
+@click.command()
+@click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `cards`, `mistakes`, and what was `checked`.")
+def cards(only_list: bool, as_json: bool) -> int:
+    """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
+
+    Each mistake names its file, line and member. Checking compiles the kernels, as `kernelgate build` does.
+
+    Exit codes: 0 all are right, 1 mistakes, 2 no cards, 3 could not run, 64 usage.
+    """
+    from kernelgate.bench.measure import list_cards
+
+    return list_cards.run(Path.cwd(), check=not only_list, as_json=as_json, say=click.echo)
+
+
+@click.command()
+@click.option("--base", help="Time against this commit. Default: where this branch left the default branch.")
+@click.option("--base-library", type=click.Path(path_type=Path), help="Time against this compiled library.")
+@click.option("--head", help="Time this commit instead of the working tree.")
+@click.option("--head-library", type=click.Path(path_type=Path), help="Time this compiled library.")
+@click.option("--alone", is_flag=True, help="Time the head without a base, next to the reference; for baselines.")
+@click.option(
+    "--pinned-library",
+    type=click.Path(path_type=Path),
+    help="With --alone: time this commit's compiled library in the same processes, as the history's nights do.",
+)
+@click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
+@click.option(
+    "--case",
+    "case_ids",
+    envvar="KERNELGATE_BENCH_CASE",
+    multiple=True,
+    help="Time this case, written as `kernelgate cards` lists them; may be repeated.",
+)
+@click.option(
+    "--processes", type=click.IntRange(min=1), default=7, show_default=True, help="Maximum number of fresh processes."
+)
+@click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
+@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@click.option("--resume", is_flag=True, help="Run only the processes that are missing from the output file.")
+@click.option(
+    "--fuzz",
+    "fuzzed",
+    type=click.Path(path_type=Path),
+    help="Take the results of `kernelgate fuzz -o FILE` into the record.",
+)
+@click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
+@click.option("--gpu", help="The label in the policy of the GPU that is measured, such as l4: kept in the record.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("out/run.json"),
+    show_default=True,
+    help="Run record.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: where the record is, and what it holds.")
+def bench(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    pinned_library: Path | None,
+    suite: str | None,
+    case_ids: tuple[str, ...],
+    processes: int,
+    rounds: int,
+    seed: int | None,
+    resume: bool,
+    fuzzed: Path | None,
+    same: bool,
+    gpu: str | None,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Time base and head against each other, in interleaved rounds, over several fresh processes.
+
+    Only cases that are still undecided are timed again, as .ci/kernelgate.toml has it; error rates hold all the same.
+    The record grows process by process: an interrupted run loses only the current process; --resume continues it.
+    Ends with the accuracy of both sides, for at most 10 s of the device.
+    Prints the record's path; judge it with `kernelgate compare`.
+    """
+    from kernelgate.bench import record
+    from kernelgate.bench.check import accuracy
+    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.system import progress
+    from kernelgate.bench.system.children import opened
+    from kernelgate.bench.timing import process
+    from kernelgate.ci.judge import early_stop
+    from kernelgate.ci.pipeline import remembered
+    from kernelgate.ci.policy import policy
+
+    if pinned_library and not alone:
+        raise UsageError("--pinned-library goes with --alone: beside a base, the head is compared with that")
+    files.try_file(output)
+    if fuzzed:
+        record.read(fuzzed)
+    rules = policy.load()
+    judging = cards.of_checkout(Path.cwd())
+    target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
+    # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
+    least = rules.processes.minimum
+    plan_hash = cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
+    how = {**rules.timing.model_dump(), "resume": resume}
+    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **how)
+    asked.check(judging)
+    past = remembered.past(rules, progress.say)
+
+    def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
+        return early_stop.undecided(so_far, rules, past(so_far))
+
+    needed = process.FIRST if alone else {**process.FIRST, accuracy.WORKER: 1}
+    with ExitStack() as stack:
+        children = stack.enter_context(opened())
+        if not head_library and not base_library:  # they load torch while libraries are compiled
+            children.prepare(needed)
+        sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+        if pinned_library:
+            sides = verbs.beside(sides, verbs.libraries(Path.cwd(), None, pinned_library))
+        about = compared.judged(judging, sides, "default branch" if gpu else None)
+        children.prepare(needed)
+        verbs.bench(about, asked, output, open_cases, fuzzed, children)
+    click.echo(_bench_answer(output) if as_json else output)
+
+
+def _bench_answer(output: Path) -> str:
+    from kernelgate.bench import record
+    from kernelgate.ci.commands import answers
+
+    made = record.read(output)
+    return answers.BenchAnswer(
+        record=str(output),
+        cases=len(made.cases),
+        processes=len(made.processes),
+        gpu_seconds=sum(one.gpu_seconds for one in made.costs),
+        next=f"kernelgate compare {output}",
+    ).shown()
+
+
+@click.command()
+@two_sides
+@click.option(
+    "--case",
+    "cases",
+    envvar="KERNELGATE_PROFILE_CASE",
+    multiple=True,
+    help="Written as `kernelgate cards` lists them; may be repeated. Default: each card's target case.",
+)
+@click.option(
+    "--set",
+    "which",
+    envvar="KERNELGATE_PROFILE_SET",
+    type=click.Choice(["quick", "full"]),
+    default="quick",
+    show_default=True,
+    help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
+)
+@click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: `profiles`, `reports` and `failures`.")
+def profile(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    cases: tuple[str, ...],
+    which: Literal["quick", "full"],
+    kernel: str | None,
+    out: Path,
+    run: Path | None,
+    policy_file: Path | None,
+    as_json: bool,
+) -> int:
+    """Profile base and head with Nsight Compute, one launch each, and say what changed. Needs a GPU.
+
+    Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
+    """
+    from kernelgate.bench.build.archs import only_gpu
+    from kernelgate.bench.explain import nsight
+    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.kernel.cards import ChosenCase
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.system import progress
+    from kernelgate.ci.commands import answers
+    from kernelgate.ci.explain import analyze as profiles
+    from kernelgate.ci.policy import policy
+    from kernelgate.ci.report import thresholds
+
+    known = policy.load(policy_file)
+    rules = known.profiling
+    verbs.try_record(run)
+    files.try_folder(out)
+    options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
+    compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    about = compared.judged(cards.of_checkout(Path.cwd()), compiled)
+    targets = [ChosenCase(one.card, one.card.target) for one in about]
+    chosen = compared.select(about, "cuda", None, cases) if cases else targets
+    done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
+    if run is not None and done.profiles:
+        verbs.put_into(run, compiled, lambda _: {"profile": done.profiles})
+    if as_json:
+        reports = tuple(str(out / one.report) for one in done.profiles if one.report)
+        click.echo(answers.ProfileAnswer(profiles=done.profiles, reports=reports, failures=done.failures).shown())
+    else:
+        for text in profiles.sides_to_text(out, done.profiles, thresholds.bottleneck_limits(known)):
+            click.echo(text)
+    for reason in done.failures:
+        progress.say(reason)
+    return 3 if done.failures else 0
+
+
+@click.command()
+@two_sides
+@click.option("--record", "run", type=click.Path(path_type=Path), help="Add the result to this run record.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`; of --tile, whether it `fits`."
+)
+@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@click.option("--tile", help="Compile nothing: would this fit? Rows x columns of a card's tile, or bytes (48KiB).")
+@click.option("--card", help="For --tile: the card, where there are several.")
+@click.option("--stages", type=int, default=2, show_default=True, help="For --tile: number of pipeline stages.")
+@click.option("--warps", type=int, default=4, show_default=True, help="For --tile: number of warps of a block.")
+@click.option("--gpu", default="l4", show_default=True, help="For --tile: l4, l40s, a100, h100 or h200.")
+def resources(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    alone: bool,
+    run: Path | None,
+    as_json: bool,
+    policy_file: Path | None,
+    tile: str | None,
+    card: str | None,
+    stages: int,
+    warps: int,
+    gpu: str,
+) -> int:
+    """Show what the compiler made of base and head: registers, spills, occupancy, instructions. Needs no GPU.
+
+    Exit codes: 0 nothing that the policy blocks, 1 a finding that the policy fails, 3 could not run, 64 usage.
+    """
+    if tile is not None:
+        from kernelgate.bench.core import hardware
+        from kernelgate.bench.explain import tile as calculator
+        from kernelgate.bench.measure import run as verbs
+
+        needs, device = verbs.block_needs(Path.cwd(), card, tile, stages, warps), hardware.gpu(gpu)
+        click.echo(_tile_answer(needs, device) if as_json else calculator.explain(needs, device))
+        return 0
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.ci.judge import static
+    from kernelgate.ci.policy import policy
+
+    verbs.try_record(run)
+    compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    builds = verbs.builds(compiled)
+    if run is not None:
+        verbs.put_into(run, compiled, lambda old: {"builds": verbs.with_builds(old.builds, builds)})
+    findings = static.judge(builds, policy.load(policy_file).static)
+    click.echo(static.to_json(builds, findings) if as_json else static.to_text(builds))
+    for finding in findings:
+        click.echo(str(finding), err=True)
+    return static.exit_code(findings)
+
+
+def _tile_answer(needs: BlockNeeds, device: GpuModel) -> str:
+    from kernelgate.bench.explain import tile as calculator
+    from kernelgate.ci.commands import answers
+
+    found = calculator.fit(needs, device)
+    fits = None if isinstance(found, str) else found
+    return answers.TileAnswer(
+        gpu=device.name,
+        fits=fits is not None,
+        shared_bytes=needs.shared_bytes,
+        threads=needs.threads,
+        registers=calculator.about(needs.least_registers) or None,
+        least_registers=needs.least_registers or None,
+        blocks=fits.blocks if fits else None,
+        warps=fits.warps if fits else None,
+        occupancy_pct=fits.percent if fits else None,
+        limits=fits.limits if fits else (),
+        said=calculator.explain(needs, device),
+    ).shown()

@@ -1,0 +1,173 @@
+"""The tools that agents get: made from the command line's own verbs, so that there is one list of options.
+
+An agent's words become an option's value (`--case=VALUE`) or stand behind `--`; none of them can become another option.
+Paths lie in the checkout, also through links; files are written below `out/` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kernelgate.bench.core.errors import UsageError
+
+OFFERED: Final = (
+    "doctor", "build", "fuzz", "bench", "compare", "profile", "analyze", "decide", "recommend", "session", "patterns",
+    "prompt",
+)  # fmt: skip
+"""Verbs; of a group, each of its verbs. What is not installed is not offered."""
+LOCAL: Final = frozenset({"session page", "session submit"})
+"""For people: one opens a port, the other speaks to GitHub."""
+MEASURING: Final = frozenset({"doctor", "fuzz", "bench", "profile", "session try", "session gate"})
+"""Those whose time is taken from the budget of the device."""
+WITHHELD: Final = frozenset({"as_json", "policy_file", "preset", "token", "post", "library", "corpus", "hours"})
+"""Parameters that agents do not get: what judges is the checkout's policy, and what is measured its own sources."""
+WRITTEN: Final = frozenset({"output", "out", "html"})
+"""Parameters that name what is written."""
+OUT: Final = "out"
+MAX_TEXT = 4000
+"""Characters of one value."""
+
+
+class ToolRefusedError(UsageError):
+    """What an agent asked for is not allowed, and why."""
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    name: str
+    """Of the tool: the verb's words, joined by _."""
+    words: tuple[str, ...]
+    command: click.Command
+
+    @property
+    def measures(self) -> bool:
+        return " ".join(self.words) in MEASURING
+
+    @property
+    def parameters(self) -> tuple[click.Parameter, ...]:
+        return tuple(one for one in self.command.params if one.name and not _withheld(one))
+
+    @property
+    def takes_json(self) -> bool:
+        return any(one.name == "as_json" for one in self.command.params)
+
+
+def offered(root: click.Group) -> tuple[AgentTool, ...]:
+    found = [tool for name in OFFERED if name in root.commands for tool in _tools((name,), root.commands[name])]
+    return tuple(tool for tool in found if " ".join(tool.words) not in LOCAL)
+
+
+def input_schema(tool: AgentTool) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments."""
+    return {
+        "type": "object",
+        "properties": {str(one.name): _property(one) for one in tool.parameters},
+        "required": [str(one.name) for one in tool.parameters if one.required],
+        "additionalProperties": False,
+    }
+
+
+def command_line(tool: AgentTool, given: Mapping[str, Any], checkout: Path) -> list[str]:
+    """The verb's words, without the program. Raises ToolRefusedError for anything that may not be asked for."""
+    known = {str(one.name): one for one in tool.parameters}
+    strange = sorted(given.keys() - known.keys())
+    if strange:
+        raise ToolRefusedError(f"{tool.name} takes no {strange[0][:60]!r}; it takes {', '.join(known) or 'nothing'}")
+    missing = [name for name, one in known.items() if one.required and given.get(name) is None]
+    if missing:
+        raise ToolRefusedError(f"{tool.name} needs {missing[0]!r}")
+    options, places = list[str](), list[str]()
+    for name, one in known.items():
+        if given.get(name) is None:
+            continue
+        if isinstance(one, click.Option) and one.is_flag:
+            options += _flag(one, given[name])
+            continue
+        values = [_value(one, value, checkout) for value in _several(one, given[name])]
+        if isinstance(one, click.Option):
+            options += [f"{_long(one)}={value}" for value in values]
+        else:
+            places += values
+    json = ["--json"] if tool.takes_json else []
+    return [*tool.words, *options, *json, *(["--", *places] if places else [])]
+
+
+def inside(checkout: Path, text: str, below: str = "") -> Path:
+    """The path, relative to the checkout. Raises ToolRefusedError where it leads out of it, or of `below`."""
+    root = checkout.resolve()
+    whole = (root / text).resolve()
+    if not whole.is_relative_to(root / below) or ".git" in whole.relative_to(root).parts:
+        where = f"{below}/ of the checkout" if below else "the checkout"
+        raise ToolRefusedError(f"{text[:200]!r} does not lie in {where}")
+    return whole.relative_to(root)
+
+
+def _tools(words: tuple[str, ...], command: click.Command) -> Iterator[AgentTool]:
+    if isinstance(command, click.Group):
+        for name, verb in command.commands.items():
+            yield from _tools((*words, name), verb)
+    else:
+        yield AgentTool("_".join(words).replace("-", "_"), words, command)
+
+
+def _withheld(one: click.Parameter) -> bool:
+    return one.name in WITHHELD or str(one.name).endswith("_library")
+
+
+def _property(one: click.Parameter) -> dict[str, Any]:
+    single = _type(one)
+    several = {"type": "array", "items": single} if _is_several(one) else single
+    said = getattr(one, "help", None)
+    return {**several, **({"description": said} if said else {})}
+
+
+def _type(one: click.Parameter) -> dict[str, Any]:
+    if isinstance(one, click.Option) and one.is_flag:
+        return {"type": "boolean"}
+    if isinstance(one.type, click.Choice):
+        return {"type": "string", "enum": list(one.type.choices)}
+    if isinstance(one.type, click.types.IntParamType):
+        return {"type": "integer"}
+    if isinstance(one.type, click.types.FloatParamType):
+        return {"type": "number"}
+    return {"type": "string", "maxLength": MAX_TEXT}
+
+
+def _is_several(one: click.Parameter) -> bool:
+    return one.multiple or one.nargs == -1
+
+
+def _several(one: click.Parameter, value: object) -> Sequence[object]:
+    if not _is_several(one):
+        return [value]
+    if not isinstance(value, list):
+        raise ToolRefusedError(f"{one.name!r} takes a list")
+    return value
+
+
+def _flag(one: click.Option, value: object) -> list[str]:
+    if not isinstance(value, bool):
+        raise ToolRefusedError(f"{one.name!r} is true or false")
+    return [_long(one)] if value else []
+
+
+def _value(one: click.Parameter, value: object, checkout: Path) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ToolRefusedError(f"{one.name!r} takes {_type(one)['type']}s, not {type(value).__name__}")
+    text = str(value)
+    if len(text) > MAX_TEXT or not all(c.isprintable() or c == "\n" for c in text):
+        raise ToolRefusedError(f"{one.name!r} takes text of at most {MAX_TEXT} characters, all of them printable")
+    if isinstance(one.type, click.Path):
+        return str(inside(checkout, text, OUT if one.name in WRITTEN else ""))
+    if text.startswith("-") and _type(one)["type"] == "string":
+        raise ToolRefusedError(f"{one.name!r} is {text[:60]!r}: a value does not begin with -, as an option does")
+    return text
+
+
+def _long(one: click.Option) -> str:
+    return next(opt for opt in one.opts if opt.startswith("--"))

@@ -1,0 +1,138 @@
+"""A checkout's sessions as the history keeps them, what each came to for its index, and all for the dashboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from kernelgate.bench.core.errors import faults
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.history.entry import moment
+from kernelgate.ci.history.index import text
+from kernelgate.ci.history.sessions import KeptSession, SessionEntry
+from kernelgate.ci.lab.sessions import folder, log, metrics, metrics_drawings
+from kernelgate.ci.lab.sessions.folder import SessionError
+from kernelgate.ci.lab.sessions.log import Event, Opened
+from kernelgate.ci.lab.sessions.metrics import SessionRow
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.dashboard.dashboard import SiteSession, SiteSessions
+
+
+def of_checkout(root: Path, repository: str, say: Callable[[str], None]) -> list[KeptSession]:
+    """All sessions of the checkout, also those with events of a later kernelgate. A log that is broken is said."""
+    found = []
+    for path in sorted((root / folder.FOLDER).glob(f"*/{log.FILE}")):
+        try:
+            lines = path.read_text(encoding="utf-8")
+            kept = KeptSession(repository=repository, name=path.parent.name, log=lines)
+            if not _is_whole(kept):
+                events(kept, str(path))  # says what is broken
+            found.append(kept)
+        except SessionError as error:
+            say(f"left out: {error}")
+        except (OSError, UnicodeDecodeError) as error:
+            say(f"left out: {path} cannot be read: {getattr(error, 'strerror', None) or error}")
+        except ValidationError as error:
+            say(f"left out: {path.parent} is no session's folder: {faults(error)}")
+    return found
+
+
+def _is_whole(kept: KeptSession) -> bool:
+    """Whether each line is an event, be it of a kind that this kernelgate does not know, and the first is its own."""
+    try:
+        read = [json.loads(line) for line in kept.log.split("\n") if line.strip()]
+        return all(isinstance(one["event"], str) for one in read) and read[0]["name"] == kept.name
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return False
+
+
+def events(kept: KeptSession, where: str | None = None) -> tuple[Event, ...]:
+    """The session's events. Raises SessionError, which calls the log `where`."""
+    where = where or "/".join(filter(None, (kept.repository, kept.name, log.FILE)))
+    found = folder.events_of(kept.log, where)
+    if isinstance(found[0], Opened) and found[0].name != kept.name:
+        raise SessionError(f"{where} is the log of {text(found[0].name)!r}: its folder was copied or renamed")
+    return found
+
+
+def entry(kept: KeptSession, policy: Policy) -> SessionEntry:
+    """What it came to. Raises SessionError."""
+    found = events(kept)
+    row = metrics.row(found, policy, until(found))
+    low, high = row.speedup_interval or (None, None)
+    known = [usd for usd in (row.usd_gpu, row.usd_assistant, row.usd_other) if usd is not None]
+    return SessionEntry(
+        name=kept.name,
+        repository=kept.repository,
+        source=row.source,
+        opened=moment(row.at),
+        objective=text(row.objective),
+        card=row.card and text(row.card),
+        gpu=row.gpu and text(row.gpu),
+        closed=row.closed,
+        minutes=row.minutes,
+        speedup=row.speedup,
+        speedup_low=low,
+        speedup_high=high,
+        gain_kept_pct=row.gain_kept_pct,
+        tries=row.tries,
+        kept=row.kept,
+        blind=row.blind,
+        usd=sum(known) if known else None,
+        log=kept.log,
+    )
+
+
+# ---- on the dashboard ------------------------------------------------------------------------------------------------
+
+
+def of_index(entries: Iterable[SessionEntry], policy: Policy) -> SiteSessions:
+    """The index's sessions as the dashboard shows them, in the order in which they were opened."""
+    rows = []
+    for one in entries:
+        with suppress(SessionError):  # a log that another kernelgate has put into the index
+            found = events(session_of(one))
+            rows.append(metrics.row(found, policy, until(found)))
+    return shown(rows)
+
+
+def shown(rows: Sequence[SessionRow]) -> SiteSessions:
+    """Rows, drawings and figures over them; without rows nothing."""
+    if not rows:
+        return SiteSessions()
+    drawn = (metrics_drawings.minutes(rows), metrics_drawings.speeds(rows))
+    return SiteSessions(
+        rows=tuple(map(_shown, reversed(rows))),
+        figures=tuple((one.name, one.said) for one in metrics.overall(rows)),
+        remarks=tuple(metrics.remarks(rows)),
+        drawings=tuple(metrics_drawings.inline(one) for one in drawn if one is not None),
+    )
+
+
+def _shown(row: SessionRow) -> SiteSession:
+    search = "a search of a script" if row.is_search else ""
+    return SiteSession(
+        name=visible(row.name),
+        aside="recorded by people" if row.source == "recorded" else search,
+        objective=visible(row.objective),
+        opened=(moment(row.at) or "")[:10],
+        where=" on ".join(visible(part) for part in (row.card, row.gpu) if part),
+        minutes=metrics.minutes_words(row),
+        speed=metrics.speed_words(row),
+        tries=f"{row.tries}, {row.kept} kept, {row.blind} blind" if row.tries else "none",
+        cost=metrics.usd_words(row),
+        ended=row.closed or "open",
+    )
+
+
+def session_of(one: SessionEntry) -> KeptSession:
+    return KeptSession(repository=one.repository, name=one.name, log=one.log)
+
+
+def until(found: Sequence[Event]) -> str:
+    """The time of the last event: of a session that is open, the time since then is not known to be spent on it."""
+    return next((event.at for event in reversed(found) if event.at), folder.now())

@@ -1,0 +1,253 @@
+"""`kernelgate pr`: builds base and head, fuzzes, times, judges, and writes the comment, all on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Libraries
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import CardError, CompileError, RecordError
+from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.kernel.compared import Compared
+from kernelgate.bench.record import CaseKey, RunRecord
+from kernelgate.bench.system.progress import say
+from kernelgate.ci.document import render
+from kernelgate.ci.document.model import Report
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.cards import NO_CASES
+from kernelgate.ci.judge.early_stop import undecided
+from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
+from kernelgate.ci.judge.history import History, Past
+from kernelgate.ci.judge.verdict import judge
+from kernelgate.ci.pipeline import remembered
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report import baseline as baselines
+from kernelgate.ci.report import yardsticks
+from kernelgate.ci.report.build import BuiltReport, build
+from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
+from kernelgate.ci.report.page.write import write as write_page
+
+if TYPE_CHECKING:
+    from kernelgate.bench.system.children import Children
+
+RECORD = "run.json"
+COMMENT = "comment.md"
+PAGE = "page.html"
+
+
+@dataclass(frozen=True)
+class MeasuringRules:
+    """What measuring and judging go by."""
+
+    policy: Policy
+    past: Past
+    cases: tuple[str, ...] = ()
+    """To time, and of which the first of each card is profiled; none: as the device has it, and each card's target."""
+    fuzz_s: float | None = None
+    """For each card's trials, on any device; None: as the policy has it for a GPU."""
+    counters: Literal["quick", "full"] = "quick"
+    """Full profiles hold NVIDIA's rules."""
+
+
+@dataclass(frozen=True)
+class LocalResult:
+    report: Report
+    decision: Decision
+    """Of the gate, which does not know the pull request's description here."""
+
+
+def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
+    """Does everything that a pull request gets, and leaves run.json, comment.md and page.html in `out`.
+
+    The head is the working tree; without `base`, the base is the commit where the branch left the default branch.
+    Raises KernelgateError where nothing can be found out about the change.
+    """
+    from kernelgate.bench.check import trial_process
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.system import children
+
+    for name in (RECORD, COMMENT, PAGE):
+        files.try_file(out / name)
+    rules = MeasuringRules(policy, remembered.past(policy, say))
+    say("1/3 build")
+    with children.opened() as processes:
+        processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
+        try:
+            heads = verbs.libraries(repo, None, None)
+        except CompileError as error:
+            return _failed(_does_not_compile(error), policy, out)
+        except CardError as error:
+            return _failed(Failure(Fault.BUILD, str(error), None, ()), policy, out)
+        done = _measure(repo, base, heads, processes, out / RECORD, rules)
+    record.write(done, out / RECORD)
+    known = rules.past(done)
+    verdict = judge(done, policy, name=str(out / RECORD), history=known)
+    stored = stored_baseline(repo / ".ci", done)
+    against = _against(done, policy, stored, known) if stored else None
+    beside = repo / ".ci" / (stored[0] if stored else "baseline.json")
+    since = yardsticks.stored(done, beside, policy, known) if stored else ()
+    part = of_record("", done, verdict, against, since)
+    return _written(part, gate.evidence("", done, verdict, policy), policy, out)
+
+
+def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
+    result = _written(GpuReport(failure=failure), GpuEvidence("", fault=failure.fault), policy, out)
+    (out / RECORD).unlink(missing_ok=True)  # of an earlier run, which the comment is not about
+    return result
+
+
+def _measure(
+    repo: Path, base: str | None, heads: Libraries, children: Children, path: Path, rules: MeasuringRules
+) -> RunRecord:
+    """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
+    from kernelgate.bench.kernel import cards, compared
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.system import git
+
+    commit = git.resolve(repo, base) if base else git.default_base(repo)
+    sides = verbs.against(heads, verbs.bases(repo, commit))
+    with git.worktree(repo, commit, cards.FOLDER) as tree:
+        judging = cards.read(tree / cards.FOLDER)
+        if judging.mistakes:
+            judging = replace(judging, mistakes=())  # its cards that can be used
+        return measured(compared.judged(judging, sides, "default branch"), children, path, rules)
+
+
+def measured(about: Sequence[Compared], children: Children, path: Path, rules: MeasuringRules) -> RunRecord:
+    """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
+    from kernelgate.bench.check import accuracy
+    from kernelgate.bench.explain import causes
+    from kernelgate.bench.kernel import compared
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.measure import subject
+    from kernelgate.bench.system import environment
+    from kernelgate.bench.timing import process
+
+    machine = environment.describe()
+    run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), about[0].sides.head)
+    begun = verbs.begun(about, run, machine)
+    touched = [one for one in about if not one.same]
+    if not touched:
+        say("base and head are the same libraries: nothing is measured")
+        return begun
+    chosen = compared.select(touched, environment.kind(machine), None, rules.cases)
+    profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
+    how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
+    # What times and what profiles loads torch while the head is fuzzed.
+    children.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
+    out, counters = path.parent / "profile", rules.counters
+    with causes.profiling(sides, profiled, out, how.clock_control, how.timeout_s, counters) as profiler:
+        timed = _checked_and_timed(touched, chosen, begun, children, path, rules)
+        return causes.add(timed, sides, profiler) if timed.processes else timed
+
+
+def _profiled(case: ChosenCase, rules: MeasuringRules) -> ChosenCase:
+    return case if rules.cases else ChosenCase(case.card, case.card.target)
+
+
+def _checked_and_timed(
+    touched: Sequence[Compared],
+    chosen: Sequence[ChosenCase],
+    begun: RunRecord,
+    children: Children,
+    path: Path,
+    rules: MeasuringRules,
+) -> RunRecord:
+    from kernelgate.bench.check.fuzz import FuzzLimits
+    from kernelgate.bench.kernel import cards
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.measure import run_checks
+    from kernelgate.bench.system import environment
+    from kernelgate.bench.timing import paired
+
+    machine = begun.environment
+    say(f"2/3 fuzz, on {machine.device.name}")
+    seed = verbs.new_seed()
+    asked = run_checks.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, rules.policy.fuzz.gpu_limit_s))
+    begun = begun.model_copy(update={"checks": run_checks.fuzz_all(touched, asked, machine, children)})
+    if any(check.status == "failed" for check in begun.checks):
+        say("wrong results: speed is not measured")
+        return begun
+    if not chosen:
+        cpu = environment.kind(machine) == "cpu"
+        targets = sorted({target for one in touched for target in one.sides.head.manifest.targets})
+        compiled = f"compiled for {', '.join(targets)}, and not run: " if targets else "not run: "
+        text = f"{compiled}no card has cases for {'a machine without a GPU' if cpu else 'a GPU'}"
+        say(text)
+        return begun.model_copy(update={"notes": (*begun.notes, record.Note(code=NO_CASES, text=text))})
+    say("3/3 bench")
+    fuzzed = begun.fuzz is not None and begun.fuzz.status != "skipped"
+    on_gpu = environment.kind(machine) == "cuda"
+    possible = {"witness", *(("fuzz",) if fuzzed else ()), *(("sanitizer",) if on_gpu else ())}
+    checks = tuple(kind for kind in rules.policy.checks if kind in possible)
+    # What the head's own card asks for is no plan that it could be held to.
+    sources = {one.card.name: one.source for one in touched}
+    planned = [one for one in chosen if sources[one.card.name] != "head"]
+    expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
+    begun = begun.model_copy(update={"expected": expected})
+    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **rules.policy.timing.model_dump())
+
+    def open_cases(record: RunRecord) -> frozenset[CaseKey]:
+        return undecided(record, rules.policy, rules.past(record))
+
+    timed = paired.run(plan, begun, path, open_cases, children=children)
+    timed = verbs.with_accuracy(timed, touched, chosen, seed, children)
+    return sanitized(timed, touched, rules.policy) if "sanitizer" in checks else timed
+
+
+def sanitized(timed: RunRecord, touched: Sequence[Compared], policy: Policy) -> RunRecord:
+    """The record with what compute-sanitizer finds in as much time as a pull request has."""
+    from kernelgate.bench.check.sanitize import SanitizerOptions
+    from kernelgate.bench.measure import run as verbs
+    from kernelgate.bench.measure import run_checks
+
+    rules = policy.sanitizer
+    done = run_checks.sanitize(touched, SanitizerOptions(rules.tools, rules.seconds))
+    return timed.model_copy(update={"checks": verbs.with_checks(timed.checks, done)})
+
+
+def written(out: Path) -> list[str]:
+    """What a run has left in `out`."""
+    return [name for name in (RECORD, COMMENT, PAGE) if (out / name).exists()]
+
+
+def _against(measured: RunRecord, policy: Policy, stored: tuple[str, RunRecord], known: History) -> Baseline:
+    name, baseline = stored
+    return baselines.of_record(
+        judge(measured, policy, baseline, against=name, history=known), baseline, measured.run.created_at
+    )
+
+
+def stored_baseline(folder: Path, measured: RunRecord) -> tuple[str, RunRecord] | None:
+    """The stored baseline with a case of this record, and its name: of this kind of device, or else of another, which
+    is then said; None where there is none."""
+    device = measured.environment.device.name
+    found = [
+        (path.name, baseline) for path, baseline in _baselines(folder) if device and baselines.is_of(baseline, measured)
+    ]
+    same = (one for one in found if one[1].environment.device.name == device)
+    return next(same, found[0] if found else None)
+
+
+def _baselines(folder: Path) -> Iterator[tuple[Path, RunRecord]]:
+    for path in sorted(folder.glob("baseline_*.json")):
+        try:
+            yield path, record.read(path)
+        except RecordError as error:
+            say(f"left out: {error}")
+
+
+def _does_not_compile(error: CompileError) -> Failure:
+    return Failure(Fault.BUILD, error.first, error.target, error.excerpt)
+
+
+def _written(part: GpuReport, evidence: GpuEvidence, policy: Policy, out: Path) -> LocalResult:
+    decision = gate.decide([evidence])
+    report = build([part], decision, policy)
+    files.write(out / COMMENT, render.comment(report))
+    files.write(out / PAGE, write_page(BuiltReport(report, (part,)), policy.gates))
+    return LocalResult(report, decision)

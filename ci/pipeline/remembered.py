@@ -1,0 +1,69 @@
+"""What the judge is told of earlier measurements: from the history that this process's environment names, if it does.
+
+Nothing else can name one: no record, no pull request and no file of a checkout.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernelgate.bench.core.errors import KernelgateError, first_line
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.judge.history import NO_HISTORY, History, Past, no_past
+from kernelgate.ci.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from kernelgate.ci.history.past import AskedCases
+
+DATABASE, STORE = "KERNELGATE_HISTORY_DATABASE", "KERNELGATE_HISTORY_STORE"
+INDEX = "index.sqlite"
+"""The index of a store that is a folder."""
+
+
+def past(policy: Policy, say: Callable[[str], None]) -> Past:
+    """Asks the configured history. One that cannot be read is said once, and stops nothing."""
+    where = index()
+    return _reader(where, policy, say) if where is not None else no_past
+
+
+def index() -> str | None:
+    """A file's path, or the URL of a database; None where no history is configured."""
+    store, database = os.environ.get(STORE), os.environ.get(DATABASE)
+    if database or not store or "://" in store:
+        return database or None
+    return str(Path(store) / INDEX)
+
+
+def _reader(where: str, policy: Policy, say: Callable[[str], None]) -> Past:
+    broken: list[str] = []
+
+    @lru_cache(maxsize=64)
+    def known(wanted: AskedCases) -> History:
+        from kernelgate.ci.history import database, past
+
+        opened = database.existing(where)
+        try:
+            return past.of_database(opened, wanted, policy)
+        finally:
+            opened.engine.dispose()
+
+    def ask(record: RunRecord) -> History:
+        if broken:
+            return NO_HISTORY
+        try:
+            from kernelgate.ci.history import past
+
+            wanted = past.asked(record)
+            return known(wanted) if wanted else NO_HISTORY
+        except ModuleNotFoundError as error:
+            broken.append(f"the history needs {error.name}, which is not installed: pip install 'kernelgate[history]'")
+        except (KernelgateError, ValueError) as error:
+            broken.append(first_line(error))
+        say(f"{broken[0]}; judged without a history, which takes more processes")
+        return NO_HISTORY
+
+    return ask

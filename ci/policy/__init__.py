@@ -1,0 +1,1 @@
+"""The numbers of .ci/kernelgate.toml that a project may change."""

@@ -1,0 +1,57 @@
+"""One name for each dtype, however it is spelled."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernelgate.bench.check import guarded
+from kernelgate.bench.core import dtypes
+from kernelgate.bench.core.dtypes import DTYPES
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.kernel.draw import TORCH_DTYPES
+from kernelgate.bench.kernel.tolerance import SMALLEST, TOLERANCES
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("float16", "fp16"),
+        ("torch.float16", "fp16"),
+        ("Half", "fp16"),
+        ("bfloat16", "bf16"),
+        ("float", "fp32"),
+        ("fp32", "fp32"),
+        ("e4m3", "fp8_e4m3"),
+        ("torch.float8_e5m2", "fp8_e5m2"),
+        ("int8", "int8"),
+        ("double", None),
+        ("", None),
+    ],
+)
+def test_spellings(spelling: str, name: str | None) -> None:
+    assert dtypes.canonical(spelling) == name
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_torch_has_each_of_this_size(name: str) -> None:
+    dtype = getattr(torch, DTYPES[name].torch_name)
+    assert dtype.itemsize == DTYPES[name].bytes
+    assert dtypes.canonical(str(dtype)) == name
+
+
+def test_no_spelling_means_two() -> None:
+    spellings = [s for name, facts in DTYPES.items() for s in {name, facts.torch_name, *facts.aliases}]
+    assert len(spellings) == len(set(spellings))
+    assert "float" not in dtypes.PROSE
+
+
+def test_each_has_a_tolerance_a_smallest_step_and_patterns() -> None:
+    assert set(TOLERANCES) == set(SMALLEST) == set(DTYPES) == set(TORCH_DTYPES)
+    assert set(guarded.PATTERNS) == set(TORCH_DTYPES.values())
+
+
+def test_an_unknown_one_is_named_with_those_there_are() -> None:
+    assert dtypes.known("half") == "fp16"
+    with pytest.raises(UsageError, match="there is no dtype 'double'; there are fp32, fp16"):
+        dtypes.known("double")

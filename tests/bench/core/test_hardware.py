@@ -1,0 +1,76 @@
+"""The table of GPUs, held against itself: its numbers come from several documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.bench.core import hardware
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.hardware import GPUS, GpuModel
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_peaks_are_the_rates_of_all_multiprocessors(name: str) -> None:
+    """The data sheet's peak is rate × multiprocessors × a clock between nine tenths of the highest and the highest."""
+    gpu = GPUS[name]
+    major, minor = int(gpu.limits.target[3]), int(gpu.limits.target[4])
+    for dtype, peak in gpu.flops.items():
+        rate = hardware.fp32_rate((major, minor)) if dtype == "fp32" else hardware.tensor_rate((major, minor), dtype)
+        assert rate is not None, dtype
+        assert 0.9 < peak / (rate * gpu.sm_count * gpu.max_sm_mhz * 1e6) < 1.01, dtype
+    assert gpu.source
+
+
+@pytest.mark.parametrize(
+    ("name", "flops", "bytes_per_s", "l2_bytes"),
+    [
+        ("H200", 989e12, 4.8e12, 63e6),
+        ("H100", 989e12, 3.35e12, 53e6),
+        ("A100", 312e12, 2.04e12, 42e6),
+        ("L40S", 362e12, 0.864e12, 101e6),
+        ("L4", 121e12, 0.3e12, 51e6),
+    ],
+)
+def test_the_floor_rests_on_these_numbers(name: str, flops: float, bytes_per_s: float, l2_bytes: float) -> None:
+    """Verdicts of kept records depend on them."""
+    gpu = hardware.of_device(f"NVIDIA {name}")
+    assert gpu is not None
+    assert (gpu.flops["fp16"], gpu.bytes_per_s, gpu.l2_bytes) == (flops, bytes_per_s, l2_bytes)
+
+
+@pytest.mark.parametrize(
+    ("device", "gpu"),
+    [
+        ("NVIDIA L4", GPUS["l4"]),
+        ("NVIDIA L40S", GPUS["l40s"]),
+        ("NVIDIA A100-SXM4-80GB", GPUS["a100"]),
+        ("NVIDIA H100 80GB HBM3", GPUS["h100"]),
+        ("NVIDIA L40", None),
+        ("Some CPU", None),
+        (None, None),
+    ],
+)
+def test_a_device_is_known_by_a_whole_word_of_its_name(device: str | None, gpu: GpuModel | None) -> None:
+    assert hardware.of_device(device) == gpu
+
+
+def test_gpus_with_the_same_limits_stand_together() -> None:
+    assert list(hardware.running("sm_90")) == ["H100 and H200"]
+    assert list(hardware.running("sm_89")) == ["L4 and L40S"]
+    assert hardware.running("sm_75") == {}
+
+
+def test_a_name_that_the_table_lacks_is_refused() -> None:
+    assert hardware.gpu("H200") == GPUS["h200"]
+    with pytest.raises(UsageError, match="--gpu tpu: not in the table; it holds: l4, l40s, a100, h100, h200"):
+        hardware.gpu("tpu")
+
+
+def test_rates_of_capabilities() -> None:
+    assert hardware.tensor_rate((8, 9)) == 1024
+    assert hardware.tensor_rate((8, 9), "fp8") == 2048
+    assert hardware.tensor_rate((8, 0), "fp8") is None
+    assert hardware.tensor_rate((8, 7)) is hardware.tensor_rate(None) is None
+    assert [hardware.fp32_rate(one) for one in ((8, 0), (8, 6), (8, 7), (7, 2), (6, 1), None)] == [
+        128, 256, 256, 128, None, None,
+    ]  # fmt: skip

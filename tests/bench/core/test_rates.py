@@ -1,0 +1,68 @@
+"""Percentiles and rates from a record."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelgate.bench.core import rates
+from kernelgate.bench.record import Case, Process, RunRecord, Timing, Work
+
+
+def record(*timings: dict[str, list[float]], work: Work | None = None, graphs: tuple[float, ...] = ()) -> RunRecord:
+    """One case, a process for each map of samples; `graphs` are the base's."""
+    processes = tuple(
+        Process(
+            id=str(number),
+            timings=(
+                Timing.model_validate(
+                    {"case": "c", "samples_us": samples, "graph_us": {"base": graphs[number]} if graphs else {}}
+                ),
+            ),
+        )
+        for number, samples in enumerate(timings)
+    )
+    return RunRecord(cases=(Case(id="c", work=work),), processes=processes)
+
+
+def test_percentiles_interpolate() -> None:
+    assert rates.percentile([float(n) for n in range(1, 102)], 95) == pytest.approx(96)
+    assert rates.percentile([1.0, 2.0], 50) == pytest.approx(1.5)
+    assert rates.percentile([7.0], 99) == 7.0
+
+
+def test_percentiles_are_those_of_numpy() -> None:
+    samples = np.random.default_rng(1).lognormal(size=137).tolist()
+    for percent in (1, 50, 95, 99):
+        assert rates.percentile(samples, percent) == pytest.approx(np.percentile(samples, percent))
+
+
+def test_rates_are_the_work_over_the_median_of_all_processes() -> None:
+    base, head = rates.rates(
+        record(
+            {"base": [90, 100, 110], "head": [50, 50, 50]},
+            {"base": [100, 100, 100], "head": [50, 50, 50]},
+            work=Work(flops=2e9, bytes=4e6),
+            graphs=(80.0, 90.0),
+        )
+    )
+    assert (base.key.id, base.side, base.p50_us, base.graph_us, base.overhead_us) == ("c", "base", 100, 85, 15)
+    assert base.tflops == pytest.approx(20)
+    assert base.gbps == pytest.approx(40)
+    assert base.cv_pct == pytest.approx(5)
+    assert (head.p50_us, head.cv_pct, head.graph_us, head.overhead_us) == (50, 0, None, None)
+
+
+def test_a_case_without_work_has_times_alone() -> None:
+    (rate,) = rates.rates(record({"head": [5.0]}))
+    assert (rate.p99_us, rate.tflops, rate.gbps) == (5.0, None, None)
+
+
+def test_a_side_that_was_not_timed_has_no_rates() -> None:
+    assert rates.rates(record({"head": []})) == ()
+    assert [rate.side for rate in rates.rates(record({"reference": [1.0], "head": [1.0]}))] == ["head", "reference"]
+
+
+def test_no_launch_overhead_is_below_zero() -> None:
+    (rate,) = rates.rates(record({"base": [10.0]}, graphs=(11.0,)))
+    assert rate.overhead_us == 0.0

@@ -1,0 +1,220 @@
+"""From the words of a call to the libraries that it means. Nothing is compiled here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Libraries, Library, Manifest, Sides
+from kernelgate.bench.core.errors import KernelgateError, UsageError
+from kernelgate.bench.kernel import cards
+from kernelgate.bench.kernel.commit import HowToBuild
+from kernelgate.bench.measure import run as verbs
+from tests import faulty
+
+REPO = Path("repo")
+HEAD = record.Run(head_sha="a" * 40)
+KNOWN = cards.Cards(faulty.CARD.parent, (faulty.card(),))
+ON_CPU = "s512_b1_h1_d64_fp32"
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries that are named after what they were asked for."""
+
+    def named(name: str) -> Libraries:
+        return Libraries({"attention": Library(Path(name), Manifest.model_construct(), cached=True)})
+
+    def commit(repo: Path, ref: str, how: HowToBuild | None) -> Libraries:
+        if ref.startswith("broken"):
+            assert how is not None
+            assert how.forgiving
+            return Libraries({}, {"attention": "it does not compile"} if ref == "broken" else {})
+        return named(f"commit {ref} of {repo}")
+
+    monkeypatch.setattr(verbs.git, "toplevel", lambda _: Path("top"))
+    monkeypatch.setattr(verbs.git, "default_base", lambda _: "where-it-began")
+    monkeypatch.setattr(verbs.commit, "build_tree", lambda tree, _: named(f"tree {tree}"))
+    monkeypatch.setattr(verbs.commit, "build_commit", commit)
+    monkeypatch.setattr(verbs.built, "read_all", lambda folder: named(f"folder {folder}"))
+
+
+def sides(
+    base: str | None = None,
+    base_folder: Path | None = None,
+    head: str | None = None,
+    head_folder: Path | None = None,
+    alone: bool = False,
+) -> tuple[str | None, str]:
+    found = verbs.sides(REPO, base, base_folder, head, head_folder, alone)["attention"]
+    return (str(found.base.folder) if found.base else None, str(found.head.folder))
+
+
+def test_without_words_the_tree_meets_the_commit_where_its_branch_began() -> None:
+    assert sides() == ("commit where-it-began of repo", "tree top")
+
+
+def test_each_side_can_be_named() -> None:
+    assert sides(base="v1", head="v2") == ("commit v1 of repo", "commit v2 of repo")
+    assert sides(base="v1", head_folder=Path("b")) == ("commit v1 of repo", "folder b")
+    assert sides(base_folder=Path("a")) == ("folder a", "tree top")
+    assert sides(base_folder=Path("a"), head_folder=Path("b")) == ("folder a", "folder b")
+
+
+def test_a_head_that_is_there_meets_any_base() -> None:
+    heads = verbs.libraries(REPO, None, None)
+    for ref, base in (("v1", "commit v1 of repo"), ("broken", None)):
+        found = verbs.against(heads, verbs.bases(REPO, ref))["attention"]
+        assert found.head is heads.built["attention"]
+        assert (str(found.base.folder) if found.base else None) == base
+
+
+def test_a_head_can_be_alone() -> None:
+    assert sides(alone=True) == (None, "tree top")
+    assert sides(head_folder=Path("b"), alone=True) == (None, "folder b")
+
+
+@pytest.mark.parametrize(
+    ("base", "why"), [("broken", "it does not compile"), ("broken too", "the base commit has no card attention")]
+)
+def test_a_base_without_this_card_leaves_the_head_alone_and_says_why(base: str, why: str) -> None:
+    found = verbs.sides(REPO, base, None, None, None, False)["attention"]
+    assert (found.base, found.why_alone) == (None, why)
+
+
+def test_words_that_contradict_each_other() -> None:
+    with pytest.raises(UsageError, match="leave out --base"):
+        sides(base="v1", alone=True)
+    with pytest.raises(UsageError, match="leave out --base"):
+        sides(base_folder=Path("a"), alone=True)
+    with pytest.raises(UsageError, match="--head-library also needs"):
+        sides(head_folder=Path("b"))
+    with pytest.raises(UsageError, match="not both"):
+        sides(base="v1", base_folder=Path("a"))
+    with pytest.raises(UsageError, match="not both"):
+        sides(base="v0", head="v1", head_folder=Path("a"))
+
+
+@pytest.mark.parametrize(
+    ("pinned", "why"),
+    [
+        (Libraries({}), "the pinned commit has no card attention"),
+        (Libraries({}, {"attention": "it does not compile"}), "it does not compile"),
+        (("a",), "both register their operators as torch.ops.a"),
+        (("b",), None),
+    ],
+)
+def test_a_pinned_commit_that_cannot_be_beside_the_head_leaves_it_alone_and_says_why(
+    pinned: Libraries | tuple[str], why: str | None
+) -> None:
+    def made(namespace: str, sha: str | None = "a" * 40) -> Library:
+        given = {"sha": sha, "namespace": namespace, "kind": "extension", "key": sha, "sha256": sha}
+        return Library(Path(namespace), Manifest.model_construct(**given), cached=True)
+
+    libraries = pinned if isinstance(pinned, Libraries) else Libraries({"attention": made(*pinned)})
+    found = verbs.beside({"attention": Sides(None, made("a", "c" * 40))}, libraries)["attention"]
+    assert (found.why_alone, found.pinned is None) == (why, why is not None)
+    with pytest.raises(UsageError, match="does not say of which commit"):
+        verbs.beside({}, Libraries({"attention": made("b", None)}))
+
+
+def test_fuzz_results_are_taken_over_from_a_record_of_the_same_head(tmp_path: Path) -> None:
+    done = record.Check(kind="fuzz", status="passed", seed=7)
+    record.write(record.RunRecord(run=HEAD, checks=(done,)), tmp_path / "run.json")
+    assert verbs.fuzz_results(tmp_path / "run.json", HEAD) == (done,)
+
+
+def test_fuzz_results_of_another_head_are_refused(tmp_path: Path) -> None:
+    record.write(record.RunRecord(run=record.Run(head_sha="b" * 40)), tmp_path / "run.json")
+    with pytest.raises(UsageError, match="is about commit bbbb"):
+        verbs.fuzz_results(tmp_path / "run.json", HEAD)
+
+
+def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = record.Environment(device=record.Device(name="NVIDIA L4", compute_capability="8.9"))
+    monkeypatch.setattr(verbs.environment, "describe", lambda: here)
+    monkeypatch.setattr(verbs.subject, "describe", lambda *_: HEAD)
+    path, profile = tmp_path / "run.json", (record.Profile(case="a", side="head", metrics={"duration_us": 1.0}),)
+    both = {"attention": Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))}
+    verbs.put_into(path, both, lambda _: {"profile": profile})
+    begun = record.read(path)
+    assert (begun.environment, begun.run, begun.profile) == (here, HEAD, profile)
+    monkeypatch.setattr(verbs.environment, "describe", lambda: pytest.fail("asked again"))
+    verbs.put_into(path, both, lambda old: {"profile": old.profile[1:]})
+    assert record.read(path) == begun.model_copy(update={"profile": ()})
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (verbs.TimingOptions(case_ids=("nonsense",)), "'nonsense' is not a case"),
+        (verbs.TimingOptions(suite="nonsense"), "there is no suite 'nonsense'"),
+        (verbs.TimingOptions("pr", ("s512_b32_h8_d64_fp16",)), "not both"),
+    ],
+)
+def test_cases_that_do_not_exist_are_refused_before_anything_is_built(asked: verbs.TimingOptions, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        asked.check(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        (verbs.TimingOptions(), [case.id for case in KNOWN["attention"].suites["pr"]]),
+        (verbs.TimingOptions(case_ids=(ON_CPU, "s512_b1_h1_d64_bf16")), [ON_CPU, "s512_b1_h1_d64_bf16"]),
+        (verbs.TimingOptions("cpu"), [case.id for case in KNOWN["attention"].suites["cpu"]]),
+        (verbs.TimingOptions("full"), [case.id for case in KNOWN["attention"].suites["full"]]),
+    ],
+)
+def test_cases_of_either_device_pass(asked: verbs.TimingOptions, meant: list[str]) -> None:
+    asked.check(KNOWN)
+    assert [one.case.id for one in cards.select(KNOWN, "cuda", asked.suite, asked.case_ids)] == meant
+
+
+KERNEL = record.KernelFacts(target="sm_89", name="attention", registers=242)
+
+
+def library(sha256: str, *kernels: record.KernelFacts, missing: str | None = None) -> Library:
+    manifest = Manifest(
+        card="attention",
+        namespace="n",
+        sha=None,
+        targets=("sm_89",),
+        key="k",
+        seconds=1.0,
+        sha256=sha256,
+        kernels=kernels,
+        facts_missing=missing,
+    )
+    return Library(Path("x"), manifest, cached=True)
+
+
+def test_kernels_are_those_of_the_manifests() -> None:
+    base, head = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
+    assert (base.side, base.kernels, head.side, head.kernels) == ("base", (), "head", (KERNEL,))
+
+
+def test_unknown_kernels_are_said() -> None:
+    sides_ = {"attention": Sides(library("1", missing="cuobjdump is missing"), library("2", missing="no memory"))}
+    message = (
+        "the registers and instructions of base are unknown: cuobjdump is missing; "
+        "the registers and instructions of head are unknown: no memory"
+    )
+    with pytest.raises(KernelgateError, match=f"^{message}$"):
+        verbs.builds(sides_)
+
+
+def test_the_kernels_go_into_the_builds_of_a_record() -> None:
+    new = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
+    assert verbs.with_builds((), new) == new
+    timed = record.Build(card="attention", side="head", sha="a" * 40, library_sha256="2", seconds=9.0)
+    old = record.Build(side="base")  # of run/1: no card, no hash
+    assert verbs.with_builds((old, timed), new) == (old, timed.model_copy(update={"kernels": (KERNEL,)}))
+
+
+def test_the_kernels_of_another_library_are_refused() -> None:
+    timed = record.Build(card="attention", side="head", library_sha256="1")
+    with pytest.raises(UsageError, match="another library of the head"):
+        verbs.with_builds((timed,), verbs.builds({"attention": Sides(None, library("2", KERNEL))}))

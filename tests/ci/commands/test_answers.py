@@ -1,0 +1,136 @@
+"""What verbs print with --json is one object of the published schema, and exit codes are the same with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.measure import run_checks
+from kernelgate.bench.record import Check
+from kernelgate.ci.bisect import words_of_ends
+from kernelgate.ci.commands import cli, schemas
+from kernelgate.ci.document.model import Report
+from kernelgate.ci.judge import gate
+from kernelgate.ci.pipeline import local
+from tests.ci.answered import SCHEMAS, validated
+
+ROOT = Path(__file__).parents[3]
+RECORD = "tests/data/cards/swiglu_slower.json"
+REPORT = next((ROOT / "tests/data/nsight").glob("*.ncu-rep")).relative_to(ROOT)
+CALLS = [
+    ["decide", "0.4", "1.0", "--before-ms", "2"],
+    ["compare", RECORD],
+    pytest.param(["report", RECORD], marks=pytest.mark.slow),
+    ["template", "README.md"],
+    ["patterns", "--all"],
+    ["prompt", "recorded-n"],
+    ["cards", "--list"],
+    pytest.param(["analyze", str(REPORT)], marks=pytest.mark.slow),
+    ["cache", "prune"],
+]
+
+
+def verbs(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from verbs(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
+def test_what_verbs_load_to_answer_is_light() -> None:
+    """With the list of all answers each of them loaded scipy, a third of a second."""
+    asked = "import kernelgate.ci.commands.answers, sys; "
+    asked += "print(sorted({'scipy', 'torch', 'sqlalchemy'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", schemas.ANSWERS)
+def test_the_published_schema_is_the_models(name: str) -> None:
+    """After a change: `.venv/bin/python -m kernelgate.ci.commands.schemas`."""
+    assert (SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8") == schemas.schema(name)
+
+
+def test_every_schema_is_of_an_answer() -> None:
+    assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()} == schemas.ANSWERS.keys()
+
+
+def test_every_verb_has_json_and_a_schema_of_it() -> None:
+    """`schemas.WITHOUT` names the others, each with its reason."""
+    every = dict(verbs(cli.cli))
+    with_json = {name for name, verb in every.items() if any("--json" in one.opts for one in verb.params)}
+    assert every.keys() - with_json == schemas.WITHOUT.keys()
+    assert {schemas.key(name) for name in with_json} <= schemas.ANSWERS.keys()
+    assert (schemas.WITHOUT.keys() | schemas.NAMED_OTHERWISE.keys()) <= every.keys()
+
+
+def test_where_no_commit_can_be_blamed_a_search_answers_why() -> None:
+    ends = words_of_ends.BuiltResult(
+        "a" * 40, "b" * 40, "break it", "error: expected ;", inside="its history is not whole"
+    )
+    assert validated("bisect", words_of_ends.build_to_json(ends))["inside"] == {"why": "its history is not whole"}
+    assert validated("bisect", words_of_ends.nothing_to_json("no case fails"))["culprits"] == []
+
+
+@pytest.mark.parametrize(("tile", "fits"), [("48KiB", True), ("999KiB", False)])
+def test_a_tile_answers_whether_it_fits(tile: str, fits: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["resources", "--tile", tile, "--json"]) == 0
+    answer = validated("resources-tile", capsys.readouterr().out)
+    assert (answer["fits"], answer["blocks"], answer["registers"]) == (fits, 2 if fits else None, None)
+    assert cli.run(["resources", "--tile", tile]) == 0
+    assert capsys.readouterr().out == f"{answer['said']}\n"
+
+
+@pytest.mark.parametrize("words", CALLS, ids=lambda words: words[0])
+def test_an_answer_is_of_its_schema_and_the_exit_code_stays(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "cache"))
+
+    plain = cli.run(words)
+    capsys.readouterr()
+    code = cli.run([*words, "--json"])
+
+    assert code == plain
+    assert validated(words[0], capsys.readouterr().out)
+
+
+def test_a_fuzz_answer_holds_its_checks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    done = record.read(ROOT / RECORD).checks
+    failed = (Check(kind="fuzz", card="c", status="failed", run=1, failed=1),)
+    monkeypatch.chdir(ROOT)
+    for checks, code in ((done, 0), (failed, 1)):
+        monkeypatch.setattr(run_checks, "fuzz", lambda *_, made=checks: made)
+        assert cli.run(["fuzz", "--json"]) == code
+        assert len(validated("fuzz", capsys.readouterr().out)["checks"]) == 1
+
+
+def test_a_blocked_change_answers_that_it_blocks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decided = gate.Decision("failure", blockers=(gate.Blocker(gate.BlockCode.SHARED_COMMIT),))
+    result = local.LocalResult(Report(headline=("5% slower",), summary=()), decided)
+    monkeypatch.setattr(local, "run", lambda *_: result)
+    assert cli.run(["pr", "--json"]) == 1
+    answer = validated("pr", capsys.readouterr().out)
+    assert (answer["blocks"], answer["conclusion"], answer["why"]) == (True, "failure", "5% slower")
+
+
+@pytest.mark.slow
+def test_measuring_verbs_answer_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    out = str(tmp_path / "run.json")
+    quick = ["--suite", "cpu", "--processes", "1", "--rounds", "5", "--alone"]
+    for verb, words in (("build", []), ("bench", [*quick, "-o", out]), ("doctor", []), ("resources", ["--alone"])):
+        cli.run([verb, *words, "--json"])
+        assert validated(verb, capsys.readouterr().out), verb

@@ -1,0 +1,196 @@
+"""How a command ends that cannot go on: never with the code that blames the author, and never with a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from kernelgate.bench.core.errors import BuildError, KernelgateError, UsageError
+from kernelgate.ci.commands import exit_codes
+
+ROOT = Path(__file__).parents[3]
+RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
+WITH_VERBS = """
+import sys, time
+import click
+from kernelgate.ci import cli
+
+@cli.cli.command()
+def wait():
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    finally:
+        print("cleaned", flush=True)
+
+@cli.cli.command()
+def fails():
+    raise ZeroDivisionError("by {}\\nand more")
+
+@cli.cli.command()
+def speaks():
+    click.echo("1 µs ± 2 × 3")
+
+cli.main()
+"""
+
+
+def kernelgate(*words: str, **more: object) -> subprocess.Popen[str]:
+    """A process with three verbs more, which fail as no other does."""
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT, **more}
+    return subprocess.Popen([sys.executable, "-c", WITH_VERBS, *words], **given)  # type: ignore[call-overload, no-any-return]
+
+
+def ended(*words: str, **more: object) -> tuple[int, str, str]:
+    process = kernelgate(*words, **more)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out or "", err
+
+
+# ---- real processes --------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_no_regression() -> None:
+    with Path("/dev/full").open("w") as full:
+        code, _, said = ended("compare", str(RECORD), stdout=full)
+    assert (code, said) == (74, "kernelgate: the output cannot be written: no space left on device\n")
+
+
+def test_a_reader_that_is_gone_hears_nothing_more() -> None:
+    process = kernelgate("compare", *[str(RECORD)] * 2)
+    assert process.stdout
+    assert process.stderr
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=60), said) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("sign", "code", "said"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "stopped by SIGTERM"),
+        (signal.SIGHUP, 129, "stopped by SIGHUP"),
+    ],
+)
+def test_a_signal_unwinds_what_runs(sign: signal.Signals, code: int, said: str) -> None:
+    process = kernelgate("wait")
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(sign)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.strip()) == (code, "cleaned\n", f"kernelgate: {said}")
+
+
+def test_what_nohup_ignores_stays_ignored() -> None:
+    process = kernelgate("wait", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=0.5)
+    process.kill()
+    process.communicate()
+
+
+def test_a_fault_of_our_own_is_one_sentence_and_its_traceback_a_file(tmp_path: Path) -> None:
+    code, out, said = ended("fails", env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert (code, out) == (70, "")
+    (file,) = tmp_path.iterdir()
+    assert said == (
+        "kernelgate: unexpected ZeroDivisionError (by {}), which is a fault of kernelgate's: "
+        f"please report it with {file}, its traceback\n"
+    )
+    assert re.match(r"Traceback .*in fails.*ZeroDivisionError: by \{\}\nand more", file.read_text(), re.DOTALL)
+
+
+def test_a_terminal_that_says_ascii_is_no_fault() -> None:
+    assert ended("speaks", env={**os.environ, "PYTHONIOENCODING": "ascii"}) == (0, "1 µs ± 2 × 3\n", "")
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", sys.executable, "-m", "kernelgate.ci.commands.cli", "cards"]
+    done = subprocess.run(words, cwd=gone, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (done.returncode, done.stderr) == (74, "kernelgate: the current folder no longer exists\n")
+
+
+# ---- what follows from an error --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KernelgateError("no GPU"), 3, "kernelgate: no GPU"),
+        (BuildError("it does not compile"), 1, "kernelgate: it does not compile"),
+        (UsageError("what?"), 64, "kernelgate: what?"),
+        (click.UsageError("what?"), 64, ""),
+        (
+            OSError(errno.EROFS, "Read-only file system", "run.json"),
+            74,
+            "kernelgate: run.json: read-only file system",
+        ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "csrc/a.cpp"),
+            74,
+            "kernelgate: csrc/a.cpp: permission denied",
+        ),
+        (MemoryError(), 3, "kernelgate: there is too little memory (ulimit -v)"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 3, "kernelgate: there is too little memory (ulimit -v)"),
+        (
+            OSError(errno.EMFILE, "Too many open files", "a"),
+            3,
+            "kernelgate: too few files may be open at once: allow 256 (ulimit -n)",
+        ),
+        (
+            BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
+            3,
+            "kernelgate: no further process may be started (ulimit -u)",
+        ),
+        (KeyboardInterrupt(), 130, "kernelgate: interrupted"),
+        (SystemExit(0), 0, ""),
+    ],
+    ids=[
+        "a machine that lacks something",
+        "sources that do not compile",
+        "wrong words",
+        "words that click refuses",
+        "a read-only file system",
+        "a source that may not be read",
+        "memory that Python lacks",
+        "memory that the system lacks",
+        "too few descriptors",
+        "too few processes",
+        "an interrupt",
+        "a usual end",
+    ],
+)
+def test_each_error_has_its_code(error: BaseException, code: int, said: str) -> None:
+    assert exit_codes.of_error(error) == (code, said)
+
+
+def test_a_traceback_that_finds_no_room_is_no_second_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", full)
+    code, said = exit_codes.of_error(ZeroDivisionError())
+    assert (code, said) == (
+        70,
+        "kernelgate: unexpected ZeroDivisionError; its traceback could not be written (No space left on device)",
+    )
+
+
+def test_only_the_authors_faults_end_with_1() -> None:
+    """Every number that kernelgate gives to what is nobody's fault."""
+    assert 1 not in {exit_codes.UNEXPECTED, exit_codes.INPUT_OUTPUT, exit_codes.CLOSED_PIPE, 128 + signal.SIGINT}

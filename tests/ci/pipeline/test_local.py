@@ -1,0 +1,127 @@
+"""`kernelgate pr` on a clone of this repository: from an edit to the comment."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.check import fuzz
+from kernelgate.bench.kernel import commit
+from kernelgate.ci.commands import cli
+from kernelgate.ci.pipeline import local
+from kernelgate.ci.policy.policy import Processes
+from tests import runs
+from tests.bench.machine import CPU
+from tests.runs import run_record
+
+ROOT = Path(__file__).parents[3]
+CARD = ".ci/kernels/attention.py"
+SMALL = 'case(64, 1, 2, "fp32")'
+NORMALISE = "const float normalise ="
+FEW = ("edge_s1", "edge_s4", "edge_s63", "edge_s64")
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose one commit is this working tree, with small cases on the CPU."""
+    tree = tmp_path / "clone"
+    for folder in ("csrc", ".ci"):
+        shutil.copytree(ROOT / folder, tree / folder)
+    cases = ('case(512, 1, 8, "fp32"), ', 'case(512, 1, 8, "fp32", causal=True), ', 'case(512, 1, 4, "bf16")')
+    edit(tree, CARD, "".join(cases), SMALL)
+    git(tree, "init", "--quiet", "--initial-branch=main")
+    git(tree, "add", "--all")
+    git(tree, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message=base")
+    monkeypatch.chdir(tree)
+    monkeypatch.setattr("kernelgate.bench.system.environment.describe", lambda: CPU)
+    whole = fuzz.run
+    monkeypatch.setattr(fuzz, "run", lambda *words: whole(*words[:4], FEW, *words[5:]))
+    return tree
+
+
+def git(tree: Path, *words: str) -> str:
+    tree.mkdir(parents=True, exist_ok=True)
+    return subprocess.run(["git", *words], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def edit(tree: Path, name: str, old: str, new: str) -> None:
+    path = tree / name
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_working_tree_is_compared_with_head(
+    clone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\n// another library with the same code\n")
+    compiled: list[Path] = []
+    build_tree = commit.build_tree
+    monkeypatch.setattr(commit, "build_tree", lambda tree, how: compiled.append(tree) or build_tree(tree, how))
+    code = cli.run(["pr"])
+    said = capsys.readouterr()
+    assert compiled == [clone]
+    measured = record.read(clone / "out" / local.RECORD)
+    head = git(clone, "rev-parse", "HEAD")
+    assert (measured.run.base_sha, measured.run.head_sha) == (head, None)
+    assert measured.fuzz is not None
+    assert measured.fuzz.status == "passed"
+    assert [case.id for case in measured.cases] == ["s64_b1_h2_d64_fp32"]
+    assert 2 <= sum(process.role == "paired" for process in measured.processes) <= Processes().limit
+    assert code == int("blocks merge" in said.out)
+    assert said.out == (clone / "out" / local.COMMENT).read_text(encoding="utf-8")
+    assert f"The working tree vs `{head[:7]}`" in said.out
+    assert "✅ correct: 4 of 4 fuzz cases" in said.out
+    assert (clone / "out" / local.PAGE).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert said.err.splitlines()[-1] == "Written: out/run.json, out/comment.md, out/page.html"
+
+
+def test_a_wrong_kernel_is_not_timed(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(clone, "csrc/attention/cpu/block.h", NORMALISE, "const float normalise = 3.0f *")
+    assert cli.run(["pr"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("### 🛑 Wrong result in 4 of 4 fuzz cases: blocks merge")
+    assert "kernelgate fuzz --seed" in said
+    assert record.read(clone / "out" / local.RECORD).cases == ()
+
+
+def test_a_kernel_that_does_not_compile_is_named_by_its_first_error(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(clone, "csrc/attention/cpu/attention_cpu.cpp", "\n\n", "\n\nint broken = missing;\n")
+    (clone / "out").mkdir()
+    (clone / "out" / local.RECORD).write_text("of another run", encoding="utf-8")
+    assert cli.run(["pr"]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("### 🔧 Does not compile")
+    assert said.splitlines()[2].startswith("`csrc/attention/cpu/attention_cpu.cpp:")
+    assert "missing" in said.splitlines()[2]
+    assert not (clone / "out" / local.RECORD).exists()
+
+
+def test_a_base_that_does_not_exist_is_named(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["pr", "--base", "no-such-branch"]) == 3
+    assert "has no commit 'no-such-branch'" in capsys.readouterr().err
+    assert not (clone / "out" / local.COMMENT).exists()
+
+
+def test_the_stored_baseline_of_this_device_is_found(tmp_path: Path) -> None:
+    def stored(device: str, case: str) -> record.RunRecord:
+        return run_record((runs.case(case, [runs.process({"head": (1.0,)})]),), runs.on(device))
+
+    record.write(stored("NVIDIA L4", "a"), tmp_path / "baseline_1.json")
+    record.write(stored("NVIDIA H200", "b"), tmp_path / "baseline_2.json")
+    record.write(stored("NVIDIA H200", "a"), tmp_path / "baseline_3.json")
+    (tmp_path / "baseline_0.json").write_text("no record", encoding="utf-8")
+    found = local.stored_baseline(tmp_path, stored("NVIDIA H200", "a"))
+    assert found is not None
+    assert found[0] == "baseline_3.json"
+    other = local.stored_baseline(tmp_path, stored("NVIDIA A100", "a"))
+    assert other is not None
+    assert other[0] == "baseline_1.json", "of another device, which the comment says"
+    assert local.stored_baseline(tmp_path, stored("NVIDIA H200", "another kernel's")) is None

@@ -1,0 +1,476 @@
+"""The policy: the file and the defaults agree, and what does not fit is refused by name."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.policy import policy
+from kernelgate.ci.policy.policy import Policy, PolicyError
+
+NOT_STATISTICS = dict.fromkeys(
+    (
+        "timing",
+        "fuzz",
+        "static",
+        "sanitizer",
+        "guidance",
+        "bottleneck",
+        "profiling",
+        "template",
+        "measure",
+        "costs",
+        "patterns",
+        "session",
+        "agents",
+        "advice",
+    ),
+    True,
+) | {"gates": {"sanitizer", "below_reference_min", "above_memory_max"}}
+"""What the page on statistics leaves to others."""
+FILE = Path(__file__).parents[3] / ".ci" / "kernelgate.toml"
+
+
+def keys(content: dict[str, Any], path: str = "") -> set[str]:
+    found = set()
+    for key, value in content.items():
+        found |= keys(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}"}
+    return found
+
+
+def test_the_file_says_what_the_defaults_say() -> None:
+    assert policy.load(FILE) == Policy()
+
+
+def test_the_file_names_every_number_that_decides() -> None:
+    written = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    del written["presets"]
+    assert keys(written) == keys(Policy().model_dump())
+
+
+def test_every_number_in_the_file_has_its_reason() -> None:
+    lines = FILE.read_text(encoding="utf-8").splitlines()
+    bare = [
+        line
+        for above, line in pairwise(lines)
+        if "=" in line and not line.startswith("#") and not above.startswith("#") and "=" not in above
+    ]
+    assert bare == []
+
+
+def test_strict_blocks_at_one_percent_and_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    strict = policy.load(FILE, "strict")
+    assert strict.gates.regression_pct == 1.0
+    default = Policy()
+    assert strict == default.model_copy(update={"gates": default.gates.model_copy(update={"regression_pct": 1.0})})
+    monkeypatch.chdir(tmp_path)
+    assert policy.load() == default
+    assert policy.load(preset="strict") == strict
+
+
+def test_the_policy_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "kernelgate.toml").write_text("[gates]\nregression_pct = 5\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert policy.load().gates.regression_pct == 5.0
+
+
+def test_a_preset_changes_single_keys() -> None:
+    text = "[gates]\np = 0.01\n[presets.nightly.gates]\nmargin_pct = 0.5\n[presets.nightly.processes]\nlimit = 9\n"
+    nightly = policy.parse(text, preset="nightly")
+    assert (nightly.gates.p, nightly.gates.margin_pct, nightly.processes.limit) == (0.01, 0.5, 9)
+    assert policy.parse(text).processes.limit == Policy().processes.limit
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[gates]\nregresion_pct = 3", r"gates\.regresion_pct"),
+        ("[gate]\np = 0.1", "gate"),
+        ("[gates]\nregression_pct = -1", r"gates\.regression_pct"),
+        ("[gates]\nregression_pct = nan", r"gates\.regression_pct"),
+        ("[gates]\nimprovement_pct = 100", r"gates\.improvement_pct"),
+        ("[certainty]\nalpha = 0", r"certainty\.alpha"),
+        ("[processes]\nminimum = 1", r"processes\.minimum"),
+        ("[processes]\nlimit = 2", r"to_block \(3\) must not be above limit \(2\)"),
+        ("gates = 3", "gates"),
+        ("presets = 3", "presets must be tables"),
+        ("[presets.strict]\ngates = 3", "preset strict.*gates"),
+        ("gates = 3\n[presets.strict.gates]\np = 0.01", "gates"),
+        ("[template]\nkernel_paths = []", r"template\.kernel_paths"),
+        ("[measure]\npaths = []", r"measure\.paths"),
+        ("[presets]\nodd = 3\n[presets.strict.gates]\np = 0.01", "presets must be tables"),
+        ("[presets.strict.gates]\nregresion_pct = 1", r"preset strict.*gates\.regresion_pct"),
+        ("[gates", "not TOML"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(text: str, named: str) -> None:
+    with pytest.raises(PolicyError, match=named):
+        policy.parse(text)
+
+
+RANGES: dict[str, tuple[float, float]] = {
+    "gates.regression_pct": (0.001, 1000.0),
+    "gates.improvement_pct": (0.001, 99.9),
+    "gates.p": (1e-300, 0.999),
+    "gates.cliffs_delta": (0.0, 1.0),
+    "gates.margin_pct": (0.001, 1000.0),
+    "gates.mean_regression_pct": (0.001, 1000.0),
+    "gates.mean_improvement_pct": (0.001, 99.9),
+    "gates.reference_min": (1e-06, 1000000.0),
+    "gates.memory_max": (1e-06, 1000000.0),
+    "gates.memory_increase_pct": (0.0, 1000.0),
+    "certainty.alpha": (1e-12, 0.5),
+    "certainty.baseline_alpha": (1e-12, 0.5),
+    "certainty.equivalence_alpha": (1e-12, 0.5),
+    "certainty.interval_level": (0.5, 0.9999),
+    "certainty.power": (0.5, 0.9999),
+    "certainty.resolution_pct": (0.001, 1000.0),
+    "certainty.miss": (1e-12, 0.5),
+    "certainty.spending_shape": (0.0, 0.5),
+    "processes.minimum": (2, 100),
+    "processes.to_direct": (2, 100),
+    "processes.to_block": (2, 100),
+    "processes.limit": (2, 100),
+    "processes.minimum_rounds": (8, 10000),
+    "spread.change_pct": (0.001, 1000.0),
+    "spread.quiet_factor": (1.001, 100.0),
+    "spread.quiet_share": (0.001, 0.999),
+    "spread.largest_pct": (0.001, 1000.0),
+    "spread.prior_cases": (1, 1000),
+    "spread.history_df": (0.001, 1000000.0),
+    "spread.history_share": (0.001, 0.999),
+    "spread.history_memory_df": (0.001, 1000000.0),
+    "spread.history_to_direct_df": (0.001, 1000000.0),
+    "spread.level_pct": (0.001, 1000.0),
+    "spread.level_prior_processes": (1, 1000),
+    "spread.baseline_drift_pct": (0.001, 1000.0),
+    "spread.baseline_drift_df": (1, 1000),
+    "spread.baseline_days": (2, 1000),
+    "spread.baseline_days_df": (1, 1000),
+    "spread.block_change_pct": (0.001, 1000.0),
+    "spread.block_bias_pct": (0.0, 1000.0),
+    "spread.alternating_bias_pct": (0.0, 1000.0),
+    "witness.tolerance_pct": (0.001, 1000.0),
+    "witness.cpu_tolerance_pct": (0.001, 1000.0),
+    "witness.cpu_spread_pct": (0.001, 1000.0),
+    "witness.prior_turns": (1, 1000),
+    "bootstrap.resamples": (100, 100000),
+    "bootstrap.seed": (0, 4294967295),
+    "limits.warn_cv_pct": (0.001, 1000.0),
+    "limits.warn_temperature_c": (0.0, 200.0),
+    "limits.throttled_share": (0.0, 1.0),
+    "limits.clock_change_pct": (0.001, 1000.0),
+    "limits.dependence_p": (1e-300, 0.999),
+    "limits.dependence_pct": (0.0, 1000.0),
+    "limits.carry_over_pct": (0.001, 1000.0),
+    "limits.side_clock_pct": (0.001, 1000.0),
+    "limits.distinct_values": (1, 1000),
+    "limits.mode_distance_pct": (0.001, 1000.0),
+    "limits.mode_share": (0.0, 0.5),
+    "limits.mode_overlap": (0.0, 1.0),
+    "limits.mode_share_p": (1e-300, 0.999),
+    "limits.drift_pct": (0.001, 1000.0),
+    "limits.drift_p": (1e-300, 0.999),
+    "limits.disagree_p": (1e-300, 0.999),
+    "limits.disagree_pct": (0.001, 1000.0),
+    "limits.lone_share": (0.0, 1.0),
+    "limits.floor_tolerance": (0.0, 1.0),
+    "limits.unknown_device": (1.0, 100.0),
+    "limits.beyond_reference": (1.001, 1000000.0),
+    "limits.shortest_us": (1e-06, 1000000000000.0),
+    "limits.longest_us": (1e-06, 1000000000000.0),
+    "guidance.profile_below": (1e-06, 1000000.0),
+    "guidance.tune_below": (1e-06, 1000000.0),
+    "guidance.next_bottleneck_from": (1e-06, 1000000.0),
+    "guidance.launch_bound_us": (0.1, 1000000.0),
+    "guidance.launch_share": (0.001, 0.999),
+    "guidance.target": (1e-06, 1000000.0),
+    "guidance.keep_from": (1.0, 1000.0),
+    "bottleneck.unit_busy_pct": (0.1, 99.9),
+    "bottleneck.bandwidth_busy_pct": (0.1, 99.9),
+    "bottleneck.saturated_pct": (0.1, 99.9),
+    "bottleneck.low_occupancy_pct": (0.1, 99.9),
+    "bottleneck.enough_occupancy_pct": (20.0, 100.0),
+    "bottleneck.idle_share": (0.001, 0.999),
+    "bottleneck.conflict_share": (0.001, 0.999),
+    "bottleneck.excess_share": (0.001, 0.999),
+    "bottleneck.local_share": (0.001, 0.999),
+    "bottleneck.barrier_share": (0.001, 0.999),
+    "bottleneck.diverged_threads": (1.0, 32.0),
+    "fuzz.gpu_limit_s": (1.0, 86400.0),
+    "sanitizer.seconds": (1.0, 3600.0),
+    "accuracy.level": (1e-12, 0.5),
+    "accuracy.margin_pct": (0.001, 1000.0),
+    "accuracy.maximum_pct": (0.001, 1000.0),
+    "accuracy.bias_ulp": (0.0, 1000.0),
+    "accuracy.bias_share": (0.0, 1.0),
+    "accuracy.floor_ulp": (1e-06, 1000.0),
+    "profiling.timeout_s": (1.0, 86400.0),
+    "baseline.stale_days": (1, 100_000),
+    "history.newest_records": (1, 10_000),
+    "agents.gpu_seconds": (0.0, 1e7),
+    "agents.session_gpu_seconds": (0.0, 1e7),
+    "agents.wall_s": (0.1, 86_400.0),
+    "agents.output_bytes": (1000, 10_000_000),
+    "patterns.repeats": (2, 100),
+    "patterns.repeat_minutes": (0.0, 10_000.0),
+    "patterns.shared_words": (0.01, 1.0),
+    "patterns.silent_s": (1.0, 86_400.0),
+    "changes.a_year": (0.01, 100.0),
+    "changes.usual_pct": (0.001, 1000.0),
+    "changes.smallest_pct": (0.001, 1000.0),
+    "changes.night_pct": (0.001, 1000.0),
+    "changes.night_factor": (1.001, 100.0),
+    "changes.bad_nights": (0.001, 0.999),
+    "changes.suspect": (0.001, 0.999),
+    "changes.nights": (1, 1000),
+    "changes.place": (0.5, 0.9999),
+    "changes.drift_pct": (0.001, 1000.0),
+    "changes.drift_nights": (5, 1000),
+    "changes.drift_p": (1e-12, 0.5),
+    "changes.confirm_p": (1e-12, 0.5),
+    "changes.looks": (1, 1000),
+    "changes.gpu_seconds_a_night": (0.0, 86400.0),
+    "changes.process_seconds": (0.001, 86400.0),
+    "retention.raw_days": (1, 36500),
+    "session.environment_minutes": (0.01, 10_000.0),
+    "session.build_minutes": (0.01, 10_000.0),
+    "session.bisect_after_minutes": (0.01, 10_000.0),
+    "session.correctness_minutes": (0.01, 10_000.0),
+    "session.performance_minutes": (0.01, 10_000.0),
+    "session.profile_minutes": (0.01, 10_000.0),
+    "session.measurement_minutes": (0.01, 10_000.0),
+    "session.change_minutes": (0.01, 10_000.0),
+    "session.again_minutes": (0.01, 10_000.0),
+    "session.document_minutes": (0.01, 10_000.0),
+    "session.baseline_measurement_minutes": (0.01, 10_000.0),
+    "session.baseline_document_minutes": (0.01, 10_000.0),
+    "session.without_gate_minutes": (0.01, 10_000.0),
+    "session.report_s": (0.1, 86_400.0),
+    "session.silent_s": (0.1, 86_400.0),
+    "session.fuzz_s": (0.1, 86_400.0),
+    "bisect.chance": (0.5, 0.9999),
+    "bisect.none": (0.001, 0.999),
+    "bisect.usual_pct": (0.001, 1000.0),
+    "bisect.other_pct": (0.0, 1000.0),
+    "bisect.together_pct": (0.001, 1000.0),
+    "bisect.apart_pct": (0.001, 1000.0),
+    "bisect.spread_factor": (1.001, 100.0),
+    "bisect.libraries": (3, 64),
+    "bisect.processes": (2, 100),
+    "bisect.rounds": (1, 1000),
+    "bisect.several": (0.001, 0.999),
+    "bisect.smallest_pct": (0.001, 1000.0),
+    "bisect.cpu_pct": (0.001, 1000.0),
+    "bisect.fuzz_runs": (1, 1000),
+    "bisect.fuzz_missed": (1e-12, 0.5),
+    "bisect.fuzz_most": (1, 1000),
+    "template.claim_tolerance_pct": (0.0, 100.0),
+    "advice.least_outcomes": (1, 1000),
+    "advice.shown": (1, 1000),
+}
+"""What each number may be; whole where both ends are."""
+
+
+def refused(text: str) -> str:
+    """Why a policy is not taken; empty where it is."""
+    try:
+        policy.parse(text, "the file")
+    except PolicyError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("key", RANGES)
+def test_each_number_has_its_range(key: str) -> None:
+    section, name = key.split(".")
+    low, high = RANGES[key]
+    whole = isinstance(low, int)
+    for value in (low, high):  # which another number may contradict
+        assert "must be" not in refused(f"[{section}]\n{name} = {value}")
+    below, above = (low - 1, high + 1) if whole else (low * 0.9 or -1e-9, high * 1.001)
+    wrong = [below, above, -(10**9), 10**30, "nan", "inf", "true", "'3'", "[]", *([1.5] if whole else [])]
+    said = f"must be a whole number from {low} to {high}" if whole else f"must be a number from {low:g} to {high:g}"
+    for value in wrong:
+        message = refused(f"[{section}]\n{name} = {value}")
+        assert message.startswith(f"the file does not fit: {key} (line 2) is ")
+        assert message.endswith(said), (value, message)
+
+
+def test_every_number_that_decides_has_a_range_here() -> None:
+    numbers = {
+        f"{section}.{key}"
+        for section, values in Policy().model_dump().items()
+        for key, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    assert numbers == set(RANGES)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[gates]\nmargin_pct = 5", "gates: margin_pct (5) must not be above regression_pct (3)"),
+        ("[gates]\nimprovement_pct = 0.5", "gates: margin_pct (1) must not be above improvement_pct (0.5)"),
+        ("[processes]\nminimum = 4", "processes: minimum (4) must not be above to_block (3)"),
+        ("[processes]\nto_block = 8", "processes: to_block (8) must not be above limit (7)"),
+        ("[processes]\nto_direct = 8", "processes: to_direct (8) must not be above limit (7)"),
+        ("[spread]\nchange_pct = 20", "spread: change_pct (20) must not be above largest_pct (10)"),
+        ("[spread]\nblock_change_pct = 20", "spread: block_change_pct (20) must not be above largest_pct (10)"),
+        ("[spread]\nlevel_pct = 20", "spread: level_pct (20) must not be above largest_pct (10)"),
+        ("[spread]\nhistory_df = 11", "spread: history_df (11) must not be above history_memory_df (10)"),
+        (
+            "[spread]\nhistory_to_direct_df = 11",
+            "spread: history_to_direct_df (11) must not be above history_memory_df (10)",
+        ),
+        ("[limits]\nshortest_us = 2\nlongest_us = 1", "limits: shortest_us (2) must not be above longest_us (1)"),
+        ("[certainty]\nresolution_pct = 5", "certainty.resolution_pct (5) must not be above a gate (3)"),
+        ("[guidance]\ntune_below = 0.9", "guidance: profile_below (1) must not be above tune_below (0.9)"),
+        ("[guidance]\ntune_below = 3", "guidance: tune_below (3) must not be above next_bottleneck_from (2)"),
+        ("[guidance]\ntarget = 0.5", "guidance: profile_below (1) must not be above target (0.5)"),
+        (
+            "[bottleneck]\nlow_occupancy_pct = 60",
+            "bottleneck: low_occupancy_pct (60) must not be above enough_occupancy_pct (50)",
+        ),
+        ("[bottleneck]\nunit_busy_pct = 90", "bottleneck: unit_busy_pct (90) must not be above saturated_pct (80)"),
+        (
+            "[bottleneck]\nbandwidth_busy_pct = 90",
+            "bottleneck: bandwidth_busy_pct (90) must not be above saturated_pct (80)",
+        ),
+        ("[gates]\nreference_min = 2", "gates.reference_min (2) must not be above guidance.profile_below (1)"),
+    ],
+    ids=[
+        "equivalent and regressed",
+        "equivalent and improved",
+        "fewer to block than at least",
+        "more to block than at most",
+        "more to direct than at most",
+        "usual change above the largest",
+        "usual change of blocks above the largest",
+        "usual level above the largest",
+        "history that never counts",
+        "history that never directs",
+        "shortest above longest",
+        "resolution above a gate",
+        "profile above tune",
+        "tune above the next bottleneck",
+        "target below profile",
+        "low occupancy above enough",
+        "busy above saturated",
+        "bandwidth busy above saturated",
+        "stop above profile",
+    ],
+)
+def test_what_contradicts_itself_is_refused(text: str, said: str) -> None:
+    assert refused(text) == f"the file does not fit: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 5000, "is not TOML: "),
+        ("a = " + "[" * 5000, "is nested too deeply to be a policy"),
+        ("[gates]\np = " + "1" * 5000, "is not TOML: Exceeds the limit (4300 digits)"),
+        ("[gates]\np = 0.01\np = 0.02", "is not TOML: Cannot overwrite a value (at end of document)"),
+        ("\x00", "is not TOML: "),
+        ("{}", "is not TOML: "),
+        ("[timing]\nlock_clocks = 1", "timing.lock_clocks (line 2) is 1: "),
+        ("[timing]\nlock_clocks = 'yes'", "timing.lock_clocks (line 2) is 'yes': "),
+        ("[static]\nnew_spills = 'perhaps'", "static.new_spills (line 2) is 'perhaps': "),
+        ("[measure]\npaths = 'csrc'", "measure.paths (line 2) is 'csrc': "),
+        ("[measure]\npaths = [1]", "measure.paths.0"),
+    ],
+    ids=[
+        "5,000 brackets",
+        "5,000 lists",
+        "5,000 digits",
+        "a key twice",
+        "a zero byte",
+        "JSON",
+        "a number for a switch",
+        "text for a switch",
+        "a choice that is none",
+        "text for a list",
+        "a number for a path",
+    ],
+)
+def test_what_is_no_policy_is_refused_in_a_sentence(text: str, said: str) -> None:
+    assert said in refused(text)
+    assert "\n" not in refused(text)
+
+
+def test_a_preset_names_its_own_line() -> None:
+    text = "[gates]\np = 0.01\n[presets.lax.gates]\n# too much\np = 9"
+    assert refused(text).startswith("the file, preset lax does not fit: gates.p (line 5) is 9: ")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "named"),
+    [
+        ([("l4", "8.9"), ("l4", "8.9")], "duplicate GPU label; got l4, l4"),
+        ([], "gpus"),
+        ([("L4", "8.9")], "label"),
+        ([("-l4", "8.9")], "label"),
+        ([("l" * 32, "8.9")], "label"),
+        ([("l4", "89")], "target"),
+        ([(f"gpu{number}", "8.9") for number in range(16)], "gpus"),
+    ],
+)
+def test_gpus_that_do_not_fit_are_refused(gpus: list[tuple[str, str]], named: str) -> None:
+    tables = ", ".join(f'{{ label = "{label}", target = "{target}" }}' for label, target in gpus)
+    with pytest.raises(PolicyError, match=named):
+        policy.parse(f"[measure]\ngpus = [{tables}]")
+
+
+def test_one_path_is_enough() -> None:
+    found = policy.parse('[template]\nkernel_paths = ["k/"]\n[measure]\npaths = ["k/"]')
+    assert (found.template.kernel_paths, found.measure.paths) == (("k/",), ("k/",))
+
+
+def test_as_many_gpus_as_may_be() -> None:
+    tables = ", ".join(f'{{ label = "{"l" * 29}{number:02}", target = "10.0" }}' for number in range(15))
+    assert len(policy.parse(f"[measure]\ngpus = [{tables}]").measure.gpus) == 15
+
+
+def test_an_unknown_preset_is_a_usage_error_that_names_the_others() -> None:
+    with pytest.raises(UsageError, match="no preset 'lax'; it has: default, strict"):
+        policy.load(FILE, "lax")
+
+
+def test_a_policy_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    for name, said in (("missing.toml", "No such file"), ("", "Is a directory"), ("binary.toml", "can't decode")):
+        with pytest.raises(PolicyError, match=f"{name}: the policy cannot be read: .*{said}"):
+            policy.load(tmp_path / name)
+
+
+def test_a_policy_that_leads_nowhere_is_not_the_built_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "kernelgate.toml").symlink_to("gone")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PolicyError, match="cannot be read"):
+        policy.load()
+
+
+def shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return value if isinstance(value, str) else f"{value:.12g}"
+
+
+def test_the_page_on_statistics_gives_the_same_numbers() -> None:
+    page = (FILE.parent.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
+    given = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", page, flags=re.MULTILINE))
+    decided = {
+        f"{section}.{key}": shown(value)
+        for section, values in Policy().model_dump(exclude=NOT_STATISTICS).items()
+        for key, value in values.items()
+    }
+    assert given == decided
