@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from kernelgate.bench import record
-from kernelgate.bench.core import rates
 from kernelgate.bench.record import (
     BaselineSummary,
     Case,
@@ -25,6 +24,7 @@ from kernelgate.bench.record import (
     Summary,
     Timing,
     Work,
+    rates,
 )
 
 ROOT = Path(__file__).parent.parent

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kernelgate.bench.core import rates
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.record import RunRecord, rates
 
 if TYPE_CHECKING:
     from rich.table import Table

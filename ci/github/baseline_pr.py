@@ -15,7 +15,6 @@ from statistics import median
 import numpy as np
 
 from kernelgate.bench import record
-from kernelgate.bench.core import rates
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import (
     COMPARED,
@@ -28,6 +27,7 @@ from kernelgate.bench.record import (
     Summary,
     TimedCase,
     Timing,
+    rates,
     timed_cases,
 )
 from kernelgate.ci.document import formatting, render

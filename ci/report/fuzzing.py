@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelgate.bench.core.rates import percentile
 from kernelgate.bench.record import Check, FuzzResult, RunRecord
+from kernelgate.bench.record.rates import percentile
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Column, Line, Paragraph, Piece, Section, Table
 from kernelgate.ci.judge import reference

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from kernelgate.bench.core import rates
-from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
+from kernelgate.bench.record import CaseKey, RunRecord, rates, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Strong
 from kernelgate.ci.explain import launch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kernelgate.bench.core import rates
 from kernelgate.bench.record import (
     Build,
     Card,
@@ -15,6 +14,7 @@ from kernelgate.bench.record import (
     Telemetry,
     TimedCase,
     TimedProcess,
+    rates,
     timed_cases,
 )
 from kernelgate.ci.document import formatting

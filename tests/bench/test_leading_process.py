@@ -58,7 +58,7 @@ def test_what_leads_a_measurement() -> None:
     ],
 )
 def test_a_plain_refusal_starts_nothing(words: list[str], code: int, says: str) -> None:
-    run = f"from kernelgate.ci import cli; assert cli.run({words!r}) == {code}"
+    run = f"from kernelgate.ci.commands import cli; assert cli.run({words!r}) == {code}"
     loaded, said = torch_after(f"{LITTLE}\n{run}")
     assert says in said
     assert not loaded

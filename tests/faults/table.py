@@ -183,7 +183,7 @@ FILES = Chapter(
         Tried(
             "a disk that fills up",
             "the old file whole, and nothing beside it",
-            "bench/record/test_files.py::test_a_full_disk_leaves_the_old_file_and_nothing_else",
+            "bench/core/test_files.py::test_a_full_disk_leaves_the_old_file_and_nothing_else",
             cases=(
                 "write",
                 "try",
@@ -192,7 +192,7 @@ FILES = Chapter(
         Tried(
             "a place that takes no file",
             "one sentence that names it",
-            "bench/record/test_files.py::test_what_cannot_be_written_is_named",
+            "bench/core/test_files.py::test_what_cannot_be_written_is_named",
             cases=(
                 "/dev/full",
                 "a folder",
@@ -204,25 +204,25 @@ FILES = Chapter(
         Tried(
             "a link in the place of an output",
             "it stays one; what it leads to is written",
-            "bench/record/test_files.py::test_a_link_stays_one",
+            "bench/core/test_files.py::test_a_link_stays_one",
         ),
         Tried(
-            "a named pipe as output", "it is written into", "bench/record/test_files.py::test_a_pipe_is_written_into"
+            "a named pipe as output", "it is written into", "bench/core/test_files.py::test_a_pipe_is_written_into"
         ),
         Tried(
             "/dev/stdout that the shell redirects to a file",
             "it is written into, not replaced",
-            "bench/record/test_files.py::test_what_a_process_has_open_is_written_into",
+            "bench/core/test_files.py::test_what_a_process_has_open_is_written_into",
         ),
         Tried(
             "a name as long as names can be",
             "written",
-            "bench/record/test_files.py::test_a_name_of_255_characters_can_be_written",
+            "bench/core/test_files.py::test_a_name_of_255_characters_can_be_written",
         ),
         Tried(
             "umask 0, 022 and 077",
             "a file is as private as that says",
-            "bench/record/test_files.py::test_a_file_is_as_private_as_the_user_wants_it",
+            "bench/core/test_files.py::test_a_file_is_as_private_as_the_user_wants_it",
         ),
         Tried(
             "a record's disk that fails at the last moment",

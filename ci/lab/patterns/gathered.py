@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kernelgate.bench.core import rates
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.record import CaseKey, RunRecord, timed_cases
+from kernelgate.bench.record import CaseKey, RunRecord, rates, timed_cases
 from kernelgate.ci.explain.launch import LaunchShare
 from kernelgate.ci.judge import reference
 from kernelgate.ci.judge.verdict import judge

@@ -21,7 +21,7 @@ RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
 WITH_VERBS = """
 import sys, time
 import click
-from kernelgate.ci import cli
+from kernelgate.ci.commands import cli
 
 @cli.cli.command()
 def wait():

@@ -128,7 +128,8 @@ def test_a_signal_that_does_not_exist_is_named() -> None:
 
 
 def test_a_checkout_has_its_own_patterns_or_kernelgates(tmp_path: Path) -> None:
-    assert pattern.folder(tmp_path) == pattern.SHIPPED == FILES
+    assert pattern.folder(tmp_path) == pattern.SHIPPED
+    assert pattern.SHIPPED.resolve() == FILES
     (tmp_path / pattern.FOLDER).mkdir(parents=True)
     assert pattern.folder(tmp_path) == tmp_path / pattern.FOLDER
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelgate.bench.core import rates
-from kernelgate.bench.record import Case, Process, RunRecord, Timing, Work
+from kernelgate.bench.record import Case, Process, RunRecord, Timing, Work, rates
 
 
 def record(*timings: dict[str, list[float]], work: Work | None = None, graphs: tuple[float, ...] = ()) -> RunRecord:
