@@ -206,9 +206,7 @@ FILES = Chapter(
             "it stays one; what it leads to is written",
             "bench/core/test_files.py::test_a_link_stays_one",
         ),
-        Tried(
-            "a named pipe as output", "it is written into", "bench/core/test_files.py::test_a_pipe_is_written_into"
-        ),
+        Tried("a named pipe as output", "it is written into", "bench/core/test_files.py::test_a_pipe_is_written_into"),
         Tried(
             "/dev/stdout that the shell redirects to a file",
             "it is written into, not replaced",
