@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "ci.history": ("ci.document", "ci.policy", "ci.judge"),
     "ci.bisect": ("ci.document", "ci.policy", "ci.judge"),
     "ci.report": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.history"),
-    "ci.github": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.report", "ci.lab"),
+    "ci.github": ("ci.document", "ci.policy", "ci.judge", "ci.explain", "ci.report"),
     "ci.pipeline": ("ci", "bench"),
     "ci.lab": ("ci", "bench"),
     "ci.commands": ("ci", "bench"),
@@ -56,7 +56,7 @@ MAX_PARAMETERS = 6
 
 HEAVY = {"torch", "triton", "pynvml"}
 GITHUB = {"github", "requests"}
-USES_GITHUB = {"ci.github"}
+USES_GITHUB = {"ci.github", "ci.lab"}
 
 
 @cache

@@ -42,7 +42,7 @@ from kernelgate.ci.policy.pull_request_rules import Measure
 ACCEPT = "accept"
 VERBS = ("bench", "profile", "fuzz", BISECT, ACCEPT)
 REVIEWS = ("pattern", "correct")
-"""Answers to a session's report, which session_review.py takes."""
+"""Answers to a session's report, which ci/lab/review.py takes."""
 REVIEW_FORMS = (
     "/kernelgate pattern NAME: TEXT, or /kernelgate correct SESSION/TRY action=NAME bottleneck=NAME: WHY "
     "(one of the two names is enough)"
@@ -118,7 +118,7 @@ def parse(body: str) -> Command | Refusal | None:
 
 
 def is_review(body: str) -> bool:
-    """Whether a comment answers a session: then session_review.py says what becomes of it, and nobody else."""
+    """Whether a comment answers a session: then ci/lab/review.py says what becomes of it, and nobody else."""
     found = _found(body)
     words = _words(found) if found else []
     return bool(words) and words[0].casefold() in REVIEWS

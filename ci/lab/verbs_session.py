@@ -364,11 +364,12 @@ def submit(pull_request: int | None, dry_run: bool, name: str | None, as_json: b
     made = session_for_review.of(root, folder.named(root, name), policy.load())
     issue = None
     if not dry_run:
-        from kernelgate.ci.github import actions, session_submit
+        from kernelgate.ci.github import actions
         from kernelgate.ci.github.actions import Step
+        from kernelgate.ci.lab import submit
 
         with actions.answering() if as_json else nullcontext():
-            issue = session_submit.post(Step(), made, pull_request)
+            issue = submit.post(Step(), made, pull_request)
     if as_json:
         posted = None if dry_run else pull_request
         click.echo(SubmittedSession(session=made.name, text=made.report, pull_request=posted, issue=issue).shown())
@@ -384,9 +385,9 @@ def review(propose: bool) -> None:
 
     For people with write access only. Needs GITHUB_TOKEN.
     """
-    from kernelgate.ci.github import session_review
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import connect
+    from kernelgate.ci.lab.review import answer
 
     step = Step()
-    session_review.answer(step, connect(step), propose)
+    answer(step, connect(step), propose)

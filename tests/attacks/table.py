@@ -1017,7 +1017,7 @@ REVIEWS = Chapter(
         Tried(
             "a stranger answers a session, often, also on a pull request that is closed",
             "refused, in one comment; the job that may push is not started",
-            "ci/github/test_session_review.py::test_only_people_with_write_access_are_answered_with_a_pull_request",
+            "ci/lab/test_review.py::test_only_people_with_write_access_are_answered_with_a_pull_request",
             ("open", "closed"),
         ),
         Tried(
@@ -1028,12 +1028,12 @@ REVIEWS = Chapter(
         Tried(
             "text that breaks out of a pattern's front matter, HTML, mentions, links, orders to the runner",
             "text in a code span; the front matter has its own lines alone",
-            "ci/github/test_session_review.py::test_hostile_text_in_a_pattern_stays_text",
+            "ci/lab/test_review.py::test_hostile_text_in_a_pattern_stays_text",
         ),
         Tried(
             "a path in place of a pattern's name, another line in place of a label",
             "refused",
-            "ci/github/test_session_review.py::test_what_is_none_is_refused",
+            "ci/lab/test_review.py::test_what_is_none_is_refused",
         ),
         Tried(
             "shell text in a reviewer's reason",
@@ -1044,17 +1044,17 @@ REVIEWS = Chapter(
         Tried(
             "hostile text in every text of a session's log that is submitted",
             "text in code spans; the bot's last line stands once",
-            "ci/github/test_session_submit.py::test_hostile_text_of_a_log_stays_text",
+            "ci/lab/test_submit.py::test_hostile_text_of_a_log_stays_text",
         ),
         Tried(
             "a log of hundreds of long texts",
             "what fits is shown, the rest counted, and questions and forms stay",
-            "ci/github/test_session_submit.py::test_a_long_log_fits_and_what_is_left_out_is_counted",
+            "ci/lab/test_submit.py::test_a_long_log_fits_and_what_is_left_out_is_counted",
         ),
         Tried(
             "somebody's issue with the last line of the bot's",
             "left alone",
-            "ci/github/test_session_submit.py::test_somebody_elses_issue_with_the_same_last_line_is_none_of_ours",
+            "ci/lab/test_submit.py::test_somebody_elses_issue_with_the_same_last_line_is_none_of_ours",
         ),
     ),
 )

@@ -15,9 +15,9 @@ from kernelgate.ci.github import command
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.command import Refusal, Requester
 from kernelgate.ci.github.propose import Offer
-from kernelgate.ci.github.session_review import MISSING, CorrectionAnswer, PatternAnswer, answer, offer, parse
 from kernelgate.ci.lab.advice import outcomes
 from kernelgate.ci.lab.patterns import pattern
+from kernelgate.ci.lab.review import MISSING, CorrectionAnswer, PatternAnswer, answer, offer, parse
 from kernelgate.ci.lab.sessions import figures, folder, log
 from kernelgate.ci.lab.sessions.log import Corrected
 from tests.ci.desk import Desk
