@@ -115,9 +115,10 @@ def with_checks(old: Sequence[record.Check], new: Sequence[record.Check]) -> tup
 class TimingOptions:
     """What a call asks for; None leaves a thing to kernelgate."""
 
+    processes: int
+    """At most, of each case."""
     suite: str | None = None
     case_ids: tuple[str, ...] = ()
-    processes: int = paired.PROCESSES
     rounds: int = paired.ROUNDS
     seed: int | None = None
     least: int = 1
@@ -136,10 +137,11 @@ class TimingOptions:
     resume: bool = False
     """Go on with the record that is there."""
 
-    def check(self, known: Cards) -> None:
-        """Raises UsageError for a case or suite that does not exist: before anything is compiled or started."""
-        if known.cards:
-            cards.select(known, "cuda", self.suite, self.case_ids)
+
+def check_cases(known: Cards, suite: str | None, case_ids: tuple[str, ...]) -> None:
+    """Raises UsageError for a case or suite that does not exist: before anything is compiled or started."""
+    if known.cards:
+        cards.select(known, "cuda", suite, case_ids)
 
 
 def bench(
@@ -205,19 +207,21 @@ def with_accuracy(
     return made.model_copy(update={"checks": (*others, *measured)})
 
 
-def accuracy_alone(about: Sequence[Compared], asked: TimingOptions) -> record.RunRecord:
+def accuracy_alone(
+    about: Sequence[Compared], suite: str | None, case_ids: tuple[str, ...], seed: int | None
+) -> record.RunRecord:
     """A record of accuracy and nothing else.
 
     Raises UsageError where there is no case for this machine, and where no card has two libraries.
     """
     machine = environment.describe()
-    chosen = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
+    chosen = compared.select(about, environment.kind(machine), suite, case_ids)
     if not accuracy.comparable(about, chosen):
         raise UsageError("no accuracy to compare: it takes a card with cases for this machine and two libraries")
     base = next((one.sides.base for one in about if one.sides.base), None)
     made = begun(about, subject.describe(base, about[0].sides.head), machine)
     made = made.model_copy(update={"cases": tuple(one.recorded for one in chosen)})
-    return with_accuracy(made, about, chosen, new_seed() if asked.seed is None else asked.seed)
+    return with_accuracy(made, about, chosen, new_seed() if seed is None else seed)
 
 
 def begun(about: Sequence[Compared], run: record.Run, machine: record.Environment) -> record.RunRecord:

@@ -24,7 +24,6 @@ from kernelgate.bench.timing.runner import LoadError, ProcessError
 
 __all__ = ["CardPlan", "LoadError", "ProcessError"]
 
-PROCESSES = 7
 ROUNDS = 100
 PATIENCE_S = 300.0
 """A process that does not answer for so long is considered hung."""
@@ -44,7 +43,8 @@ class PairedPlan:
     parts: tuple[CardPlan, ...]
     environment: record.Environment
     seed: int
-    processes: int = PROCESSES
+    processes: int
+    """At most, of each case."""
     rounds: int = ROUNDS
     patience_s: float = PATIENCE_S
     witness: bool = True

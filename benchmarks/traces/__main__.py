@@ -69,7 +69,7 @@ def twins(folder: Path, sources: tuple[Path, ...]) -> list[Compared]:
 def measure(about: list[Compared], cases: tuple[str, ...], processes: int, path: Path, pauses: bool = True) -> None:
     known = {case.id for one in about for suite in one.card.suites.values() for case in suite}
     chosen = tuple(case for case in cases if case in known)
-    asked = TimingOptions(None, chosen, processes=processes, rounds=100, seed=SEED, pause_when_capped=pauses)
+    asked = TimingOptions(processes, None, chosen, rounds=100, seed=SEED, pause_when_capped=pauses)
     verbs.bench(about, asked, path)
     kept = json.loads(path.read_text(encoding="utf-8"), parse_float=lambda word: round(float(word), 3))
     path.write_text(json.dumps(without_host(kept), separators=(",", ":")) + "\n", encoding="utf-8")

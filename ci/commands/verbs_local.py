@@ -68,10 +68,9 @@ def accuracy(
 
     rules = policy.load(policy_file).accuracy
     judging = cards.of_checkout(Path.cwd())
-    asked = verbs.TimingOptions(suite, case_ids, seed=seed)
-    asked.check(judging)
+    verbs.check_cases(judging, suite, case_ids)
     about = compared.judged(judging, verbs.sides(Path.cwd(), base, base_library, head, head_library, False))
-    made = verbs.accuracy_alone(about, asked)
+    made = verbs.accuracy_alone(about, suite, case_ids, seed)
     click.echo(record.to_json(made).rstrip() if as_json else words.to_text(made, rules))
     return words.exit_code(made, rules)
 

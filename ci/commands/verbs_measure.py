@@ -129,7 +129,7 @@ def cards(only_list: bool, as_json: bool) -> int:
     help="Time this case, written as `kernelgate cards` lists them; may be repeated.",
 )
 @click.option(
-    "--processes", type=click.IntRange(min=1), default=7, show_default=True, help="Maximum number of fresh processes."
+    "--processes", type=click.IntRange(min=1), help="Maximum number of fresh processes. Default: the policy's limit."
 )
 @click.option("--rounds", type=click.IntRange(min=1), default=100, show_default=True, help="Rounds in each of them.")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
@@ -160,7 +160,7 @@ def bench(
     pinned_library: Path | None,
     suite: str | None,
     case_ids: tuple[str, ...],
-    processes: int,
+    processes: int | None,
     rounds: int,
     seed: int | None,
     resume: bool,
@@ -200,8 +200,9 @@ def bench(
     least = rules.processes.minimum
     plan_hash = cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
     how = {**rules.timing.model_dump(), "resume": resume}
-    asked = verbs.TimingOptions(suite, case_ids, processes, rounds, seed, least, gpu, target, plan_hash, same, **how)
-    asked.check(judging)
+    most = min(processes or rules.processes.limit, rules.processes.limit)
+    asked = verbs.TimingOptions(most, suite, case_ids, rounds, seed, least, gpu, target, plan_hash, same, **how)
+    verbs.check_cases(judging, suite, case_ids)
     past = remembered.past(rules, progress.say)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:

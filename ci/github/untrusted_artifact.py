@@ -23,6 +23,7 @@ from kernelgate.bench.core.errors import KernelgateError, faults
 from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
+from kernelgate.ci.policy.bounds import MOST_PROCESSES
 
 RECORD, FAILURE = "run.json", "failure.json"
 MAX_ARCHIVE = 16 * 1024 * 1024
@@ -31,8 +32,6 @@ MAX_MEMBER = {RECORD: 8 * 1024 * 1024, FAILURE: 256 * 1024}
 MAX_CASES = 256
 MAX_AXES = 64
 """Of one case."""
-MAX_PROCESSES = 32
-"""Of one case; `kernelgate bench` stops at 5."""
 MAX_ENTRIES = 4096
 """Of each other list in a record: profiles, resources, builds, fuzz results, accuracies, notes."""
 MAX_DIGITS = 20
@@ -141,7 +140,7 @@ def _lists(found: RunRecord) -> Iterator[tuple[str, Sequence[Any], int]]:
     for case in found.cases:
         yield f"axes of {visible(case.id, 80)!r}", tuple(case.axes), MAX_AXES
     for timed in timed_cases(found):
-        yield f"processes of {visible(timed.id, 80)!r}", timed.processes, MAX_PROCESSES
+        yield f"processes of {visible(timed.id, 80)!r}", timed.processes, MOST_PROCESSES
     yield "processes", found.processes, MAX_ENTRIES
     for check in found.checks:
         yield "fuzz results", check.results, MAX_ENTRIES

@@ -135,10 +135,6 @@ class GpuEvidence:
     base_sha: str | None = None
     """The commits that were compared."""
 
-    @property
-    def judged(self) -> bool:
-        return self.verdict is not None and self.verdict.refused is None
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -328,14 +324,12 @@ def _open(gpu: GpuEvidence, named: bool) -> Iterator[Line]:
 
 
 def _passes(gpu: GpuEvidence) -> bool:
-    if gpu.wrong or gpu.verdict is None or gpu.verdict.refused is not None:
-        return False
-    return gpu.verdict.verdict in (Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT)
+    return gpu.verdict is not None and gpu.verdict.verdict in (Outcome.IMPROVED, Outcome.FASTER, Outcome.EQUIVALENT)
 
 
 def _label(gpus: Sequence[GpuEvidence], passes: bool) -> Label | None:
     """Regressed on any GPU; else improved on one; unchanged only where every GPU shows it."""
-    outcomes = {gpu.verdict.verdict for gpu in gpus if gpu.verdict and gpu.judged}
+    outcomes = {gpu.verdict.verdict for gpu in gpus if gpu.verdict}
     if any(_is_wrong(gpu) or gpu.sanitizer for gpu in gpus):
         return None
     if Outcome.REGRESSED in outcomes:

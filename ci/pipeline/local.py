@@ -189,7 +189,8 @@ def _checked_and_timed(
     planned = [one for one in chosen if sources[one.card.name] != "head"]
     expected = cards.expected(planned, rules.policy.processes.minimum, checks=checks) if planned else None
     begun = begun.model_copy(update={"expected": expected})
-    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, **rules.policy.timing.model_dump())
+    most = rules.policy.processes.limit
+    plan = paired.PairedPlan(verbs.card_plans(touched, chosen), machine, seed, most, **rules.policy.timing.model_dump())
 
     def open_cases(record: RunRecord) -> frozenset[CaseKey]:
         return undecided(record, rules.policy, rules.past(record))

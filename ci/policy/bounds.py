@@ -38,7 +38,9 @@ PartialPercent = Annotated[float, between(0.1, 99.9)]
 """The same in percent."""
 Positive = Annotated[int, between(1, 1000)]
 DegreesOfFreedom = Annotated[float, between(1e-3, 1e6)]
-ProcessCount = Annotated[int, between(2, 100)]
+MOST_PROCESSES = 32
+"""Of one case in a record: no policy may ask for more, and no artifact may hold more."""
+ProcessCount = Annotated[int, between(2, MOST_PROCESSES)]
 
 
 class PolicySection(BaseModel):

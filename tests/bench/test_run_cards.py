@@ -11,6 +11,7 @@ from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import environment, lock
 from kernelgate.ci.commands import cli
+from kernelgate.ci.judge import stats
 from tests import registered
 from tests.bench.machine import CPU
 
@@ -215,3 +216,20 @@ def test_a_base_that_does_not_compile_leaves_the_head_alone(repo: CardRepository
     made = repo.bench()
     assert codes(made)[0] == ("head_alone", "csrc/one.cu:7: error: no")
     assert set(made.processes[0].timings[0].samples_us) == {"head", "reference"}
+
+
+@pytest.mark.parametrize(("limit", "words"), [(5, ("--processes", "30")), (9, ())])
+def test_an_undecided_case_is_timed_up_to_the_policys_limit(
+    repo: CardRepository, limit: int, words: tuple[str, ...]
+) -> None:
+    """Six rounds a process decide nothing. Over so many looks alpha is spent, so no other number may end them."""
+    (repo.folder / ".ci").mkdir(exist_ok=True)
+    (repo.folder / ".ci" / "kernelgate.toml").write_text(f"[processes]\nlimit = {limit}\n")
+    repo.card("one")
+    repo.library("base", "one")
+    repo.library("head", "one", KERNEL.replace("2 * x", "x + x"))
+    _, made = repo.run("bench", "--base-library", "base", "--head-library", "head", "--rounds=6", *words)
+    assert made is not None
+    assert [len(case.processes) for case in record.timed_cases(made)] == [limit]
+    looks = [stats.look_alpha(0.001, count, 4, limit, 0.5) for count in range(4, limit + 1)]
+    assert sum(looks) == pytest.approx(0.001)

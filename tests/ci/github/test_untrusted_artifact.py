@@ -339,7 +339,7 @@ def test_accuracies_that_do_not_fit_are_refused(accuracies: list[dict[str, Any]]
         checked_record(json.dumps(content).encode(), KNOWN)
 
 
-@pytest.mark.parametrize("limit", ["MAX_CASES", "MAX_PROCESSES", "MAX_ENTRIES", "MAX_SAMPLES"])
+@pytest.mark.parametrize("limit", ["MAX_CASES", "MOST_PROCESSES", "MAX_ENTRIES", "MAX_SAMPLES"])
 def test_more_than_can_be_judged_is_refused(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted_artifact, limit, 1)
     with pytest.raises(RefusedError, match="more than 1"):

@@ -29,6 +29,13 @@ def test_the_inflation_is_what_theory_says(correlation: float) -> None:
     assert np.exp(np.mean(np.log(found))) == pytest.approx(true, rel=0.25)
 
 
+def test_the_factor_lies_half_of_the_way_from_the_median_to_the_mean() -> None:
+    """Of two processes, whose rounds leave few degrees of freedom: the median alone would be 3.5% lower."""
+    rng, noise = np.random.default_rng(4), autoregressive(0.6)
+    found = memory([noise(rng, 100) for _ in range(2)])
+    assert (found.inflations[0], found.df) == (pytest.approx(4.1426, rel=1e-4), pytest.approx(14.044, rel=1e-4))
+
+
 def test_the_scale_and_the_order_of_processes_do_not_matter() -> None:
     rng, noise = np.random.default_rng(5), autoregressive(0.8)
     series = [noise(rng, 60), noise(rng, 100), noise(rng, 80)]

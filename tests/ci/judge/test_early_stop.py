@@ -14,6 +14,7 @@ from kernelgate.ci.judge import early_stop, spread
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.estimate import Evidence, Group
 from kernelgate.ci.judge.inference import Inference, claims
+from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Certainty, Policy
@@ -60,6 +61,18 @@ def test_a_control_that_differs_is_undecided_again() -> None:
     base, head = noise(np.random.default_rng(3), processes=4, spread=0.001)
     assert not undecided(run_record([case(base[:3], head[:3])]), POLICY)
     assert undecided(run_record([case(base, [*head[:3], head[3] * 1.03])]), POLICY)
+
+
+def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
+    """A history lets two processes show the direction; one more confirms it, and no further one is needed."""
+    known = KnownSpread(spread_pct=0.05, noise_pct=0.01, df=10.0, comparisons=9)
+    drawn = [0.05, 0.0501, 0.0499]
+    for processes, answered in ((2, False), (3, True)):
+        slower = replace(evidence("slower", np.array(drawn[:processes])), known=known)
+        (claim,) = claims([slower], POLICY)
+        assert claim is not None
+        assert claim.certain
+        assert early_stop.settled(slower, claim, POLICY) is answered
 
 
 # ---- error rates -----------------------------------------------------------------------------------------------------

@@ -75,7 +75,17 @@ def codes(decision: Decision) -> list[str]:
         (l4(SAME, contradicted=("20% faster",)), "failure", Label.UNCHANGED, ["contradicted_claim"]),
         (l4(FASTER, missing=(("a case was not timed",),)), "neutral", None, []),
         (l4(SLOWER, missing=(("a case was not timed",),)), "failure", Label.REGRESSED, ["slower"]),
-        (l4(replace(SAME, refused="no cases")), "neutral", None, []),
+        (l4(replace(OPEN, refused="no cases")), "neutral", None, []),
+        (l4(SAME, less_accurate=("m64",)), "failure", Label.UNCHANGED, ["less_accurate"]),
+        (
+            l4(SAME, memory=("m64",), below_reference=("m64",)),
+            "failure",
+            Label.UNCHANGED,
+            ["below_reference", "memory"],
+        ),
+        # Of a wrong result nothing else is said: not how inaccurate, slow or large it is.
+        (l4(SLOWER, wrong=True, less_accurate=("m64",)), "failure", None, ["wrong_output"]),
+        (l4(SLOWER, wrong=True, memory=("m64",), below_reference=("m64",)), "failure", None, ["wrong_output"]),
     ],
 )
 def test_one_gpu(one: GpuEvidence, conclusion: str, label: Label | None, blocking: list[str]) -> None:
