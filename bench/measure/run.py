@@ -292,7 +292,7 @@ def with_builds(old: Sequence[record.Build], new: Sequence[record.Build]) -> tup
     Raises UsageError where the record is about another library of the same side.
     """
     only = {one.card for one in new}
-    nameless = next(iter(only)) if len(only) == 1 else ""  # run/1 knows no card
+    nameless = next(iter(only)) if len(only) == 1 else ""  # a record may name none
     known = {(one.card or nameless, one.side): one for one in old}
     for one in new:
         before = known.get((one.card, one.side), one)

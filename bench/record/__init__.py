@@ -2,7 +2,7 @@
 
 Times are in microseconds, sizes in bytes, rates in SI units, clocks in MHz. Unknown keys are refused; what a producer
 cannot know is null or left out. Only the fields that a judgement needs can make it refuse, so every other field has a
-default. `v1.py` reads `kernelgate.run/1`.
+default.
 """
 
 from kernelgate.bench.record.accuracy import MAX_DRAWS, OutputAccuracy, UlpErrors

@@ -1,20 +1,15 @@
-"""Records as files: read whatever version they have, written whole or not at all."""
+"""Records as files: written whole or not at all."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import RecordError, faults
-from kernelgate.bench.record import v1
 from kernelgate.bench.record.run_record import SCHEMA, RunRecord
-
-
-class _AnySchema(BaseModel):
-    schema_: Annotated[str, Field(alias="schema")] = SCHEMA
 
 
 def to_json(record: RunRecord) -> str:
@@ -23,10 +18,8 @@ def to_json(record: RunRecord) -> str:
 
 
 def from_json(text: str | bytes, name: str = "record") -> RunRecord:
-    """The record in `text`, of this schema or the one before. Raises RecordError naming the first faults and where."""
+    """The record in `text`. Raises RecordError naming the first faults and where."""
     try:
-        if _AnySchema.model_validate_json(text).schema_ == v1.SCHEMA:
-            return v1.upgraded(v1.RunV1.model_validate_json(text))
         return RunRecord.model_validate_json(text)
     except ValidationError as error:
         raise RecordError(f"{name} is not a {SCHEMA} record: {faults(error)}") from None

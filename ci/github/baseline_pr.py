@@ -184,7 +184,7 @@ def _must_be_whole(path: Path, new: RunRecord, stored: RunRecord | None) -> None
     """A baseline that lacks a case would no longer watch it, without notice; by `force` a suite may shrink."""
     if path.with_name(untrusted_artifact.FAILURE).exists():
         raise KernelgateError(f"{path}: the measurement failed before its end, so it is no baseline; measure again")
-    # A stored baseline of run/1 names no card: there the id alone tells whether a case was measured.
+    # A stored baseline may name no card: there the id alone tells whether a case was measured.
     measured = {key for case in new.cases for key in (case.key, CaseKey("", case.id))}
     before = formatting.ids(case.key for case in stored.cases) if stored else {}
     missing = sorted(before.keys() - measured)

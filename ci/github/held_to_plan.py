@@ -32,7 +32,7 @@ def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
     planned = {card.name for card in plan.cards}
     if not planned and plan.cases:
         return measured
-    # A record of run/1 names no card, and its cases are known by their ids.
+    # A record may name no card, and its cases are known by their ids.
     own = cards.known(measured) - planned - ({""} if planned else set())
     listed = {name: Card(name=name) for name in sorted(own)} | {card.name: card for card in measured.cards}
     known = tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())

@@ -83,7 +83,7 @@ def _missing(record: RunRecord, expected: Expected) -> Iterator[Line]:
     if own:
         yield (*_listed(own), f" {_were(own)} judged by the card of this pull request, not by that of the plan")
     counts, exempt = _processes_by_case(record), cards.same_library(record) | set(own)
-    # A record of run/1 names no card.
+    # A record may name no card.
     held = {case.key: counts[case.key] or counts[CaseKey("", case.id)] for case in expected.cases}
     least = expected.processes or 1
     absent = [case for case in expected.cases if held[case.key] == 0 and case.card not in exempt]

@@ -23,7 +23,7 @@ KEPT_DAYS = 20
 def of_case(baseline: RunRecord, key: CaseKey) -> tuple[BaselineDay, ...]:
     """The days that a baseline holds of this case."""
     names = formatting.ids(case.key for case in baseline.cases)
-    # A baseline of run/1 names no card.
+    # A baseline may name no card.
     name = names.get(key) or names.get(CaseKey("", key.id))
     held = baseline.summary.cases.get(name.text) if baseline.summary and name else None
     return held.days if held else ()

@@ -74,7 +74,7 @@ def age_days(stored: RunRecord, now: str | None) -> int | None:
 
 def moved(held: RunRecord, new: RunRecord, keys: Collection[CaseKey]) -> RunRecord:
     """`held` with the times of these cases from `new`, also of cases that it lacks. Both are baselines."""
-    # A baseline of run/1 names no card.
+    # A baseline may name no card.
     out = {*keys, *(CaseKey("", key.id) for key in keys)}
     stay = frozenset(case.key for case in held.cases if case.key not in out)
     come = frozenset(case.key for case in new.cases if case.key in keys)

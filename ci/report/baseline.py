@@ -31,7 +31,7 @@ def of_record(verdict: RecordVerdict, stored: RunRecord, made: str | None = None
 
 def is_of(stored: RunRecord, measured: RunRecord) -> bool:
     """Whether the stored baseline has a case of this record; else it is of another kernel, and not worth a word."""
-    # A baseline of run/1 names no card.
+    # A baseline may name no card.
     keys = {key for case in measured.cases for key in (case.key, CaseKey("", case.id))}
     return not keys.isdisjoint(case.key for case in stored.cases)
 

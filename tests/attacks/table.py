@@ -695,7 +695,7 @@ EVIDENCE = Chapter(
                 "ended early",
                 "judged by its own card",
                 "a case too many",
-                "of run/1",
+                "of another schema",
             ),
         ),
         Tried(

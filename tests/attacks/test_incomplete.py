@@ -373,7 +373,7 @@ NOT_PASSED: dict[str, tuple[str, tuple[Change, ...]]] = {
         "it holds more, which the plan did not ask for",
         (lambda content: content["cases"].append({"card": "norm", "id": "more"}),),
     ),
-    "of run/1": ("refused", (lambda content: content.update(schema="kernelgate.run/1"),)),
+    "of another schema": ("refused", (lambda content: content.update(schema="kernelgate.run/1"),)),
 }
 
 

@@ -1,4 +1,4 @@
-"""The run record: what it can say, what is refused and how, that run/1 is still read, and that it survives a crash."""
+"""The run record: what it can say, what is refused and how and that it survives a crash."""
 
 from __future__ import annotations
 
@@ -16,10 +16,6 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import OutputError, RecordError
 
 ROOT = Path(__file__).parents[2]
-KEPT = [
-    *(ROOT / f"tests/data/comparisons/{name}.json" for name in ("identical", "slower_1pct", "slower_5pct")),
-    ROOT / "tests/data/baseline_h200_run1.json",
-]
 
 SHA, OTHER_SHA = "a" * 40, "b" * 40
 WHOLE: dict[str, Any] = {
@@ -465,12 +461,10 @@ def test_canaries_and_their_like_are_not_compared() -> None:
 )
 def test_an_axis_keeps_its_kind(written: str, read: object) -> None:
     """True is not 1: a boolean axis is named where it is true, and a number with its value."""
-    for schema, axes in (("kernelgate.run/2", "axes"), ("kernelgate.run/1", "params")):
-        text = f'{{"schema":"{schema}","cases":[{{"id":"x","{axes}":{{"a":{written}}}}}]}}'
-        made = record.from_json(text)
-        for found in (made, record.from_json(record.to_json(made))):
-            value = found.cases[0].axes["a"]
-            assert (value, type(value)) == (read, type(read))
+    made = record.from_json(f'{{"cases":[{{"id":"x","axes":{{"a":{written}}}}}]}}')
+    for found in (made, record.from_json(record.to_json(made))):
+        value = found.cases[0].axes["a"]
+        assert (value, type(value)) == (read, type(read))
 
 
 def test_a_plan_has_the_same_hash_wherever_it_is_measured() -> None:
@@ -624,110 +618,6 @@ def test_the_fuzz_results_of_several_cards_are_asked_for_together() -> None:
 def test_of_many_faults_three_are_named() -> None:
     with pytest.raises(RecordError, match=r"; and 2 more$"):
         record.from_json(changed(a=1, b=2, c=3, d=4, e=5))
-
-
-# ---- run/1 -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_kept_records_of_run_1_are_read(path: Path) -> None:
-    """Every time, in its process, at its case: this is what they are kept for."""
-    old = json.loads(path.read_text(encoding="utf-8"))
-    assert old["schema"] == "kernelgate.run/1"
-    new = record.read(path)
-    names = {"oracle": "reference"}
-    for case, timed in zip(old["cases"], record.timed_cases(new), strict=True):
-        assert (timed.id, timed.case.axes) == (case["id"], case["params"])
-        before = [
-            {names.get(side, side): tuple(times) for side, times in launch["samples_us"].items()}
-            for launch in case["launches"]
-        ]
-        assert [process.samples_us for process in timed.processes] == before
-    assert new.environment.device.name == old["environment"]["device"]["name"]
-    assert record.from_json(record.to_json(new)) == new, "it may be written as a record of today"
-
-
-OLD = {
-    "schema": "kernelgate.run/1",
-    "subject": {"repository": "org/kernels", "pull_request": 3, "head_sha": SHA},
-    "environment": {"device": {"name": "NVIDIA L4", "compute_capability": "8.9"}, "torch": "2.13.0"},
-    "build": [{"side": "head", "sha": SHA, "targets": ["sm_89"]}],
-    "fuzz": {
-        "status": "failed",
-        "seed": 4,
-        "results": [
-            {"id": "a", "seed": 4, "params": {"S": 1.0}, "passed": False},
-            {"id": "b", "seed": 4, "passed": True},
-        ],
-    },
-    "cases": [
-        {
-            "id": "x",
-            "params": {"S": 512.0},
-            "work": {"flops": 10.0},
-            "launches": [
-                {
-                    "order": "interleaved",
-                    "samples_us": {"base": [1.0], "head": [2.0], "oracle": [3.0]},
-                    "graph_us": {"oracle": 2.5},
-                    "outputs": {"head": {"passed": False, "max_abs_error": 0.5}},
-                    "telemetry": {"sm_mhz": 1500.0},
-                },
-                {"order": "block", "samples_us": {"head": [2.5]}},
-            ],
-        },
-        {"id": "y", "launches": [{"order": "alternating", "samples_us": {"head": [4.0]}}]},
-    ],
-    "profile": [{"case": "x", "side": "base", "metrics": {"dram_pct": 1.0}}],
-    "resources": [
-        {"side": "head", "target": "sm_89", "kernel": "forward", "registers": 168, "shared_bytes": 64},
-        {"side": "base", "target": "sm_89", "kernel": "forward", "registers": 160},
-    ],
-    "notes": ["a word"],
-    "summary": {
-        "source": "main",
-        "cases": {"x": {"median_us": 2.0, "interval_us": [1.5, 2.5], "samples": 1, "launches": 1}},
-    },
-}
-
-
-def test_run_1_says_the_same_as_a_record_of_today() -> None:
-    new = record.from_json(json.dumps(OLD))
-    assert new.schema_ == "kernelgate.run/2"
-    assert (new.run.repository, new.run.pull_request, new.run.head_sha) == ("org/kernels", 3, SHA)
-    assert (new.environment.device.name, new.environment.torch) == ("NVIDIA L4", "2.13.0")
-    assert [process.role for process in new.processes] == ["paired", "alternating", "block"]
-    (first, second), (third,) = (case.processes for case in record.timed_cases(new))
-    assert first.samples_us == {"base": (1.0,), "head": (2.0,), "reference": (3.0,)}
-    assert first.timing.graph_us == {"reference": 2.5}
-    assert first.timing.calls["head"].failed == 1
-    assert first.timing.errors["head"].maximum == 0.5
-    assert first.telemetry == record.Telemetry(sm_mhz=1500.0)
-    assert (second.role, third.samples_us) == ("block", {"head": (4.0,)})
-    assert new.fuzz is not None
-    assert (new.fuzz.status, new.fuzz.seed, new.fuzz.run, new.fuzz.failed) == ("failed", 4, 2, 1)
-    assert new.fuzz.results[0].axes == {"S": 1.0}
-    kernels = {build.side: [(one.name, one.registers) for one in build.kernels] for build in new.builds}
-    assert kernels == {"head": [("forward", 168)], "base": [("forward", 160)]}
-    assert [one.case for one in new.profile] == ["x"]
-    assert [note.text for note in new.notes] == ["a word"]
-    assert new.summary is not None
-    assert new.summary.cases["x"].processes == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"surprise": 1}, "surprise"),
-        ({"processes": []}, "processes"),
-        ({"cases": [{"id": "x", "launches": [{"samples_us": {"head": ["1.0"]}}]}]}, "head.0"),
-        ({"cases": [{"id": "x", "launches": [{"samples_us": {"base": [1], "head": [1, 2]}}]}]}, "one length"),
-        ({"cases": [{"id": "x"}, {"id": "x"}]}, "x"),
-    ],
-)
-def test_a_broken_record_of_run_1_is_refused_by_name(changes: dict[str, object], named: str) -> None:
-    with pytest.raises(RecordError, match=named):
-        record.from_json(json.dumps({**OLD, **changes}))
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_a_slower_kernel_blocks_in_every_case_also_without_a_history(rules: Poli
 
 @pytest.mark.parametrize(("name", "slower"), [("slower_5pct", True), ("identical", False)])
 def test_the_h200_baseline_sees_what_is_large(name: str, slower: bool, rules: Policy) -> None:
-    baseline = record.read(ROOT / "tests" / "data" / "baseline_h200_run1.json")
+    baseline = record.read(ROOT / "tests" / "data" / "baseline_h200.json")
     verdict = judge(paired_record(name), rules, baseline, against="baseline_h200.json")
     assert {case.direction is Direction.SLOWER for case in verdict.cases} == {slower}
 

@@ -828,9 +828,9 @@ RECORDS = Chapter(
             "bench/test_record.py::test_a_file_that_cannot_be_read_is_named",
         ),
         Tried(
-            "a record of the old schema that is broken",
+            "a record of another schema",
             "refused by name",
-            "bench/test_record.py::test_a_broken_record_of_run_1_is_refused_by_name",
+            "bench/test_record.py::test_a_broken_record_is_refused_by_name",
         ),
         Tried(
             "a write that fails half-way",

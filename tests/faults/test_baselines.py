@@ -12,7 +12,7 @@ import pytest
 from kernelgate.ci.commands import cli
 
 ROOT = Path(__file__).parents[2]
-STORED = ROOT / "tests" / "data" / "baseline_h200_run1.json"
+STORED = ROOT / "tests" / "data" / "baseline_h200.json"
 RECORD = ROOT / "tests" / "data" / "comparisons" / "identical.json"
 
 Change = Callable[[dict[str, Any]], object]

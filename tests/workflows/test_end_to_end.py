@@ -372,7 +372,7 @@ def forge_a_record(workflow: Json) -> None:
         "runs-on": "ubuntu-24.04",
         "permissions": {},
         "steps": [
-            {"run": 'mkdir out && echo \'{"schema": "kernelgate.run/1"}\' > out/run.json'},
+            {"run": 'mkdir out && echo \'{"schema": "kernelgate.run/2"}\' > out/run.json'},
             {
                 "uses": "actions/upload-artifact@cf430e030ddbb5b0abf93d22962f4752f3646cd9",
                 "with": {"name": "kernelgate-record-l4", "path": "out/run.json", "if-no-files-found": "error"},

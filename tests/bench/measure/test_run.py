@@ -203,7 +203,7 @@ def test_the_kernels_go_into_the_builds_of_a_record() -> None:
     new = verbs.builds({"attention": Sides(library("1"), library("2", KERNEL))})
     assert verbs.with_builds((), new) == new
     timed = record.Build(card="attention", side="head", sha="a" * 40, library_sha256="2", seconds=9.0)
-    old = record.Build(side="base")  # of run/1: no card, no hash
+    old = record.Build(side="base")  # no card, no hash
     assert verbs.with_builds((old, timed), new) == (old, timed.model_copy(update={"kernels": (KERNEL,)}))
 
 

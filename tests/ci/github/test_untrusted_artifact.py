@@ -210,11 +210,10 @@ def test_numbers_that_are_none_are_refused(text: str, said: str) -> None:
         (b"", "not JSON in UTF-8"),
         (b"\xff\xfe{}", "not JSON in UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
-        (b'{"schema": "kernelgate.run/1", "schema": "kernelgate.run/1"}', "stands twice"),
+        (b'{"schema": "kernelgate.run/2", "schema": "kernelgate.run/2"}', "stands twice"),
         (b'{"schema": "kernelgate.run/3"}', "kernelgate.run/2"),
         (b"[]", "refused"),
-        (b'{"schema": "kernelgate.run/1", "::error::x": 1}', "refused"),
-        (b'{"schema": "kernelgate.run/1"}', "does not say which commit"),
+        (b'{"schema": "kernelgate.run/2", "::error::x": 1}', "refused"),
         (b'{"schema": "kernelgate.run/2"}', "does not say which commit"),
     ],
 )

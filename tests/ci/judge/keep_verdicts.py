@@ -1,4 +1,4 @@
-"""Rewrites tests/data/verdicts_run1.json after a deliberate change of the statistics: run this module with `-m`.
+"""Rewrites tests/data/kept_verdicts.json after a deliberate change of the statistics: run this module with `-m`.
 
 It prints every verdict, direction and finding that changed, for the commit's message.
 """
@@ -23,7 +23,7 @@ def main() -> None:
     parts = (
         f'  "{name}": [\n{_lines(part)}\n  ]' for name, part in {**KEPT, "traces": traces, "records": records}.items()
     )
-    (DATA / "verdicts_run1.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+    (DATA / "kept_verdicts.json").write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
 def _lines(entries: list[dict[str, Any]]) -> str:

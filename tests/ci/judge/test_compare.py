@@ -37,7 +37,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     for name, content in made.items():
         record.write(content, tmp_path / f"{name}.json")
-    (tmp_path / "broken.json").write_text('{"schema": "kernelgate.run/1", "cases": [', encoding="utf-8")
+    (tmp_path / "broken.json").write_text('{"schema": "kernelgate.run/2", "cases": [', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

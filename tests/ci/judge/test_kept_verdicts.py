@@ -1,4 +1,4 @@
-"""Kept records are judged as before, to the digit: tests/data/verdicts_run1.json.
+"""Kept records are judged as before, to the digit: tests/data/kept_verdicts.json.
 
 The file holds what the judge said of records drawn from the traces of an H200 and of the kept paired comparisons, alone
 and against both baselines. A deliberate change of the statistics rewrites it, and says so:
@@ -25,7 +25,7 @@ from tests.runs import case, on, process, run_record
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
-KEPT = json.loads((DATA / "verdicts_run1.json").read_text(encoding="utf-8"))
+KEPT = json.loads((DATA / "kept_verdicts.json").read_text(encoding="utf-8"))
 OF_TRACE = {name: list(group) for name, group in groupby(KEPT["traces"], lambda one: one["trace"])}
 SAME = 1e-12
 """Relative; near 0, what another processor rounds otherwise may be as much in percentage points."""
