@@ -114,13 +114,13 @@ def store_of(places: Places) -> Store:
 
 
 def _index(places: Places, store: Store) -> Path | str:
-    from kernelgate.ci.pipeline import remembered
+    from kernelgate.ci.pipeline import prior
 
     if places.database is not None:
         return places.database if "://" in places.database else Path(places.database)
     if store.folder is None:
         raise UsageError(f"the store {store.url} is no folder: name a file or a Postgres database with --database")
-    return store.folder / remembered.INDEX
+    return store.folder / prior.INDEX
 
 
 def _ignored_by_git(folder: Path) -> None:

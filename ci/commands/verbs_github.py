@@ -121,11 +121,11 @@ def accept(
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.assemble import Trusted
     from kernelgate.ci.github.client import connect
-    from kernelgate.ci.pipeline import default_branch, nightly, remembered
+    from kernelgate.ci.pipeline import default_branch, nightly, prior
 
     step, rules = Step().with_token(token), default_branch.rules(policy_file)
     subject = Run(head_sha=head_sha, base_sha=base_sha, pull_request=pull_request)
-    past, nights = remembered.past(rules, progress.say), nightly.nights(progress.say)
+    past, nights = prior.past(rules, progress.say), nightly.nights(progress.say)
     trusted = Trusted(default_branch.expected(rules), past, nights=nights)
     done = accept.accept(connect(step), subject, output, rules, trusted)
     records = len(list(output.glob("*.run.json"))) if done else 0
@@ -147,11 +147,11 @@ def baseline(measured: Path, label: str, force: bool, policy_file: Path | None) 
     from kernelgate.ci.github import baseline_pr
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import connect
-    from kernelgate.ci.pipeline import remembered
+    from kernelgate.ci.pipeline import prior
     from kernelgate.ci.policy import policy
 
     rules = policy.load(policy_file)
-    past = remembered.past(rules, progress.say)
+    past = prior.past(rules, progress.say)
     baseline_pr.refresh(connect(Step()), measured, label, rules, force, past)
 
 

@@ -100,12 +100,12 @@ def compare(
     from kernelgate.bench.system import progress
     from kernelgate.ci.document import terminal
     from kernelgate.ci.judge import compare
-    from kernelgate.ci.pipeline import remembered
+    from kernelgate.ci.pipeline import prior
     from kernelgate.ci.policy import policy
     from kernelgate.ci.report.build import compared_report
 
     rules = policy.load(policy_file, preset)
-    past = remembered.past(rules, progress.say)
+    past = prior.past(rules, progress.say)
     codes = []
     for number, one in enumerate(compare.compare(records, rules, baseline, past)):
         if as_json:
@@ -166,12 +166,12 @@ def report(
     from kernelgate.bench.system import progress
     from kernelgate.ci.commands import answers
     from kernelgate.ci.document import render
-    from kernelgate.ci.pipeline import default_branch, remembered
+    from kernelgate.ci.pipeline import default_branch, prior
     from kernelgate.ci.report.build import reported
     from kernelgate.ci.report.page.write import write as write_page
 
     rules = default_branch.rules(policy_file, preset)
-    past = remembered.past(rules, progress.say)
+    past = prior.past(rules, progress.say)
     if (run is None) == (folder is None) or (post and folder is None):
         raise UsageError(
             "Missing argument: give a run record, or --from and a folder of `kernelgate fetch`; --post needs --from"

@@ -185,7 +185,7 @@ def bench(
     from kernelgate.bench.system.children import opened
     from kernelgate.bench.timing import process
     from kernelgate.ci.judge import early_stop
-    from kernelgate.ci.pipeline import remembered
+    from kernelgate.ci.pipeline import prior
     from kernelgate.ci.policy import policy
 
     if pinned_library and not alone:
@@ -203,7 +203,7 @@ def bench(
     most = min(processes or rules.processes.limit, rules.processes.limit)
     asked = verbs.TimingOptions(most, suite, case_ids, rounds, seed, least, gpu, target, plan_hash, same, **how)
     verbs.check_cases(judging, suite, case_ids)
-    past = remembered.past(rules, progress.say)
+    past = prior.past(rules, progress.say)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
         return early_stop.undecided(so_far, rules, past(so_far))

@@ -23,7 +23,7 @@ from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.gate import Decision, Fault, GpuEvidence
 from kernelgate.ci.judge.history import History, Past
 from kernelgate.ci.judge.verdict import judge
-from kernelgate.ci.pipeline import remembered
+from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import yardsticks
@@ -72,7 +72,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
 
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
-    rules = MeasuringRules(policy, remembered.past(policy, say))
+    rules = MeasuringRules(policy, prior.past(policy, say))
     say("1/3 build")
     with children.opened() as processes:
         processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled

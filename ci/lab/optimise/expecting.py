@@ -18,13 +18,13 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.lab.sessions import figures
 from kernelgate.ci.lab.sessions.folder import Session
 from kernelgate.ci.lab.sessions.log import Event, GateAttempt, GateName, Opened, TriedChange
-from kernelgate.ci.pipeline import remembered
+from kernelgate.ci.pipeline import prior
 
 
 def seconds(what: GateName | None, session: Session, root: Path, sessions: Iterable[Session]) -> float | None:
     """The median of a gate's times (None: a try's); None where there is none before. `root`: of the checkout."""
     here = [one.events for one in sessions if one.name == session.name or any(map(figures.is_timed, one.events))]
-    took = _took(what, session.opened, here) or _took(what, session.opened, _remembered(session.opened, root))
+    took = _took(what, session.opened, here) or _took(what, session.opened, _prior(session.opened, root))
     return statistics.median(took) if took else None
 
 
@@ -45,11 +45,11 @@ def _seconds(event: Event, what: GateName | None) -> float | None:
     return None
 
 
-def _remembered(like: Opened, root: Path) -> Iterator[Sequence[Event]]:
+def _prior(like: Opened, root: Path) -> Iterator[Sequence[Event]]:
     """Logs of the history's index that begin with a commit of this repository: a card of another one may have the same
     name. Whatever keeps it from being read, nothing is expected then.
     """
-    where = remembered.index()
+    where = prior.index()
     if where is None:
         return
     try:

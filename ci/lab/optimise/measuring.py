@@ -16,7 +16,7 @@ from kernelgate.bench.core.errors import BuildError, CannotCompileError, Kernelg
 from kernelgate.bench.record import Model
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.commands import exit_codes
-from kernelgate.ci.pipeline import local, remembered
+from kernelgate.ci.pipeline import local, prior
 from kernelgate.ci.policy import policy
 
 ASKED, RECORD, FAILURE = "asked.json", "run.json", "failure.json"
@@ -52,7 +52,7 @@ def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
     gates = known.gates.model_copy(update={"sanitizer": "ignore"})  # before a merge, not at each try
     rules = local.MeasuringRules(
         known.model_copy(update={"gates": gates}),
-        remembered.past(known, say),
+        prior.past(known, say),
         asked.cases,
         known.session.fuzz_s,
         "full",  # what is recommended next goes by NVIDIA's rules, too

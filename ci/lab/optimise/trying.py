@@ -29,7 +29,7 @@ from kernelgate.ci.lab.optimise.watching import Watch, Watched
 from kernelgate.ci.lab.sessions import coming, figures, folder, variables
 from kernelgate.ci.lab.sessions.folder import Session
 from kernelgate.ci.lab.sessions.log import Decided, Event, PatternUse, TriedChange, TryOutcome
-from kernelgate.ci.pipeline import remembered
+from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import gpu, thresholds, why
 
@@ -266,7 +266,7 @@ def _judged(session: Session, measured: RunRecord, policy: Policy, path: Path) -
     if wrong is not None:
         said = f"wrong: {wrong.id}: {wrong.message}; repeat: {wrong.repeat}"
         return {**common, "failed": "correctness", "said": said, "advised": "revert"}
-    verdict = judge(measured, policy, name=path.name, history=remembered.past(policy, say)(measured))
+    verdict = judge(measured, policy, name=path.name, history=prior.past(policy, say)(measured))
     if verdict.refused is not None:
         return {**common, "failed": "measurement", "said": verdict.reason, "advised": "revert"}
     outcomes = tuple(_outcome(case) for case in verdict.cases if case.change_pct is not None and case.interval_pct)

@@ -17,7 +17,7 @@ from kernelgate.ci.history.past import AskedCases
 from kernelgate.ci.judge import days
 from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.spread import KnownSpread
-from kernelgate.ci.pipeline import remembered
+from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put
 
@@ -133,14 +133,14 @@ def test_the_history_is_read_from_the_environment_alone(
     index_at.engine.dispose()
     record, said = a_record(day=20), []
     record = record.model_copy(update={"cases": tuple(one.model_copy(update={"card": "norm"}) for one in record.cases)})
-    for name in (remembered.DATABASE, remembered.STORE):
+    for name in (prior.DATABASE, prior.STORE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)  # a checkout that brings a history of its own
     (tmp_path / ".kernelgate").mkdir()
     (tmp_path / ".kernelgate" / "history").symlink_to(tmp_path)
-    assert remembered.past(POLICY, said.append)(record) == NO_HISTORY
-    monkeypatch.setenv(remembered.DATABASE, str(where))
-    assert remembered.past(POLICY, said.append)(record).spreads[PLACE].comparisons == 3
+    assert prior.past(POLICY, said.append)(record) == NO_HISTORY
+    monkeypatch.setenv(prior.DATABASE, str(where))
+    assert prior.past(POLICY, said.append)(record).spreads[PLACE].comparisons == 3
     assert said == []
 
 
@@ -164,8 +164,8 @@ def test_a_broken_history_is_said_once_and_stops_nothing(
     index, said = tmp_path / "index of mine.sqlite", []
     broken(index)
     before = index.read_bytes() if index.is_file() else None
-    monkeypatch.setenv(remembered.DATABASE, str(index))
-    ask = remembered.past(POLICY, said.append)
+    monkeypatch.setenv(prior.DATABASE, str(index))
+    ask = prior.past(POLICY, said.append)
     assert [ask(a_record()), ask(a_record(day=2))] == [NO_HISTORY, NO_HISTORY]
     (one,) = said
     assert one.endswith("; judged without a history, which takes more processes")
@@ -177,7 +177,7 @@ def test_the_file_of_spreads_is_imported_and_its_broken_ones_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(remembered.STORE, str(tmp_path / "store"))
+    monkeypatch.setenv(prior.STORE, str(tmp_path / "store"))
     row = (
         '{"gpu": "NVIDIA H200", "card": "norm", "case": "one", "known": {"spread_pct": %s, "noise_pct": 0.01, '
         '"df": 10.0, "comparisons": 8, "last_seen": "2026-08-01"}}'
@@ -188,7 +188,7 @@ def test_the_file_of_spreads_is_imported_and_its_broken_ones_named(
     for again in ("", ", known already"):
         assert cli.run(["history", "import", "spreads.json"]) == 0
         assert capsys.readouterr().out == f"spreads of 1 case{again}\n"
-    opened = database.existing(str(remembered.index()))
+    opened = database.existing(str(prior.index()))
     assert known(opened).spreads[PLACE].comparisons == 8
     for broken in ("-1", "1e999", "true", '"62"'):
         file.write_text(whole % broken)

@@ -15,7 +15,7 @@ from kernelgate.ci.lab.optimise import expecting
 from kernelgate.ci.lab.sessions import log
 from kernelgate.ci.lab.sessions.folder import Session
 from kernelgate.ci.lab.sessions.log import Event
-from kernelgate.ci.pipeline import remembered
+from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.lab.sessions import session_events as made
 
@@ -50,8 +50,8 @@ def test_the_history_says_it_of_this_repository_alone(tmp_path: Path, monkeypatc
         "branch": of("branch", made.gate("build", 2, seconds=40.0), base=base),
         "elsewhere": of("elsewhere", made.gate("build", 2, seconds=9.0)),
     }
-    index = tmp_path / remembered.INDEX
-    monkeypatch.setenv(remembered.DATABASE, str(index))
+    index = tmp_path / prior.INDEX
+    monkeypatch.setenv(prior.DATABASE, str(index))
     assert expecting.seconds("build", NEW, tmp_path, ()) is None, "nothing is there to be read"
     archive = Archive(store.at(str(tmp_path / "store")), database.at(index), Policy())
     found = [KeptSession(name=name, log="".join(map(log.line, one.events))) for name, one in logs.items()]
@@ -60,6 +60,6 @@ def test_the_history_says_it_of_this_repository_alone(tmp_path: Path, monkeypatc
     assert expecting.seconds("build", NEW, tmp_path, ()) == 40
     mine = of("mine", made.gate("build", 2, seconds=30.0))
     assert expecting.seconds("build", NEW, tmp_path, (mine,)) == 30
-    monkeypatch.delenv(remembered.DATABASE)
+    monkeypatch.delenv(prior.DATABASE)
     assert expecting.seconds("build", NEW, tmp_path, ()) is None
     archive.database.engine.dispose()
