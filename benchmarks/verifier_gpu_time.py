@@ -29,7 +29,7 @@ from torch.profiler import ProfilerActivity, profile
 from kernelgate.bench.build.library import LibraryAt, Sides
 from kernelgate.bench.kernel import calls, cards, commit, loading
 from kernelgate.bench.kernel.package.cache import SharedCache
-from kernelgate.bench.system import environment, numerics
+from kernelgate.bench.system import environment
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.timing import checking, process, timer, witness
 from kernelgate.bench.timing.batches import MeasuredProcess
@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--kernels", action="store_true")
     asked = parser.parse_args()
-    numerics.pin()
+    environment.pin_numerics()
     parts = DeviceParts()
     run = prepared(parts, asked.cases)
     watched(parts)

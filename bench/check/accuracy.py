@@ -23,7 +23,7 @@ from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
 from kernelgate.bench.system import children as child_processes
-from kernelgate.bench.system import environment, lock, progress, strays
+from kernelgate.bench.system import environment, lock, orphans, progress
 from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
 
@@ -175,7 +175,7 @@ def _outcomes(
     """One for each case, in order, from as many processes as it takes."""
     left = list(chosen)
     deaths = 0
-    before = strays.children()
+    before = orphans.children()
     while left and deaths < MAX_CRASHES:
         child = children.take(WORKER)
         try:
@@ -189,7 +189,7 @@ def _outcomes(
                     break
         finally:
             child.__exit__()
-        if names := strays.end(before | children.pids):
+        if names := orphans.end_new_children(before | children.pids):
             progress.say(f"accuracy: a kernel left {', '.join(names)} running, which was ended")
         if why:
             yield from (CaseMeasured(left_out=why) for _ in left)

@@ -14,7 +14,7 @@ from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import Trial
-from kernelgate.bench.system import environment, progress, strays
+from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.worker_process import Child, ChildError, Message
 
@@ -90,7 +90,7 @@ class TrialProcess:
     child: Child | None = None
     deaths: int = 0
     """Processes that were beyond use after a trial."""
-    others: frozenset[int] = field(default_factory=strays.children)
+    others: frozenset[int] = field(default_factory=orphans.children)
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +121,7 @@ class TrialProcess:
         if self.child is not None:
             self.child.__exit__()
             self.child = None
-            if names := strays.end(self.others | self.children.pids):
+            if names := orphans.end_new_children(self.others | self.children.pids):
                 progress.say(f"fuzz: the kernel left {', '.join(names)} running, which was ended")
 
     def _started(self) -> Child:

@@ -40,11 +40,12 @@ def trying(path: Path, member: str) -> Iterator[None]:
 
 
 def load(path: Path) -> Kernel:
-    """The card in a file, with torch set as `numerics.pin` does, whatever its module sets. Raises CardError."""
-    from kernelgate.bench.system import numerics  # here, because who reads cards without torch loads this module, too
+    """The card in a file, with numerics pinned, whatever its module sets. Raises CardError."""
+    # Here, because who reads cards without torch loads this module, too.
+    from kernelgate.bench.system import environment
 
     card = kernel_class(load_module(path), path)()
-    numerics.pin()
+    environment.pin_numerics()
     return card
 
 

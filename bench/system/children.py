@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from kernelgate.bench.system import isolation, memory_file, prctl
+from kernelgate.bench.system import isolation, orphans, temporary
 from kernelgate.bench.system.worker_process import Child
 
 
@@ -42,6 +42,6 @@ class Children:
 @contextmanager
 def opened() -> Iterator[Children]:
     """None yet. All that are started end with the block."""
-    prctl.adopt_orphans()
-    with memory_file.opened() as fd, ExitStack() as stack:
+    orphans.adopt_orphans()
+    with temporary.memory_file() as fd, ExitStack() as stack:
         yield Children(stack, fd)

@@ -1,4 +1,4 @@
-"""The machine and its software, as the record keeps them.
+"""The machine, its software and torch's settings, as the record keeps them.
 
 `describe` asks a fresh process, so that the one that orchestrates never opens the GPU nor waits for torch.
 """
@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.system import numerics, nvml
+from kernelgate.bench.system import nvml
 from kernelgate.bench.system.worker_process import Child, ChildError, Parent
 
 DeviceKind = Literal["cuda", "cpu"]
@@ -42,7 +42,7 @@ def seen_by_torch() -> record.Environment:
     """The same, in this process, whose numerics are set as where kernels run."""
     import torch
 
-    numerics.pin()
+    pin_numerics()
 
     cuda = torch.cuda.is_available()
     return record.Environment(
@@ -53,7 +53,7 @@ def seen_by_torch() -> record.Environment:
         python=platform.python_version(),
         os=f"{platform.system()} {platform.release()}",
         host=platform.node() or None,
-        numerics=numerics.here(),
+        numerics=numerics(),
     )
 
 
@@ -141,6 +141,55 @@ def _text(path: Path) -> str | None:
 def main() -> None:
     """Run by `describe`."""
     Parent().send(seen_by_torch())
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How torch computes where references and oracles run
+# ----------------------------------------------------------------------------------------------------------------------
+
+VARIABLES = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
+"""They change what NVIDIA's libraries compute, whatever torch asks of them."""
+
+
+def pin_numerics() -> None:
+    """Afterwards, products and convolutions in float32 are of float32, and operators that can repeat their bits do.
+
+    Of operators that cannot, torch warns; new tensors stay uninitialised, for filling them takes time.
+    """
+    import torch
+    import torch.utils.deterministic
+
+    backends: Any = torch.backends  # whose stubs lack half of these
+    # Both of torch's ways of saying it: where a card has used one, the other alone leaves a mixture that torch refuses.
+    torch.set_float32_matmul_precision("highest")
+    backends.cuda.matmul.allow_tf32 = False
+    backends.cudnn.allow_tf32 = False
+    for level in (backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
+        level.fp32_precision = "ieee"
+    backends.cudnn.benchmark = False
+    torch.set_deterministic_debug_mode("warn")
+    filling: Any = torch.utils.deterministic
+    filling.fill_uninitialized_memory = False
+
+
+def changed_numerics() -> str | None:
+    """What is set otherwise than `pin` did, such as by a kernel's package that was imported; None where nothing is."""
+    now = numerics()
+    pinned = (now.matmul, now.convolution, now.deterministic) == ("ieee", "ieee", True)
+    return None if pinned else now.words
+
+
+def numerics() -> record.Numerics:
+    """What is set in this process."""
+    import torch
+
+    backends: Any = torch.backends
+    return record.Numerics(
+        matmul=backends.cuda.matmul.fp32_precision,
+        convolution=backends.cudnn.conv.fp32_precision,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        variables=tuple(f"{name}={os.environ[name]}" for name in VARIABLES if name in os.environ),
+    )
 
 
 if __name__ == "__main__":

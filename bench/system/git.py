@@ -1,4 +1,4 @@
-"""A commit's files, without touching the user's checkout."""
+"""A commit's files without touching the user's checkout, and a working tree as a commit that no branch knows."""
 
 from __future__ import annotations
 
@@ -267,3 +267,101 @@ def _git(repo: Path, *words: str, extra: Mapping[str, str] | None = None) -> sub
         raise KernelgateError(f"{repo} does not exist: name the folder of a git checkout") from None
     except NotADirectoryError:
         raise KernelgateError(f"{repo} is not a folder: name the folder of a git checkout") from None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Snapshots: all changes of files that git follows, and new files below given paths, under refs/kernelgate/
+# ----------------------------------------------------------------------------------------------------------------------
+
+REFS = "refs/kernelgate/sessions"
+_WHO = {
+    f"GIT_{role}_{key}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for key, value in (("NAME", "kernelgate"), ("EMAIL", "kernelgate@localhost"))
+}
+_UNDER_WAY = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+}
+
+
+def take_snapshot(repo: Path, paths: Sequence[str]) -> str:
+    """The sha of a commit that holds the working tree as it is; HEAD's where that is the same.
+
+    `paths`: below them files that git does not follow yet are taken, too.
+    Raises KernelgateError while a merge or the like is under way.
+    """
+    top = root(repo)
+    _refuse_half_done(top)
+    head = resolve(top, "HEAD")
+    with temporary.folder("kernelgate-index-") as made:
+        index = made / "index"
+        mine = Path(_path(top, "index"))
+        if mine.exists():
+            shutil.copy2(mine, index)  # with what git knows of the files' times, or it would read them all
+        extra = {"GIT_INDEX_FILE": str(index)}
+        checked(top, "add", "--update", "--", ".", extra=extra)
+        new = _listed(checked(top, "ls-files", "-z", "--others", "--exclude-standard", "--", *_below(paths)).stdout)
+        if new:
+            checked(top, "add", "--", *(f":(literal){path}" for path in new), extra=extra)
+        tree = checked(top, "write-tree", extra=extra).stdout.strip()
+    if tree == checked(top, "rev-parse", f"{head}^{{tree}}").stdout.strip():
+        return head
+    words = ("commit-tree", tree, "-p", head, "-m", "The working tree, as kernelgate session took it")
+    return checked(top, *words, extra=_WHO).stdout.strip()
+
+
+def _refuse_half_done(root: Path) -> None:
+    for name, what in _UNDER_WAY.items():
+        if Path(_path(root, name)).exists():
+            raise KernelgateError(f"{what} is under way in {root}: end it, or give it up, and call this again")
+    unmerged = checked(root, "diff", "--name-only", "--diff-filter=U").stdout.split()
+    if unmerged:
+        raise KernelgateError(
+            f"{root} has files with conflicts, such as {unmerged[0]}: resolve them, and `git add` them"
+        )
+
+
+def _path(root: Path, name: str) -> str:
+    return os.path.join(root, checked(root, "rev-parse", "--git-path", name).stdout.removesuffix("\n"))  # noqa: PTH118
+
+
+def keep_snapshot(repo: Path, session: str, label: str, sha: str) -> None:
+    """Keeps a snapshot from being collected."""
+    checked(root(repo), "update-ref", f"{REFS}/{session}/{label}", sha)
+
+
+def difference(repo: Path, old: str, new: str, paths: Sequence[str]) -> str:
+    """The patch from one commit to another below these paths, as text that `git apply` takes."""
+    how = [
+        "--binary",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--no-renames",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+    ]
+    return checked(root(repo), "diff", *how, old, new, "--", *_below(paths)).stdout
+
+
+def changed_files(repo: Path, old: str, new: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """The files below these paths that differ."""
+    words = ("diff", "--name-only", "-z", "--no-renames", old, new, "--", *_below(paths))
+    return _listed(checked(root(repo), *words).stdout)
+
+
+def take_back(repo: Path, patch: Path) -> None:
+    """Takes a patch back from the working tree: all of it or nothing. The index stays as it is."""
+    checked(root(repo), "apply", "--reverse", "--binary", "--whitespace=nowarn", str(patch))
+
+
+def _below(paths: Sequence[str]) -> list[str]:
+    return [f":(top){path}*" for path in paths]  # here * crosses folders
+
+
+def _listed(output: str) -> tuple[str, ...]:
+    return tuple(filter(None, output.split("\0")))

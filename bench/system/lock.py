@@ -1,10 +1,15 @@
-"""One measurement at a time on one device: a lock that the operating system releases when its holder dies."""
+"""One measurement at a time on one device of this machine, and which machine this is.
+
+The operating system releases the lock when its holder dies.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import platform
 import re
 import tempfile
 import time
@@ -88,3 +93,15 @@ def _holder(handle: int) -> str:
         return f"process {note['pid']} since {note['since']}"
     except (ValueError, KeyError, TypeError):
         return "another process"
+
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_identity(boot: Path = BOOT) -> str | None:
+    """Twelve characters that stand for this host and this boot of it; None where the system tells no boot."""
+    try:
+        text = f"{platform.node()} {boot.read_text(encoding='ascii').strip()}"
+    except (OSError, UnicodeDecodeError):
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,16 +1,29 @@
-"""What the NVIDIA driver says of a GPU, through NVML. A value that the driver or the device does not offer is None."""
+"""A GPU through NVML: what its driver says of it, readings while it is timed, and its clock, held and let go of.
+
+A value that the driver or the device does not offer is None.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from pathlib import Path
+from statistics import median
+from typing import IO, Any, TypeVar, cast
 
 import pynvml
 
+from kernelgate.bench import record
 from kernelgate.bench.core.errors import NoDeviceError
+from kernelgate.bench.system import progress
+from kernelgate.bench.system.worker_process import child_environment
 
 T = TypeVar("T")
 
@@ -160,3 +173,140 @@ def _ask(question: Callable[[], T]) -> T | None:
         return question()
     except pynvml.NVMLError:
         return None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The device while it is timed
+# ----------------------------------------------------------------------------------------------------------------------
+
+Source = Callable[[], Reading]
+
+
+@contextmanager
+def readings(device: str, uuid: str | None = None) -> Iterator[Source]:
+    """Reads the GPU through NVML, or of a CPU what the kernel offers under /sys. Without NVML, readings are empty."""
+    with ExitStack() as stack:
+        yield _cpu if device == "cpu" else _gpu(stack, uuid)
+
+
+def telemetry(readings: Sequence[Reading]) -> record.Telemetry:
+    """Medians, the hottest temperature, and every throttle reason that was seen."""
+    given = Counter(reason for reading in readings for reason in reading.throttle_reasons)
+    temperatures = [reading.temperature_c for reading in readings if reading.temperature_c is not None]
+    return record.Telemetry(
+        sm_mhz=_median(reading.sm_mhz for reading in readings),
+        max_sm_mhz=_median(reading.max_sm_mhz for reading in readings),
+        memory_mhz=_median(reading.memory_mhz for reading in readings),
+        temperature_c=max(temperatures, default=None),
+        power_w=_median(reading.power_w for reading in readings),
+        throttle_reasons=tuple(sorted(given)),
+        throttle_shares={reason: count / len(readings) for reason, count in sorted(given.items())},
+    )
+
+
+def cpu_reading(root: Path) -> Reading:
+    """The mean clock of the cores and the hottest zone, as the kernel tells them under `root`; power is not offered."""
+    clocks = [_number(path) for path in root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq")]
+    zones = [_number(path) for path in root.glob("sys/class/thermal/thermal_zone*/temp")]
+    known_mhz = [kilohertz / 1000 for kilohertz in clocks if kilohertz is not None]
+    known_c = [thousandths / 1000 for thousandths in zones if thousandths is not None]
+    return Reading(
+        sm_mhz=sum(known_mhz) / len(known_mhz) if known_mhz else None, temperature_c=max(known_c, default=None)
+    )
+
+
+def _cpu() -> Reading:
+    return cpu_reading(Path("/"))
+
+
+def _gpu(stack: ExitStack, uuid: str | None) -> Source:
+    try:
+        return stack.enter_context(opened(uuid)).reading
+    except NoDeviceError:
+        return Reading
+
+
+def _median(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _number(path: Path) -> float | None:
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The clock. A process of its own lets go of it when the pipe from its parent closes: also where that was killed
+# ----------------------------------------------------------------------------------------------------------------------
+
+DEFAULT = "default"
+RELEASE_S = 30.0
+HELD, FREE = b"1", b"0"
+"""What the watchdog is told. A clock that somebody else holds is none of its business."""
+
+
+@contextmanager
+def locked_clock(uuid: str | None, wanted: bool) -> Iterator[str]:
+    """Until the block ends, the SM clock stays at its base frequency, where the driver lets this user say so.
+
+    Yields what is so, for the record: "locked 1500 MHz", "default", or "default (why)".
+    """
+    if not wanted:
+        yield DEFAULT
+        return
+    with _clock_watchdog(uuid) as tell:
+        tell(HELD)  # before it is: whoever ends this process in between leaves no clock held
+        try:
+            with opened(uuid) as gpu:
+                said = gpu.lock_clock()
+        except NoDeviceError as error:
+            said = str(error)
+        if said.startswith("locked"):
+            yield said
+        else:
+            tell(FREE)
+            yield f"{DEFAULT} ({said})"
+
+
+@contextmanager
+def _clock_watchdog(uuid: str | None) -> Iterator[Callable[[bytes], int]]:
+    """A process that lets go of the clock when the block ends, or this process, if the last it was told is `HELD`."""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", __name__, uuid or ""],
+        stdin=subprocess.PIPE,
+        bufsize=0,
+        env=child_environment(),
+        start_new_session=True,  # Ctrl-C is for its parent
+    ) as watchdog:
+        pipe = cast(IO[bytes], watchdog.stdin)
+        try:
+            yield pipe.write
+        finally:
+            pipe.close()
+            try:
+                watchdog.wait(RELEASE_S)
+            except subprocess.TimeoutExpired:
+                watchdog.kill()
+
+
+def main() -> None:
+    """Waits for the end of its parent's pipe, and lets go of the clock if it was held."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    last = FREE
+    while told := os.read(0, 1024):
+        last = told[-1:]
+    if last != HELD:
+        return
+    try:
+        with opened(sys.argv[1] or None) as gpu:
+            gpu.unlock_clock()
+    except NoDeviceError as error:
+        progress.say(f"the GPU's clock may still be held: {error}; release it with nvidia-smi --reset-gpu-clocks")
+
+
+if __name__ == "__main__":
+    main()

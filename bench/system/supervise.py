@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelgate.bench.system import sessions
+from kernelgate.bench.system import orphans
 
 MAX_LINE = 1 << 16
 """Bytes of a line, about; what is longer comes in pieces."""
@@ -56,11 +56,11 @@ def running(command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str])
             process = subprocess.Popen(
                 command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=end, stderr=end, start_new_session=True
             )
-        with sessions.ended_with_us(process.pid):
+        with orphans.ended_with_us(process.pid):
             try:
                 yield Running(process, pipe)
             finally:
-                sessions.end(process.pid)
+                orphans.end_session(process.pid)
                 process.wait()
 
 

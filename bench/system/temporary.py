@@ -1,4 +1,4 @@
-"""Temporary folders that a killed process leaves behind are removed by the next one that makes its like."""
+"""Temporary folders that a killed process leaves behind and the next one removes, and memory without a name."""
 
 from __future__ import annotations
 
@@ -49,3 +49,13 @@ def _locked(path: Path) -> int | None:
             return handle
     os.close(handle)
     return None
+
+
+@contextmanager
+def memory_file() -> Iterator[int]:
+    """Its descriptor, for children to inherit."""
+    fd = os.memfd_create("kernelgate", 0)
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 import kernelgate
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import sessions
+from kernelgate.bench.system import orphans
 from kernelgate.bench.system.isolation import NONE, Isolation
 
 ROOT = Path(kernelgate.__file__).resolve().parent.parent
@@ -105,13 +105,13 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        sessions.kill_followers(self._process.pid)
+        orphans.kill_followers(self._process.pid)
         if self._apart.words:  # bwrap ends when what it has started has, and collects it
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(sessions.GRACE_S)
+                self._process.wait(orphans.GRACE_S)
         self._process.kill()
         self._process.wait()
-        sessions.kill_followers(self._process.pid)  # what was started in between
+        orphans.kill_followers(self._process.pid)  # what was started in between
         with suppress(BrokenPipeError):
             self._to.close()
         self._from.close()

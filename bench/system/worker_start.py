@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 
-from kernelgate.bench.system import prctl
+from kernelgate.bench.system import orphans
 
 
 def leader_is_gone() -> bool:
@@ -21,7 +21,7 @@ def leader_is_gone() -> bool:
 
 
 def main() -> None:
-    prctl.end_with_parent()
+    orphans.end_with_parent()
     if leader_is_gone():  # before the line above
         sys.exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the leader's

@@ -11,7 +11,7 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
-from kernelgate.bench.system import telemetry
+from kernelgate.bench.system import nvml
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.timing.batches import (
     AROUND_SAMPLE,
@@ -282,7 +282,7 @@ def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
         sm_mhz=_complete(case.sm_mhz, rounds),
         inner_repeats=case.inner_repeats,
         pause_us=case.pause_us or None,
-        telemetry=telemetry.summary(case.readings),
+        telemetry=nvml.telemetry(case.readings),
         graph_us=dict(sorted(case.graph_us.items())),
         calls=checked.calls,
         errors=checked.errors,

@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
 from kernelgate.bench.system import children as child_processes
-from kernelgate.bench.system import clocks, environment, isolation, lock, progress
+from kernelgate.bench.system import environment, isolation, lock, nvml, progress
 from kernelgate.bench.system.children import Children
 from kernelgate.bench.timing import process, witness
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
@@ -125,7 +125,7 @@ def run(
     try:
         with (
             lock.device(plan.environment.device.uuid),
-            clocks.locked(plan.environment.device.uuid, plan.lock_clocks and _on_gpu(plan)) as clock,
+            nvml.locked_clock(plan.environment.device.uuid, plan.lock_clocks and _on_gpu(plan)) as clock,
             nullcontext(children) if children else child_processes.opened() as processes,
         ):
             processes.prepare(process.FIRST)

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt, Sides
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import environment, progress, strays
+from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.environment import DeviceKind
 from kernelgate.bench.system.worker_process import Child
@@ -116,7 +116,7 @@ class Setup:
     environment: record.Environment
     how: Measuring
     children: Children
-    own: frozenset[int] = field(default_factory=strays.children)
+    own: frozenset[int] = field(default_factory=orphans.children)
     """Children of this process that were there before."""
     verifier: Runner | None = None
     hosted: bool = False
@@ -144,7 +144,7 @@ class Setup:
 
     def end_strays(self, name: str) -> tuple[record.Note, ...]:
         """Ends what the libraries of a process have started and left, and says so."""
-        left = strays.end(self.own | self.children.pids)
+        left = orphans.end_new_children(self.own | self.children.pids)
         text = f"{name}: it left {', '.join(left)} running, which was ended"
         return (record.Note(code="left_processes", text=text),) if left else ()
 

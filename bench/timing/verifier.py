@@ -20,7 +20,7 @@ from kernelgate.bench.core.errors import KernelgateError, why
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import Draw
-from kernelgate.bench.system import prctl
+from kernelgate.bench.system import orphans
 from kernelgate.bench.system.worker_process import Parent
 from kernelgate.bench.timing import arena as memory
 from kernelgate.bench.timing import checking
@@ -359,7 +359,7 @@ def cpu_threads(cores: int) -> int:
 
 def main() -> None:
     parent = Parent()
-    prctl.keep_private()  # references and seeds are in here
+    orphans.keep_private()  # references and seeds are in here
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
     verifier = Verifier()
     try:

@@ -24,7 +24,7 @@ from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.package import autotune
 from kernelgate.bench.kernel.package import cache as package_cache
 from kernelgate.bench.kernel.package.cache import SharedCache
-from kernelgate.bench.system import numerics, telemetry
+from kernelgate.bench.system import environment, nvml
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker_process import Parent
 from kernelgate.bench.timing import arena as memory
@@ -98,7 +98,7 @@ class OpenedCase:
 
 
 class Worker:
-    def __init__(self, loaded: LoadedLibraries, parent: Parent, read: telemetry.Source) -> None:
+    def __init__(self, loaded: LoadedLibraries, parent: Parent, read: nvml.Source) -> None:
         self._loaded = loaded
         self._parent = parent
         self._read = read
@@ -309,7 +309,7 @@ class Worker:
 
 def without_reference(judge: Kernel, case: OpenedCase) -> str | None:
     """Why the reference cannot be timed; None where it can. It is tried on copies of the inputs."""
-    if otherwise := numerics.changed():
+    if otherwise := environment.changed_numerics():
         return f"the code of base or head sets torch to other numerics than references are timed with: {otherwise}"
     given = memory.arguments(case.arena, case.asked.prepared.inputs, 0, 0)
     before, tried = (operands.changed(given, torch.Tensor.clone) for _ in range(2))
@@ -340,7 +340,7 @@ def run(request: TimingRequest, parent: Parent) -> None:
         timer = timers.timer(request.device)
         step_us = timers.clock_step(timer)
         judge, bound = _load(request, parent)
-        with telemetry.source(request.device, request.uuid) as source:
+        with nvml.readings(request.device, request.uuid) as source:
             worker = Worker(LoadedLibraries(request, judge, bound, timer, step_us, cache), parent, source)
             parent.send(Ready(clock_step_us=step_us))
             gc.freeze()

@@ -24,7 +24,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import sessions
+from kernelgate.bench.system import orphans
 from kernelgate.ci.lab.agents import tools
 from kernelgate.ci.lab.agents.budget import DeviceBudget
 from kernelgate.ci.lab.agents.tools import AgentTool, ToolRefusedError
@@ -143,7 +143,7 @@ class AgentsServer:
         )
         most = self.budget.rules.output_bytes
         out, err = _Kept(most), _Kept(most)
-        with sessions.ended_with_us(process.pid):
+        with orphans.ended_with_us(process.pid):
             try:
                 with anyio.move_on_after(limit_s):
                     async with anyio.create_task_group() as both:
@@ -153,7 +153,7 @@ class AgentsServer:
             finally:
                 with anyio.CancelScope(shield=True):
                     code = process.returncode
-                    await anyio.to_thread.run_sync(sessions.end, process.pid)
+                    await anyio.to_thread.run_sync(orphans.end_session, process.pid)
                     await process.aclose()
         return Ended(code, bytes(out.data), bytes(err.data), out.cut, time.monotonic() - began)
 

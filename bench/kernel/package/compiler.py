@@ -52,7 +52,7 @@ from kernelgate.bench.kernel.package.protocol import (
     SkippedCases,
     TargetDone,
 )
-from kernelgate.bench.system import prctl
+from kernelgate.bench.system import orphans
 from kernelgate.bench.system.worker_process import Message, Parent
 
 SIDE = "build"
@@ -316,7 +316,7 @@ def _fork(request: CompileRequest, target: str, send: Send, printed: IO[bytes]) 
         return pid
     code = 1
     try:
-        prctl.end_with_parent()
+        orphans.end_with_parent()
         if os.getppid() != leader:  # it died before the line above
             os._exit(1)
         for stream in (1, 2):

@@ -8,7 +8,7 @@ from pathlib import Path
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import Cards
-from kernelgate.bench.system import snapshots
+from kernelgate.bench.system import git
 from kernelgate.ci.lab.sessions import folder
 from kernelgate.ci.lab.sessions.folder import Session
 from kernelgate.ci.lab.sessions.log import Opened
@@ -27,7 +27,7 @@ def begin(root: Path, asked: Opened) -> Session:
     chosen = cards.select(only, kind, None, [f"{card}/{case}" for case in ids])
     if not chosen:
         raise UsageError(f"the card {card} has no cases for {'a machine without a GPU' if kind == 'cpu' else 'a GPU'}")
-    base = snapshots.take(root, cards.paths(known))
+    base = git.take_snapshot(root, cards.paths(known))
     taken = [one.name for one in folder.every(root)]
     name = asked.name or folder.slug(asked.objective, taken, f"{datetime.now(UTC):%Y-%m-%d}")
     capability = machine.device.compute_capability
@@ -45,7 +45,7 @@ def begin(root: Path, asked: Opened) -> Session:
             }
         ),
     )
-    snapshots.keep(root, name, "base", base)
+    git.keep_snapshot(root, name, "base", base)
     return made
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.system import snapshots
+from kernelgate.bench.system import git
 from kernelgate.ci.lab.optimise import trying
 from kernelgate.ci.lab.sessions import folder
 from kernelgate.ci.lab.sessions.folder import Session
@@ -33,13 +33,13 @@ def revert(session: Session, root: Path, why: str) -> tuple[Decided, Path | None
         tried = _undecided(session)
         base = trying.kept_state(session)
         paths = trying.sources(root, session.opened.card)
-        now = snapshots.take(root, paths)
-        snapshots.keep(root, session.name, f"{REVERTED}-{tried.number}", now)
-        patch = snapshots.difference(root, base, now, paths)
+        now = git.take_snapshot(root, paths)
+        git.keep_snapshot(root, session.name, f"{REVERTED}-{tried.number}", now)
+        patch = git.difference(root, base, now, paths)
         path = trying.patch_of(session, tried.number)
         if patch:
             path = _kept(path, patch.encode("utf-8", "surrogateescape"))
-            snapshots.restore(root, path)
+            git.take_back(root, path)
         decided = Decided(at=folder.now(), number=tried.number, kept=False, why=why or tried.said)
         folder.append(session.folder, decided)
         return decided, path if patch else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system import boot
+from kernelgate.bench.system import lock
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.explain import analyze, next_step
 from kernelgate.ci.explain.analyze import Analysis
@@ -61,7 +61,7 @@ def attempt(session: Session, root: Path, policy: Policy, name: GateName, sessio
     rules, expected = policy.session, expecting.seconds(name, session, root, sessions)
     watch = Watch(f"gate {name}", rules.report_s, rules.silent_s, gate.minutes * 60, expected)
     made = _ATTEMPTS[name](_GateAsked(session, root, policy, watch))
-    return made.model_copy(update={"at": folder.now(), "machine": boot.identity()})
+    return made.model_copy(update={"at": folder.now(), "machine": lock.boot_identity()})
 
 
 def skip(name: GateName, why: str) -> GateAttempt:

@@ -17,7 +17,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.record import RunRecord
-from kernelgate.bench.system import boot, lock, snapshots
+from kernelgate.bench.system import git, lock
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.explain import in_words
 from kernelgate.ci.explain.actions import CATALOGUE
@@ -75,7 +75,7 @@ def run(session: Session, root: Path, policy: Policy, wanted: TryRequest, sessio
             raise UsageError(f"try {undecided[-1]} is neither kept nor reverted: `kernelgate session keep` or `revert`")
         change = _changed(session, root)
         wanted = as_recommended(wanted, session, root, policy)
-        snapshots.keep(root, session.name, f"try-{number}", change.head)
+        git.keep_snapshot(root, session.name, f"try-{number}", change.head)
         files.write(patch_of(session, number), change.patch.encode("utf-8", "surrogateescape"))
         if warning := variables.warning(change.variables):
             say(f"try {number}: {warning}")
@@ -193,13 +193,13 @@ def _changed(session: Session, root: Path) -> _Change:
     base = kept_state(session)
     known = _known(root, session.opened.card)
     paths = cards.paths(known)
-    head = snapshots.take(root, paths)
-    patch = snapshots.difference(root, base, head, paths)
+    head = git.take_snapshot(root, paths)
+    patch = git.difference(root, base, head, paths)
     if not patch:
         where = ", ".join(paths)
         raise UsageError(f"nothing changed below {where} since the last kept state: change the kernel, then try it")
     found = variables.of(patch, cards.sources(known))
-    return _Change(base, head, patch, snapshots.changed(root, base, head, paths), found)
+    return _Change(base, head, patch, git.changed_files(root, base, head, paths), found)
 
 
 @contextmanager
@@ -237,7 +237,7 @@ def _measured(
         base=change.base,
         head=change.head,
         seconds=round(done.seconds, 1),
-        machine=boot.identity(),
+        machine=lock.boot_identity(),
         silent_s=done.silent_s,
     )
     if done.code != 0:

@@ -19,7 +19,7 @@ from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
 from kernelgate.bench.build.sources import read_sources
 from kernelgate.bench.build.spec import ExtensionSpec
 from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError, UsageError
-from kernelgate.bench.system import sessions, supervise
+from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from tests.miniature import ANSWER, BINDING, CARD, CPU_FILES, SPEC, compiled, write
 from tests.processes import alive
@@ -299,7 +299,7 @@ def test_a_silent_compiler_is_reported(
 def test_a_compile_over_its_limit_is_ended(
     tree: Path, tmp_path: Path, compiler: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "GRACE_S", 0.2)
+    monkeypatch.setattr(orphans, "GRACE_S", 0.2)
     compiler(f"trap '' TERM; echo $$ > '{tmp_path}/pid'; echo started; sleep 1000 & wait; sleep 1000")
     with pytest.raises(
         BuildError,

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from kernelgate.bench.system import memory_file
+from kernelgate.bench.system import temporary
 
 
 def test_a_child_sees_what_its_parent_writes() -> None:
-    with memory_file.opened() as fd:
+    with temporary.memory_file() as fd:
         os.ftruncate(fd, 4096)
         with mmap.mmap(fd, 4096) as mapped:
             mapped[:5] = b"hello"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernelgate.bench.kernel import loading
-from kernelgate.bench.system import environment, numerics
+from kernelgate.bench.system import environment
 from kernelgate.bench.timing import worker
 from tests.miniature import SCALE_CARD
 
@@ -38,19 +38,19 @@ WAYS = (in_the_old_way, in_the_new_way, at_once, without_repeating_bits)
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     yield
-    numerics.pin()
+    environment.pin_numerics()
 
 
 @pytest.mark.parametrize("otherwise", WAYS)
 def test_pinned_from_whatever_was_set(otherwise: Callable[[], None]) -> None:
-    numerics.pin()
-    assert numerics.changed() is None
+    environment.pin_numerics()
+    assert environment.changed_numerics() is None
     otherwise()
-    words = numerics.changed()
+    words = environment.changed_numerics()
     assert words is not None
     assert "tf32" in words or "bf16" in words or "not deterministic" in words
-    numerics.pin()
-    assert numerics.changed() is None
+    environment.pin_numerics()
+    assert environment.changed_numerics() is None
     assert torch.get_float32_matmul_precision() == "highest"  # torch refuses to say it of a mixture of both ways
     assert not torch.backends.cuda.matmul.allow_tf32
     assert not torch.backends.cudnn.allow_tf32
@@ -60,7 +60,7 @@ def test_a_card_that_sets_torch_otherwise_is_run_as_all_are(tmp_path: Path) -> N
     line = "import torch\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
     (tmp_path / "scale.py").write_text(line + SCALE_CARD, encoding="utf-8")
     loading.load(tmp_path / "scale.py")
-    assert numerics.changed() is None
+    assert environment.changed_numerics() is None
 
 
 def test_a_reference_is_not_timed_where_a_kernels_package_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:

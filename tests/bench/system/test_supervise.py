@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.system import sessions, supervise
+from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker_process import child_environment
 from tests.processes import alive
@@ -65,7 +65,7 @@ def test_says_nothing_while_lines_come(run: Callable[..., int]) -> None:
 def test_ends_the_whole_session_past_the_limit(
     run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "GRACE_S", 0.2)
+    monkeypatch.setattr(orphans, "GRACE_S", 0.2)
     lines: list[str] = []
     with pytest.raises(TimeoutError):
         run(STUBBORN, TimeLimits(silence_s=60, total_s=2), lines)
@@ -76,7 +76,7 @@ def test_ends_the_whole_session_past_the_limit(
 
 def test_ends_the_session_when_the_caller_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C is such a failure: KeyboardInterrupt rises where the caller happens to be."""
-    monkeypatch.setattr(sessions, "GRACE_S", 0.2)
+    monkeypatch.setattr(orphans, "GRACE_S", 0.2)
 
     def interrupted(line: str) -> None:
         raise KeyboardInterrupt(line)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.system import clocks
+from kernelgate.bench.system import nvml
 from tests.bench import driver
 
 
@@ -46,11 +46,11 @@ watchdogs: list[Watchdog] = []
 @pytest.fixture(autouse=True)
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     watchdogs.clear()
-    monkeypatch.setattr(clocks.subprocess, "Popen", Watchdog)
+    monkeypatch.setattr(nvml.subprocess, "Popen", Watchdog)
 
 
 def test_nothing_is_held_that_nobody_asked_for() -> None:
-    with clocks.locked("GPU-1", wanted=False) as said:
+    with nvml.locked_clock("GPU-1", wanted=False) as said:
         assert said == "default"
     assert watchdogs == []
 
@@ -59,24 +59,24 @@ def test_the_clock_is_held_and_let_go_of(monkeypatch: pytest.MonkeyPatch) -> Non
     asked: list[tuple[int, int]] = []
 
     def lock(_: Any, low: int, high: int) -> None:
-        assert watchdogs[0].told == clocks.HELD, "whoever is killed now leaves no clock held"
+        assert watchdogs[0].told == nvml.HELD, "whoever is killed now leaves no clock held"
         asked.append((low, high))
 
     driver.install(monkeypatch, nvmlDeviceSetGpuLockedClocks=lock)
-    with clocks.locked("GPU-1", wanted=True) as said:
+    with nvml.locked_clock("GPU-1", wanted=True) as said:
         assert said == "locked 1500 MHz"
         assert not watchdogs[0].closed
     assert asked == [(1500, 1500)]
-    assert watchdogs[0].told == clocks.HELD
+    assert watchdogs[0].told == nvml.HELD
     assert watchdogs[0].waited
 
 
 @pytest.mark.parametrize("name", ["nvmlDeviceSetGpuLockedClocks", "nvmlDeviceGetDefaultApplicationsClock"])
 def test_a_driver_that_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     driver.install(monkeypatch, **{name: driver.refused})
-    with clocks.locked("GPU-1", wanted=True) as said:
+    with nvml.locked_clock("GPU-1", wanted=True) as said:
         assert said.startswith("default (")
-    assert watchdogs[0].told.endswith(clocks.FREE), "what somebody else holds stays held"
+    assert watchdogs[0].told.endswith(nvml.FREE), "what somebody else holds stays held"
     assert watchdogs[0].waited
 
 
@@ -86,11 +86,11 @@ def test_the_watchdog_lets_go_once_its_parent_is_gone(
 ) -> None:
     released: list[Any] = []
     driver.install(monkeypatch, nvmlDeviceResetGpuLockedClocks=released.append)
-    monkeypatch.setattr(clocks.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(nvml.signal, "signal", lambda *_: None)
     ends = iter([*told, b""])
-    monkeypatch.setattr(clocks.os, "read", lambda *_: next(ends))
+    monkeypatch.setattr(nvml.os, "read", lambda *_: next(ends))
     monkeypatch.setattr(sys, "argv", ["clocks", "GPU-1"])
-    clocks.main()
+    nvml.main()
     assert released == (["handle"] if lets_go else [])
 
 
@@ -99,9 +99,9 @@ def test_the_watchdog_outlives_a_killed_parent(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.undo()
     code = (
         "import os, subprocess, sys\n"
-        "from kernelgate.bench.system import clocks\n"
-        "child = subprocess.Popen([sys.executable, '-m', clocks.__name__, 'GPU-1'], stdin=subprocess.PIPE, bufsize=0)\n"
-        "child.stdin.write(clocks.HELD)\n"
+        "from kernelgate.bench.system import nvml\n"
+        "child = subprocess.Popen([sys.executable, '-m', nvml.__name__, 'GPU-1'], stdin=subprocess.PIPE, bufsize=0)\n"
+        "child.stdin.write(nvml.HELD)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.system import prctl, strays
+from kernelgate.bench.system import orphans
 from tests.processes import alive
 
 DAEMON = "setsid sh -c '{} & echo $! >{}' </dev/null >/dev/null 2>&1"
@@ -20,10 +20,10 @@ DAEMON = "setsid sh -c '{} & echo $! >{}' </dev/null >/dev/null 2>&1"
 @pytest.fixture
 def known() -> Iterator[frozenset[int]]:
     """What runs before the test."""
-    prctl.adopt_orphans()
-    before = strays.children()
+    orphans.adopt_orphans()
+    before = orphans.children()
     yield before
-    strays.end(before)
+    orphans.end_new_children(before)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -50,10 +50,10 @@ def is_named(pid: int, name: str) -> bool:
 def test_a_daemon_is_found_ended_and_named(known: frozenset[int], tmp_path: Path) -> None:
     pid = daemon(tmp_path, "exec sleep 600", "sleep")
     assert alive(pid)
-    assert strays.children() - known == {pid}
-    assert strays.end(known) == ("sleep",)
+    assert orphans.children() - known == {pid}
+    assert orphans.end_new_children(known) == ("sleep",)
     assert not alive(pid)
-    assert strays.end(known) == ()
+    assert orphans.end_new_children(known) == ()
 
 
 def test_what_a_daemon_leaves_is_ended_too(known: frozenset[int], tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_a_daemon_leaves_is_ended_too(known: frozenset[int], tmp_path: Path
     pids = [outer, int(inner.read_text())]
     wait_for(lambda: is_named(pids[1], "sleep"))
     assert all(map(alive, pids))
-    assert strays.end(known) == ("sh", "sleep")
+    assert orphans.end_new_children(known) == ("sh", "sleep")
     assert not any(map(alive, pids))
 
 
@@ -71,7 +71,7 @@ def test_a_known_child_is_spared(known: frozenset[int], tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "600"]) as kept:
         try:
             pid = daemon(tmp_path, "exec sleep 600", "sleep")
-            assert strays.end(known | {kept.pid}) == ("sleep",)
+            assert orphans.end_new_children(known | {kept.pid}) == ("sleep",)
             assert not alive(pid)
             assert kept.poll() is None
         finally:
@@ -81,7 +81,7 @@ def test_a_known_child_is_spared(known: frozenset[int], tmp_path: Path) -> None:
 def test_a_child_that_has_ended_is_collected(known: frozenset[int], tmp_path: Path) -> None:
     pid = daemon(tmp_path, "true", "true")
     wait_for(lambda: not alive(pid))
-    strays.end(known)
+    orphans.end_new_children(known)
     assert not Path(f"/proc/{pid}").exists()
 
 
@@ -90,4 +90,4 @@ def test_a_name_with_spaces_and_parentheses(known: frozenset[int], tmp_path: Pat
     program.symlink_to(sys.executable)
     pid = daemon(tmp_path, f'exec "{program}" -c "import time; time.sleep(600)"', program.name)
     assert alive(pid)
-    assert strays.end(known) == (program.name,)
+    assert orphans.end_new_children(known) == (program.name,)

@@ -1,0 +1,155 @@
+"""Processes that would outlive whoever started them: kept apart, found, and ended.
+
+A process group is not enough: ninja gives each of its jobs one of its own. So sessions are looked for in /proc.
+
+`python -I -S orphans.py NUMBER` ends a session when its own standard input closes without a word. This module reads
+nothing but the standard library, so that this starts in a moment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, NamedTuple, cast
+
+GRACE_S = 3.0
+"""Between SIGTERM and SIGKILL; and for a killed process to be gone."""
+_POLL_S = 0.01
+_DONE = b"."
+
+
+class _Process(NamedTuple):
+    """What proc_pid_stat(5) says first."""
+
+    pid: int
+    name: str
+    state: str
+    parent: int
+    session: int
+
+
+def _processes() -> Iterator[_Process]:
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+        with suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            # pid (name) state parent group session …, where the name may hold spaces and parentheses.
+            head, _, rest = file.read().rpartition(")")
+            state, parent, _, session = rest.split()[:4]
+            yield _Process(int(pid), head.partition("(")[2], state, int(parent), int(session))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Sessions
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def session_members(leader: int) -> list[int]:
+    """The living processes of the session that `leader` started."""
+    return [one.pid for one in _processes() if one.session == leader and one.state not in ("Z", "X")]
+
+
+def end_session(leader: int) -> None:
+    """Ends a session: asks first, and kills what still runs after a while."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _send(session_members(leader), number)
+        _wait(leader, spared=())
+
+
+def kill_followers(leader: int) -> None:
+    """Kills all of a session but its leader."""
+    _send([pid for pid in session_members(leader) if pid != leader], signal.SIGKILL)
+    _wait(leader, spared=(leader,))
+
+
+@contextmanager
+def ended_with_us(leader: int) -> Iterator[None]:
+    """Until the block ends, the session is killed should this process be."""
+    command = [sys.executable, "-I", "-S", __file__, str(leader)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True) as watchdog:
+        pipe = cast(IO[bytes], watchdog.stdin)
+        try:
+            yield
+        finally:
+            with suppress(BrokenPipeError):
+                pipe.write(_DONE)
+            pipe.close()
+
+
+def _send(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _wait(leader: int, spared: tuple[int, ...]) -> None:
+    """Until nobody is left, or for the grace."""
+    deadline = time.monotonic() + GRACE_S
+    while set(session_members(leader)).difference(spared) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
+def watch_session() -> None:
+    """Waits for the end of its parent's pipe."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if os.read(0, 1) != _DONE:
+        _send(session_members(int(sys.argv[1])), signal.SIGKILL)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a library has started and left behind, and would compute beside later measurements
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def children() -> frozenset[int]:
+    """The processes whose parent this one is."""
+    own = os.getpid()
+    return frozenset(one.pid for one in _processes() if one.parent == own)
+
+
+def end_new_children(known: frozenset[int]) -> tuple[str, ...]:
+    """Ends every child that is not known, and those that it leaves in turn. Returns their names."""
+    names: list[str] = []
+    while new := [one for one in _processes() if one.parent == os.getpid() and one.pid not in known]:
+        for process in new:
+            names.append(process.name)
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(process.pid, 0)
+    return tuple(names)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a process tells Linux about itself: prctl(2)
+# ----------------------------------------------------------------------------------------------------------------------
+
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 4, 36
+
+
+def end_with_parent() -> None:
+    """This process is killed when the thread that started it ends. Who calls this then looks whether it has already."""
+    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def keep_private() -> None:
+    """No other process of this user may look into this one's memory; root may."""
+    _prctl(_SET_DUMPABLE, 0)
+
+
+def adopt_orphans() -> None:
+    """From now on whatever loses its parent below this process becomes this process's child."""
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    watch_session()
