@@ -26,8 +26,8 @@ from kernelgate.bench import record
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.post_label import LABELS
 from kernelgate.ci.github.publish import post
+from kernelgate.ci.github.upsert import LABELS
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.report_examples import BASE_SHA, EXAMPLES
 from tests.fakes.github_server import FakeGitHub, Json, Pull

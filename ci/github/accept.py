@@ -25,10 +25,9 @@ from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.command import ACCEPT, ACCEPTED, ALL, Command, Refusal, Requester
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.post_check_run import shown_verdict
-from kernelgate.ci.github.post_label import put_labels
 from kernelgate.ci.github.publish import prepare
 from kernelgate.ci.github.run_info import RunInfo, write_run_info
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import Stamp, put_labels
 from kernelgate.ci.judge.gate import BlockCode, Label
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import accepted

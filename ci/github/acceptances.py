@@ -21,7 +21,7 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.github.client import Bot, patiently, until_done
 from kernelgate.ci.github.post_check_run import is_ours
-from kernelgate.ci.github.stamp import Posted
+from kernelgate.ci.github.upsert import Posted
 from kernelgate.ci.judge.gate import Acceptance
 from kernelgate.ci.report import accepted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github import bisect_answer, bisect_words, own_comment
+from kernelgate.ci.github import bisect_answer, bisect_words, upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.bisect_words import Searched
 from kernelgate.ci.github.client import Bot
@@ -33,7 +33,7 @@ def put_search(bot: Bot, number: int, text: str, refused: bool = False) -> None:
     Where the bot may not comment, the log and the summary say it.
     """
     run = 0 if refused else int(bot.step.environment.get("GITHUB_RUN_ID") or 0)
-    own_comment.say(bot, number, text, f"<!-- kernelgate-bisect run={run} -->")
+    upsert.say(bot, number, text, f"<!-- kernelgate-bisect run={run} -->")
 
 
 def _links(step: Step) -> Links:

@@ -35,8 +35,7 @@ from kernelgate.ci.github.plan import (
     targets,
     watches_no_kernel,
 )
-from kernelgate.ci.github.post_comment import put_comment
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import Stamp, put_comment
 from kernelgate.ci.policy.pull_request_rules import Measure
 
 ACCEPT = "accept"

@@ -9,10 +9,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.bench.record import Model
-from kernelgate.ci.github import culprit_words, own_issue
+from kernelgate.ci.github import culprit_words, upsert
 from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.culprit_words import KnownCulprit
-from kernelgate.ci.github.own_issue import IssueState, WantedIssue
+from kernelgate.ci.github.upsert import IssueState, WantedIssue
 from kernelgate.ci.policy.policy import Policy
 
 LABEL = "kernelgate: culprit"
@@ -50,7 +50,7 @@ def put(bot: Bot, folder: Path, rules: Policy) -> dict[str, str]:
 
 
 def last_line(commit: str, state: IssueState) -> str:
-    return own_issue.last_line(_subject(commit), state)
+    return upsert.issue_line(_subject(commit), state)
 
 
 def _subject(commit: str) -> str:
@@ -68,7 +68,7 @@ def _put(bot: Bot, culprit: KnownCulprit, comparison: str) -> str:
         _reason(culprit),
         culprit_words.news(culprit, bot.step),
     )
-    return own_issue.put(bot, wanted).outcome
+    return upsert.put_issue(bot, wanted).outcome
 
 
 def _reason(culprit: KnownCulprit) -> str:

@@ -12,7 +12,7 @@ from github.GithubObject import NotSet
 
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github.client import ROUNDS, Bot, patiently, until_done
-from kernelgate.ci.github.stamp import Posted, Stamp, same_text
+from kernelgate.ci.github.upsert import Posted, Stamp, same_text
 from kernelgate.ci.judge.gate import Conclusion
 
 Order = tuple[int, int]

@@ -12,7 +12,7 @@ from functools import partial
 from github import UnknownObjectException
 
 from kernelgate.ci.github.client import Bot, patiently, until_done
-from kernelgate.ci.github.stamp import Posted
+from kernelgate.ci.github.upsert import Posted
 
 
 @dataclass(frozen=True)

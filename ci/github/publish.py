@@ -23,11 +23,8 @@ from kernelgate.ci.github.assemble import (
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, until_done
 from kernelgate.ci.github.plan import skipped
 from kernelgate.ci.github.post_check_run import CheckRun, begin_check, end_check, hand_over_check, put_check
-from kernelgate.ci.github.post_comment import comment_step, put_comment
-from kernelgate.ci.github.post_label import VERDICTS, put_labels
-from kernelgate.ci.github.post_results import put_results
 from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
-from kernelgate.ci.github.stamp import Posted, Stamp
+from kernelgate.ci.github.upsert import VERDICTS, Posted, Stamp, comment_step, put_comment, put_labels, put_results
 from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED, Label
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport

@@ -24,7 +24,7 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.explain.actions import CATALOGUE
 from kernelgate.ci.explain.diagnosis import Bottleneck
-from kernelgate.ci.github import command, own_comment
+from kernelgate.ci.github import command, upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently
 from kernelgate.ci.github.command import MAY_WRITE, REVIEW_FORMS, Refusal, Requester
@@ -150,7 +150,7 @@ def _refuse(bot: Bot, asked: Requester, why: Refusal, of: int) -> None:
 def _say(bot: Bot, asked: Requester, text: str, of: int | None = None) -> None:
     """One comment for each answer of people with write access, by its number; one for all others, of 0."""
     number = asked.comment_id if of is None else of
-    own_comment.say(bot, asked.number, text, f"<!-- kernelgate-review comment={number} -->")
+    upsert.say(bot, asked.number, text, f"<!-- kernelgate-review comment={number} -->")
 
 
 def offer(

@@ -6,11 +6,11 @@ from functools import partial
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
-from kernelgate.ci.github import own_comment, own_issue
+from kernelgate.ci.github import upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, as_its_owner, connect, patiently
-from kernelgate.ci.github.own_issue import WantedIssue
 from kernelgate.ci.github.propose import blob_sha, file_sha
+from kernelgate.ci.github.upsert import WantedIssue
 from kernelgate.ci.lab.sessions.report import SessionForReview
 
 LABEL = "kernelgate: session"
@@ -33,10 +33,10 @@ def submit(bot: Bot, session: SessionForReview, pull_request: int | None) -> int
     body = f"{session.report}\n{_files(bot, session)}"
     subject = f"session name={session.name}"
     if pull_request is not None:
-        own_comment.put(bot, pull_request, body, f"<!-- kernelgate-{subject} -->")
+        upsert.put_answer(bot, pull_request, body, f"<!-- kernelgate-{subject} -->")
         return None
     title = f"Review of the session {session.name}: {session.objective}"
-    posted = own_issue.put(bot, WantedIssue(LABEL, subject, title, body))
+    posted = upsert.put_issue(bot, WantedIssue(LABEL, subject, title, body))
     if posted.left:
         raise GitHubError(f"{posted.outcome}; open it again to submit {session.name} once more")
     bot.step.log(f"{posted.outcome} in {bot.step.repository}")

@@ -10,7 +10,7 @@ import yaml
 
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.post_check_run import CHECK_NAME, CheckRun, put_check
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import Stamp
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import l4, measured
 from tests.ci.report_examples import HEAD_SHA

@@ -14,7 +14,7 @@ from kernelgate.ci.github.client import connect
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.post_check_run import CHECK_NAME, CheckRun, put_check
 from kernelgate.ci.github.publish import post
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import Stamp
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import BODY, FILES, l4, named

@@ -18,10 +18,8 @@ from kernelgate.ci.github.client import DeniedError, GitHubError
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.plan import commit, merge_base
 from kernelgate.ci.github.post_check_run import CheckRun, begin_check, put_check
-from kernelgate.ci.github.post_comment import put_comment
-from kernelgate.ci.github.post_label import put_labels
 from kernelgate.ci.github.propose import Offer, put
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels
 from kernelgate.ci.judge.gate import Label
 from kernelgate.ci.policy.pull_request_rules import Measure
 from tests.ci.desk import Desk

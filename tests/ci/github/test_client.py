@@ -14,9 +14,7 @@ from kernelgate.ci.github import client as bot_module
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import DeniedError, GitHubError, connect
 from kernelgate.ci.github.post_check_run import Annotation, CheckRun, put_check
-from kernelgate.ci.github.post_comment import put_comment, state_line, stated
-from kernelgate.ci.github.post_label import LABELS, put_labels
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import LABELS, Stamp, put_comment, put_labels, state_line, stated
 from kernelgate.ci.judge.gate import Label
 from tests.ci.desk import Desk
 from tests.fakes.github_server import FakeGitHub

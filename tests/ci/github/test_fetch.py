@@ -13,9 +13,8 @@ from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.post_comment import state_line
 from kernelgate.ci.github.run_info import RunInfo, read_run_info
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import Stamp, state_line
 from tests.ci.desk import Desk
 from tests.ci.report_examples import BASE_SHA, EXAMPLES, HEAD_SHA
 from tests.fakes.github_server import Json, Pull

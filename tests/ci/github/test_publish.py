@@ -13,9 +13,9 @@ from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.annotations import line_notes
 from kernelgate.ci.github.assemble import assemble
 from kernelgate.ci.github.fetch import fetch
-from kernelgate.ci.github.post_comment import stated
 from kernelgate.ci.github.publish import post, prepare
 from kernelgate.ci.github.run_info import read_run_info
+from kernelgate.ci.github.upsert import stated
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 from kernelgate.ci.report.links import DOCS

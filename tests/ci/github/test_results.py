@@ -10,10 +10,9 @@ import pytest
 from kernelgate.ci.document import render
 from kernelgate.ci.github import results_block
 from kernelgate.ci.github.description import describe, split
-from kernelgate.ci.github.post_results import put_results
 from kernelgate.ci.github.publish import post
 from kernelgate.ci.github.results_block import BEGIN, filled
-from kernelgate.ci.github.stamp import Stamp
+from kernelgate.ci.github.upsert import Stamp, put_results
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport
 from kernelgate.ci.report.results import MAX_ROWS, results

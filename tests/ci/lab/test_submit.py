@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import own_issue
+from kernelgate.ci.github import upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.lab.sessions import log, report
@@ -31,7 +31,7 @@ EVENTS: tuple[Event, ...] = (
     made.tried(1, -5, action="swizzle", bottleneck="l2"),
     SessionNote(said="is it the cache?", kind="question"),
 )
-LAST = own_issue.last_line("session name=one", "open")
+LAST = upsert.issue_line("session name=one", "open")
 
 
 def given(*more: Event, events: tuple[Event, ...] = EVENTS) -> SessionForReview:
@@ -150,7 +150,7 @@ def test_hostile_text_of_a_log_stays_text(desk: Desk) -> None:
     assert not any(mark in plain for mark in ("@", "<", "#1", "::", "http"))
     headings = [every[at + 1].content for at, one in enumerate(every) if one.type == "heading_open"]
     assert [text for text in headings[1:] if text == "h"] == []
-    assert len(issue["title"]) <= own_issue.MAX_TITLE
+    assert len(issue["title"]) <= upsert.MAX_TITLE
 
 
 @pytest.mark.parametrize("text", ["so it was " * 100, "`@a`" * 200])

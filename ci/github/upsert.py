@@ -1,0 +1,400 @@
+"""What the bot keeps on a pull request or issue: comments, issues, labels and a block of the description.
+
+Each is found again by its author and its hidden last line, then edited in place; anybody can copy a last line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote
+
+from github import GithubException
+from github.Issue import Issue
+from github.IssueComment import IssueComment
+from github.PullRequest import PullRequest
+
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.record import Run
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.github import results_block
+from kernelgate.ci.github.client import Bot, GitHubError, until_done
+from kernelgate.ci.judge.gate import Label
+
+COMMENT_LIMIT = 65_536
+"""Characters that GitHub takes in one comment."""
+MAX_TITLE = 200
+LABELS = {
+    Label.IMPROVED: ("0e8a16", "kernelgate measured this change to be faster"),
+    Label.REGRESSED: ("b60205", "kernelgate measured this change to be slower"),
+    Label.UNCHANGED: ("c5def5", "kernelgate measured this change to make no difference"),
+    Label.ACCEPTED: ("fbca04", "Somebody accepted that this commit is slower"),
+}
+VERDICTS = (Label.IMPROVED, Label.REGRESSED, Label.UNCHANGED)
+AUTOMATIC = "ededed"
+"""The colour of a label that GitHub made because somebody used it."""
+
+_TOPIC = re.compile(r"[a-z][a-z-]{0,29}")
+_UPLOADED = re.compile(r"/actions/runs/\d{1,18}/artifacts/\d{1,18}\b")
+Written = TypeVar("Written", Issue, IssueComment)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The part of a run's identity that the comment and the check run keep."""
+
+    head_sha: str
+    run_id: int
+    run_attempt: int
+
+    @classmethod
+    def of(cls, run: Run) -> Stamp:
+        """Of a run that GitHub names; it has all three."""
+        return cls(run.head_sha or "", run.run_id or 0, run.run_attempt or 1)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return self.run_id, self.run_attempt
+
+
+@dataclass(frozen=True)
+class Posted:
+    """What a step found or did; `left`: this result was not to change anything, and why."""
+
+    outcome: str
+    left: bool = False
+    outdated: bool = False
+    """It was left because it is about an older commit, or about a pull request that is closed."""
+    comments: int | None = None
+    """How many the pull request has: where one was begun, if nobody else began one at the same time."""
+    issue: int | None = None
+    """The number of the issue that this is about."""
+
+
+def outdated(pull: PullRequest, stamp: Stamp) -> Posted | None:
+    """Why this result may not change what the pull request shows; None where it may."""
+    if pull.state != "open":
+        return Posted("left alone: the pull request is closed", left=True, outdated=True)
+    if pull.head.sha != stamp.head_sha:
+        why = f"the result is for {stamp.head_sha[:7]}, and the head is {pull.head.sha[:7]} by now"
+        return Posted(f"left alone: {why}", left=True, outdated=True)
+    return None
+
+
+def same_text(old: str | None, new: str) -> bool:
+    """Equal as far as GitHub keeps what it is given: it may change line ends and the space around.
+
+    The page that an earlier attempt uploaded is as good as the one of this attempt.
+    """
+    old, new = (_UPLOADED.sub("", text.replace("\r\n", "\n").strip()) for text in (old or "", new))
+    return old == new
+
+
+def _last_line(body: str | None) -> str:
+    return (body or "").rstrip().rsplit("\n", 1)[-1].strip()
+
+
+def _own(bot: Bot, every: Iterable[Written], last: re.Pattern[str]) -> list[tuple[Written, re.Match[str]]]:
+    """Those of the bot with such a last line, the oldest first, each with its match."""
+    mine = [each for each in every if each.user is not None and each.user.login == bot.login]
+    found = [(each, match) for each in mine if (match := last.fullmatch(_last_line(each.body)))]
+    return sorted(found, key=lambda pair: pair[0].id)
+
+
+def _of_another_author(bot: Bot, created: Issue | IssueComment) -> str | None:
+    """Why what was just created would not be found again, so that each run would add another."""
+    if created.user.login == bot.login:
+        return None
+    return f"the token posts as {visible(created.user.login)}, not as {bot.login}: set KERNELGATE_BOT to it"
+
+
+# Comments ------------------------------------------------------------------------------------------------------------
+
+
+def _state(topic: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"<!-- kernelgate-state topic={topic} "
+        r"head=(?P<head>[0-9a-f]{40,64}) run=(?P<run>\d{1,18}) attempt=(?P<attempt>\d{1,6}) -->"
+    )
+
+
+def state_line(topic: str, stamp: Stamp) -> str:
+    """The hidden last line that finds a comment on a run's result again and says whose result it holds."""
+    line = (
+        f"<!-- kernelgate-state topic={topic} head={stamp.head_sha} run={stamp.run_id} attempt={stamp.run_attempt} -->"
+    )
+    if not _TOPIC.fullmatch(topic) or not _state(topic).fullmatch(line):
+        raise UsageError(f"not a comment's topic, commit and run: {visible(line)}")
+    return line
+
+
+def stated(body: str, topic: str) -> Stamp | None:
+    """The stamp in a comment's last line; None where it is not the bot's comment on this topic."""
+    found = _state(topic).fullmatch(_last_line(body))
+    return _stamp(found) if found else None
+
+
+def _stamp(found: re.Match[str]) -> Stamp:
+    return Stamp(found["head"], int(found["run"]), int(found["attempt"]))
+
+
+def shown_stamp(bot: Bot, number: int, topic: str = "verdict") -> Stamp | None:
+    """Whose result the bot's comment on the pull request holds; None where it has none."""
+    own = _own(bot, bot.repository.get_issue(number).get_comments(), _state(topic))
+    stamps = [_stamp(found) for _, found in own]
+    return max(stamps, key=lambda stamp: stamp.order, default=None)
+
+
+def put_comment(
+    bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic: str = "verdict", begin: bool = True
+) -> Posted:
+    """The pull request has one comment of the bot on this topic, and it holds `texts[0]`, or the result of a newer run.
+
+    `texts`: the same, ever shorter; a shorter one is used where GitHub finds the longer one too long. `begin`: else a
+    comment that is there is edited, and none is begun.
+    """
+    step = comment_step(bot, number, texts, stamp, topic, begin)
+    done = until_done("comment", step, bot)
+    if done.comments is not None:
+        # Another report may have begun one at the same time.
+        until_done("comment", step, bot)
+    return done
+
+
+def comment_step(
+    bot: Bot, number: int, texts: Sequence[str], stamp: Stamp, topic: str = "verdict", begin: bool = True
+) -> Callable[[], Posted | None]:
+    """The step of put_comment. After it began a comment, `comments` says how many there are unless somebody else began
+    one at the same time; then another look removes the later one."""
+    last = state_line(topic, stamp)
+    bodies = [f"{text.rstrip()}\n{last}" for text in texts if len(text) + len(last) < COMMENT_LIMIT]
+    if not bodies:
+        raise GitHubError(f"comment: even the shortest text is over {COMMENT_LIMIT} characters")
+
+    def why_not(own: Sequence[re.Match[str]]) -> Posted | None:
+        others = map(_stamp, own)
+        if any(other.head_sha == stamp.head_sha and other.order > stamp.order for other in others):
+            return Posted("left alone: it holds the result of a newer run of the same commit", left=True)
+        return None if own or begin else Posted("left alone: there is none to correct", left=True)
+
+    put = _comment_step(bot, number, bodies, _state(topic), why_not)
+    return lambda: outdated(bot.repository.get_pull(number), stamp) or put()
+
+
+def _comment_step(
+    bot: Bot,
+    number: int,
+    bodies: list[str],
+    last: re.Pattern[str],
+    why_not: Callable[[Sequence[re.Match[str]]], Posted | None],
+) -> Callable[[], Posted | None]:
+    """One comment of the bot with such a last line holds `bodies[0]`, unless `why_not` says otherwise."""
+    outcome = "unchanged"
+
+    def step() -> Posted | None:
+        nonlocal outcome
+        issue = bot.repository.get_issue(number)
+        everybodys = list(issue.get_comments())
+        found = _own(bot, everybodys, last)
+        if (left := why_not([match for _, match in found])) is not None:
+            return left
+        body = bodies[0]
+        try:
+            if not found:
+                outcome = "created"
+                created = issue.create_comment(body)
+                if (why := _of_another_author(bot, created)) is not None:
+                    created.delete()
+                    raise GitHubError(f"comment: {why}")
+                return Posted(outcome, comments=len(everybodys) + 1)
+            if not same_text(found[0][0].body, body):
+                outcome = "created" if outcome == "created" else "edited"
+                found[0][0].edit(body)
+            elif len(found) > 1:
+                found[-1][0].delete()
+                return None
+        except GithubException as error:
+            if found and error.status == 404:
+                bot.step.log("comment: it was deleted in between; looking again")
+            elif error.status == 422 and len(bodies) > 1:
+                bot.step.log(f"comment: {len(body)} characters are too long for GitHub; using the shorter text")
+                bodies.pop(0)
+            else:
+                raise
+            return None
+        return Posted(outcome) if len(found) == 1 else None
+
+    return step
+
+
+def put_answer(bot: Bot, number: int, text: str, last: str) -> None:
+    """An issue or a pull request, open or closed, has one comment of the bot with this hidden last line and `text`.
+
+    Raises GitHubError.
+    """
+    step = _comment_step(bot, number, [f"{text.rstrip()}\n{last}"], re.compile(re.escape(last)), lambda _: None)
+    bot.step.log(f"comment: {until_done('comment', step, bot).outcome}")
+
+
+def say(bot: Bot, number: int, text: str, last: str) -> None:
+    """The same. Where the bot may not comment, the log says so; the summary has the text in any case."""
+    try:
+        put_answer(bot, number, text, last)
+    except GitHubError as error:
+        bot.step.warn(str(error))
+    bot.step.summary(text)
+
+
+# Issues --------------------------------------------------------------------------------------------------------------
+
+
+IssueState = Literal["open", "closed"]
+
+
+@dataclass(frozen=True)
+class WantedIssue:
+    label: str
+    subject: str
+    """Finds it again, such as "culprit commit=…"; of the bot's own making, never untrusted text."""
+    title: str
+    body: str
+    """All but the last line."""
+    state: IssueState = "open"
+    reason: str = "reopened"
+    """GitHub's word for why it is in this state."""
+    news: str = ""
+    """What is said where its state changes."""
+
+
+def issue_line(subject: str, state: IssueState) -> str:
+    return f"<!-- kernelgate-{subject} state={state} -->"
+
+
+def put_issue(bot: Bot, wanted: WantedIssue) -> Posted:
+    """There is one issue on the subject, as it is wanted. None is begun for what is over, and nobody is assigned.
+
+    It is found again by its label, too, never by GitHub's search, which lags. What its last line says of its state is
+    what the bot did last: where the issue is in another state, a person decided, and it is left alone.
+    """
+    body = f"{wanted.body}\n{issue_line(wanted.subject, wanted.state)}"
+    last = re.compile(rf"<!-- kernelgate-{re.escape(wanted.subject)} state=(open|closed) -->")
+    begun = False
+
+    def step() -> Posted | None:
+        nonlocal begun
+        found = _own(bot, bot.repository.get_issues(state="all", labels=[wanted.label]), last)
+        if not found:
+            if wanted.state == "closed":
+                return Posted("nobody was told of it, and it is over")
+            _create_issue(bot, wanted, body)
+            begun = True
+            return None
+        issue, was = found[0][0], found[0][1][1]
+        number = issue.number
+        if len(found) > 1:
+            # Two runs began one at the same time. Without its last line it is nobody's any more.
+            found[-1][0].edit(body=f"The same as #{number}.", state="closed", state_reason="not_planned")
+            return None
+        if issue.state != was:
+            return Posted(f"issue {number} is left alone: a person has {issue.state} it", left=True, issue=number)
+        if was == wanted.state and same_text(issue.body, body):
+            return Posted(f"issue {number} {'created' if begun else 'is as it was'}", issue=number)
+        if was != wanted.state:
+            _add_comment(bot, issue, wanted.news)
+        issue.edit(body=body, state=wanted.state, state_reason=wanted.reason)
+        return None
+
+    return until_done("issue", step, bot)
+
+
+def _create_issue(bot: Bot, wanted: WantedIssue, body: str) -> None:
+    title = visible(wanted.title, MAX_TITLE)
+    created = bot.repository.create_issue(title=title, body=body, labels=[wanted.label])
+    why = _of_another_author(bot, created)
+    if why is None and wanted.label not in {label.name for label in created.labels}:
+        # GitHub drops the labels of those who may not set them.
+        why = f"the token may not set the label {wanted.label!r}, by which the issue is found again"
+    if why is not None:
+        created.edit(body="Posted by mistake.", state="closed", state_reason="not_planned")
+        raise GitHubError(f"issue: {why}")
+
+
+def _add_comment(bot: Bot, issue: Issue, text: str) -> None:
+    """Unless it is the last thing that the bot said: a step may be repeated."""
+    own = [each.body for each in issue.get_comments() if each.user is not None and each.user.login == bot.login]
+    if not own or not same_text(own[-1], text):
+        issue.create_comment(text)
+
+
+# Labels and the description ------------------------------------------------------------------------------------------
+
+
+def put_labels(
+    bot: Bot, number: int, labels: Collection[Label], stamp: Stamp, among: Collection[Label] = tuple(Label)
+) -> Posted:
+    """Of the labels `among` ours the pull request carries `labels` alone."""
+    done: list[str] = []
+
+    def step() -> Posted | None:
+        pull = bot.repository.get_pull(number)
+        if (late := outdated(pull, stamp)) is not None:
+            return late
+        there = {found.name: found.color for found in pull.labels}
+        stale = next((other for other in among if other not in labels and other in there), None)
+        if stale is not None:
+            done.append(f"removed {stale.value!r}")
+            try:
+                pull.remove_from_labels(stale.value)
+            except GithubException as error:
+                if error.status != 404:
+                    raise
+                bot.step.log("label: it was removed in between; looking again")
+            return None
+        new = [label for label in among if label in labels and label not in there]
+        if new:
+            done.extend(f"added {label.value!r}" for label in new)
+            # PyGithub sends a bare list here, which GitHub's description does not allow.
+            answer = _send(bot, "POST", f"{pull.issue_url}/labels", {"labels": [label.value for label in new]})
+            there = {found["name"]: found["color"] for found in answer}
+        for label in labels:
+            if there.get(label) == AUTOMATIC:
+                colour, meaning = LABELS[label]
+                address = f"{bot.repository.url}/labels/{quote(label.value)}"
+                _send(bot, "PATCH", address, {"color": colour, "description": meaning})
+        if any(other in there for other in among if other not in labels):
+            return None
+        return Posted(", ".join(dict.fromkeys(done)) or "unchanged", comments=pull.comments)
+
+    return until_done("label", step, bot)
+
+
+def _send(bot: Bot, verb: str, address: str, body: dict[str, Any]) -> Any:
+    return bot.repository.requester.requestJsonAndCheck(verb, address, input=body)[1]
+
+
+def put_results(bot: Bot, number: int, text: str, stamp: Stamp) -> Posted:
+    """The block in the description holds `text`, unless its author wrote there, or the result is of an older commit.
+
+    Read anew right before each write, since authors edit descriptions; and afterwards, so that a write that was lost
+    is repeated. What is there already is not written again: an edit may start workflows, which must come to an end.
+    """
+    outcome = "unchanged"
+
+    def step() -> Posted | None:
+        nonlocal outcome
+        pull = bot.repository.get_pull(number)
+        if (late := outdated(pull, stamp)) is not None:
+            return late
+        body = pull.body or ""
+        made = results_block.filled(body, text)
+        if made is None:
+            return Posted("left alone: it has no place for results, or somebody else's words in it", left=True)
+        if made == body:
+            return Posted(outcome)
+        outcome = "results filled in"
+        pull.edit(body=made)
+        return None
+
+    return until_done("description", step, bot)
