@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 from github.Requester import Requester
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from kernelgate.bench.core.errors import faults
 from kernelgate.ci.document.escape import visible
 
 
@@ -21,152 +24,234 @@ class NoAnswerError(Exception):
     """GitHub answered something that its API never says."""
 
 
-# What is read -------------------------------------------------------------------------------------------------------
-# A type; a pattern that a text matches; a tuple, of which one fits; [what every entry is]; {key: value}, where a key
-# with "?" may be missing.
+# What is read of each kind of answer ---------------------------------------------------------------------------------
 
-TEXT = (str, None)
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-LABEL = {"name": str, "color": str}
-FILE = {"filename": str, "previous_filename?": TEXT, "patch?": TEXT}
-SOURCE = {"full_name": str, "owner": {"login": str}, "pushed_at?": (TIME, None)}
-LISTED_PULL = {
-    "number": int,
-    "url": str,
-    "issue_url": str,
-    "state": str,
-    "title": str,
-    "body": TEXT,
-    "user": {"login": str, "type": str},
-    "labels": [LABEL],
-    "merged_at?": (TIME, None),
-    "merge_commit_sha?": (SHA, None),
-    "head": {"sha": SHA, "ref": str, "repo": (SOURCE, None)},
-    "base": {"sha": SHA, "ref": str},
-}
-PULL = LISTED_PULL | {"changed_files": int}
-COMMENT = {"id": int, "url": str, "body": TEXT, "user": ({"login": str}, None)}
-CHECK = {
-    "id": int,
-    "url": str,
-    "name": str,
-    "status": str,
-    "conclusion": TEXT,
-    "external_id": TEXT,
-    "app": ({"slug": str}, None),
-    "completed_at?": (TIME, None),
-    "output": {"title": TEXT, "summary": TEXT, "text?": TEXT, "annotations_count": int},
-}
-RUN = {
-    "id": int,
-    "event": str,
-    "status": TEXT,
-    "conclusion": TEXT,
-    "run_attempt": int,
-    "workflow_id": int,
-    "head_sha": SHA,
-    "head_branch": TEXT,
-    "head_repository": (SOURCE, None),
-    "created_at": TIME,
-    "html_url": str,
-    "jobs_url": str,
-    "artifacts_url": str,
-}
-JOB = {"name": str, "conclusion": TEXT, "run_attempt": int, "steps?": [{"name": str, "conclusion": TEXT}]}
-ARTIFACT = {
-    "id": int,
-    "name": str,
-    "size_in_bytes": int,
-    "expired": bool,
-    "archive_download_url": str,
-    "digest?": TEXT,
-}
-REF = {"ref": str, "url": str, "object": {"sha": SHA}}
-CONTENT = {"sha": SHA}
-REVIEW = {"state": str, "user": {"login": str}, "environments": [{"name": str}]}
+Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")]
+Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 
-ISSUE = {
-    "number": int,
-    "url": str,
-    "state": str,
-    "body": TEXT,
-    "user": ({"login": str}, None),
-    # A label of an issue may be its name alone.
-    "labels": [({"name": str}, str)],
-}
+
+class ApiAnswer(BaseModel):
+    """A part of an answer; whatever else GitHub sends is not looked at."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class ApiName(ApiAnswer):
+    name: str
+
+
+class ApiUser(ApiAnswer):
+    login: str
+
+
+class ApiAuthor(ApiUser):
+    type: str
+
+
+class ApiCommit(ApiAnswer):
+    sha: Sha
+
+
+class ApiLabel(ApiName):
+    color: str
+
+
+class ApiFile(ApiAnswer):
+    filename: str
+    previous_filename: str | None = None
+    patch: str | None = None
+
+
+class ApiSource(ApiAnswer):
+    full_name: str
+    owner: ApiUser
+    pushed_at: Time | None = None
+
+
+class ApiBase(ApiCommit):
+    ref: str
+
+
+class ApiHead(ApiBase):
+    repo: ApiSource | None
+
+
+class ApiListedPull(ApiAnswer):
+    number: int
+    url: str
+    issue_url: str
+    state: str
+    title: str
+    body: str | None
+    user: ApiAuthor
+    labels: list[ApiLabel]
+    merged_at: Time | None = None
+    merge_commit_sha: Sha | None = None
+    head: ApiHead
+    base: ApiBase
+
+
+class ApiPull(ApiListedPull):
+    changed_files: int
+
+
+class ApiComment(ApiAnswer):
+    id: int
+    url: str
+    body: str | None
+    user: ApiUser | None
+
+
+class ApiIssue(ApiComment):
+    number: int
+    state: str
+    labels: list[ApiName | str]
+    """A label of an issue may be its name alone."""
+
+
+class ApiApp(ApiAnswer):
+    slug: str
+
+
+class ApiCheckOutput(ApiAnswer):
+    title: str | None
+    summary: str | None
+    text: str | None = None
+    annotations_count: int
+
+
+class ApiCheck(ApiName):
+    id: int
+    url: str
+    status: str
+    conclusion: str | None
+    external_id: str | None
+    app: ApiApp | None
+    completed_at: Time | None = None
+    output: ApiCheckOutput
+
+
+class ApiChecks(ApiAnswer):
+    check_runs: list[ApiCheck]
+
+
+class ApiComparison(ApiAnswer):
+    merge_base_commit: ApiCommit
+    files: list[ApiFile] = []
+
+
+class ApiRun(ApiAnswer):
+    id: int
+    event: str
+    status: str | None
+    conclusion: str | None
+    run_attempt: int
+    workflow_id: int
+    head_sha: Sha
+    head_branch: str | None
+    head_repository: ApiSource | None
+    created_at: Time
+    html_url: str
+    jobs_url: str
+    artifacts_url: str
+
+
+class ApiRuns(ApiAnswer):
+    workflow_runs: list[ApiRun]
+
+
+class ApiStep(ApiName):
+    conclusion: str | None
+
+
+class ApiJob(ApiStep):
+    run_attempt: int
+    steps: list[ApiStep] = []
+
+
+class ApiJobs(ApiAnswer):
+    jobs: list[ApiJob]
+
+
+class ApiReview(ApiAnswer):
+    state: str
+    user: ApiUser
+    environments: list[ApiName]
+
+
+class ApiArtifact(ApiName):
+    id: int
+    size_in_bytes: int
+    expired: bool
+    archive_download_url: str
+    digest: str | None = None
+
+
+class ApiArtifacts(ApiAnswer):
+    artifacts: list[ApiArtifact]
+
+
+class ApiAddress(ApiAnswer):
+    """In the answer's headers: its body is empty."""
+
+    location: str
+
+
+class ApiRef(ApiAnswer):
+    ref: str
+    url: str
+    object: ApiCommit
+
+
+class ApiWritten(ApiAnswer):
+    content: ApiCommit
+    commit: ApiCommit
+
+
+class ApiRepository(ApiAnswer):
+    default_branch: str
+
+
+class ApiPermission(ApiAnswer):
+    permission: str
+
 
 READ: tuple[tuple[str, str, Any], ...] = (
-    ("GET", "", {"default_branch": str}),
-    ("GET", "/pulls", [LISTED_PULL]),
-    ("POST", "/pulls", PULL),
-    ("GET|PATCH", r"/pulls/\d+", PULL),
-    ("GET", r"/pulls/\d+/files", [FILE]),
-    ("GET", "/issues", [ISSUE]),
-    ("POST", "/issues", ISSUE),
-    ("GET|PATCH", r"/issues/\d+", ISSUE),
-    ("GET", r"/issues/\d+/comments", [COMMENT]),
-    ("POST", r"/issues/\d+/comments", COMMENT),
-    ("GET|PATCH", r"/issues/comments/\d+", COMMENT),
-    ("GET|POST", r"/issues/\d+/labels", [LABEL]),
-    ("DELETE", r"/issues/\d+/labels/[^/]+", [LABEL]),
-    ("PATCH", "/labels/[^/]+", LABEL),
-    ("POST", "/check-runs", CHECK),
-    ("GET|PATCH", r"/check-runs/\d+", CHECK),
-    ("GET", "/commits/[^/]+/check-runs", {"check_runs": [CHECK]}),
-    ("GET", "/commits/[^/]+", {"sha": SHA}),
-    ("GET", "/commits/[^/]+/pulls", [LISTED_PULL]),
-    ("GET", "/compare/.+", {"merge_base_commit": {"sha": SHA}, "files?": [FILE]}),
-    ("GET", "/collaborators/[^/]+/permission", {"permission": str}),
-    ("GET", "/actions/runs", {"workflow_runs": [RUN]}),
-    ("GET", r"/actions/runs/\d+", RUN),
-    ("GET", r"/actions/runs/\d+/approvals", [REVIEW]),
-    ("GET", r"/actions/runs/\d+/jobs", {"jobs": [JOB]}),
-    ("GET", r"/actions/runs/\d+/artifacts", {"artifacts": [ARTIFACT]}),
-    # Answered by an address in its headers, which is no answer's body.
-    ("GET", r"/actions/artifacts/\d+/zip", {"location": str}),
-    ("GET", "/git/ref/.+", REF),
-    ("POST", "/git/refs", REF),
-    ("PATCH", "/git/refs/.+", REF),
-    ("GET", "/contents/.+", (CONTENT, [CONTENT])),
-    ("PUT", "/contents/.+", {"content": CONTENT, "commit": {"sha": str}}),
-    ("GET", "/user", {"login": str}),
+    ("GET", "", ApiRepository),
+    ("GET", "/pulls", list[ApiListedPull]),
+    ("POST", "/pulls", ApiPull),
+    ("GET|PATCH", r"/pulls/\d+", ApiPull),
+    ("GET", r"/pulls/\d+/files", list[ApiFile]),
+    ("GET", "/issues", list[ApiIssue]),
+    ("POST", "/issues", ApiIssue),
+    ("GET|PATCH", r"/issues/\d+", ApiIssue),
+    ("GET", r"/issues/\d+/comments", list[ApiComment]),
+    ("POST", r"/issues/\d+/comments", ApiComment),
+    ("GET|PATCH", r"/issues/comments/\d+", ApiComment),
+    ("GET|POST", r"/issues/\d+/labels", list[ApiLabel]),
+    ("DELETE", r"/issues/\d+/labels/[^/]+", list[ApiLabel]),
+    ("PATCH", "/labels/[^/]+", ApiLabel),
+    ("POST", "/check-runs", ApiCheck),
+    ("GET|PATCH", r"/check-runs/\d+", ApiCheck),
+    ("GET", "/commits/[^/]+/check-runs", ApiChecks),
+    ("GET", "/commits/[^/]+", ApiCommit),
+    ("GET", "/commits/[^/]+/pulls", list[ApiListedPull]),
+    ("GET", "/compare/.+", ApiComparison),
+    ("GET", "/collaborators/[^/]+/permission", ApiPermission),
+    ("GET", "/actions/runs", ApiRuns),
+    ("GET", r"/actions/runs/\d+", ApiRun),
+    ("GET", r"/actions/runs/\d+/approvals", list[ApiReview]),
+    ("GET", r"/actions/runs/\d+/jobs", ApiJobs),
+    ("GET", r"/actions/runs/\d+/artifacts", ApiArtifacts),
+    ("GET", r"/actions/artifacts/\d+/zip", ApiAddress),
+    ("GET", "/git/ref/.+", ApiRef),
+    ("POST", "/git/refs", ApiRef),
+    ("PATCH", "/git/refs/.+", ApiRef),
+    ("GET", "/contents/.+", ApiCommit | list[ApiCommit]),
+    ("PUT", "/contents/.+", ApiWritten),
+    ("GET", "/user", ApiUser),
 )
 """Method, path below the repository, and what is read of the answer. Of any other, that it is an object or a list."""
-
-
-def lack(value: Any, shape: Any, where: str = "it") -> str | None:
-    """What keeps the value from fitting the shape, such as "head.sha is missing"; None where it fits."""
-    if shape is None:
-        return None if value is None else f"{where} is not null"
-    if isinstance(shape, type):
-        fits = isinstance(value, shape) and (shape is not int or not isinstance(value, bool))
-        return None if fits else f"{where} is not {shape.__name__}"
-    if isinstance(shape, re.Pattern):
-        return None if isinstance(value, str) and shape.fullmatch(value) else f"{where} is not of its form"
-    if isinstance(shape, tuple):
-        found = [lack(value, one, where) for one in shape]
-        return None if None in found else found[0]
-    if isinstance(shape, list):
-        if not isinstance(value, list):
-            return f"{where} is not a list"
-        return next(filter(None, (lack(entry, shape[0], where) for entry in value)), None)
-    return _object_lack(value, shape, where)
-
-
-def _object_lack(value: Any, shape: Mapping[str, Any], where: str) -> str | None:
-    if not isinstance(value, dict):
-        return f"{where} is not an object"
-    inside = f"{where}." if where != "it" else ""
-    for key, wanted in shape.items():
-        name = key.removesuffix("?")
-        if name in value:
-            found = lack(value[name], wanted, inside + name)
-        else:
-            found = None if key.endswith("?") else f"{inside}{name} is missing"
-        if found is not None:
-            return found
-    return None
 
 
 # Where it is looked at -----------------------------------------------------------------------------------------------
@@ -198,9 +283,23 @@ class AnswerReader(Requester):
         return status, headers, body
 
 
+def lack(value: Any, shape: Any) -> str | None:
+    """What keeps the value from being such an answer, such as "head.sha: Field required"; None where nothing does."""
+    try:
+        _adapter(shape).validate_python(value)
+    except ValidationError as error:
+        return faults(error, most=1)
+    return None
+
+
+@cache
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
+
+
 def _shape(verb: str, path: str) -> Any:
     known = (shape for verbs, where, shape in READ if verb in verbs.split("|") and re.fullmatch(where, path))
-    return next(known, (dict, list))
+    return next(known, dict[str, Any] | list[Any])
 
 
 def _parsed(body: str) -> Any:

@@ -18,7 +18,7 @@ from github.WorkflowRun import WorkflowRun
 from kernelgate.bench.record import Run
 from kernelgate.ci.github import acceptances, artifacts
 from kernelgate.ci.github.acceptances import KeptAcceptance
-from kernelgate.ci.github.answers import RUN, lack
+from kernelgate.ci.github.answers import ApiRun, lack
 from kernelgate.ci.github.client import Bot, changed_names, names_of, patiently
 from kernelgate.ci.github.job_faults import gpus_of
 from kernelgate.ci.github.run_info import Job, RunInfo, SeenPull, write_run_info
@@ -200,7 +200,7 @@ def _told(bot: Bot, number: int) -> WorkflowRun | None:
     if not bot.step.environment.get("GITHUB_EVENT_PATH"):
         return None
     run = bot.step.event().get("workflow_run")
-    if not isinstance(run, dict) or lack(run, RUN) or run["id"] != number or run["status"] != "completed":
+    if not isinstance(run, dict) or lack(run, ApiRun) or run["id"] != number or run["status"] != "completed":
         return None
     return WorkflowRun(bot.repository.requester, {}, run)
 
