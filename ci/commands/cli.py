@@ -105,10 +105,10 @@ def _ended(error: BaseException, arguments: list[str]) -> int:
     code, said = exit_codes.of_error(error)
     _say(error if isinstance(error, click.ClickException) else inert(said))
     if isinstance(error, KernelgateError) and "KERNELGATE_FAILURE" in os.environ:
-        from kernelgate.ci.github import failure_note
+        from kernelgate.ci.github import untrusted_artifact
 
         try:
-            failure_note.note(error, arguments[0])
+            untrusted_artifact.note(error, arguments[0])
         except OutputError as unwritten:
             _say(f"kernelgate: no note of this failure: {unwritten}")
     if code in (exit_codes.CLOSED_PIPE, exit_codes.INPUT_OUTPUT):

@@ -165,12 +165,12 @@ def culprits(folder: Path, policy_file: Path | None) -> None:
     An issue is closed, with a comment, once that was fixed or accepted, and reopened if it comes back; one that a
     person closed or opened is left alone. Needs GITHUB_TOKEN.
     """
-    from kernelgate.ci.github import culprit_issues
+    from kernelgate.ci.github import culprits
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import connect
     from kernelgate.ci.policy import policy
 
-    culprit_issues.put(connect(Step()), folder, policy.load(policy_file))
+    culprits.put(connect(Step()), folder, policy.load(policy_file))
 
 
 @click.command()
@@ -230,12 +230,12 @@ def admit(head_sha: str) -> None:
     A pull request's head must not have moved on, and the run of a fork must have been approved. Needs GITHUB_TOKEN and
     the variables of a workflow run. Exit codes: 0 yes, 3 no (why).
     """
-    from kernelgate.ci.github import admit
+    from kernelgate.ci.github import plan
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import connect
 
     step = Step()
-    step.log(admit.admit(connect(step), step, head_sha))
+    step.log(plan.admit(connect(step), step, head_sha))
 
 
 @click.command()
@@ -276,16 +276,16 @@ def ends(
 @click.option("--post", is_flag=True, help="Comment there, and in the job's summary. Otherwise it is printed.")
 def bisected(folder: Path, good: str, bad: str, case: str, kind: SearchKind, number: int | None, post: bool) -> None:
     """In a workflow: say which commit a search found, from its answer as untrusted data. Needs GITHUB_TOKEN."""
-    from kernelgate.ci.github import bisect_comment
+    from kernelgate.ci.github import bisect_answer
     from kernelgate.ci.github.actions import Step
-    from kernelgate.ci.github.bisect_words import Searched
+    from kernelgate.ci.github.bisect_answer import Searched
     from kernelgate.ci.github.client import connect
 
     bot = connect(Step())
-    text = bisect_comment.text_of(bot, folder, Searched(good, bad, kind, case))
+    text = bisect_answer.text_of(bot, folder, Searched(good, bad, kind, case))
     if not post:
         bot.step.show(text)
     elif number is None:
         bot.step.summary(text)
     else:
-        bisect_comment.put_search(bot, number, text)
+        bisect_answer.put_search(bot, number, text)

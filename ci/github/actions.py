@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document.answer import VerbAnswer
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github import event
 
 MAX_SUMMARY = 1024 * 1024
 """Bytes that one step may put into the job summary."""
@@ -93,7 +94,7 @@ class Step:
             payload = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{path}: the event cannot be read: {error}") from None
-        return event.checked(payload, str(path))
+        return checked(payload, str(path))
 
     def output(self, **values: str) -> None:
         """Hands values to later steps. One line each: a line break would start an output of its own."""
@@ -151,3 +152,62 @@ def _print(line: str, said: str) -> None:
     if answer is not None:
         answer.said.append(said)
     click.echo(line, err=answer is not None)
+
+
+Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
+
+
+def _moment(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a time without its zone")
+    return text
+
+
+class EventRepository(BaseModel):
+    full_name: str
+
+
+class EventHead(BaseModel):
+    sha: str
+    repo: EventRepository | None = None
+
+
+class EventUser(BaseModel):
+    login: str
+    type: str
+
+
+class EventPull(BaseModel):
+    number: Number
+    head: EventHead
+    body: str | None = None
+    user: EventUser | None = None
+
+
+class EventComment(BaseModel):
+    id: Number
+    created_at: Annotated[str, AfterValidator(_moment)]
+    user: EventUser | None = None
+
+
+class EventIssue(BaseModel):
+    number: Number
+
+
+class Event(BaseModel):
+    action: str | None = None
+    pull_request: EventPull | None = None
+    changes: dict[str, Any] | None = None
+    inputs: dict[str, Any] | None = None
+    comment: EventComment | None = None
+    issue: EventIssue | None = None
+
+
+def checked(payload: Any, name: str) -> dict[str, Any]:
+    """The payload as it is. Raises UsageError where a part that a verb reads has another form than GitHub's."""
+    try:
+        Event.model_validate(payload)
+    except ValidationError as error:
+        raise UsageError(f"{name}: the event is not one of GitHub's: {faults(error)}") from None
+    found: dict[str, Any] = payload
+    return found

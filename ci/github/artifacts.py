@@ -21,8 +21,7 @@ from kernelgate.bench.record import Run, RunRecord
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import TIMEOUT_S, Bot, GitHubError, patiently
-from kernelgate.ci.github.job_faults import gpus_of
-from kernelgate.ci.github.run_info import Job
+from kernelgate.ci.github.run_info import Job, gpus_of
 from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
 
 PREFIX = "kernelgate-record-"

@@ -17,8 +17,9 @@ from kernelgate.bench.record import Expected, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
-from kernelgate.ci.github import claims, held_to_plan, job_faults, untrusted_artifact
+from kernelgate.ci.github import claims, held_to_plan, run_info, untrusted_artifact
 from kernelgate.ci.github.description import Claim, Description
+from kernelgate.ci.github.plan import JUDGE_PATHS
 from kernelgate.ci.github.run_info import Job, RunInfo
 from kernelgate.ci.judge import cards, completeness, gate, outputs
 from kernelgate.ci.judge.case import Outcome, Status
@@ -38,8 +39,6 @@ from kernelgate.ci.report.next_steps import NOW
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
 
-JUDGE_PATHS = ("bench/", "ci/", "kernelgate/", ".ci/", ".github/workflows/", ".github/actions/")
-"""A change to these takes effect after the merge: what measures and judges is the default branch's."""
 ExpectedByLabel = Mapping[str, Expected]
 """What the plan asks of each GPU, by its label in the policy."""
 NO_PLAN: ExpectedByLabel = MappingProxyType({})
@@ -216,13 +215,13 @@ def _labels(folder: Path) -> list[str]:
 
 def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list[GpuResult]:
     """Every GPU of which a record, a failure note or a job tells."""
-    stopped = {label: job for job in info.failed if (label := job_faults.gpu_of(job.name))}
+    stopped = {label: job for job in info.failed if (label := run_info.gpu_of(job.name))}
     found = [_safely(label, folder, info, policy, asked) for label in _labels(folder)]
     if any(one.report.record or one.evidence.label != BUILD for one in found):
         # The note of a build that other records came out of is about another target.
         found = [one for one in found if one.evidence.label != BUILD] or found
     elif not found:
-        return [_failed(BUILD, Failure(*job_faults.blame_run(info), run=info.run))]
+        return [_failed(BUILD, Failure(*run_info.blame_run(info), run=info.run))]
     else:
         return found
     lost = sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found})
@@ -236,7 +235,7 @@ def _silent(label: str, job: Job | None, info: RunInfo) -> Failure:
     """A GPU that was to be measured and left nothing which can be used; `job` where it did not end well."""
     fault, message = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
     if job is not None:
-        fault, message = job_faults.blame(job)
+        fault, message = run_info.blame(job)
     return Failure(fault, message, run=info.run)
 
 
@@ -244,8 +243,8 @@ def _cut_short(one: GpuResult, job: Job | None) -> GpuResult:
     """A record whose job did not come to its end may lack cases."""
     if job is None or one.report.record is None or one.evidence.wrong:
         return one
-    fault = Fault.DISPUTED if job_faults.blame(job)[0] is Fault.OUTPUT else one.evidence.fault
-    missing = (job_faults.stopped(job), *one.evidence.missing)
+    fault = Fault.DISPUTED if run_info.blame(job)[0] is Fault.OUTPUT else one.evidence.fault
+    missing = (run_info.stopped(job), *one.evidence.missing)
     return replace(one, evidence=replace(one.evidence, fault=fault, missing=missing))
 
 
@@ -284,8 +283,8 @@ def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _
         if measured.cases or measured.fuzz or not note.exists():
             return _judged(label, measured, policy, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
-    job = next((job for job in info.failed if (job_faults.gpu_of(job.name) or BUILD) == label), None)
-    fault, message = job_faults.settled(Fault(failure.fault), failure.message, job)
+    job = next((job for job in info.failed if (run_info.gpu_of(job.name) or BUILD) == label), None)
+    fault, message = run_info.settled(Fault(failure.fault), failure.message, job)
     return _failed(label, Failure(fault, message, failure.target, failure.log, info.run))
 
 

@@ -33,8 +33,8 @@ from kernelgate.bench.record import (
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.github import accepted_merges, untrusted_artifact
-from kernelgate.ci.github.accepted_merges import AcceptedMerge
+from kernelgate.ci.github import acceptances, untrusted_artifact
+from kernelgate.ci.github.acceptances import AcceptedMerge
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot
 from kernelgate.ci.github.plan import SHA
@@ -92,7 +92,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
         return number
     known = past(new)
     verdict = judge(new, rules, stored, label, path, known) if stored else None
-    taken = accepted_merges.since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
+    taken = acceptances.since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
     before = Before(stored, taken, _best(new, gpu, stored, rules, known), force)
     if not moves(new, verdict, rules, before):
         bot.step.log(f"the baseline of {label} is unchanged: {_unmoved(new, stored, verdict)}")

@@ -22,7 +22,7 @@ from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import bisect_request
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.bisect_comment import put_search
+from kernelgate.ci.github.bisect_answer import put_search
 from kernelgate.ci.github.bisect_request import BISECT, BisectRequest
 from kernelgate.ci.github.client import Bot, GitHubError, changed_names, patiently
 from kernelgate.ci.github.plan import (

@@ -20,8 +20,7 @@ from kernelgate.ci.github import acceptances, artifacts
 from kernelgate.ci.github.acceptances import KeptAcceptance
 from kernelgate.ci.github.answers import ApiRun, lack
 from kernelgate.ci.github.client import Bot, changed_names, names_of, patiently
-from kernelgate.ci.github.job_faults import gpus_of
-from kernelgate.ci.github.run_info import Job, RunInfo, SeenPull, write_run_info
+from kernelgate.ci.github.run_info import Job, RunInfo, SeenPull, gpus_of, write_run_info
 from kernelgate.ci.github.upsert import shown_stamp
 from kernelgate.ci.judge.gate import Label
 

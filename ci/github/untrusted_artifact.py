@@ -9,17 +9,28 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import stat
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError, faults
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import (
+    CannotCompileError,
+    CardError,
+    CompileError,
+    KernelgateError,
+    NoDeviceError,
+    NoKernelError,
+    faults,
+)
 from kernelgate.bench.record import Model, Positive, Run, RunRecord, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import visible
@@ -238,3 +249,36 @@ def plain_json(data: bytes, name: str) -> None:
         _refuse(name, "it is nested too deeply")
     except (UnicodeDecodeError, ValueError) as error:
         _refuse(name, f"it is not JSON in UTF-8: {visible(str(error), 200)}")
+
+
+VARIABLE = "KERNELGATE_FAILURE"
+MAX_MESSAGE = 4000
+MAX_LINE = 2000
+
+
+def note(error: KernelgateError, verb: str, environment: Mapping[str, str] = os.environ) -> None:
+    """The first failure of a job is written down; a later one follows from it. Raises OutputError."""
+    name = environment.get(VARIABLE)
+    if not name or Path(name).exists():
+        return
+    attempt = environment.get("GITHUB_RUN_ATTEMPT", "")
+    compiling = error if isinstance(error, CompileError) else None
+    text = FailureNote.model_validate(
+        {
+            "schema": "kernelgate.failure/1",
+            "fault": _fault(error, verb),
+            "message": (compiling.first if compiling else str(error))[:MAX_MESSAGE] or type(error).__name__,
+            "verb": verb[:40] or None,
+            "target": compiling.target if compiling else None,
+            "log": tuple(line[:MAX_LINE] for line in compiling.excerpt[:MAX_LOG]) if compiling else (),
+            "run_attempt": int(attempt) if attempt.isdecimal() and int(attempt) else None,
+        }
+    ).model_dump_json(by_alias=True)
+    files.write(Path(name), text + "\n")
+
+
+def _fault(error: KernelgateError, verb: str) -> str:
+    # What compiles reads the card of the commit; what measures, that of the default branch.
+    if isinstance(error, CompileError | NoKernelError) or (isinstance(error, CardError) and verb == "build"):
+        return "build"
+    return "runner" if isinstance(error, NoDeviceError | CannotCompileError) else "ours"

@@ -18,7 +18,7 @@ from kernelgate.bench.core.errors import CannotCompileError, CompileError, Kerne
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.ci.commands import exit_codes
-from kernelgate.ci.github import failure_note
+from kernelgate.ci.github import untrusted_artifact
 from tests.miniature import CARD, CPU_FILES, SPEC, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -58,7 +58,7 @@ def test_a_compiler_that_breaks_down(
         compiled(tree)
     assert says in str(caught.value)
     assert caught.value.exit_code == 3
-    assert failure_note._fault(caught.value, "build") == "runner"
+    assert untrusted_artifact._fault(caught.value, "build") == "runner"
     assert not list((cache / "building").iterdir())
 
 

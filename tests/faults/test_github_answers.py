@@ -12,7 +12,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import admit, command
+from kernelgate.ci.github import command, plan
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import DeniedError, GitHubError
 from kernelgate.ci.github.fetch import fetch
@@ -64,8 +64,8 @@ def admitted(desk: Desk, folder: Path) -> object:
     event = {"pull_request": {"number": 1, "head": {"sha": HEAD_SHA, "repo": None}}}
     (folder / "event.json").write_text(json.dumps(event), "utf-8")
     told = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(folder / "event.json")}
-    desk.github.approvals[77] = {admit.FORK_ENVIRONMENT: "maintainer"}
-    return admit.admit(desk.bot, Step({**desk.bot.step.environment, **told}), HEAD_SHA)
+    desk.github.approvals[77] = {plan.FORK_ENVIRONMENT: "maintainer"}
+    return plan.admit(desk.bot, Step({**desk.bot.step.environment, **told}), HEAD_SHA)
 
 
 def asked_for(desk: Desk, _: Path) -> object:

@@ -16,7 +16,7 @@ from kernelgate.bench.core.errors import (
     UsageError,
 )
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import actions, client, failure_note, history_index
+from kernelgate.ci.github import actions, client, history_index, untrusted_artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.untrusted_artifact import checked_failure
 from tests.ci.answered import validated
@@ -145,7 +145,7 @@ def test_a_failure_is_written_down_for_the_report(
     tmp_path: Path, error: KernelgateError, verb: str, fault: str
 ) -> None:
     path = tmp_path / "new" / "failure.json"
-    failure_note.note(error, verb, {"KERNELGATE_FAILURE": str(path)})
+    untrusted_artifact.note(error, verb, {"KERNELGATE_FAILURE": str(path)})
     found = checked_failure(path.read_bytes())
     assert (found.fault, found.verb) == (fault, verb)
 
@@ -153,7 +153,7 @@ def test_a_failure_is_written_down_for_the_report(
 def test_a_compilers_first_error_is_the_message(tmp_path: Path) -> None:
     excerpt = ("x" * 3000,) * 500
     error = CompileError("head", "sm_89", "csrc/k.cuh:3: error: no", tmp_path / "log", excerpt)
-    failure_note.note(error, "build", {"KERNELGATE_FAILURE": str(tmp_path / "failure.json")})
+    untrusted_artifact.note(error, "build", {"KERNELGATE_FAILURE": str(tmp_path / "failure.json")})
     found = checked_failure((tmp_path / "failure.json").read_bytes())
     assert (found.fault, found.target, found.message) == ("build", "sm_89", "csrc/k.cuh:3: error: no")
     assert len(found.log) == 200
@@ -161,7 +161,7 @@ def test_a_compilers_first_error_is_the_message(tmp_path: Path) -> None:
 
 def test_the_first_failure_stays(tmp_path: Path) -> None:
     for message in ("first", "second"):
-        failure_note.note(KernelgateError(message), "x", {"KERNELGATE_FAILURE": str(tmp_path / "f.json")})
+        untrusted_artifact.note(KernelgateError(message), "x", {"KERNELGATE_FAILURE": str(tmp_path / "f.json")})
     assert checked_failure((tmp_path / "f.json").read_bytes()).message == "first"
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kernelgate.ci.github.actions import Step
-from kernelgate.ci.github.admit import FORK_ENVIRONMENT, NotAdmittedError, admit
 from kernelgate.ci.github.client import connect
+from kernelgate.ci.github.plan import FORK_ENVIRONMENT, NotAdmittedError, admit
 from tests.fakes.github_server import FakeGitHub, Pull
 
 HEAD, NEWER = "a" * 40, "c" * 40

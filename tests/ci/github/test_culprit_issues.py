@@ -13,9 +13,9 @@ from markdown_it.token import Token
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import culprit_issues
+from kernelgate.ci.github import culprits
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.culprit_issues import LABEL, last_line, put
+from kernelgate.ci.github.culprits import LABEL, last_line, put
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
 from tests.ci.report_examples import EXAMPLES
@@ -170,7 +170,7 @@ def test_hostile_text_of_a_record_stays_text(desk: Desk, tmp_path: Path) -> None
 def test_what_is_no_such_file_is_refused_in_a_sentence(desk: Desk, tmp_path: Path, text: str) -> None:
     (tmp_path / "culprits.json").write_text(text, "utf-8")
     with pytest.raises(UsageError, match="is not what `kernelgate history culprits` writes"):
-        culprit_issues.read(tmp_path)
+        culprits.read(tmp_path)
     assert desk.github.issues == {}
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import render
-from kernelgate.ci.github.job_faults import blame, blame_run, gpu_of, gpus_of, stopped
-from kernelgate.ci.github.run_info import Job, RunInfo
+from kernelgate.ci.github.run_info import Job, RunInfo, blame, blame_run, gpu_of, gpus_of, stopped
 from kernelgate.ci.judge.gate import Fault
 
 
