@@ -9,7 +9,7 @@ JUDGE := alembic click fsspec jinja2 numpy pydantic PyGithub requests rich scipy
 # These and all that they need, by the hash of each file: the jobs that hold the write token install nothing else.
 LOCK := requirements-judge.txt
 PARSER := tests/workflows/node_modules/.ready
-CHARTS := ci/report/dashboard/node_modules/.ready
+CHARTS := ci/report/node_modules/.ready
 # Tests go one by one to whichever process is free; those of a group (tests/conftest.py) stay in one.
 PYTEST := $(VENV)/bin/pytest -n auto --dist loadgroup
 
@@ -104,4 +104,4 @@ benchmark-fuzz: env ## which planted bugs are caught, and by what; rewrites the 
 	$(VENV)/bin/python -m benchmarks.fuzzing table out/fuzzing-*.json
 
 clean: ## remove the environment and everything that was made
-	rm -rf $(VENV) out build tests/workflows/node_modules ci/report/dashboard/node_modules
+	rm -rf $(VENV) out build tests/workflows/node_modules ci/report/node_modules

@@ -19,10 +19,10 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from kernelgate.ci.report.dashboard import chart_library, write
-from kernelgate.ci.report.dashboard.dashboard import Dashboard, SiteSeries
-from tests.ci.report.dashboard import made
-from tests.ci.report.page import browser
+from kernelgate.ci.report import dashboard_write as write
+from kernelgate.ci.report.dashboard import Dashboard, SiteSeries
+from tests.ci.report import browser
+from tests.ci.report import dashboard_examples as made
 
 POINTS, LOADS, FRAMES = 10_000, 7, 300
 MANY, EACH = 300, 1_000
@@ -55,7 +55,7 @@ PAN = """async (frames) => {
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         one = made.series(POINTS)
-        write.write(Dashboard("", (one,)), chart_library.files(None), Path(folder))
+        write.write(Dashboard("", (one,)), write.chart_library(), Path(folder))
         page = Path(folder) / "series" / f"{one.id}.html"
         print(f"{POINTS:,} measurements, data file of {page.with_suffix('.js').stat().st_size / 1e3:,.0f} kB")
         painted, drawn = zip(*(_loaded(page) for _ in range(LOADS)), strict=True)
@@ -65,7 +65,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         shown = Dashboard("", tuple(_numbered(number) for number in range(MANY)))
         start = time.perf_counter()
-        write.write(shown, chart_library.files(None), Path(folder))
+        write.write(shown, write.chart_library(), Path(folder))
         took = time.perf_counter() - start
         size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
         print(f"{MANY} series of {EACH:,} measurements written in {took:.1f} s: {size / 1e6:.0f} MB")

@@ -49,7 +49,7 @@ ONE_PROCESS = frozenset(
     {
         "bench/kernel/test_commit.py",
         "bench/kernel/test_operators.py",
-        "ci/report/page/test_browser.py",
+        "ci/report/test_page_browser.py",
         "workflows/test_checks.py",
         "workflows/test_install_page.py",
         "workflows/test_measured.py",

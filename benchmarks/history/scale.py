@@ -26,7 +26,8 @@ from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, Point
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.shown import Wanted
 from kernelgate.ci.policy.policy import Bootstrap, Policy
-from kernelgate.ci.report.dashboard import load, write
+from kernelgate.ci.report import dashboard_load as load
+from kernelgate.ci.report import dashboard_write as write
 
 ROOT = Path(__file__).parent.parent.parent
 SHAPE = ROOT / "tests" / "data" / "cards" / "swiglu_slower.json"

@@ -321,16 +321,16 @@ def site(places: Places, output: Path, release: str | None, uplot: Path | None, 
     from kernelgate.ci.history.answer import WrittenSite
     from kernelgate.ci.lab import session_entries
     from kernelgate.ci.policy import policy
-    from kernelgate.ci.report.dashboard import chart_library, load, write
+    from kernelgate.ci.report import dashboard_load, dashboard_write
 
-    library, rules = chart_library.files(uplot), policy.load(places.policy)
+    library, rules = dashboard_write.chart_library(uplot), policy.load(places.policy)
     files.try_folder(output)
     yardstick = git.release(Path.cwd(), release)
     index = history_places.existing(places)
     with database.reading(index) as connection:
-        shown = load.dashboard(connection, rules, yardstick)
+        shown = dashboard_load.dashboard(connection, rules, yardstick)
     listed = session_entries.of_index(sessions.listed(index), rules)
-    write.write(replace(shown, sessions=listed), library, output)
+    dashboard_write.write(replace(shown, sessions=listed), library, output)
     made = WrittenSite(index=str(output / "index.html"), cases=len(shown.series))
     click.echo(made.shown() if as_json else f"{made.index}: {formatting.counted(made.cases, 'case')}")
 

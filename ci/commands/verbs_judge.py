@@ -168,7 +168,7 @@ def report(
     from kernelgate.ci.document import render
     from kernelgate.ci.pipeline import default_branch, prior
     from kernelgate.ci.report.build import reported
-    from kernelgate.ci.report.page.write import write as write_page
+    from kernelgate.ci.report.page import write as write_page
 
     rules = default_branch.rules(policy_file, preset)
     past = prior.past(rules, progress.say)

@@ -1,6 +1,6 @@
-"""Writes a `Report` down: as the Markdown comment, and in a terminal. Nothing is decided here.
+"""Writes a `Report` down: as the Markdown comment, in a terminal, and its lines as HTML. Nothing is decided here.
 
-Escaping is the default: whatever a template writes goes through escape.py. The page is written by ci/page.
+Escaping is the default: whatever a template writes goes through escape.py, in HTML through jinja2 as well.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cache
 from typing import TextIO
 
 import jinja2
+from markupsafe import Markup
 
 from kernelgate.ci.document import escape, terminal
 from kernelgate.ci.document.escape import Markdown
@@ -59,25 +60,27 @@ def _ever_shorter(report: Report) -> Iterator[Report]:
     yield report
     left = list(report.sections)
     dropped: list[str] = []
+
+    def left_out(*more: str) -> Line:
+        return (f"Omitted for length; see the HTML page: {'; '.join((*dropped, *more))}.",)
+
     for section in sorted(report.sections, key=lambda section: section.worth):
         left.remove(section)
         dropped.append(section.title)
-        report = replace(report, sections=tuple(left), left_out=_left_out(dropped))
+        report = replace(report, sections=tuple(left), left_out=left_out())
         yield report
     if report.folded:
         dropped.append(report.folded_title)
-        report = replace(report, folded=None, left_out=_left_out(dropped))
+        report = replace(report, folded=None, left_out=left_out())
         yield report
     while report.cases and report.cases.rows:
         rows = report.cases.rows[: len(report.cases.rows) // 2]
         kept = f"all but the first {len(rows)} rows of the table" if rows else "the table"
-        table = replace(report.cases, rows=rows) if rows else None
-        report = replace(report, cases=table, left_out=_left_out([*dropped, kept]))
+        report = replace(report, cases=replace(report.cases, rows=rows) if rows else None, left_out=left_out(kept))
         yield report
 
 
-def _left_out(what: list[str]) -> Line:
-    return (f"Omitted for length; see the HTML page: {'; '.join(what)}.",)
+# Markdown -------------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -92,14 +95,15 @@ def _markdown() -> jinja2.Environment:
         finalize=lambda value: value if isinstance(value, Markdown) else escape.prose(str(value)),
     )
     environment.filters |= {
-        "line": _markdown_line,
-        "cell": lambda line: escape.cell(_markdown_line(line)),
+        "line": markdown_line,
+        "cell": lambda line: escape.cell(markdown_line(line)),
         "fence": escape.fence,
     }
     return environment
 
 
-def _markdown_line(line: Line) -> Markdown:
+def markdown_line(line: Line) -> Markdown:
+    """One line as the comment has it."""
     # A line of spaces would leave a list item or a paragraph that the next block slips into.
     return Markdown("".join(map(_markdown_piece, line)).strip() or escape.code(""))
 
@@ -118,11 +122,6 @@ def _markdown_piece(piece: Piece) -> str:
             return escape.prose(piece)
 
 
-def markdown_line(line: Line) -> str:
-    """One line as the comment would have it."""
-    return _markdown_line(line)
-
-
 def plain_line(line: Line) -> str:
     """One line as text without any marks."""
     return "".join(map(_plain, line)).strip()
@@ -137,3 +136,40 @@ def _plain(piece: Piece) -> str:
             return piece
         case _:
             return piece.text
+
+
+# HTML -----------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def html(package: str) -> jinja2.Environment:
+    """The templates of a package, which find those of this one beside theirs. What is hidden in a text is shown."""
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("kernelgate.ci.document")]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+        finalize=lambda value: escape.visible(value) if type(value) is str else value,
+    )
+    environment.filters |= {"line": html_line, "verbatim": lambda text: Markup.escape(escape.verbatim(text))}
+    return environment
+
+
+def html_line(line: Line) -> Markup:
+    return Markup("").join(map(_html_piece, line))
+
+
+def _html_piece(piece: Piece) -> Markup:
+    match piece:
+        case Mark():
+            return Markup('<span class="mark {}" aria-hidden="true">{}</span>').format(piece.tone, piece.glyph)
+        case Code(text, most):
+            return Markup("<code>{}</code>").format(escape.visible(text, most))
+        case Strong(text):
+            return Markup("<strong>{}</strong>").format(escape.visible(text))
+        case Link(text, address):
+            shown = Markup.escape(escape.visible(text))
+            return Markup('<a href="{}">{}</a>').format(address, shown) if escape.is_address(address) else shown
+        case str():
+            return Markup.escape(escape.framed(piece, escape.visible(piece)))

@@ -19,7 +19,7 @@ from kernelgate.ci.lab.sessions.folder import SessionError
 from kernelgate.ci.lab.sessions.log import Event, Opened
 from kernelgate.ci.lab.sessions.metrics import SessionRow
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.dashboard.dashboard import SiteSession, SiteSessions
+from kernelgate.ci.report.dashboard import SiteSession, SiteSessions
 
 
 def of_checkout(root: Path, repository: str, say: Callable[[str], None]) -> list[KeptSession]:

@@ -29,7 +29,7 @@ from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import yardsticks
 from kernelgate.ci.report.build import BuiltReport, build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
-from kernelgate.ci.report.page.write import write as write_page
+from kernelgate.ci.report.page import write as write_page
 
 if TYPE_CHECKING:
     from kernelgate.bench.system.children import Children

@@ -39,7 +39,7 @@ def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
 
 def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
     from kernelgate.ci.history import database, last_times
-    from kernelgate.ci.report.dashboard.dashboard import page_id
+    from kernelgate.ci.report.dashboard import page_id
 
     opened = database.at(index)
     found = {}

@@ -152,7 +152,7 @@ TEXT = Chapter(
         Tried(
             "the same on the page and in its pictures",
             "no element, attribute or style of its own",
-            "ci/report/page/test_write.py::test_no_text_of_a_record_becomes_an_element_of_the_page",
+            "ci/report/test_page.py::test_no_text_of_a_record_becomes_an_element_of_the_page",
         ),
         Tried(
             "a finding of compute-sanitizer in a workflow's file, in another folder, or outside of the repository",
@@ -187,7 +187,7 @@ TEXT = Chapter(
         Tried(
             "the page loads or runs something",
             "forbidden by the page itself",
-            "ci/report/page/test_write.py::test_the_page_needs_nothing_but_itself",
+            "ci/report/test_page.py::test_the_page_needs_nothing_but_itself",
         ),
         Tried(
             "control sequences for a terminal",

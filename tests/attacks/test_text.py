@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ci.document import test_render
-from tests.ci.report.page import test_write
+from tests.ci.report import test_page
 
 SHA = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
 PAYLOADS = {
@@ -43,7 +43,7 @@ PAYLOADS = {
 }
 INERT = test_render.test_no_text_of_a_record_does_anything_in_a_comment
 HIDDEN = test_render.test_nothing_hidden_reaches_a_comment_or_a_page
-PAGE = test_write.test_no_text_of_a_record_becomes_an_element_of_the_page
+PAGE = test_page.test_no_text_of_a_record_becomes_an_element_of_the_page
 LAST = test_render.test_the_marker_stands_once_and_last
 
 

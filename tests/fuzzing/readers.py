@@ -30,7 +30,7 @@ from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import Measure, Template
 from kernelgate.ci.report.build import BuiltReport
-from kernelgate.ci.report.page.write import write as write_page
+from kernelgate.ci.report.page import write as write_page
 
 CORPUS = Path(__file__).parent / "corpus"
 MAX_BYTES = 64 * 1024

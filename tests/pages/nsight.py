@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from kernelgate.ci.report.page import drawing
-from kernelgate.ci.report.page.drawing import END, MIDDLE
+from kernelgate.ci.document import drawing
+from kernelgate.ci.document.drawing import END, MIDDLE
 from tests.pages.sketch import WIDE, arrow, box, picture
 
 BAR, FULL = 188.0, 126.0

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from kernelgate.ci.report.page import drawing
-from kernelgate.ci.report.page.drawing import MIDDLE, Point
+from kernelgate.ci.document import drawing
+from kernelgate.ci.document.drawing import MIDDLE, Point
 
 STYLE = """
 text{font:13px system-ui,sans-serif;fill:#1f2328}.small{font-size:12px;fill:#59636e}.head{font-weight:600}

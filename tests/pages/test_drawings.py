@@ -9,7 +9,7 @@ import pytest
 
 from kernelgate.ci.lab.sessions import folder
 from kernelgate.ci.policy.policy import Policy
-from tests.ci.report.page import browser
+from tests.ci.report import browser
 from tests.pages import drawings, visual_guide, walkthrough
 
 COLUMN = 358.0

@@ -14,7 +14,7 @@ import pytest
 from kernelgate.ci.commands import cli, exit_codes
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
-from tests.ci.report.page import browser
+from tests.ci.report import browser
 from tests.pages import quick_reference
 
 KEYS = {key for rows in quick_reference.THRESHOLDS.values() for key in rows}

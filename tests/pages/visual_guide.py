@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
+from kernelgate.ci.document import drawing
+from kernelgate.ci.document.drawing import END
 from kernelgate.ci.lab.sessions import gates
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.page import drawing
-from kernelgate.ci.report.page.drawing import END
 from tests.pages.sketch import arrow, box, picture
 
 

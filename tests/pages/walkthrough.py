@@ -7,13 +7,12 @@ from datetime import datetime
 
 from markupsafe import Markup
 
+from kernelgate.ci.document import drawing
+from kernelgate.ci.document.drawing import END, MIDDLE, Scale
 from kernelgate.ci.lab.sessions import coming
 from kernelgate.ci.lab.sessions.log import Event, GateAttempt, TriedChange
 from kernelgate.ci.lab.sessions.state import TryState
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report.page import drawing
-from kernelgate.ci.report.page.drawing import END, MIDDLE
-from kernelgate.ci.report.page.scale import Scale
 from tests.pages.sketch import picture
 
 LEFT, RIGHT = 106.0, 344.0

@@ -518,7 +518,7 @@ class WorkflowJob:
         _script(
             folder / "kernelgate", [*found, *stand_in, f'exec {sys.executable} -P -m kernelgate.ci.commands.cli "$@"']
         )
-        for at in ("tests/workflows/node_modules", "ci/report/dashboard/node_modules"):
+        for at in ("tests/workflows/node_modules", "ci/report/node_modules"):
             (checkout / at).mkdir()
             for package in (ROOT / at).glob("[!.]*"):
                 (checkout / at / package.name).symlink_to(package)

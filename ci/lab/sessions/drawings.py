@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from kernelgate.ci.document import drawing
+from kernelgate.ci.document.drawing import END, MIDDLE, WIDTH, Scale
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.lab.sessions import times
 from kernelgate.ci.lab.sessions.state import SessionState, TryState
-from kernelgate.ci.report.page import drawing
-from kernelgate.ci.report.page.drawing import END, MIDDLE, WIDTH
-from kernelgate.ci.report.page.scale import Scale
 
 LEFT, TOP, ROW = 40.0, 12.0, 22.0
 PLOT = 150.0

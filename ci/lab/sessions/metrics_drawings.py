@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from kernelgate.ci.document import drawing
+from kernelgate.ci.document.drawing import END, MIDDLE, WIDTH, Logarithmic, Scale
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.formatting import counted
 from kernelgate.ci.lab.sessions.drawings import SessionDrawing
 from kernelgate.ci.lab.sessions.metrics import SessionRow, minutes_words
-from kernelgate.ci.report.page import drawing
-from kernelgate.ci.report.page.drawing import END, MIDDLE, WIDTH
-from kernelgate.ci.report.page.scale import Logarithmic, Scale
 
 SHOWN = 30
 """Sessions, the last ones; the text has all of them."""

@@ -38,7 +38,7 @@ from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import BuiltReport, of_verdict, report
 from kernelgate.ci.report.gpu import Baseline, Failure
 from kernelgate.ci.report.links import DOCS
-from kernelgate.ci.report.page.write import write
+from kernelgate.ci.report.page import write
 from tests import runs
 from tests.ci.report_examples import NINE, case, failure_reported, judge, noisy, record, reports, same, slower
 from tests.runs import process, run_record

@@ -14,7 +14,7 @@ from kernelgate.bench import record
 from kernelgate.ci.commands import cli
 from kernelgate.ci.history import database
 from kernelgate.ci.lab.sessions import folder
-from kernelgate.ci.report.dashboard import chart_library
+from kernelgate.ci.report import dashboard_write
 from tests import miniature
 from tests.ci.answered import validated
 from tests.ci.history.entries import a_record, put
@@ -72,7 +72,7 @@ def test_what_is_kept_answers_what_its_schema_says(
     assert (brought["sessions"], brought["new_sessions"], brought["runs"]) == (1, 0, 0)
     files = answered(capsys, ["export", "--format", "parquet", "-o", "tables"])["files"]
     assert all((checkout / name).exists() for name in files)
-    monkeypatch.setattr(chart_library, "files", lambda _: {})
+    monkeypatch.setattr(dashboard_write, "chart_library", lambda _: {})
     site = answered(capsys, ["site", "-o", "pages"])
     assert (site["cases"], (checkout / site["index"]).exists()) == (2, True)
     assert answered(capsys, ["next"])["outputs"]["gpu"] == ""

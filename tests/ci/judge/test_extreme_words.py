@@ -17,7 +17,7 @@ from kernelgate.ci.judge.case import Direction, Outcome, Status, overall
 from kernelgate.ci.judge.validity import LARGEST_LOG, percent
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import of_verdict
-from kernelgate.ci.report.page.write import write
+from kernelgate.ci.report.page import write
 from tests.ci.report_examples import NINE, case, mean, record, verdict_of
 from tests.ci.report_examples import judge as verdict_on
 

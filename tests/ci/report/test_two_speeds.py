@@ -12,7 +12,7 @@ from kernelgate.ci.judge.case import Speeds
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import reported
-from kernelgate.ci.report.page.write import write
+from kernelgate.ci.report.page import write
 from tests.ci.records import paired_record
 
 

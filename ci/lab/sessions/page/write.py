@@ -7,13 +7,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from kernelgate.bench.core import hardware
+from kernelgate.ci.document import drawing, render
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.lab.sessions import drawings, times, words
 from kernelgate.ci.lab.sessions import state as states
@@ -21,7 +21,6 @@ from kernelgate.ci.lab.sessions.page import calculator
 from kernelgate.ci.lab.sessions.page.calculator import Calculator
 from kernelgate.ci.lab.sessions.report import BLIND_TARGET, BOTTLENECK_TARGET, BUILD_TARGET
 from kernelgate.ci.lab.sessions.state import GateState, SessionBudget, SessionState, TryState
-from kernelgate.ci.report.page import drawing, html
 
 NONE = "–"
 
@@ -110,13 +109,8 @@ def state_json(state: SessionState) -> str:
     return json.dumps({"state": states.as_data(state), "html": shown(state)}, allow_nan=False)
 
 
-@cache
 def _environment() -> jinja2.Environment:
-    places = [
-        jinja2.PackageLoader("kernelgate.ci.lab.sessions.page"),
-        jinja2.PackageLoader("kernelgate.ci.report.page"),
-    ]
-    return html.environment().overlay(loader=jinja2.ChoiceLoader(places))
+    return render.html("kernelgate.ci.lab.sessions.page")
 
 
 def _digest(text: str) -> str:

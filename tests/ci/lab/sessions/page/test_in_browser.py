@@ -18,7 +18,7 @@ from kernelgate.ci.commands import cli
 from kernelgate.ci.lab.sessions import folder
 from tests.ci.lab.sessions import session_events as made
 from tests.ci.lab.sessions.page.checkouts import begun
-from tests.ci.report.page import browser
+from tests.ci.report import browser
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[5]

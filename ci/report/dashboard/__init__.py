@@ -1,1 +1,0 @@
-"""The dashboard: static files that show what the history holds, for GitHub Pages or a folder."""

@@ -1,1 +1,0 @@
-"""The page: one HTML file with everything that was measured, drawn. Needs nothing but itself."""

@@ -1,0 +1,309 @@
+"""What the profiler saw of one case: its time budget, the roofline, the waits, and the lines that took samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from markupsafe import Markup
+
+from kernelgate.bench.explain import metrics
+from kernelgate.bench.record import HotSpots
+from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document.drawing import (
+    AXIS,
+    END,
+    WIDTH,
+    Logarithmic,
+    Point,
+    Scale,
+    axis_below,
+    figure,
+    levels,
+    line,
+    path,
+    rect,
+    sides,
+    tag,
+    text,
+)
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import Code, Line
+from kernelgate.ci.explain import figures, roofline
+from kernelgate.ci.explain.budget import Budget
+from kernelgate.ci.explain.moved_samples import MovedLine, SampleShare, moved_lines
+from kernelgate.ci.explain.roofline import Roofline
+from kernelgate.ci.report.why import Both
+
+# What the change is made of -------------------------------------------------------------------------------------------
+
+STAIR_ROW, STAIR_TOP = 30.0, 6.0
+MAX_LABEL = 26
+"""Characters of a label; more would run into the bars."""
+SMALL = 0.05
+"""Points of percent; less is no step of its own."""
+
+
+def waterfall(budget: Budget) -> Markup | None:
+    """Step by step from the base's time to the head's; None where the profiles show another change than was measured,
+    or nothing that explains it."""
+    if not budget.is_shown or not budget.contributions:
+        return None
+    stairs: list[tuple[str, str, float, float, str]] = []  # label, detail, from where to where, kind
+    at = 0.0
+    for one in budget.contributions:
+        label = visible(metrics.label(one.metric).partition(" (")[0], MAX_LABEL)
+        pair = figures.pair(one.metric, one.before, one.after)
+        stairs.append((label, pair, at, at + one.share_pct, "grew" if one.share_pct > 0 else "shrank"))
+        at += one.share_pct
+    if abs(budget.unexplained_pct) >= SMALL:
+        stairs.append(("not explained", "", at, budget.change_pct, "unexplained"))
+    stairs.append(("measured", "", 0.0, budget.change_pct, "whole-change"))
+    ends = [end for _, _, *both, _ in stairs for end in both]
+    axis = Scale.over([0.0, *ends], 166.0, WIDTH - 50, 0.03)
+    drawn, told = Markup(""), []
+    for row, (label, detail, start, end, kind) in enumerate(stairs):
+        top, points = STAIR_TOP + STAIR_ROW * row, formatting.percent(end - start, 1, sign=True)
+        low, high = sorted((axis.at(start), axis.at(end)))
+        drawn += text(2, top + (13 if detail else 18), label, "all" if kind == "whole-change" else "")
+        drawn += text(2, top + 26, detail) if detail else Markup("")
+        drawn += rect((low, top + 6), max(high - low, 1.0), STAIR_ROW - 14, kind)
+        drawn += text(WIDTH - 2, top + 18, points, "value", END)
+        told.append(f"{f'{label} {detail}'.strip()}: {points}")
+    bottom = STAIR_TOP + STAIR_ROW * len(stairs) + 4
+    return figure(
+        "What the change is made of",
+        f"In percent of the base's time. {'; '.join(told)}.",
+        bottom,
+        drawn,
+        line((axis.at(0.0), STAIR_TOP - 2), (axis.at(0.0), bottom - 2), "zero"),
+        note="in percent of the base's time",
+    )
+
+
+# The roofline ---------------------------------------------------------------------------------------------------------
+
+LEFT, RIGHT = 44.0, WIDTH - 10
+TOP, BOTTOM = 16.0, 166.0
+TERA = 1e12
+MOST_REACHED = 105.0
+"""Percent; clocks of profile and roof differ by a little."""
+SHORT_ARROW = 12.0
+"""Below it the two dots touch, and an arrow would hide them."""
+
+
+def drawings(profiled: Both) -> list[Markup]:
+    """The roofline and the waits, as far as the profile has them."""
+    return [drawn for drawn in (_roofline(profiled), _waits(profiled)) if drawn is not None]
+
+
+def _roofline(profiled: Both) -> Markup | None:
+    head = roofline.place(profiled.head)
+    placed = {"base": roofline.place(profiled.base) if profiled.base else None, "head": head}
+    spots = {side: spot for side, one in placed.items() if one is not None and (spot := _spot(one)) is not None}
+    peak, bandwidth = head.peak_flops, head.peak_bytes_per_second
+    if "head" not in spots or not peak or not bandwidth:
+        return None
+    ridge = peak / bandwidth
+    across = Logarithmic.decades([ridge, *(x for x, _ in spots.values())], LEFT, RIGHT)
+    up = Logarithmic.decades([peak, *(y for _, y in spots.values())], BOTTOM, TOP)
+    places = {side: (across.at(x), up.at(y)) for side, (x, y) in spots.items()}
+    # Where the slope enters the frame, by the left edge or by the bottom.
+    low = max(10.0**across.logs.low, 10.0**up.logs.low / bandwidth)
+    corners = [(low, low * bandwidth), (ridge, peak), (10.0**across.logs.high, peak)]
+    reached = {side: 100 * y / min(peak, x * bandwidth) for side, (x, y) in spots.items()}
+    told = ", ".join(
+        f"{side} at {x:.3g} FLOP per byte and {y / TERA:.3g} TFLOP/s, {reached[side]:.0f}% of the roof"
+        for side, (x, y) in spots.items()
+    )
+    # Where more was reached than the roof allows, it is not this device's.
+    shares = " → ".join(f"{share:.0f}%" for share in reached.values())
+    possible = max(reached.values()) <= MOST_REACHED
+    return figure(
+        "Roofline",
+        f"{told}. The roof is {peak / TERA:.4g} TFLOP/s and {bandwidth / TERA:.3g} TB/s.",
+        BOTTOM + AXIS,
+        text(LEFT, TOP - 5, "TFLOP/s"),
+        levels([(up.at(value), f"{value / TERA:g}") for value in up.powers()], LEFT, RIGHT),
+        axis_below([(across.at(value), f"{value:g}") for value in across.powers()], TOP, BOTTOM,
+                   "FLOP for each byte of DRAM traffic"),
+        path([(across.at(x), up.at(y)) for x, y in corners], "roof"),
+        _arrow(places),
+        sides(places, LEFT, RIGHT),
+        note=f"{shares} of what the device could reach" if possible else "",
+    )  # fmt: skip
+
+
+def _spot(one: Roofline) -> Point | None:
+    """Intensity and rate; None where either is unknown or zero, which a logarithmic axis has no place for."""
+    if not one.arithmetic_intensity or not one.achieved_flops:
+        return None
+    return one.arithmetic_intensity, one.achieved_flops
+
+
+def _arrow(places: Mapping[str, Point]) -> Markup:
+    """From base to head, short of both dots."""
+    if len(places) < 2 or math.dist(*places.values()) < SHORT_ARROW:
+        return Markup("")
+    (x0, y0), (x1, y1) = places["base"], places["head"]
+    long = math.dist((x0, y0), (x1, y1))
+    dx, dy = (x1 - x0) / long, (y1 - y0) / long
+    tip = (x1 - 5 * dx, y1 - 5 * dy)
+    wings = [(tip[0] - 5 * dx + turn * 3 * dy, tip[1] - 5 * dy - turn * 3 * dx) for turn in (1, -1)]
+    return line((x0 + 5 * dx, y0 + 5 * dy), tip, "arrow") + path([wings[0], tip, wings[1]], "arrow")
+
+
+# The waits ------------------------------------------------------------------------------------------------------------
+
+MAX_BARS = 6
+BAR_LEFT, BAR_RIGHT = 150.0, 282.0
+BAR_ROW = 22.0
+SMALL_WAIT = 0.005
+"""Cycles per instruction; less is not shown as a difference."""
+
+
+def _waits(profiled: Both) -> Markup | None:
+    """The change of each wait, in cycles per instruction; where there is no base, the waits themselves."""
+    base, head = (
+        {
+            key: value
+            for key, value in (side.figures.items() if side else ())
+            if metrics.is_stall(key) and key not in ("stall_selected", "stall_not_selected")
+        }
+        for side in (profiled.base, profiled.head)
+    )
+    change = {key: head.get(key, 0.0) - base.get(key, 0.0) for key in {**head, **base}}
+    shown = sorted((key for key in change if abs(change[key]) >= SMALL_WAIT), key=lambda key: (-abs(change[key]), key))
+    if not shown:
+        return None
+    shown = shown[:MAX_BARS]
+    middle = (BAR_LEFT + BAR_RIGHT) / 2 if any(change[key] < 0 for key in shown) else BAR_LEFT
+    scale = (BAR_RIGHT - middle) / max(abs(change[key]) for key in shown)
+    drawn, words = Markup(""), []
+    for row, key in enumerate(shown):
+        y, width, label = 4 + BAR_ROW * row, change[key] * scale, metrics.label(key)
+        after = f"{head.get(key, 0.0):.2f}"
+        both = f"{base.get(key, 0.0):.2f} → {after}" if profiled.base else after
+        drawn += text(6, y + 13, label.partition(" (")[0])
+        kind = "grew" if width > 0 else "shrank"
+        drawn += rect((min(middle, middle + width), y + 2), abs(width), BAR_ROW - 8, kind)
+        drawn += text(WIDTH - 2, y + 13, both, "value", END)
+        words.append(f"{label} {both}")
+    bottom = BAR_ROW * len(shown) + 8
+    return figure(
+        "Waits: head against base" if profiled.base else "Waits",
+        f"Cycles that a warp waits for each instruction: {'; '.join(words)}.",
+        bottom,
+        drawn,
+        line((middle, 2), (middle, bottom - 4), "zero"),
+        note="cycles for each instruction; to the right is longer",
+    )
+
+
+# Samples by source line and instruction -------------------------------------------------------------------------------
+
+MAX_ROWS = 12
+"""Lines that are shown: those that moved most, and of the rest the hottest."""
+MAX_INSTRUCTIONS = 8
+"""Of each side."""
+SMALL_PCT = 0.5
+"""Of the samples; what has less on both sides is not shown."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One case's samples."""
+
+    sides: Mapping[str, HotSpots | None]
+    """Of each side that was profiled; None where no samples were taken of its lines."""
+    command: str
+    """Takes them."""
+
+
+@dataclass(frozen=True)
+class ShownShare:
+    """One side of a line or an instruction."""
+
+    bar: Markup
+    share: str
+    stall: str
+
+
+@dataclass(frozen=True)
+class ShownSource:
+    text: Line
+    where: str
+    base: ShownShare | None
+    head: ShownShare
+    change: Line = ()
+
+
+def samples(found: Sampled) -> Markup:
+    """What both sides' samples show; of the head alone where the base has none; else how to take them."""
+    known = {side: spots for side in ("base", "head") if (spots := found.sides.get(side)) is not None}
+    base, head = known.get("base"), known.get("head")
+    return Markup(  # noqa: S704 (escaped by the template)
+        render.html("kernelgate.ci.report")
+        .get_template("samples.html.jinja")
+        .render(
+            lines=list(_lines(base, head)) if head else [],
+            both=base is not None,
+            counts=", ".join(f"{side} {spots.samples:,}" for side, spots in known.items()),
+            instructions={side: list(_instructions(spots, side)) for side, spots in known.items()},
+            missing=[side for side, spots in found.sides.items() if spots is None],
+            command=(Code(found.command, most=len(found.command)),),
+        )
+    )
+
+
+def _lines(base: HotSpots | None, head: HotSpots) -> Iterator[ShownSource]:
+    moved = [one for one in moved_lines(base or head, head) if max(one.base.high, one.head.high) >= SMALL_PCT]
+    most = sorted(moved, key=lambda one: (-abs(one.gain_pct), -max(one.head.low, one.base.low)))[:MAX_ROWS]
+    for one in moved:
+        if one not in most:
+            continue
+        # "12", or "12 → 14" where it is another one on the base.
+        before, after = (", ".join(map(str, numbers)) for numbers in (one.base_lines, one.head_lines))
+        numbers = f"{before} → {after}" if base and before and after and before != after else after or before
+        yield ShownSource(
+            text=(Code(one.text, most=120),) if one.text else (),
+            where=f"{one.file}:{numbers}",
+            base=_share(one.base, one.base_stall, "base") if base else None,
+            head=_share(one.head, one.head_stall, "head"),
+            change=_change(one) if base else (),
+        )
+
+
+def _change(one: MovedLine) -> Line:
+    if not one.is_sure:
+        return ("about the same",)
+    least = "at least " if one.base.low < one.base.high or one.head.low < one.head.high else ""
+    verb = "gained" if one.gain_pct > 0 else "lost"
+    return (f"{verb} {least}{abs(one.gain_pct):.1f} points",)
+
+
+def _share(share: SampleShare, stall: str | None, side: str) -> ShownShare:
+    """With what most samples waited for, in the words of the profile where it knows them."""
+    if share == SampleShare(0.0, 100.0):
+        shown = formatting.MISSING
+    elif share.low < share.high:
+        shown = f"≤ {share.high:.1f}%" if share.low == 0 else f"{share.low:.1f} to {share.high:.1f}%"
+    else:
+        shown = formatting.percent(share.low, 1)
+    filled = tag("rect", width=max(share.low, 0.0), height=8.0, class_=side)
+    bar = tag("svg", filled, class_="share", viewBox="0 0 100 8", preserveAspectRatio="none", aria_hidden="true")
+    words = metrics.STALLS.get(stall, stall.replace("_", " ")).partition(" (")[0] if stall is not None else ""
+    return ShownShare(bar, shown, visible(words, 40))
+
+
+def _instructions(spots: HotSpots, side: str) -> Iterator[ShownSource]:
+    for one in spots.instructions[:MAX_INSTRUCTIONS]:
+        share = 100 * one.samples / spots.samples
+        yield ShownSource(
+            text=(Code(one.sass, most=60),),
+            where=f"{PurePosixPath(one.file).name}:{one.line}" if one.file and one.line else "",
+            base=None,
+            head=_share(SampleShare(share, share), one.stall, side),
+        )

@@ -1,0 +1,235 @@
+"""What a reader may be shown: every kind of result, of example records, of measured ones, and of hostile ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from kernelgate.bench import record
+from kernelgate.bench.explain import ncu_reader
+from kernelgate.bench.record import (
+    MAX_HOT_INSTRUCTIONS,
+    MAX_HOT_LINES,
+    Card,
+    HotInstruction,
+    HotLine,
+    HotSpots,
+    Profile,
+    Run,
+    RunRecord,
+    Side,
+)
+from kernelgate.ci.judge import gate, verdict
+from kernelgate.ci.judge.gate import Fault, GpuEvidence
+from kernelgate.ci.judge.verdict import Outcome, RecordVerdict
+from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
+from kernelgate.ci.report.gpu import Failure, GpuReport, of_record
+from kernelgate.ci.report.links import NO_LINKS, Links
+from tests import hot_examples
+from tests.ci import records
+from tests.ci.card_examples import CARD_EXAMPLES
+from tests.ci.document.test_render import hostile_reported
+from tests.ci.report.browser import PLACES
+from tests.ci.report_examples import EXAMPLES, NINE, all_reported, case, judge, same, slower
+from tests.ci.report_examples import record as example_record
+
+DATA = Path(__file__).parents[2] / "data"
+POLICY = Policy()
+TARGET = "s512_b32_h8_d64_fp16"
+Part = tuple[GpuEvidence, GpuReport]
+
+HOSTILE = '</script><b onclick="x">@octocat #1 http://a.b \u202e|`'
+LONG = "W" * 30 + "x" * 70
+
+
+def _kept(path: str) -> BuiltReport:
+    return reported(record.read(DATA / path), POLICY, path)
+
+
+def profiled(name: str) -> RunRecord:
+    """A slower case with the profiles of before, and of this change."""
+
+    def read(side: Side, file: str) -> Profile:
+        figures = ncu_reader.launches(str(DATA / "nsight" / f"{file}.ncu-repz"))[0].figures
+        return Profile(case=TARGET, side=side, metrics=dict(figures))
+
+    both = (read("base", "attention_before"), read("head", name))
+    return EXAMPLES["slower"]().record.model_copy(update={"profile": both})
+
+
+def _explained(name: str) -> BuiltReport:
+    return of_verdict(profiled(name), EXAMPLES["slower"]().verdict, POLICY)
+
+
+def sampled(*sides: Side, change: Callable[[HotSpots], HotSpots] = lambda spots: spots) -> BuiltReport:
+    """A slower case with samples by line of these sides, of a kernel that lost the padding of its tile."""
+    kernels = {"base": "transpose_padded", "head": "transpose_tiled"}
+    profiles = tuple(
+        Profile(
+            case=TARGET,
+            side=side,
+            metrics=dict(hot_examples.launches()[kernel].figures),
+            hot_spots=change(hot_examples.quoted(kernel)) if side in sides else None,
+        )
+        for side, kernel in kernels.items()
+    )
+    example = EXAMPLES["slower"]()
+    return of_verdict(example.record.model_copy(update={"profile": profiles}), example.verdict, POLICY)
+
+
+def untimed(*sides: Side) -> BuiltReport:
+    """What `kernelgate profile --record` leaves by itself: nothing was timed."""
+    timed = sampled(*sides).gpus[0].record
+    assert timed is not None
+    return reported(timed.model_copy(update={"cases": (), "processes": (), "checks": ()}), POLICY)
+
+
+def full(words: str, spots: HotSpots) -> HotSpots:
+    """As much as a record may hold."""
+    lines = tuple(
+        HotLine(file=words[:200], line=index + 1, text=f"{index} {words}"[:200], samples=90 - index, stall=words[:200])
+        for index in range(MAX_HOT_LINES)
+    )
+    instructions = tuple(
+        HotInstruction(sass=f"{index} {words}"[:200], file=words[:200], line=7, samples=60 - index, stall="wait")
+        for index in range(MAX_HOT_INSTRUCTIONS)
+    )
+    return HotSpots(samples=spots.samples, lines=lines, instructions=instructions)
+
+
+def many(count: int) -> BuiltReport:
+    """Most are unchanged, a few slower."""
+    cases = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
+    verdicts = [
+        slower(one, 4.0 + 0.1 * index) if index < count // 10 else same(one, 0.1 * (index % 9 - 4))
+        for index, one in enumerate(cases)
+    ]
+    return of_verdict(example_record(cases), judge(Outcome.REGRESSED, *verdicts), POLICY)
+
+
+def ladder(words: str = "PyTorch") -> BuiltReport:
+    """From hardly any work to the largest: a little slower in the middle, and the reference ahead at first."""
+    cases = tuple(case(32 << step, 32, 4.0 + 0.02 * 4**step, 0.0) for step in range(8))
+    verdicts = [
+        replace(same(one, 0.1) if step != 4 else slower(one, 9.0), reference_us=3.0 + 0.03 * 4**step)
+        for step, one in enumerate(cases)
+    ]
+    cards = (Card(name="", reference=words),)
+    return of_verdict(example_record(cases, cards=cards), judge(Outcome.REGRESSED, *verdicts), POLICY)
+
+
+def together(*parts: Part, description: tuple[str, ...] = (), places: Links = NO_LINKS) -> BuiltReport:
+    gpus = tuple(part for _, part in parts)
+    decision = gate.decide([evidence for evidence, _ in parts], description)
+    return BuiltReport(build(gpus, decision, POLICY, places=places), gpus)
+
+
+def of(label: str, measured: RunRecord, verdict: RecordVerdict) -> Part:
+    return gate.evidence(label, measured, verdict, POLICY), of_record(label, measured, verdict)
+
+
+def on(label: str, name: str) -> Part:
+    example = EXAMPLES[name]()
+    return of(label, example.record, example.verdict)
+
+
+def _everything() -> BuiltReport:
+    """Three GPUs, each with more rows than are shown, profiles of both sides, and a description that lacks parts."""
+    paths = ("cards/swiglu_slower.json", "comparisons/wgmma.json", "timing/all_cases_slower.json")
+    measured = [record.read(DATA / path) for path in paths]
+    parts = [
+        of(label, one, verdict.judge(one, POLICY))
+        for label, one in zip(("h200-sxm-runner", "l4", "h100-nvl-runner"), measured, strict=True)
+    ]
+    return together(*parts, description=("## Intent and hypothesis", "## Claimed effect"), places=PLACES)
+
+
+def _lost(label: str) -> Part:
+    return GpuEvidence(label, fault=Fault.RUNNER), GpuReport(label, failure=Failure(Fault.RUNNER, "the GPU is gone"))
+
+
+def _bimodal() -> BuiltReport:
+    """The head has two speeds, in shares that differ from process to process."""
+    rng = np.random.default_rng(1)
+    base, head = records.noise(rng, spread=0.002)
+    for index, samples in enumerate(head):
+        samples[rng.random(len(samples)) < 0.2 + 0.15 * index] *= 1.09
+    return reported(records.paired_record(base, head, device="NVIDIA H200"), POLICY)
+
+
+def _hiccup() -> BuiltReport:
+    """Single samples take a hundred times as long."""
+    base, head = records.noise(np.random.default_rng(2))
+    base[1][7] *= 100
+    head[3][50] *= 60
+    return reported(records.paired_record(base, head, device="NVIDIA H200"), POLICY)
+
+
+def _named(words: str) -> BuiltReport:
+    """Every case, and the repository, is called something else than was thought of."""
+    example = EXAMPLES["mixed"]()
+    run = Run(repository=words, pull_request=12345678, base_sha="9f8e7d6" * 5, head_sha=words)
+    cases = tuple(one.model_copy(update={"label": f"{words}{index}"}) for index, one in enumerate(example.record.cases))
+    made = example.record.model_copy(update={"run": run, "cases": cases})
+    verdicts = tuple(replace(one, sentence=words) for one in example.verdict.cases)
+    return of_verdict(made, replace(example.verdict, cases=verdicts), POLICY)
+
+
+def _far() -> BuiltReport:
+    rest = (same(one, 0.3) for one in NINE[1:])
+    return of_verdict(example_record(NINE), judge(Outcome.REGRESSED, slower(NINE[0], 1070.0), *rest), POLICY)
+
+
+def _many_processes() -> BuiltReport:
+    base, head = records.noise(np.random.default_rng(3), 0.01, processes=40, rounds=30)
+    return reported(records.paired_record(base, head, device="NVIDIA H200"), POLICY)
+
+
+MADE: dict[str, Callable[[], BuiltReport]] = {
+    **{name: (lambda make=make: make().reported()) for name, make in CARD_EXAMPLES.items()},
+    "hostile, slower": lambda: hostile_reported(HOSTILE)["slower"],
+    "hostile, wrong": lambda: hostile_reported(HOSTILE)["wrong"],
+    "hostile, build": lambda: hostile_reported(HOSTILE)["build"],
+    "hostile names": lambda: _named(HOSTILE),
+    "long names": lambda: _named(LONG),
+    "two GPUs": lambda: together(on("l4", "equivalent"), on("h100", "slower")),
+    "a GPU lost": lambda: together(on("l4", "faster"), _lost("h100")),
+    "wrong on one GPU": lambda: together(on("l4", "equivalent"), on("h100", "wrong_result")),
+    "everything at once": _everything,
+    "250 cases": lambda: many(250),
+    "one case": lambda: many(1),
+    "a ladder of sizes": ladder,
+    "a ladder beside a stranger's name": lambda: ladder(HOSTILE + LONG),
+    "two speeds": _bimodal,
+    "hiccups": _hiccup,
+    "one case far from the rest": _far,
+    "40 processes": _many_processes,
+    "less occupancy": lambda: _explained("attention_occupancy"),
+    "spills": lambda: _explained("attention_spills"),
+    "samples by line": lambda: sampled("base", "head"),
+    "samples of the head alone": lambda: sampled("head"),
+    "profiled alone": lambda: untimed("base", "head"),
+    "hostile samples": lambda: sampled("base", "head", change=lambda spots: full(HOSTILE * 4, spots)),
+    "long samples": lambda: sampled("base", "head", change=lambda spots: full(LONG * 2, spots)),
+    "bank conflicts": lambda: _explained("attention_banks"),
+    "measured: at the power limit": lambda: _kept("traces/capped.json"),
+    "measured: beside another process": lambda: _kept("traces/contended.json"),
+    "measured: 27 cases": lambda: _kept("timing/all_cases_slower.json"),
+    "measured: rmsnorm": lambda: _kept("cards/rmsnorm_slower.json"),
+    "measured: swiglu": lambda: _kept("cards/swiglu_slower.json"),
+    "measured: attention": lambda: _kept("comparisons/wgmma.json"),
+    "measured: identical": lambda: _kept("comparisons/identical.json"),
+}
+
+
+NAMES = (*EXAMPLES, "does_not_compile", "output_failure", "runner_lost", "our_own_fault", *MADE)
+
+
+@cache
+def situation(name: str) -> BuiltReport:
+    return MADE[name]() if name in MADE else all_reported()[name]

@@ -1,0 +1,104 @@
+"""How two measurements compare that were not made together: by what is nearest to a paired comparison, if at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from kernelgate.ci.report import dashboard_lines as against
+from kernelgate.ci.report.dashboard import SiteComparison, SitePoint, SiteSeries
+from kernelgate.ci.report.dashboard_lines import cell
+
+
+def point(commit: str, us: float, **parts: object) -> SitePoint:
+    return replace(SitePoint(commit, "2026-08-01", 0, us, reach=0.003), **parts)  # type: ignore[arg-type]
+
+
+def series(*points: SitePoint, **parts: object) -> SiteSeries:
+    return replace(SiteSeries("", "norm", "one", "", ({}, {}), points), **parts)  # type: ignore[arg-type]
+
+
+OLD, NEW = point("a", 100.0), point("b", 110.0)
+
+
+def test_times_of_one_environment_compare_and_are_said_to_be_of_different_days() -> None:
+    found = against.between(series(OLD, NEW), NEW, OLD)
+    assert found is not None
+    assert found.interval_pct is not None
+    assert (found.means, found.change_pct) == ("times", pytest.approx(10.0))
+    reach = math.hypot(0.003, 0.003)
+    assert found.interval_pct == pytest.approx((100 * (1.1 * math.exp(-reach) - 1), 100 * (1.1 * math.exp(reach) - 1)))
+    assert cell(found, 1.0).mark is None, "a day may differ from another by that much"
+    assert cell(found, 1.0).text.startswith("≈")
+
+
+def test_times_of_two_environments_do_not_compare() -> None:
+    moved = replace(NEW, environment=1)
+    assert against.between(series(OLD, moved), moved, OLD) is None
+
+
+def test_the_pinned_commit_cancels_the_day_out() -> None:
+    old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
+    found = against.between(series(old, new), new, old)
+    assert found is not None
+    assert (found.means, found.change_pct) == ("pinned", pytest.approx(100 * math.expm1(0.02)))
+    assert cell(found, 1.0).mark is not None
+
+
+def test_a_new_environment_may_change_head_and_pinned_commit_unequally() -> None:
+    old, new = replace(OLD, pinned=0.01, pinned_reach=0.001), replace(NEW, pinned=0.03, pinned_reach=0.001)
+    moved = replace(new, environment=1)
+    nights = [replace(old, commit=str(at)) for at in range(5)]
+    for found in (against.between(series(old, moved), moved, old), against.best(series(*nights, moved))):
+        assert found is not None
+        assert (found.means, found.change_pct) == ("moved", pytest.approx(100 * math.expm1(0.02)))
+        assert cell(found, 1.0).mark is None
+
+
+def test_a_comparison_in_the_same_processes_is_worth_more_than_any_other() -> None:
+    old, new = replace(OLD, pinned=0.0, pinned_reach=0.1), replace(NEW, pinned=0.5, pinned_reach=0.1)
+    paired = SiteComparison("a", "b", 2.0, (1.5, 2.5))
+    found = against.between(series(old, new, comparisons=(paired,)), new, old)
+    assert found == against.Against(2.0, (1.5, 2.5), "together")
+    assert cell(found, 1.0).mark is not None
+    back = against.between(series(old, new, comparisons=(paired,)), old, new)
+    assert back is not None
+    assert (back.means, back.change_pct) == ("together", pytest.approx(-100 * 2 / 102))
+    assert back.interval_pct == pytest.approx((-100 * 2.5 / 102.5, -100 * 1.5 / 101.5))
+    assert cell(found, 3.0).mark is None, "below what is of any concern"
+
+
+def test_one_lucky_night_is_not_the_best() -> None:
+    nights = [point(str(at), 100.0) for at in range(20)]
+    nights[7] = point("lucky", 90.0)
+    found = against.best(series(*nights))
+    assert found is not None
+    assert found.change_pct == pytest.approx(0.0)
+    better = [point(str(at), 95.0) for at in range(5)]
+    found = against.best(series(*better, *nights))
+    assert found is not None
+    assert found.change_pct == pytest.approx(100 * (100 / 95 - 1))
+
+
+def test_what_no_verdict_may_rest_on_is_neither_newest_nor_best() -> None:
+    odd = point("c", 10.0, finding="another process")
+    assert against.now(series(OLD, odd)) == OLD
+    found = against.best(series(OLD, OLD, odd))
+    assert found is not None
+    assert found.change_pct == pytest.approx(0.0)
+    assert against.best(series(odd)) is None
+
+
+def test_the_release_stands_where_its_last_measurement_is() -> None:
+    shown = series(point("a", 1.0), point("b", 2.0), point("c", 3.0))
+    released = against.released(shown, frozenset({"a", "b", "unmeasured"}))
+    assert released is not None
+    assert released.commit == "b"
+    assert against.released(shown, frozenset()) is None
+
+
+def test_a_measurement_that_is_alone_has_no_best() -> None:
+    assert against.best(series(NEW)) is None
+    assert against.best(series(OLD, replace(NEW, environment=1))) is None

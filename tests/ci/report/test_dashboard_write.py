@@ -1,0 +1,156 @@
+"""The site's files: whole without a script, inert whatever strangers call things, and alike for the same history."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kernelgate.ci.lab import session_entries
+from kernelgate.ci.report import dashboard_scripts as data
+from kernelgate.ci.report import dashboard_write as write
+from kernelgate.ci.report.dashboard import Dashboard
+from kernelgate.ci.report.dashboard_write import LIBRARY as FILES
+from kernelgate.ci.report.dashboard_write import ChartLibraryError, chart_library
+from tests.ci.report import dashboard_examples as made
+
+LIBRARY = {"uplot.js": "", "uplot.css": ""}
+
+
+class Elements(HTMLParser):
+    """Which elements a page has, with which attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+        self.addresses: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def written(shown: Dashboard, folder: Path) -> dict[str, str]:
+    write.write(shown, LIBRARY, folder)
+    return {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_first_page_says_all_there_is_of_each_case(tmp_path: Path) -> None:
+    shown = made.dashboard(80)
+    text = Elements(written(shown, tmp_path)["index.html"]).text
+    for one in shown.series:
+        assert one.case in text
+    for words in ("NVIDIA L4", "rmsnorm", "v1.2", "1.26×", "confirmed", "and 7 more"):
+        assert words in text
+    assert "suspected" not in text, "nobody is told of what no comparison has confirmed"
+
+
+def test_a_case_has_its_page_with_changes_environments_and_measurements(tmp_path: Path) -> None:
+    shown = made.dashboard(80)
+    page = Elements(written(shown, tmp_path)[f"series/{shown.series[2].id}.html"]).text
+    for words in (
+        "suspected",
+        "confirmed",
+        "accepted",
+        "refuted",
+        "driver 570.124",
+        "driver 580.65",
+        "12 measurements",
+    ):
+        assert words in page
+
+
+def test_sessions_are_drawn_and_said_in_words_and_no_figure_is_made_of_few(tmp_path: Path) -> None:
+    page = written(made.dashboard(40), tmp_path)["sessions.html"]
+    assert "1.4x the reference (95%: 1.3 to 1.5)" in page
+    assert "3 sessions: too few to say" in page
+    assert "Minutes by session: recorded (recorded) 180; search (a search) 9; measured-0 90" in page
+    told = Elements(page).text
+    for words in ("recorded by people", "a search of a script", "1 search of a script is not counted", "not measured"):
+        assert words in told
+    many = session_entries.shown(made.sessions(count=7))
+    again = written(replace(made.dashboard(40), sessions=many), tmp_path)["sessions.html"]
+    assert "7 sessions" in again
+    assert "too few to say" not in again, "the recorded one and the search are in no figure"
+
+
+def test_names_of_strangers_do_nothing(tmp_path: Path) -> None:
+    plain, hostile = written(made.dashboard(80), tmp_path / "plain"), written(made.hostile(), tmp_path / "hostile")
+    usual = [Elements(content) for name, content in plain.items() if name.endswith(".html")]
+    names = set().union(*(page.names for page in usual))
+    attributes = set().union(*(page.attributes for page in usual))
+    for name, content in hostile.items():
+        assert "\u202e" not in content, name
+        if name.endswith(".html"):
+            page = Elements(content)
+            assert page.names <= names
+            assert page.attributes <= attributes
+            assert not [one for one in page.addresses if not re.fullmatch(r"#?[\w./-]+", one)], page.addresses
+    assert {path.name for path in tmp_path.iterdir()} == {"plain", "hostile"}, "nothing is written beside the site"
+    assert all(re.fullmatch(r"[\w./-]+", name) and ".." not in name for name in hostile), hostile.keys()
+
+
+def test_pages_load_scripts_of_their_own_alone_and_fetch_nothing(tmp_path: Path) -> None:
+    for name, content in written(made.dashboard(40), tmp_path).items():
+        if name.endswith(".html"):
+            policy = re.findall(r'Content-Security-Policy" content="([^"]*)"', content)
+            assert policy
+            assert "default-src 'none'; style-src 'self'; script-src 'self'" in policy[0]
+            assert "unsafe" not in policy[0]
+            assert not re.findall(r'(?:src|stylesheet" href)="(?:\w+:)?//', content)
+        assert "fetch(" not in content
+
+
+def test_a_data_file_is_json_behind_a_name() -> None:
+    shown = made.series(50)
+    script = data.series(shown, None)
+    value = json.loads(script.removeprefix("const kernelgate_series = ").removesuffix(";\n"))
+    assert script.isascii()
+    assert [len(value[key]) for key in ("commit", "us", "reach", "pinned", "environment")] == [50] * 5
+    assert [(one["at"], one["state"]) for one in value["changes"]][1] == (25, "confirmed")
+    assert len(data.series(made.series(1000), None)) < 100_000, "a small file"
+
+
+def test_the_address_of_a_case_stays_and_no_two_share_one() -> None:
+    one = made.series()
+    assert one.id == replace(one, points=(), changes=()).id
+    assert one.id != replace(one, repository="octo-org/other").id
+    assert one.id != replace(one, case="S=512 B=32 fp16").id
+    assert re.fullmatch(r"[a-z0-9-]+", made.hostile().series[0].id)
+
+
+def test_an_empty_history_is_said(tmp_path: Path) -> None:
+    pages = written(Dashboard("", ()), tmp_path)
+    assert "The history has no measurement yet" in pages["index.html"]
+    assert "No record says what it cost" in pages["health.html"]
+    assert "The history has no session yet" in pages["sessions.html"]
+
+
+def test_money_stands_where_the_kind_has_a_price(tmp_path: Path) -> None:
+    page = written(made.dashboard(40), tmp_path / "a")["health.html"]
+    assert "6.42 USD" in page
+    assert "USD" not in written(replace(made.dashboard(40), prices={}), tmp_path / "b")["health.html"]
+
+
+def test_where_uplot_is_missing_or_another_one_that_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ChartLibraryError, match=r"npm install .* uplot@1\.6\.32"):
+        chart_library(tmp_path)
+    (tmp_path / "package.json").write_text('{"version": "1.0.0"}')
+    with pytest.raises(ChartLibraryError, match="not whole"):
+        chart_library(tmp_path)
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with pytest.raises(ChartLibraryError, match=r"version 1\.0\.0, not 1\.6\.32"):
+        chart_library(tmp_path)

@@ -1,0 +1,274 @@
+"""The page: one file that needs nothing else, in which nothing that a stranger wrote does anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+
+from kernelgate.bench import record
+from kernelgate.bench.explain import ncu_reader
+from kernelgate.bench.record import Profile, RunRecord, Side
+from kernelgate.ci.document.model import Link, Mark, Report
+from kernelgate.ci.judge import gate
+from kernelgate.ci.judge.verdict import Outcome
+from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
+from kernelgate.ci.report.gpu import of_record
+from kernelgate.ci.report.links import DOCS, Links
+from kernelgate.ci.report.page import write
+from tests.ci.document.test_render import HOSTILE, hostile_reported
+from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, NINE, all_reported, judge, same, slower
+from tests.ci.report_examples import record as example_record
+
+DATA = Path(__file__).parents[2] / "data"
+POLICY = Policy()
+LARGEST = 500_000
+"""Bytes, of the 27 cases of the included kernel."""
+
+
+class Skeleton(HTMLParser):
+    """The elements of a page with their attributes' names, and what could fetch or run something."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.values: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(f"{tag} {' '.join(name for name, _ in attrs)}")
+        self.values += [
+            f"{name}={value}"
+            for name, value in attrs
+            if name in ("href", "src", "style", "srcset") or name.startswith("on")
+        ]
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append(f"/{tag}")
+
+    def handle_comment(self, data: str) -> None:
+        self.elements.append(f"comment {data}")
+
+    def handle_decl(self, decl: str) -> None:
+        self.elements.append(f"decl {decl}")
+
+
+@cache
+def harmless_elements(kind: str) -> list[str]:
+    return Skeleton(write(hostile_reported("harmless")[kind], Gates())).elements
+
+
+def without_code(elements: list[str]) -> list[str]:
+    """A piece of text may be shown as code on one page and as words, which may be strong, on another."""
+    return [element for element in elements if element not in ("code ", "/code", "strong ", "/strong")]
+
+
+@given(HOSTILE)
+@settings(max_examples=20)
+def test_no_text_of_a_record_becomes_an_element_of_the_page(text: str) -> None:
+    for kind, made in hostile_reported(text).items():
+        page = Skeleton(write(made, Gates()))
+        assert without_code(page.elements) == without_code(harmless_elements(kind))
+        assert {value for value in page.values if not value.startswith(("href=#", f"href={DOCS}"))} == set()
+
+
+CLOSING = "</script><script>alert(1)</script><!--<script>\u2028'\"&amp;"
+
+
+def test_a_case_cannot_end_the_data() -> None:
+    """Its id is in the JSON as it is, and the JSON is one element that ends where it should."""
+    hostile = EXAMPLES["minimal_opaque_ids"]()
+    text = hostile.record.model_dump_json().replace("matmul/large", json.dumps(CLOSING)[1:-1])
+    made = RunRecord.model_validate_json(text)
+    first, *rest = hostile.verdict.cases
+    verdict = replace(hostile.verdict, cases=(replace(first, id=CLOSING), *rest))
+    page = write(of_verdict(made, verdict, POLICY), Gates())
+    [found] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert CLOSING in [case["id"] for case in json.loads(found)["cases"]]
+    assert not re.search("[<>&\u2028]", found)
+    assert page.count("</script>") == 2
+
+
+@pytest.mark.parametrize("name", ["slower", "mixed", "wrong_result", "does_not_compile"])
+def test_the_page_needs_nothing_but_itself(name: str) -> None:
+    page = write(all_reported()[name], Gates())
+    digests = {}
+    for element in ("style", "script"):
+        [text] = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)
+        digests[element] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digests['style']}'; script-src 'sha256-{digests['script']}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in page
+    assert not re.search(r"<(link|img|iframe|object|embed|base)\b|\burl\(|@import|\bfetch\(|import\(", page)
+    # The documentation is the one place outside that a page may lead to, by a click.
+    assert "http" not in page.replace("http-equiv", "").replace(f'<a href="{DOCS}', "")
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES, *FAILURES])
+def test_the_page_opens_with_the_words_of_the_comment(name: str) -> None:
+    made = all_reported()[name]
+    heading = words(re.findall(r"<h1>(.*?)</h1>", write(made, Gates()), re.DOTALL)[0])
+    said = "".join(
+        piece.glyph if isinstance(piece, Mark) else getattr(piece, "text", piece) for piece in made.report.headline
+    )
+    assert heading == " ".join(said.split())
+
+
+def words(markup: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", markup)).split())
+
+
+def test_the_ways_to_pull_request_and_commits() -> None:
+    example = EXAMPLES["slower"]()
+    run = example.record.run.model_copy(update={"repository": "octo-org/kernels", "pull_request": 12})
+    made = of_verdict(example.record.model_copy(update={"run": run}), example.verdict, POLICY)
+    address = "https://github.com/octo-org/kernels"
+    places = Links(address, f"{address}/pull/12", None, f"{address}/actions/runs/7")
+    page = Skeleton(write(made, Gates(), places))
+    ways = {value.removeprefix("href=") for value in page.values if "https" in value and DOCS not in value}
+    assert ways == {
+        address,
+        f"{address}/pull/12",
+        f"{address}/commit/{BASE_SHA}",
+        f"{address}/commit/{HEAD_SHA}",
+        f"{address}/compare/{BASE_SHA}..{HEAD_SHA}",
+        f"{address}/actions/runs/7#artifacts",
+    }
+    assert "octo-org/kernels/" not in write(made, Gates())
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://x.test/a#b", '<p class="why"><a href="https://x.test/a#b">the run</a></p>'),
+        ('https://x.test/"><script>', '<p class="why">the run</p>'),
+    ],
+)
+def test_a_link_is_one_where_its_address_is_plainly_one(address: str, shown: str) -> None:
+    said = Report((Mark.SAME, " Same"), ("nothing",), why=((Link("the run", address),),))
+    assert shown in write(BuiltReport(said, ()), Gates())
+
+
+def test_the_whole_suite_fits_in_half_a_megabyte() -> None:
+    found = record.read(DATA / "timing" / "all_cases_slower.json")
+    page = write(reported(found, POLICY), Gates())
+    assert page.count('<details class="case ') == 27
+    assert len(page.encode()) <= LARGEST
+
+
+def profiled(name: str) -> BuiltReport:
+    """A slower case with the profiles of before, and of this change."""
+    example, target = EXAMPLES["slower"](), "s512_b32_h8_d64_fp16"
+
+    def read(side: Side, file: str) -> Profile:
+        figures = ncu_reader.launches(str(DATA / "nsight" / f"{file}.ncu-repz"))[0].figures
+        return Profile(case=target, side=side, metrics=dict(figures))
+
+    both = (read("base", "attention_before"), read("head", name))
+    return of_verdict(example.record.model_copy(update={"profile": both}), example.verdict, POLICY)
+
+
+def drawings(page: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg viewBox.*?</svg>", page, flags=re.DOTALL)]  # noqa: S314 (ours)
+
+
+@pytest.mark.parametrize("name", ["attention_occupancy", "attention_spills", "attention_banks"])
+def test_roofline_and_waits_are_drawn(name: str) -> None:
+    page = write(profiled(name), Gates())
+    titles = [words(title) for title in re.findall(r"<figcaption><strong>(.*?)</strong>", page)]
+    assert {"Roofline", "Waits: head against base"} <= set(titles)
+    said = [svg.get("aria-label") or "" for svg in drawings(page)]
+    assert any(label.startswith("base at 2") and "of the roof. The roof is" in label for label in said)
+    assert any(label.startswith("Cycles that a warp waits for each instruction: ") for label in said)
+
+
+@pytest.mark.parametrize("name", [*EXAMPLES])
+def test_every_drawing_stays_in_its_frame_and_says_what_it_shows(name: str) -> None:
+    for svg in drawings(write(all_reported()[name], Gates())):
+        width, height = map(float, (svg.get("viewBox") or "").split()[2:])
+        assert len(svg.get("aria-label") or "") > 20
+        for element in svg.iter():
+            for key, most in (("x", width), ("cx", width), ("x1", width), ("x2", width), ("y", height), ("cy", height)):
+                if key in element.attrib:
+                    assert -0.1 <= float(element.attrib[key]) <= most + 0.1, ElementTree.tostring(element)
+
+
+def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
+    """A record of an H200: the steps lead from none to the change of the case, with what is not explained."""
+    page = write(reported(record.read(DATA / "cards" / "swiglu_slower.json"), POLICY), Gates())
+    [said] = [
+        svg.get("aria-label") or "" for svg in drawings(page) if "the base's time" in (svg.get("aria-label") or "")
+    ]
+    assert said.startswith("In percent of the base's time. DRAM traffic 319 → 335 MiB: +")
+    steps = [float(step.replace("−", "-")) for step in re.findall(r": ([+−]?[\d.]+)%", said)]
+    assert sum(steps[:-1]) == pytest.approx(steps[-1], abs=0.06 * len(steps))
+    assert said.endswith(f"measured: +{steps[-1]}%.")
+
+
+def test_a_profile_of_another_change_makes_no_steps() -> None:
+    assert "What the change is made of" not in write(profiled("attention_spills"), Gates())
+
+
+def test_several_gpus_share_one_axis_and_each_case_names_its_own() -> None:
+    parts = []
+    for label, name in (("l4", "equivalent"), ("h100", "slower")):
+        example = EXAMPLES[name]()
+        evidence = gate.evidence(label, example.record, example.verdict, POLICY)
+        parts.append((evidence, of_record(label, example.record, example.verdict)))
+    decision = gate.decide([evidence for evidence, _ in parts])
+    gpus = tuple(part for _, part in parts)
+    page = write(BuiltReport(build(gpus, decision, POLICY), gpus), Gates())
+    names = [words(name) for name in re.findall(r'<span class="name">(.*?)</span>', page)]
+    assert len(names) == 18
+    assert names[0].startswith("h100 S=512 B=32 H=8 fp16 regressed")
+    assert page.count('id="ground"') == 1
+
+
+def test_many_cases_have_one_picture_of_them_all() -> None:
+    def of(count: int) -> str:
+        from tests.ci.report_examples import case
+
+        cases = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
+        verdicts = [slower(one, 5.0) if index < 3 else same(one, 0.01 * (index % 9)) for index, one in enumerate(cases)]
+        return write(of_verdict(example_record(cases), judge(Outcome.REGRESSED, *verdicts), POLICY), Gates())
+
+    assert 'class="picture"' not in of(2)
+    page = of(41)
+    [picture] = re.findall(r'<svg class="picture".*?</svg>', page, re.DOTALL)
+    assert picture.count("<line") == 41
+    assert "The changes of 41 cases on one axis" in picture
+
+
+def test_a_case_far_from_the_rest_leaves_them_room() -> None:
+    far = slower(NINE[0], 1070.0)
+    page = write(
+        of_verdict(example_record(NINE), judge(Outcome.REGRESSED, far, *(same(one, 0.3) for one in NINE[1:])), POLICY),
+        Gates(),
+    )
+    lanes = re.findall(r'<span class="lane">(.*?)</span>', page, re.DOTALL)
+    assert 'href="#beyond-high"' in lanes[0]
+    assert [lane.count("#beyond") for lane in lanes[1:]] == [0] * 8
+    places = {float(x) for lane in lanes[1:] for x in re.findall(r'href="#mark-same" x="([\d.]+)%', lane)}
+    assert all(10 < x < 90 for x in places)
+
+
+def test_no_interval_is_shown_where_none_is_to_be_believed() -> None:
+    page = write(all_reported()["cannot_tell_throttled"], Gates())
+    lanes = re.findall(r'<span class="lane">(.*?)</span>', page, re.DOTALL)
+    assert [(lane.count("<circle"), lane.count('class="whole')) for lane in lanes] == [(5, 0), (5, 0)]
+    assert "together" not in page
+    assert page.count('<span class="change">cannot tell</span>') == 2

@@ -1,0 +1,260 @@
+"""Page and comment in a real browser, as their readers see them: on a desk and on a phone, in light and in dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+from playwright.sync_api import Page, ViewportSize
+
+from kernelgate.ci.document import render
+from kernelgate.ci.policy.policy import Gates
+from kernelgate.ci.report.page import write
+from tests.ci.report import browser, pictures
+from tests.ci.report.browser import DESK, PHONE, PLACES, shown
+from tests.ci.report.situations import NAMES, situation
+
+HERE = Path(__file__).parent
+GEOMETRY = (HERE / "geometry.js").read_text(encoding="utf-8")
+GITHUB = (HERE / "github.css").read_text(encoding="utf-8")
+"""What GitHub's own style makes of a comment: its fonts' sizes, its widths, its tables."""
+
+
+def test_a_browser_is_at_hand() -> None:
+    if browser.executable() is None:
+        pytest.skip(browser.MISSING)
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Page]:
+    """One browser for all tests here. Where there is none they fail: nobody would see what they would have shown."""
+    if browser.executable() is None:
+        pytest.fail(browser.MISSING)
+    with browser.opened() as page:
+        yield page
+
+
+def looked_at(tab: Page, *ways: tuple[tuple[int, int], str]) -> Iterator[str]:
+    """Each window in its scheme, as the page then is."""
+    for (width, height), scheme in ways:
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        yield f"{width} {scheme}"
+
+
+CLOSED = (DESK, "light"), (PHONE, "dark")
+OPENED = (DESK, "dark"), (PHONE, "light")
+"""Both widths and both schemes: what stands where depends on no colour, and no colour on the width."""
+NOW_ENDS = """
+() => Math.max(0, ...Array.from(document.querySelectorAll('p.why'))
+  .filter(one => /^(Now|To unblock):/.test(one.textContent)).map(one => one.getBoundingClientRect().bottom))
+"""
+OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true })"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) -> None:
+    said = shown(tab, tmp_path, write(situation(name), Gates(), PLACES))
+    for how in looked_at(tab, *CLOSED):
+        assert (how, tab.evaluate(GEOMETRY)) == (how, [])
+    heading = tab.locator("h1").bounding_box()
+    assert heading is not None
+    assert heading["y"] + heading["height"] <= PHONE[1] / 2
+    assert tab.evaluate(NOW_ENDS) <= PHONE[1]
+    if name == "250 cases":
+        return  # as many drawings as in ten of the others
+    tab.evaluate(OPEN_ALL)
+    for how in looked_at(tab, *OPENED):
+        assert (f"{how}, opened", tab.evaluate(GEOMETRY)) == (f"{how}, opened", [])
+    assert said == []
+
+
+@cache
+def on_github(name: str) -> str:
+    """The comment as GitHub renders it."""
+    text = render.comment(situation(name).report)
+    body = cmarkgfm.github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<style>{GITHUB}</style><body><article class="markdown-body">{body}</article>'
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_comment_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) -> None:
+    shown(tab, tmp_path, on_github(name))
+    for how in looked_at(tab, *CLOSED):
+        assert (how, tab.evaluate(GEOMETRY)) == (how, [])
+
+
+READ_FIRST = """
+() => {
+  const parts = Array.from(document.querySelectorAll('.markdown-body > *'));
+  const last = parts.findIndex(one => /^(Now|To unblock):/.test(one.textContent));
+  return parts.slice(0, last + 1).map(one => [one.textContent.trim(), one.getBoundingClientRect().bottom]);
+}
+"""
+WIDER = "Array.from(document.querySelectorAll('table')).slice(0, 1).map(one => one.scrollWidth - one.clientWidth)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_phone_shows_the_verdict_why_and_what_now_at_once(tab: Page, tmp_path: Path, name: str) -> None:
+    shown(tab, tmp_path, on_github(name))
+    tab.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    parts = tab.evaluate(READ_FIRST)
+    assert len(parts) == len(("headline", "how sure", *situation(name).report.why, "now"))
+    assert parts[-1][1] <= PHONE[1], parts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if "hostile" not in name and name != "long names"])
+def test_a_phone_shows_the_table_without_scrolling(tab: Page, tmp_path: Path, name: str) -> None:
+    if situation(name).report.cases is None:
+        return
+    shown(tab, tmp_path, on_github(name))
+    tab.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    assert tab.evaluate(WIDER) == [0]
+
+
+@pytest.mark.slow
+def test_every_case_of_250_is_on_one_screen(tab: Page, tmp_path: Path) -> None:
+    shown(tab, tmp_path, write(situation("250 cases"), Gates()))
+    for width, height in (DESK, PHONE):
+        tab.set_viewport_size({"width": width, "height": height})
+        box = tab.locator("svg.picture").bounding_box()
+        assert box is not None
+        assert box["height"] <= height
+        assert tab.locator("svg.picture .point").count() == 250
+
+
+# ---- by keyboard -----------------------------------------------------------------------------------------------------
+
+FOCUSED = """
+() => {
+  const one = document.activeElement, style = getComputedStyle(one);
+  const seen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+  return [one.id || one.closest('details')?.id || one.textContent.trim(), seen];
+}
+"""
+
+
+@pytest.mark.slow
+def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(tab: Page, tmp_path: Path) -> None:
+    shown(tab, tmp_path, write(situation("mixed"), Gates(), PLACES))
+    reached = []
+    for _ in range(60):
+        tab.keyboard.press("Tab")
+        where, seen = tab.evaluate(FOCUSED)
+        assert seen, where
+        reached.append(where)
+        if where == "case-7":
+            break
+    assert reached[-11:] == ["find", "show", "sort", "open", *(f"case-{index}" for index in range(1, 8))]
+    tab.keyboard.press("ArrowUp")
+    assert tab.evaluate(FOCUSED)[0] == "case-6"
+    assert not tab.evaluate("document.getElementById('case-6').open")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.getElementById('case-6').open")
+
+
+NAMES_SHOWN = """
+() => Array.from(document.querySelectorAll('.case:not([hidden]) summary .name')).map(one => one.innerText.trim())
+"""
+
+
+@pytest.mark.slow
+def test_cases_are_found_and_sorted(tab: Page, tmp_path: Path) -> None:
+    shown(tab, tmp_path, write(situation("mixed"), Gates()))
+    everything = tab.evaluate(NAMES_SHOWN)
+    assert len(everything) == 7
+    tab.focus("#find")
+    tab.keyboard.type("s=640")
+    assert [name.startswith("S=640") for name in tab.evaluate(NAMES_SHOWN)] == [True, True]
+    assert tab.inner_text("#count") == "2 of 7 cases"
+    tab.fill("#find", "")
+    tab.select_option("#show", label="improved")
+    assert len(tab.evaluate(NAMES_SHOWN)) == 1
+    tab.select_option("#show", value="")
+    tab.select_option("#sort", value="name")
+    assert [name.split()[0] for name in tab.evaluate(NAMES_SHOWN)] == ["S=448"] * 2 + ["S=512"] * 3 + ["S=640"] * 2
+    tab.select_option("#sort", value="worst")
+    assert tab.evaluate(NAMES_SHOWN) == everything
+
+
+@pytest.mark.slow
+def test_an_address_opens_its_case(tab: Page, tmp_path: Path) -> None:
+    shown(tab, tmp_path, write(situation("mixed"), Gates()))
+    tab.evaluate("location.hash = 'case-3'")
+    tab.wait_for_function("document.getElementById('case-3').open")
+    tab.evaluate("location.hash = ''")
+
+
+@pytest.mark.slow
+def test_without_its_script_the_page_has_everything(tab: Page, tmp_path: Path) -> None:
+    """Such as where a reader forbids scripts: nothing to press that would do nothing."""
+    html = write(situation("mixed"), Gates())
+    shown(tab, tmp_path, html.replace("script-src 'sha256-", "script-src 'sha256-x"))
+    assert len(tab.evaluate(NAMES_SHOWN)) == 7
+    assert not tab.is_visible("#tools")
+
+
+PRINTED = """
+() => Array.from(document.querySelectorAll('details')).map(one => one.lastElementChild.checkVisibility())
+"""
+PAPER: ViewportSize = {"width": 718, "height": 1000}
+"""A4 without its margins, in pixels."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("name", ["mixed", "samples by line"])
+def test_paper_has_every_part_and_no_tools(tab: Page, tmp_path: Path, name: str, scripts: bool) -> None:
+    """Closed parts, too, which are closed again on the screen; none runs out of the paper."""
+    html = write(situation(name), Gates(), PLACES)
+    shown(tab, tmp_path, html if scripts else html.replace("script-src 'sha256-", "script-src 'sha256-x"))
+    tab.set_viewport_size(PAPER)
+    before = tab.evaluate(PRINTED)
+    assert len(before) > 10
+    assert not all(before)
+    tab.emulate_media(media="print", color_scheme="light")
+    assert not tab.is_visible("#tools")
+    if scripts:
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))")  # for browsers whose style sheets cannot open a part
+        assert tab.locator("details:not([open])").count() == 0
+    assert all(tab.evaluate(PRINTED))
+    assert tab.evaluate(GEOMETRY) == []
+    if scripts:
+        tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    tab.emulate_media(media="screen")
+    assert tab.evaluate(PRINTED) == before
+
+
+@pytest.mark.slow
+def test_base_and_head_are_told_apart_without_colour(tab: Page, tmp_path: Path) -> None:
+    shown(tab, tmp_path, write(situation("less occupancy"), Gates()))
+    tab.evaluate(OPEN_ALL)
+    curves = "Array.from(document.querySelectorAll(`.curve.${side}`))"
+    dashes = f"side => {curves}.map(one => getComputedStyle(one).strokeDasharray)"
+    assert set(tab.evaluate(dashes, "head")) == {"none"}
+    assert "none" not in tab.evaluate(dashes, "base")
+    squares = "Array.from(document.querySelectorAll('rect.base'))"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    marks = f"{squares}.every(one => getComputedStyle(one).fill === {ground})"
+    assert tab.evaluate(marks)
+    assert tab.locator("rect.base").count() == tab.locator("circle.head").count() > 5
+
+
+# ---- for people ------------------------------------------------------------------------------------------------------
+
+
+def test_the_pictures_kept_are_small_and_all_there() -> None:
+    kept = {path.stem: path.stat().st_size for path in pictures.FOLDER.iterdir()}
+    assert kept.keys() == pictures.TAKEN.keys()
+    assert max(kept.values()) <= pictures.LARGEST
