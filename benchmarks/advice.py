@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelgate.ci.lab.advice import calibration, outcomes
-from kernelgate.ci.lab.advice.calibration import Calibration, ReliabilityBin
-from kernelgate.ci.lab.advice.outcomes import TryResult
-from kernelgate.ci.lab.sessions.folder import FOLDER
+from kernelgate.ci.lab import calibration, outcomes
+from kernelgate.ci.lab.calibration import Calibration, ReliabilityBin
+from kernelgate.ci.lab.folder import FOLDER
+from kernelgate.ci.lab.outcomes import TryResult
 from kernelgate.ci.policy import policy
 
 ROOT = Path(__file__).parent.parent

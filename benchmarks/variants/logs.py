@@ -13,8 +13,8 @@ from benchmarks.variants.family import Family, diff
 from benchmarks.variants.measure import BaseProfile, TriedVariant
 from kernelgate.bench.record import Environment
 from kernelgate.ci.explain.actions import CATALOGUE
-from kernelgate.ci.lab.sessions import log
-from kernelgate.ci.lab.sessions.log import Closed, Decided, Event, GateAttempt, Opened, TriedChange
+from kernelgate.ci.lab import log
+from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, Opened, TriedChange
 
 PROFILE = "profile.json"
 ALONE = "each variant is tried on its own, against the same base"

@@ -32,7 +32,7 @@ from kernelgate.ci.judge import outputs
 from kernelgate.ci.judge.case import CaseVerdict
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import profiled
-from kernelgate.ci.lab.sessions.log import TryOutcome
+from kernelgate.ci.lab.log import TryOutcome
 from kernelgate.ci.policy.policy import Policy
 
 TARGETS = {"wgmma": "9.0a", "cpu": ""}

@@ -15,6 +15,9 @@ import click
 from kernelgate.bench.core.errors import KernelgateError, OutputError
 from kernelgate.ci.commands import (
     exit_codes,
+    lab,
+    session,
+    session_page,
     verbs_bisect,
     verbs_check,
     verbs_github,
@@ -24,7 +27,6 @@ from kernelgate.ci.commands import (
     verbs_measure,
 )
 from kernelgate.ci.commands import process_setup as surroundings
-from kernelgate.ci.lab import verbs_advice, verbs_agents, verbs_patterns, verbs_session, verbs_session_page
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -48,15 +50,15 @@ for _verb in (
     verbs_bisect.bisect,
     verbs_judge.analyze,
     verbs_judge.decide,
-    verbs_advice.recommend,
-    verbs_advice.outcomes,
+    lab.recommend,
+    lab.outcomes,
     verbs_judge.compare,
     verbs_judge.report,
-    verbs_patterns.patterns,
-    verbs_agents.mcp,
-    verbs_agents.prompt,
+    lab.patterns,
+    lab.mcp,
+    lab.prompt,
     verbs_history.history,
-    verbs_session.session,
+    session.session,
     verbs_github.fetch_,
     verbs_github.template,
     verbs_github.plan,
@@ -71,7 +73,7 @@ for _verb in (
     verbs_github.bisected,
 ):
     cli.add_command(_verb)
-verbs_session.session.add_command(verbs_session_page.page)
+session.session.add_command(session_page.page)
 
 
 def main() -> None:

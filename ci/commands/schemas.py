@@ -16,12 +16,12 @@ from kernelgate.ci.commands import answers
 from kernelgate.ci.github.actions import StepAnswer
 from kernelgate.ci.history import answer as history
 from kernelgate.ci.judge.answer import CompareAnswer
-from kernelgate.ci.lab.advice.answer import OutcomesAnswer, Recommended
-from kernelgate.ci.lab.patterns.words import PatternsJson
-from kernelgate.ci.lab.sessions import answer as sessions
-from kernelgate.ci.lab.sessions.log import TriedChange
-from kernelgate.ci.lab.sessions.metrics import SessionsBeside
-from kernelgate.ci.lab.sessions.state import SessionState
+from kernelgate.ci.lab import session_answer as sessions
+from kernelgate.ci.lab.advice_answer import OutcomesAnswer, Recommended
+from kernelgate.ci.lab.log import TriedChange
+from kernelgate.ci.lab.metrics import SessionsBeside
+from kernelgate.ci.lab.pattern_words import PatternsJson
+from kernelgate.ci.lab.state import SessionState
 
 ANSWERS: Final[dict[str, Any]] = {
     "accuracy": RunRecord,

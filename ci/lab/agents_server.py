@@ -25,10 +25,10 @@ from mcp.server.stdio import stdio_server
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import orphans
-from kernelgate.ci.lab.agents import tools
-from kernelgate.ci.lab.agents.budget import DeviceBudget
-from kernelgate.ci.lab.agents.tools import AgentTool, ToolRefusedError
-from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.lab import agent_tools as tools
+from kernelgate.ci.lab import folder
+from kernelgate.ci.lab.agent_tools import AgentTool, ToolRefusedError
+from kernelgate.ci.lab.budget import DeviceBudget
 
 PASSED_ON: Final = frozenset(
     {

@@ -29,9 +29,8 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently
 from kernelgate.ci.github.command import MAY_WRITE, REVIEW_FORMS, Refusal, Requester
 from kernelgate.ci.github.propose import Offer, put
-from kernelgate.ci.lab.patterns import pattern
-from kernelgate.ci.lab.sessions import folder, labels, log
-from kernelgate.ci.lab.sessions.log import Corrected, TriedChange
+from kernelgate.ci.lab import folder, labels, log, pattern
+from kernelgate.ci.lab.log import Corrected, TriedChange
 
 MAX_TEXT = escape.MAX_CHARACTERS
 """Characters of an answer: none is shown in part."""

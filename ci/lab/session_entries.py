@@ -14,10 +14,10 @@ from kernelgate.ci.document.escape import visible
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.history.index import text
 from kernelgate.ci.history.sessions import KeptSession, SessionEntry
-from kernelgate.ci.lab.sessions import folder, log, metrics, metrics_drawings
-from kernelgate.ci.lab.sessions.folder import SessionError
-from kernelgate.ci.lab.sessions.log import Event, Opened
-from kernelgate.ci.lab.sessions.metrics import SessionRow
+from kernelgate.ci.lab import folder, log, metrics, metrics_drawings
+from kernelgate.ci.lab.folder import SessionError
+from kernelgate.ci.lab.log import Event, Opened
+from kernelgate.ci.lab.metrics import SessionRow
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import SiteSession, SiteSessions
 

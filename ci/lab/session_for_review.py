@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.system import git
-from kernelgate.ci.lab.sessions import folder, log, report
-from kernelgate.ci.lab.sessions.folder import Session
-from kernelgate.ci.lab.sessions.report import SessionForReview
+from kernelgate.ci.lab import folder, log, report
+from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.lab.report import SessionForReview
 from kernelgate.ci.policy.policy import Policy
 
 

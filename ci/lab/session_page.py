@@ -7,10 +7,9 @@ from pathlib import Path
 from kernelgate.bench.build import occupancy
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import tile
-from kernelgate.ci.lab.sessions import coming, folder
-from kernelgate.ci.lab.sessions.page import calculator
-from kernelgate.ci.lab.sessions.page.calculator import Calculator, CardTiles
-from kernelgate.ci.lab.sessions.state import SessionState
+from kernelgate.ci.lab import calculator, coming, folder
+from kernelgate.ci.lab.calculator import Calculator, CardTiles
+from kernelgate.ci.lab.state import SessionState
 from kernelgate.ci.policy.policy import Policy
 
 RULES = {

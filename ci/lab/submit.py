@@ -11,7 +11,7 @@ from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, as_its_owner, connect, patiently
 from kernelgate.ci.github.propose import blob_sha, file_sha
 from kernelgate.ci.github.upsert import WantedIssue
-from kernelgate.ci.lab.sessions.report import SessionForReview
+from kernelgate.ci.lab.report import SessionForReview
 
 LABEL = "kernelgate: session"
 

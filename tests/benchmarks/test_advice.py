@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from benchmarks import advice
-from kernelgate.ci.lab.advice import calibration, outcomes
+from kernelgate.ci.lab import calibration, outcomes
 from kernelgate.ci.policy import policy
-from tests.ci.lab.advice.made_up import telling
+from tests.ci.lab.made_up import telling
 
 
 def test_the_page_and_the_plot_are_of_the_logs_that_are_kept() -> None:

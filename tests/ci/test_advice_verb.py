@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from kernelgate.ci.commands import cli
 from tests.ci.answered import validated
-from tests.ci.lab.advice.made_up import opened, telling, tried, write
+from tests.ci.lab.made_up import opened, telling, tried, write
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"

@@ -14,10 +14,10 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
 from kernelgate.ci.history import database, sessions
-from kernelgate.ci.lab.sessions import folder
-from kernelgate.ci.lab.sessions.log import Closed
+from kernelgate.ci.lab import folder
+from kernelgate.ci.lab.log import Closed
 from tests.ci.history.entries import H200, a_record
-from tests.ci.lab.sessions import session_events
+from tests.ci.lab import session_events
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from kernelgate.ci.lab import session_entries
-from kernelgate.ci.lab.sessions import folder, metrics, metrics_drawings
-from kernelgate.ci.lab.sessions.folder import Session
+from kernelgate.ci.lab import folder, metrics, metrics_drawings, session_entries
+from kernelgate.ci.lab.folder import Session
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 from tests.pages import nsight, visual_guide, walkthrough

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kernelgate.ci.lab.sessions import folder, gates, times
-from kernelgate.ci.lab.sessions.log import Event, GateAttempt, TriedChange
+from kernelgate.ci.lab import folder, gates, times
+from kernelgate.ci.lab.log import Event, GateAttempt, TriedChange
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Policy
 

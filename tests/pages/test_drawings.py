@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.lab import folder
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.report import browser
 from tests.pages import drawings, visual_guide, walkthrough

@@ -11,8 +11,8 @@ import pytest
 
 from kernelgate.bench.explain import metrics
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab.sessions import folder
-from kernelgate.ci.lab.sessions.log import GateAttempt, TriedChange
+from kernelgate.ci.lab import folder
+from kernelgate.ci.lab.log import GateAttempt, TriedChange
 from kernelgate.ci.policy import policy
 from tests import docs_code
 from tests.pages import systematic

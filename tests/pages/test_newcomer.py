@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.lab.sessions import folder
-from kernelgate.ci.lab.sessions.log import Closed, TriedChange
+from kernelgate.ci.lab import folder
+from kernelgate.ci.lab.log import Closed, TriedChange
 from tests import docs_code
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from kernelgate.ci.document import drawing
 from kernelgate.ci.document.drawing import END
-from kernelgate.ci.lab.sessions import gates
+from kernelgate.ci.lab import gates
 from kernelgate.ci.policy.policy import Policy
 from tests.pages.sketch import arrow, box, picture
 

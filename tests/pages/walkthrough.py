@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from kernelgate.ci.document import drawing
 from kernelgate.ci.document.drawing import END, MIDDLE, Scale
-from kernelgate.ci.lab.sessions import coming
-from kernelgate.ci.lab.sessions.log import Event, GateAttempt, TriedChange
-from kernelgate.ci.lab.sessions.state import TryState
+from kernelgate.ci.lab import coming
+from kernelgate.ci.lab.log import Event, GateAttempt, TriedChange
+from kernelgate.ci.lab.state import TryState
 from kernelgate.ci.policy.policy import Policy
 from tests.pages.sketch import picture
 

@@ -15,7 +15,7 @@ from benchmarks.variants.measure import BaseProfile, TriedVariant
 from kernelgate.bench import record
 from kernelgate.bench.record import Device, Environment
 from kernelgate.ci.explain.actions import CATALOGUE
-from kernelgate.ci.lab.sessions.log import Closed, GateAttempt, Opened, TriedChange
+from kernelgate.ci.lab.log import Closed, GateAttempt, Opened, TriedChange
 from kernelgate.ci.policy import policy
 
 DATA = Path(__file__).parents[2] / "data"

@@ -13,14 +13,14 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
 from kernelgate.ci.history import database
-from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.lab import folder
 from kernelgate.ci.report import dashboard_write
 from tests import miniature
 from tests.ci.answered import validated
 from tests.ci.history.entries import a_record, put
 from tests.ci.history.test_culprits import nightly
 from tests.ci.history.test_nights import STEP, a_pair, sha
-from tests.ci.lab.sessions import session_events
+from tests.ci.lab import session_events
 
 STORE = Path(".kernelgate/history")
 

@@ -9,12 +9,11 @@ import pytest
 from kernelgate.ci.history import database, export, sessions, store
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.sessions import KeptSession, SessionEntry
-from kernelgate.ci.lab import session_entries
-from kernelgate.ci.lab.sessions import log
-from kernelgate.ci.lab.sessions.log import Closed, Event
+from kernelgate.ci.lab import log, session_entries
+from kernelgate.ci.lab.log import Closed, Event
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.test_export import exported
-from tests.ci.lab.sessions import session_events as made
+from tests.ci.lab import session_events as made
 
 OPEN: tuple[Event, ...] = (made.opened(objective="faster\x00, if it can be"), *made.passed(0.8))
 DONE: tuple[Event, ...] = (*OPEN, Closed(at=made.clock(30), why="done", said="so"))

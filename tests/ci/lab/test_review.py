@@ -15,13 +15,11 @@ from kernelgate.ci.github import command
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.command import Refusal, Requester
 from kernelgate.ci.github.propose import Offer
-from kernelgate.ci.lab.advice import outcomes
-from kernelgate.ci.lab.patterns import pattern
+from kernelgate.ci.lab import figures, folder, log, outcomes, pattern
+from kernelgate.ci.lab.log import Corrected
 from kernelgate.ci.lab.review import MISSING, CorrectionAnswer, PatternAnswer, answer, offer, parse
-from kernelgate.ci.lab.sessions import figures, folder, log
-from kernelgate.ci.lab.sessions.log import Corrected
 from tests.ci.desk import Desk
-from tests.ci.lab.sessions import session_events as made
+from tests.ci.lab import session_events as made
 from tests.fakes.github_server import event
 
 ASKED = Requester(7, 12, "octocat", datetime(2026, 11, 22, 12, tzinfo=UTC))

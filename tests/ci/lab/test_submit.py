@@ -13,14 +13,14 @@ from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.lab.sessions import log, report
-from kernelgate.ci.lab.sessions.answer import SubmittedSession
-from kernelgate.ci.lab.sessions.log import Closed, Event, PatternUse, SessionNote
-from kernelgate.ci.lab.sessions.report import SessionForReview
+from kernelgate.ci.lab import log, report
+from kernelgate.ci.lab.log import Closed, Event, PatternUse, SessionNote
+from kernelgate.ci.lab.report import SessionForReview
+from kernelgate.ci.lab.session_answer import SubmittedSession
 from kernelgate.ci.lab.submit import LABEL, post, submit
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.desk import Desk
-from tests.ci.lab.sessions import session_events as made
+from tests.ci.lab import session_events as made
 from tests.fakes.github_server import Json
 
 COMMIT = "c" * 40

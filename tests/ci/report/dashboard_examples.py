@@ -9,10 +9,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from kernelgate.ci.history.changes import State
-from kernelgate.ci.lab import session_entries
-from kernelgate.ci.lab.sessions import metrics
-from kernelgate.ci.lab.sessions.log import Closed
-from kernelgate.ci.lab.sessions.metrics import SessionRow
+from kernelgate.ci.lab import metrics, session_entries
+from kernelgate.ci.lab.log import Closed
+from kernelgate.ci.lab.metrics import SessionRow
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import (
     Dashboard,
@@ -23,7 +22,7 @@ from kernelgate.ci.report.dashboard import (
     SiteSeries,
     SiteWeek,
 )
-from tests.ci.lab.sessions import session_events
+from tests.ci.lab import session_events
 
 START = datetime(2026, 1, 5, 3, tzinfo=UTC)
 PIN = "beef" * 10

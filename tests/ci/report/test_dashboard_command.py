@@ -9,9 +9,9 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
-from kernelgate.ci.lab.sessions import folder
+from kernelgate.ci.lab import folder
 from tests.ci.history.entries import a_record
-from tests.ci.lab.sessions import session_events
+from tests.ci.lab import session_events
 
 
 def git(*words: str) -> str:

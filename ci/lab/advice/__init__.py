@@ -1,1 +1,0 @@
-"""What to try next, learnt from the outcomes of all sessions, with the confidence that it has earned."""

@@ -1,0 +1,115 @@
+"""What is recommended for the last kept state of a session, by the profile of it that lies in its work folder."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernelgate.bench import record
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.ci.explain import recommend
+from kernelgate.ci.lab import coming, folder, measuring, profiled
+from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.lab.log import Decided, GateAttempt, TriedChange
+from kernelgate.ci.lab.state import AdviceAtHand, SessionState
+from kernelgate.ci.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from kernelgate.ci.lab.advice_answer import Recommended
+
+PROFILE = "profile"
+"""The folder of the profiler's reports, of the gate and of each try."""
+
+
+def state(session: Session, root: Path, policy: Policy) -> SessionState:
+    """The state of a session now, with what is recommended before its next change."""
+    found = at_hand(session, root, policy) if session.is_open else None
+    return coming.of(session.events, policy, folder.now(), found)
+
+
+def at_hand(session: Session, root: Path, policy: Policy) -> AdviceAtHand | None:
+    """What is recommended now; None where there is no profile of the last kept state on this machine.
+
+    A profile that cannot be read is named all the same: `kernelgate recommend` says what is wrong with it.
+    """
+    source = profile_of(session)
+    if source is None:
+        return None
+    command = f"kernelgate recommend {shlex.quote(os.path.relpath(source))}"
+    try:
+        found = answer(source, root, policy)
+    except KernelgateError:
+        return AdviceAtHand(command, None, ())
+    return AdviceAtHand(command, found.bottleneck, tuple(one.action for one in found.recommendations))
+
+
+def answer(source: Path, root: Path, policy: Policy) -> Recommended:
+    """What `kernelgate recommend` answers of this file. Raises KernelgateError where it cannot be read."""
+    from kernelgate.ci.lab import advise, outcomes
+
+    return advise.advise(profiled.read(source, None, policy), outcomes.read(root / folder.FOLDER), policy)
+
+
+def bottleneck(session: Session, policy: Policy) -> str | None:
+    """What holds the last kept state back; None where there is no profile of it that can be read."""
+    source = profile_of(session)
+    try:
+        return profiled.read(source, None, policy).bottleneck.bottleneck.value if source else None
+    except KernelgateError:
+        return None
+
+
+def profile_of(session: Session) -> Path | None:
+    """The report, or the record with a profile, of the last kept state; None where there is none."""
+    work, kept = session.folder / folder.WORK, {number for number, stands in _decided(session).items() if stands}
+    overwritten = False
+    for event in reversed(session.events):
+        if isinstance(event, TriedChange) and event.number in kept:
+            return _of_try(work / f"try-{event.number}")
+        if isinstance(event, GateAttempt) and event.gate == "profile" and not event.skipped:
+            if event.passed and _is_of_kept(event, session):
+                return None if overwritten else _newest(work / PROFILE, "*.ncu-rep")
+            overwritten = True  # what an earlier attempt left
+    return None
+
+
+def nvidia_gain_pct(session: Session, number: int, action: str | None, policy: Policy) -> float | None:
+    """What NVIDIA's rules estimated for what an action is against, in the profile of the state before a try.
+
+    In percent of the kernel's time; None where no rule says anything of it, or there is no such profile.
+    """
+    if action is None:
+        return None
+    report = _newest(session.folder / folder.WORK / f"try-{number}" / PROFILE, "*.base.ncu-rep")
+    if report is None:
+        return None
+    try:
+        return recommend.estimate(action, profiled.read(report, None, policy).kernel.rules)
+    except KernelgateError:
+        return None  # of a profiler that was ended; the record's notes say so
+
+
+def _decided(session: Session) -> dict[int, bool]:
+    """Which tries were kept, and which reverted."""
+    return {event.number: event.kept for event in session.events if isinstance(event, Decided)}
+
+
+def _is_of_kept(attempt: GateAttempt, session: Session) -> bool:
+    """Whether no try was waiting to be reverted while the gate looked at the working tree."""
+    at = next(place for place, event in enumerate(session.events) if event is attempt)
+    before = Session(session.folder, session.events[:at])
+    waiting = {one.number for one in before.events if isinstance(one, TriedChange)} - _decided(before).keys()
+    return all(_decided(session).get(number) for number in waiting)
+
+
+def _of_try(work: Path) -> Path | None:
+    report, path = _newest(work / PROFILE, "*.head.ncu-rep"), work / measuring.RECORD
+    if report is not None or not path.exists():
+        return report
+    return path if any(one.side == "head" for one in record.read(path).profile) else None
+
+
+def _newest(at: Path, pattern: str) -> Path | None:
+    return max(at.glob(pattern), key=lambda path: path.stat().st_mtime, default=None)

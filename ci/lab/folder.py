@@ -1,0 +1,176 @@
+"""Where sessions stand: `.ci/sessions/<name>/log.jsonl`, read whole, and only ever added to."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from pydantic import ValidationError
+
+from kernelgate.bench.core.errors import KernelgateError, OutputError, UsageError, faults
+from kernelgate.ci.lab.log import FILE, Closed, Event, Opened, event_of, line
+
+FOLDER = Path(".ci/sessions")
+WORK = "work"
+"""In a session's folder: libraries, records, reports of the profiler. Git ignores it."""
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+class SessionError(KernelgateError):
+    """A session's log is broken, or does not fit what is asked of it."""
+
+
+@dataclass(frozen=True)
+class Session:
+    folder: Path
+    events: tuple[Event, ...]
+
+    @property
+    def opened(self) -> Opened:
+        return cast(Opened, self.events[0])  # `read` refuses others
+
+    @property
+    def name(self) -> str:
+        return self.opened.name
+
+    @property
+    def is_open(self) -> bool:
+        closed = any(isinstance(event, Closed) for event in self.events)
+        return self.opened.source == "measured" and not closed
+
+
+def now() -> str:
+    """The time of an event."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def read(folder: Path) -> Session:
+    """The session in `folder`. Raises SessionError naming the line that does not fit."""
+    path = folder / FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SessionError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return Session(folder, events_of(text, str(path)))
+
+
+def events_of(log: str, where: str) -> tuple[Event, ...]:
+    """The events of a whole log, the opening first. Raises SessionError naming the line of `where` at fault."""
+    lines = enumerate(log.split("\n"), 1)
+    events = tuple(_event(where, number, text) for number, text in lines if text.strip())
+    if not events or not isinstance(events[0], Opened):
+        raise SessionError(f"{where}: its first line is not the session's opening (docs/sessions.md)")
+    if any(isinstance(event, Opened) for event in events[1:]):
+        raise SessionError(f"{where} opens a session twice: two logs were joined; keep one of them")
+    return events
+
+
+def _event(where: str, number: int, text: str) -> Event:
+    try:
+        return event_of(text)
+    except ValidationError as error:
+        raise SessionError(f"{where}:{number} is no event of a session: {faults(error, 1)}") from None
+
+
+def append(folder: Path, *events: Event) -> None:
+    """Adds lines to the log: all of them or none, whoever else writes. Raises OutputError."""
+    text = "".join(map(line, events)).encode()
+    path = folder / FILE
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {(error.strerror or '').lower()}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        size = os.fstat(handle).st_size
+        begun = b"" if size == 0 or os.pread(handle, 1, size - 1) == b"\n" else b"\n"
+        _whole(handle, begun + text, size, path)
+    finally:
+        os.close(handle)
+
+
+def _whole(handle: int, data: bytes, size: int, path: Path) -> None:
+    try:
+        if os.write(handle, data) != len(data):
+            raise OSError(0, "no space left")
+        os.fsync(handle)
+    except OSError as error:
+        os.ftruncate(handle, size)
+        raise OutputError(f"{path} cannot be written: {(error.strerror or '').lower()}; make room there") from None
+
+
+def create(root: Path, opened: Opened) -> Session:
+    """A new session's folder with its first line. Raises UsageError for a name that is taken or none."""
+    if not NAME.fullmatch(opened.name):
+        raise UsageError(f"{opened.name!r} is no session's name: lower case letters, digits and dashes, at most 64")
+    folder = root / FOLDER / opened.name
+    try:
+        folder.mkdir(parents=True, exist_ok=False)
+        (folder / WORK).mkdir()
+        (folder / ".gitignore").write_text(f"{WORK}/\n", encoding="utf-8")
+        (folder / FILE).touch()
+    except FileExistsError:
+        raise UsageError(f"there is a session {opened.name} already, in {folder}: choose another --name") from None
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be made: {(error.strerror or '').lower()}") from None
+    append(folder, opened)
+    return read(folder)
+
+
+def every(root: Path) -> tuple[Session, ...]:
+    """All sessions of a checkout, by the time they were opened; recorded ones without a time first."""
+    folders = sorted(path.parent for path in (root / FOLDER).glob(f"*/{FILE}"))
+    return tuple(sorted(map(read, folders), key=lambda one: (one.opened.at or "", one.name)))
+
+
+def waiting_in(root: Path) -> tuple[Session, ...]:
+    """Those that are open."""
+    return tuple(one for one in every(root) if one.is_open)
+
+
+def named(root: Path, name: str | None) -> Session:
+    """The session of that name; without one, that which is open. Raises UsageError where that is none, or several."""
+    if name is not None:
+        if not (NAME.fullmatch(name) and (root / FOLDER / name / FILE).exists()):  # no path leads out of the folder
+            known = ", ".join(one.name for one in every(root)) or "none"
+            raise UsageError(f"there is no session {name!r} in {FOLDER}/; there are: {known}")
+        return read(root / FOLDER / name)
+    waiting = waiting_in(root)
+    if not waiting:
+        raise UsageError('no session is open: begin one with `kernelgate session new "objective"`')
+    if len(waiting) > 1:
+        names = _listed(one.name for one in waiting)
+        raise UsageError(f"{len(waiting)} sessions are open ({names}): name one with --session, or close the others")
+    return waiting[0]
+
+
+def still_open(root: Path, name: str | None) -> Session:
+    """As `named`, of a session that may be added to."""
+    found = named(root, name)
+    if found.opened.source == "recorded":
+        raise UsageError(f"{found.name} was recorded from a document, not measured: nothing is added to it")
+    if not found.is_open:
+        raise UsageError(f"{found.name} is closed: begin another with `kernelgate session new`")
+    return found
+
+
+def slug(objective: str, taken: Iterable[str], today: str) -> str:
+    """A name made of the day and the objective, that no other session has."""
+    words = re.findall(r"[a-z0-9]+", objective.lower())
+    stem = "-".join([today, *words])[:48].rstrip("-")
+    known = set(taken)
+    return next(name for number in range(1, len(known) + 2) if (name := _numbered(stem, number)) not in known)
+
+
+def _numbered(stem: str, number: int) -> str:
+    return stem if number == 1 else f"{stem}-{number}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

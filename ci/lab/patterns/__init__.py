@@ -1,1 +1,0 @@
-"""Patterns: what saved time before, under a stable name, and the checks that say where one applies now."""

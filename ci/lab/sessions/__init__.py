@@ -1,1 +1,0 @@
-"""Optimisation sessions: what was believed, tried and measured, one gate after the other."""

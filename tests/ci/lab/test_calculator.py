@@ -1,0 +1,129 @@
+"""The page's calculator and `kernelgate resources --tile` say the same, over a grid of what may be asked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from kernelgate.bench.build.occupancy import Occupancy, occupancy
+from kernelgate.bench.core import hardware
+from kernelgate.bench.explain import tile
+from kernelgate.bench.explain.tile import BlockNeeds
+from kernelgate.ci.lab import calculator, session_page
+from kernelgate.ci.lab.calculator import Calculator, CardTiles
+from tests.workflows import node
+
+SCRIPT = Path(calculator.__file__).parent / "templates/calculator.js"
+RUN = """
+const { facts, asked } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+const said = (changed) => {
+  const { fit, bytes, about } = calculator({ ...facts.rules, ...changed });
+  const found = asked.blocks.map((needs) => facts.gpus.map((gpu) => fit(needs, gpu)));
+  return { found, bytes: asked.words.map(bytes), about: asked.least.map(about) };
+};
+const right = said({});
+const same = asked.changed.filter((one) => JSON.stringify(said(one).found) === JSON.stringify(right.found));
+console.log(JSON.stringify({ ...right, same }));
+"""
+THREADS = (1, 33, 96, 128, 512, 1000)
+SHARED = (
+    0,
+    1,
+    1023,
+    8192,
+    32 << 10,
+    33_000,
+    45_670,
+    48 << 10,
+    99 << 10,
+    (99 << 10) + 1,
+    163 << 10,
+    227 << 10,
+    228 << 10,
+)
+REGISTERS = (0, 1, 16, 32, 33, 64, 80, 128, 168, 254, 255)
+LEAST = (0, 15, 160, 204, 205, 206, 255, 256, 400)
+WORDS = ("48KiB", "49152", "100B", "0", "48MiB", "", "12x", "1234567890")
+
+
+BLOCKS = list(product(SHARED, THREADS, REGISTERS))
+TILES = list(product(SHARED, (128, 1024), LEAST))
+CHANGED = {
+    "registers_per_warp_unit": 512,
+    "schedulers": 1,
+    "system_shared": 0,
+    "shared_unit": 1,
+    "registers_beside": 49,
+}
+"""Rules, each changed by little."""
+
+
+def by_script() -> dict[str, Any]:
+    """What the page's script says of the grid; `same`: the changed rules by which it would say nothing else."""
+    started = node.command()
+    assert started, "Node is missing; `make test` brings it"
+    blocks = [{"shared_bytes": s, "threads": t, "registers": r} for s, t, r in BLOCKS]
+    blocks += [{"shared_bytes": s, "threads": t, "least_registers": least} for s, t, least in TILES]
+    changed = [{name: value} for name, value in CHANGED.items()]
+    facts = calculator.data(Calculator(session_page.RULES, ()))
+    asked = {"changed": changed, "blocks": blocks, "words": WORDS, "least": LEAST}
+    done = subprocess.run(
+        [*started, "-e", SCRIPT.read_text(encoding="utf-8") + RUN],
+        input=json.dumps({"facts": facts, "asked": asked}, default=dict),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def plain(fits: Occupancy | str) -> dict[str, Any]:
+    if isinstance(fits, str):
+        return {"problem": fits}
+    return asdict(fits) | {"limits": list(fits.limits)}
+
+
+def gpus() -> list[hardware.GpuModel]:
+    return [model for _, model in sorted(hardware.GPUS.items())]
+
+
+def test_the_page_calculates_what_the_verb_does() -> None:
+    """And would not by other rules: the grid reaches the edges at which each of them decides."""
+    said = by_script()
+
+    for (shared, threads, registers), found in zip(BLOCKS, said["found"], strict=False):
+        for gpu, one in zip(gpus(), found, strict=True):
+            fits = occupancy(gpu.limits, threads, registers, shared)
+            assert one == plain(fits) if fits.blocks else "does not fit" in one["problem"]
+    for (shared, threads, least), found in zip(TILES, said["found"][len(BLOCKS) :], strict=True):
+        assert found == [plain(tile.fit(BlockNeeds("", shared, threads, least), gpu)) for gpu in gpus()]
+    sizes = [tile.plain(words, 4) for words in WORDS]
+    assert said["bytes"] == [None if one is None else one.shared_bytes for one in sizes]
+    assert said["about"] == [tile.about(least) for least in LEAST]
+    assert said["same"] == []
+
+
+def test_each_tile_that_is_offered_has_its_cards_answer() -> None:
+    answers = tuple({"shared_bytes": one["rows"], "threads": 32, "registers": 0} for one in calculator.asked())
+    [card] = calculator.data(Calculator({}, (CardTiles("a", answers),)))["cards"]
+
+    assert [card["answers"][place] for place in card["places"]] == list(answers)
+    assert len(card["answers"]) == len(calculator.AXES["rows"]), "each different answer stands there once"
+
+
+def test_a_checkout_without_cards_has_a_calculator_of_bytes(tmp_path: Path) -> None:
+    known = session_page.known(tmp_path)
+    assert (known.cards, known.missing) == ((), "this checkout has no card")
+
+
+def test_a_card_with_a_mistake_is_named_and_costs_its_tiles_alone(tmp_path: Path) -> None:
+    (tmp_path / ".ci/kernels").mkdir(parents=True)
+    (tmp_path / ".ci/kernels/one.py").write_text("import nothing_of_this_name\n")
+    known = session_page.known(tmp_path)
+    assert known.cards == ()
+    assert "one.py" in (known.missing or "")

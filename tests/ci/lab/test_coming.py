@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+from kernelgate.ci.lab import coming
+from kernelgate.ci.lab.log import Event, SessionCost
+from kernelgate.ci.lab.state import AdviceAtHand, SessionState
+from kernelgate.ci.policy.policy import Policy
+from tests.ci.lab import session_events as made
+
+PROFILED = made.gate("profile", 5, bottleneck="dram")
+
+
+def state(*events: Event, minute: float = 12, **fields: object) -> SessionState:
+    return coming.of((made.opened(**fields), *events), Policy(), made.clock(minute))
+
+
+def test_gates_come_in_order() -> None:
+    for number, name in enumerate(made.GATES):
+        before = [made.gate(one, at) for at, one in enumerate(made.GATES[:number])]
+        assert state(*before).next.command == f"kernelgate session gate {name}"
+
+
+def test_a_gate_that_failed_is_next_with_what_to_do_about_it() -> None:
+    found = state(made.gate("environment", 1), made.gate("build", 2, passed=False, said="a semicolon is missing"))
+
+    assert found.next.command == "kernelgate session gate build"
+    assert "a semicolon is missing" in found.next.why
+    assert [gate.status for gate in found.gates[:3]] == ["passed", "failed", "open"]
+
+
+@pytest.mark.parametrize(
+    ("minute", "command"), [(31, "kernelgate session gate build"), (33, "kernelgate bisect --build GOOD")]
+)
+def test_a_build_that_failed_for_half_an_hour_is_searched_for_instead(minute: float, command: str) -> None:
+    failed = (made.gate("environment", 1), made.gate("build", 2, passed=False), made.gate("build", 20, passed=False))
+    assert state(*failed, minute=minute).next.command == command
+
+
+def test_a_build_that_passed_in_between_fails_anew() -> None:
+    again = (made.gate("environment", 1), made.gate("build", 2, passed=False), made.gate("build", 20))
+    found = state(*again, made.gate("build", 33, passed=False), minute=34)
+    assert found.next.command == "kernelgate session gate build"
+
+
+def test_a_slow_kernel_is_profiled_before_it_is_changed_and_a_fast_one_need_not_be() -> None:
+    assert "at once" in state(*made.passed(0.4)).next.why
+    assert state(*made.passed(0.9)).next.command == "kernelgate session gate profile"
+    assert state(*made.passed(1.1)).next.command == coming.TRY
+    assert "dram" in state(*made.passed(0.4), PROFILED).next.why
+
+
+def test_an_undecided_try_is_decided_first() -> None:
+    before = (*made.passed(0.9), PROFILED)
+
+    assert state(*before, made.tried(1, -30)).next.command == "kernelgate session keep"
+    assert state(*before, made.tried(1, 2, advised="revert")).next.command == "kernelgate session revert"
+    assert state(*before, made.tried(1, -30), made.decided(1, True)).next.command == coming.TRY
+
+
+def test_of_what_is_recommended_the_first_that_was_not_tried_since_a_change_was_kept() -> None:
+    def action(*tries: Event) -> tuple[str | None, str | None]:
+        at_hand = AdviceAtHand("kernelgate recommend r", "l2", ("swizzle", "multicast"))
+        events = (made.opened(), *made.passed(0.9), PROFILED, *tries)
+        found = coming.of(events, Policy(), made.clock(30), at_hand).next
+        assert (found.recommend, "(l2)" in found.why) == ("kernelgate recommend r", True)
+        assert found.command == (f"{coming.TRY} --action {found.action}" if found.action else coming.TRY)
+        return found.action, "was tried since" if "was tried since" in found.why else None
+
+    reverted = (made.tried(1, 3, action="swizzle"), made.decided(1, False))
+    crashed = (made.tried(1, 3, action="swizzle", failed="measurement"), made.decided(1, False))
+    both = (*reverted, made.tried(2, 3, action="multicast"), made.decided(2, False))
+    kept = (*reverted, made.tried(2, -30, action="multicast"), made.decided(2, True))
+
+    assert action() == action(*crashed) == action(*kept) == ("swizzle", None)
+    assert action(*reverted) == ("multicast", None)
+    assert action(*both) == (None, "was tried since")
+
+
+def test_at_the_target_it_is_measured_again_and_then_closed() -> None:
+    reached = (*made.passed(0.9), PROFILED, made.tried(1, -50), made.decided(1, True))
+
+    assert state(*reached, target=1.5).next.command == "kernelgate session gate performance"
+    assert state(*reached, made.measured(1.8, 13), target=1.5, minute=14).next.command == "kernelgate session close"
+
+
+def test_a_baseline_changes_nothing() -> None:
+    assert state(*made.passed(0.4), template="baseline").next.command == "kernelgate session close"
+
+
+@pytest.mark.parametrize(
+    ("minute", "fields", "stop"),
+    [
+        (61, {}, "gate"),
+        (59, {}, None),
+        (59, {"minutes": 30.0}, "time"),
+        (5, {"usd": 0.5}, "cost"),
+        (5, {"usd": 0.8}, None),
+    ],
+)
+def test_it_stops_at_its_limits(minute: float, fields: dict[str, object], stop: str | None) -> None:
+    found = state(SessionCost(at=made.clock(1), of="assistant", usd=0.7), minute=minute, **fields)
+
+    assert found.stop == stop
+    assert (found.next.command or "").endswith(f"close --why {stop}") is (stop is not None)
+
+
+def test_tries_are_not_stopped_for_want_of_a_gate() -> None:
+    assert state(*made.passed(0.9), PROFILED, made.tried(1, -30, 20), minute=100).stop is None
+
+
+def test_a_clock_that_went_back_is_said_and_takes_no_minutes_back() -> None:
+    found = state(made.gate("environment", 10), made.gate("build", 2), minute=12)
+
+    assert "went back by 480 s" in found.remarks[0]
+    assert found.minutes == 12
+
+
+def test_what_was_kept_makes_the_speed_up() -> None:
+    kept = (made.tried(1, -50), made.decided(1, True), made.tried(2, -20), made.decided(2, False))
+    found = state(*made.passed(0.8), PROFILED, *kept, gpu="NVIDIA H200").figures
+
+    assert (found.speedup_before, found.speedup) == (0.8, pytest.approx(1.6))
+    assert found.gain_kept_pct == pytest.approx(50)
+    assert (found.tries, found.kept, found.blind) == (2, 1, 2)
+    assert (found.minutes_to_build, found.minutes_to_bottleneck) == (2, 5)
+
+
+def test_a_try_is_blind_only_where_a_profile_could_have_been_made() -> None:
+    tried = (*made.passed(0.8), made.tried(1, -50), made.tried(2, -20, bottleneck="dram"))
+
+    assert state(*tried, gpu="NVIDIA H200").figures.blind == 1
+    assert state(*tried, gpu="cpu").figures.blind == 0
+    assert state(made.gate("profile", 5, skipped="no ncu"), *tried, gpu="NVIDIA H200").figures.blind == 0
+
+
+def test_a_gpu_without_a_price_is_said() -> None:
+    assert "no price of NVIDIA H200" in state(gpu="NVIDIA H200").remarks[0]
+    assert state(gpu="cpu").remarks == ()

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.lab import folder
+from kernelgate.ci.lab.log import Closed, SessionNote
+from tests.ci.lab import session_events as made
+
+
+def test_what_is_added_is_read_and_several_writers_lose_nothing(tmp_path: Path) -> None:
+    begun = folder.create(tmp_path, made.opened())
+    notes = [SessionNote(at=made.clock(number), said=f"note {number}") for number in range(20)]
+    writers = [threading.Thread(target=folder.append, args=(begun.folder, note)) for note in notes]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+    said = {event.said for event in folder.read(begun.folder).events if isinstance(event, SessionNote)}
+    assert said == {note.said for note in notes}
+
+
+def test_a_broken_line_is_named_and_what_follows_half_a_line_stays_whole(tmp_path: Path) -> None:
+    begun = folder.create(tmp_path, made.opened())
+    with (begun.folder / "log.jsonl").open("a") as file:
+        file.write('{"event":"note","sa')  # as a machine that lost its power leaves it
+    folder.append(begun.folder, SessionNote(said="later"))
+
+    with pytest.raises(folder.SessionError, match=r"log\.jsonl:2 is no event of a session"):
+        folder.read(begun.folder)
+    assert "later" in (begun.folder / "log.jsonl").read_text().splitlines()[2]
+
+
+def test_the_session_that_is_open_needs_no_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no session is open: begin one"):
+        folder.named(tmp_path, None)
+    first = folder.create(tmp_path, made.opened(name="first"))
+    assert folder.named(tmp_path, None).name == "first"
+    folder.create(tmp_path, made.opened(name="second"))
+    with pytest.raises(UsageError, match=r"2 sessions are open \(first, second\)"):
+        folder.named(tmp_path, None)
+    folder.append(first.folder, Closed(why="done", said="enough"))
+    assert folder.named(tmp_path, None).name == "second"
+    with pytest.raises(UsageError, match="first is closed"):
+        folder.still_open(tmp_path, "first")
+
+
+def test_a_recorded_session_is_never_open(tmp_path: Path) -> None:
+    folder.create(tmp_path, made.opened(source="recorded"))
+
+    with pytest.raises(UsageError, match="no session is open"):
+        folder.named(tmp_path, None)
+    with pytest.raises(UsageError, match="was recorded from a document"):
+        folder.still_open(tmp_path, "one")
+
+
+def test_names(tmp_path: Path) -> None:
+    folder.create(tmp_path, made.opened())
+    with pytest.raises(UsageError, match="there is a session one already"):
+        folder.create(tmp_path, made.opened())
+    with pytest.raises(UsageError, match="is no session's name"):
+        folder.create(tmp_path, made.opened(name="../out"))
+    assert (
+        folder.slug("Faster, by a lot!", ["2026-11-22-faster-by-a-lot"], "2026-11-22") == "2026-11-22-faster-by-a-lot-2"
+    )

@@ -1,0 +1,126 @@
+"""The page of a session in a real browser: live, by keyboard, on a phone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from kernelgate.ci.commands import cli
+from kernelgate.ci.lab import folder
+from tests.ci.lab import session_events as made
+from tests.ci.lab.checkouts import begun
+from tests.ci.report import browser
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[3]
+BROKEN = """
+() => [...document.querySelectorAll('#fits th')].filter(one => {
+  one.textContent = one.textContent.replace(", this session's", "")
+  const words = document.createRange()
+  words.selectNodeContents(one)
+  return words.getClientRects().length > one.textContent.split(' ').length
+}).map(one => one.textContent)
+"""
+"""Names of GPUs of which a word is broken, where the session is on none of them."""
+WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(begun(tmp_path))
+    shutil.copy(ROOT / ".ci/kernels/attention.py", tmp_path / ".ci/kernels")
+    return tmp_path
+
+
+@pytest.fixture
+def tab() -> Iterator[Page]:
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=browser.executable())
+        yield opened.new_page()
+        opened.close()
+
+
+@contextmanager
+def started(words: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def test_a_live_page_shows_what_is_logged_and_ends_by_an_interrupt(checkout: Path, tab: Page) -> None:
+    words = [sys.executable, "-m", "kernelgate.ci.commands.cli", "session", "page", "--serve", "--port", "0"]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1"}
+    with started(words, environment) as running:
+        assert running.stdout is not None
+        address = re.match(r"http://127\.0\.0\.1:\d+/", running.stdout.readline())
+        assert address is not None
+        said: list[str] = []
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.goto(address[0])
+        expect(tab.locator(".gates .good")).to_have_count(0)
+
+        log = checkout / ".ci/sessions/one"
+        tab.select_option("[name=rows]", "64")
+        folder.append(log, *made.passed(0.8), made.tried(1, -50, what="<b>wider</b>"))
+        expect(tab.locator(".gates .good")).to_have_count(4)
+        expect(tab.locator(".tries strong")).to_have_text("<b>wider</b>")
+        expect(tab.locator("svg circle")).to_have_count(1)
+        assert tab.input_value("[name=rows]") == "64", "what is typed stays"
+        assert said == []
+
+        whole = (log / "log.jsonl").read_text()
+        (log / "log.jsonl").write_text(whole + "nonsense\n")
+        expect(tab.locator("#live")).to_contain_text("older than the log")
+        (log / "log.jsonl").write_text(whole)
+        expect(tab.locator("#live")).to_contain_text("Live")
+
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 0
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+        expect(tab.locator("#live")).to_contain_text("No answer since")
+
+
+def test_a_reader_on_a_phone_finds_by_keyboard_what_the_verb_says(
+    checkout: Path, tab: Page, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["session", "page", "-o", "page.html"]) == 0
+    tab.goto((checkout / "page.html").as_uri())
+    for width, height in (browser.PHONE, (1280, 800)):
+        tab.set_viewport_size({"width": width, "height": height})
+        assert tab.evaluate(WIDE) == 0
+    typed = tab.inner_text("#command").split()
+    capsys.readouterr()
+    assert typed[:4] == ["kernelgate", "resources", "--tile", "128x64"]
+    assert cli.run(typed[1:]) == 0
+    said = capsys.readouterr().out
+    row = tab.locator("#fits tr", has_text="H200").inner_text().split("\t")
+    assert row[0] == "H200, this session's"
+    blocks, warps, percent, limits = row[1:]
+    assert f"{blocks} blocks and {warps} warps on a multiprocessor, {percent} occupancy, limited by {limits}." in said
+
+    tab.set_viewport_size({"width": browser.PHONE[0], "height": browser.PHONE[1]})
+    assert tab.evaluate(BROKEN) == []
+
+    tab.focus("[name=by]")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.name") == "bytes"
+    tab.keyboard.type("300KiB")
+    assert "does not fit: 300 KiB" in tab.inner_text("#fits")
+    tab.keyboard.press("Tab")
+    tab.keyboard.type("-1")
+    assert "Registers: a thread has at most 255" in tab.inner_text("#block")

@@ -1,0 +1,42 @@
+"""What gates say of what they measured; a bench that is made up in the place of the verb's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.ci.lab import passing, watching
+from kernelgate.ci.lab.folder import Session
+from kernelgate.ci.lab.watching import Watch, Watched
+from kernelgate.ci.policy.policy import Policy
+from tests.ci.lab import session_events as made
+from tests.runs import case, process, run_record
+
+
+@pytest.mark.parametrize(
+    ("head_us", "said"),
+    [
+        (4000.0, "0.25x the reference: 4 ms against 1 ms; critical: stop, and profile before changing anything"),
+        (1250.0, "high: profile, and remove the first bottleneck it names"),
+        (800.0, "medium: try the recommendations of a full profile, one at a time"),
+        (600.0, "success: document what made it fast, and keep it from getting slower"),
+        (400.0, "next bottleneck: profile for the next bottleneck: what held it back before no longer does"),
+    ],
+)
+def test_the_performance_gate_says_which_band_it_is(
+    head_us: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {"head": [head_us] * 40, "reference": [1000.0] * 40}
+
+    def ran(_: str, words: list[str], *__: object) -> Watched:
+        made_up = run_record([case("n4", [process(times) for _ in range(3)])])
+        record.write(made_up, Path(words[words.index("--output") + 1]))
+        return Watched(0, (), 1.0, None, None)
+
+    monkeypatch.setattr(watching, "run", ran)
+    asked = passing._GateAsked(Session(tmp_path, (made.opened(),)), tmp_path, Policy(), Watch("gate", 30, 180, 900))
+    attempt = passing._timed(asked, tmp_path)
+    assert attempt.passed
+    assert attempt.said.endswith(said)

@@ -1,0 +1,155 @@
+"""The files of docs/patterns: each reads, names checks that exist, and says what the table and the sessions say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench.core.errors import KernelgateError
+from kernelgate.ci.commands import cli
+from kernelgate.ci.lab import apply, folder, gathered, log, pattern
+from kernelgate.ci.lab import pattern_words as words
+from kernelgate.ci.lab.pattern import UsedBy
+from kernelgate.ci.lab.seen import Seen
+from kernelgate.ci.lab.signals import SIGNALS
+from kernelgate.ci.policy.policy import Policy
+
+ROOT = Path(__file__).parents[3]
+FILES = ROOT / pattern.FOLDER
+PATTERNS = pattern.read_all(FILES)
+LOGS = {one.name: one.events for one in folder.every(ROOT)}
+RECORDED = {name: events for name, events in LOGS.items() if name.startswith("recorded-")}
+
+
+def test_the_twelve_the_seven_and_the_one_are_there() -> None:
+    loop = [one.numbers.loop for one in PATTERNS if one.numbers.loop]
+    expert = [one.numbers.expert for one in PATTERNS if one.numbers.expert]
+    assert (sorted(loop), sorted(expert)) == (list(range(1, 13)), list(range(1, 8)))
+    assert len(PATTERNS) == 18
+
+
+def test_each_check_belongs_to_a_pattern_and_each_pattern_has_one() -> None:
+    named = {signal for one in PATTERNS for signal in one.signals}
+    assert named == set(SIGNALS)
+    assert all(one.signals for one in PATTERNS)
+
+
+def index_table() -> str:
+    """The name of each pattern, and the numbers that the founding documents give it."""
+    rows = [
+        "| pattern | list of twelve | expert's list | other numbering | said to save |",
+        "| --- | --: | --: | --: | --: |",
+    ]
+    rows += [
+        f"| [{one.name}]({one.name}.md) | {one.numbers.loop or '–'} | {one.numbers.expert or '–'} | "
+        f"{one.numbers.readme or '–'} | {words.saved(one.recorded)} |"
+        for one in sorted(PATTERNS, key=lambda one: (one.numbers.loop or 99, one.numbers.expert or 99, one.name))
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def test_the_table_is_what_the_files_say() -> None:
+    assert index_table() in (FILES / pattern.INDEX).read_text(encoding="utf-8")
+
+
+def used_by(name: str) -> UsedBy:
+    """The recorded sessions whose logs say that they learnt, applied or violated a pattern."""
+
+    def those(how: str) -> tuple[str, ...]:
+        return tuple(
+            session
+            for session, events in sorted(RECORDED.items())
+            if any(isinstance(one, log.PatternUse) and (one.pattern, one.how) == (name, how) for one in events)
+        )
+
+    return UsedBy(learnt=those("learnt"), applied=those("applied"), violated=those("violated"))
+
+
+def test_the_page_says_of_each_check_what_it_looks_at() -> None:
+    text = (FILES / pattern.INDEX).read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(SIGNALS)
+
+
+def test_the_files_name_the_recorded_sessions_that_name_them() -> None:
+    for one in PATTERNS:
+        assert used_by(one.name) == one.sessions, one.name
+    used = {event.pattern for events in LOGS.values() for event in events if isinstance(event, log.PatternUse)}
+    assert used <= {one.name for one in PATTERNS} | {"new"}
+
+
+def test_the_cookbook_has_the_headings_that_they_lead_to() -> None:
+    text = (ROOT / "docs/CUDA_COOKBOOK.md").read_text(encoding="utf-8")
+    headings = {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("##")}
+    assert {one.cookbook for one in PATTERNS} <= headings
+
+
+def test_their_commands_are_commands() -> None:
+    for one in PATTERNS:
+        tool, verb, *given = one.command.split()
+        assert (tool, verb in cli.cli.commands) == ("kernelgate", True), one.command
+        cli.cli.commands[verb].make_context(verb, given)
+
+
+def measured_minutes(name: str) -> float | None:
+    """What sessions that kernelgate measured say that it saved, on average; None where none says a figure."""
+    measured = (one for session, events in LOGS.items() if session not in RECORDED for one in events)
+    uses = [one for one in measured if isinstance(one, log.PatternUse)]
+    said = [one.minutes for one in uses if (one.pattern, one.how) == (name, "applied") and one.minutes is not None]
+    return sum(said) / len(said) if said else None
+
+
+def test_what_is_given_as_measured_is_what_measured_sessions_say() -> None:
+    assert {one.name: one.measured_minutes for one in PATTERNS} == {
+        one.name: measured_minutes(one.name) for one in PATTERNS
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# no front matter\n", "begins with front matter"),
+        ("---\nname: [\n---\n", "no YAML"),
+        ("---\nname: other\n---\n", "title: Field required"),
+    ],
+)
+def test_a_file_that_is_no_pattern_is_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(text, encoding="utf-8")
+    with pytest.raises(pattern.PatternError, match=rf"mine\.md.*{said}"):
+        pattern.read_all(tmp_path)
+
+
+def test_a_signal_that_does_not_exist_is_named() -> None:
+    limits = gathered.thresholds(Policy())
+    with pytest.raises(KernelgateError, match="no signal is called 'telepathy'"):
+        apply.applying([PATTERNS[0].model_copy(update={"signals": ("telepathy",)})], Seen(), limits)
+
+
+def test_a_checkout_has_its_own_patterns_or_kernelgates(tmp_path: Path) -> None:
+    assert pattern.folder(tmp_path) == pattern.SHIPPED
+    assert pattern.SHIPPED.resolve() == FILES
+    (tmp_path / pattern.FOLDER).mkdir(parents=True)
+    assert pattern.folder(tmp_path) == tmp_path / pattern.FOLDER
+
+
+def test_the_verb_says_why_and_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / folder.FOLDER / "mine"
+    place.mkdir(parents=True)
+    (place / log.FILE).write_text(log.line(log.Opened(name="mine", objective="faster")), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    assert cli.run(["patterns"]) == 0
+    assert "not looked at yet" in capsys.readouterr().out
+    assert cli.run(["patterns", "--json"]) == 0
+    shown = words.PatternsJson.model_validate_json(capsys.readouterr().out)
+    assert [(one.name, one.command) for one in shown.patterns] == [("environment-validated", "kernelgate doctor")]
+    assert shown.looked_at == ("session mine",)
+
+    (tmp_path / "doctor.json").write_text(json.dumps({"fit": True, "checks": []}), encoding="utf-8")
+    assert cli.run(["patterns", "--session", "none", "--doctor", "doctor.json"]) == 64
+    assert "there is no session 'none' in .ci/sessions/; there are: mine" in capsys.readouterr().err
+    assert cli.run(["patterns", "--session", "../x"]) == 64

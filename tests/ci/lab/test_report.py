@@ -1,0 +1,63 @@
+"""The report of a session. One is of a real session on an H200, word for word; after a change of words that is meant:
+`KERNELGATE_GOLDEN=write .venv/bin/pytest tests/ci/lab/test_report.py`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+from kernelgate.ci.lab import folder, report, times
+from kernelgate.ci.lab.log import Closed, SessionNote
+from kernelgate.ci.policy.policy import Policy
+from tests.ci.lab import session_events as made
+
+REAL = Path(__file__).parents[2] / "data/sessions/int8-on-tensor-cores"
+EVENTS = (
+    made.opened(hypothesis="the <loop> waits\nfor memory", target=2.0),
+    *made.passed(0.8),
+    made.tried(1, -50),
+    made.decided(1, True),
+    made.tried(2, 0, outcomes=(), failed="build", said="a semicolon | is missing"),
+    made.decided(2, False),
+    SessionNote(said="larger is better", kind="learnt"),
+    Closed(at=made.clock(30), why="done", said="reached"),
+)
+
+
+def test_a_real_sessions_report_is_word_for_word_the_kept_one() -> None:
+    events = folder.read(REAL).events
+    closed = events[-1].at
+    assert closed is not None
+    text = report.of(events, Policy(), closed)["report.md"]
+    if os.environ.get("KERNELGATE_GOLDEN") == "write":
+        (REAL / "report.md").write_text(text, encoding="utf-8")
+    assert text == (REAL / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_report_says_what_was_believed_measured_and_learnt() -> None:
+    files = report.of(EVENTS, Policy(), made.clock(99))
+    text = files["report.md"]
+
+    assert "- the <loop> waits for memory" in text
+    assert "- try 1: wider: 50% faster (95%" in text
+    assert "- try 2: wider: does not compile; reverted: a semicolon | is missing" in text
+    assert "- at the end 1.6x the reference, 50% less time than at the beginning, by what was kept; the target" in text
+    assert "- larger is better" in text
+    assert "- a working build: after 2 min (goal: 30 min)" in text
+    assert "- a named bottleneck: not reached (goal: 15 min)" in text
+    assert "toy, cpu; 30 minutes; closed (done): reached" in text
+
+
+def test_drawings_stand_where_there_is_something_to_draw_and_speak() -> None:
+    files = report.of(EVENTS, Policy(), made.clock(99))
+
+    for name, spoken in (("gains.svg", "1:"), ("phases.svg", "build")):
+        assert name in files["report.md"]
+        drawn = ElementTree.fromstring(files[name])  # noqa: S314 - ours
+        assert spoken in drawn.attrib["aria-label"]
+    assert set(report.of((made.opened(),), Policy(), made.clock(1))) == {"report.md"}
+
+
+def test_less_than_a_minute_is_told_in_seconds() -> None:
+    assert [times.in_words(minutes) for minutes in (0.0, 0.13, 2.0, 12.34)] == ["0 s", "8 s", "2 min", "12.3 min"]

@@ -1,0 +1,190 @@
+"""The server of tools, by the SDK's own client: in one process with verbs made up, and as a real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+
+from kernelgate.ci.commands import cli
+from kernelgate.ci.lab import agent_tools as tools
+from kernelgate.ci.lab.agents_server import AgentsServer
+from kernelgate.ci.lab.budget import DeviceBudget
+from kernelgate.ci.policy.agent_rules import AgentRules
+from tests.processes import alive, named
+
+ROOT = Path(__file__).parents[3]
+MARK = f"300.{os.getpid()}"
+"""In the command lines of both processes of DRAWN_OUT, and of no other."""
+DRAWN_OUT = (
+    f"import time,subprocess; p = subprocess.Popen(['sleep', '{MARK}']); print(p.pid, flush=True); time.sleep({MARK})"
+)
+
+
+def server(checkout: Path, program: str | None = None, **rules: float) -> AgentsServer:
+    made = AgentsServer(checkout, tools.offered(cli.cli), DeviceBudget(AgentRules.model_validate(rules)))
+    if program is not None:
+        made.program = (sys.executable, "-c", program)
+    return made
+
+
+def talk(made: AgentsServer, say: Callable[[Client], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with Client(made.protocol) as client:
+            await say(client)
+
+    anyio.run(run)
+
+
+async def called(client: Client, name: str, /, **given: Any) -> tuple[bool, dict[str, Any]]:
+    result = await client.call_tool(name, given)
+    assert isinstance(result.structured_content, dict)
+    return bool(result.is_error), result.structured_content
+
+
+def test_an_answer_holds_the_verbs_json_and_its_exit_code(tmp_path: Path) -> None:
+    async def say(client: Client) -> None:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        assert {"doctor", "bench", "compare", "patterns"} <= listed
+        failed, said = await called(client, "fuzz", case_ids=["a"])
+        assert (failed, said["exit_code"], said["answer"]) == (False, 1, ["fuzz", "--case=a", "--json"])
+        assert said["said"] == ["to people"]
+        assert said["gpu_seconds_left"] < 3600
+
+    program = (
+        "import json,sys,time; time.sleep(0.3); print(json.dumps(sys.argv[1:])); print('to people', file=sys.stderr)"
+        "; sys.exit(1)"
+    )
+    talk(server(tmp_path, program), say)
+
+
+def test_no_secret_reaches_a_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "GITHUB_TOKEN",
+        "GH_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "KERNELGATE_REPORT_TOKEN",
+        "KERNELGATE_BENCH_CASE",
+    ):
+        monkeypatch.setenv(name, "secret")
+
+    async def say(client: Client) -> None:
+        _, said = await called(client, "build")
+        assert "PATH" in said["answer"]
+        assert not {name for name, value in said["answer"].items() if value == "secret"}
+
+    talk(server(tmp_path, "import json,os; print(json.dumps(dict(os.environ)))"), say)
+
+
+def test_a_verb_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    async def say(client: Client) -> None:
+        failed, said = await called(client, "build")
+        assert failed
+        assert said["exit_code"] is None
+        assert "limit" in said["ended"]
+        assert named(MARK) == []
+
+    talk(server(tmp_path, DRAWN_OUT, wall_s=0.3), say)
+
+
+def test_a_budget_that_is_spent_is_spent(tmp_path: Path) -> None:
+    async def say(client: Client) -> None:
+        failed, said = await called(client, "bench")
+        assert failed
+        assert said["gpu_seconds_left"] == 0
+        failed, said = await called(client, "fuzz")
+        assert failed
+        assert "the budget is used up" in said["refused"]
+        assert (await called(client, "build"))[1]["exit_code"] is None, (
+            "what measures nothing goes on, to its own limit"
+        )
+
+    talk(server(tmp_path, DRAWN_OUT, gpu_seconds=0.2, wall_s=0.3), say)
+
+
+def test_two_calls_at_once_do_not_spend_one_budget_twice(tmp_path: Path) -> None:
+    async def say(client: Client) -> None:
+        said: list[dict[str, Any]] = []
+
+        async def measure() -> None:
+            said.append((await called(client, "bench"))[1])
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(measure)
+            group.start_soon(measure)
+        assert sorted("refused" in one for one in said) == [False, True]
+
+    talk(server(tmp_path, DRAWN_OUT, gpu_seconds=0.2), say)
+
+
+def test_what_is_refused_is_said_and_starts_nothing(tmp_path: Path) -> None:
+    async def say(client: Client) -> None:
+        for name, given in (
+            ("compare", {"records": ["/etc/passwd"]}),
+            ("bench", {"base": "--policy=/etc/passwd"}),
+            ("rm", {}),
+        ):
+            failed, said = await called(client, name, **given)
+            assert failed
+            assert said["refused"]
+        assert not (tmp_path / "started").exists()
+
+    talk(server(tmp_path, "open('started', 'w')"), say)
+
+
+def test_an_answer_is_bounded(tmp_path: Path) -> None:
+    async def say(client: Client) -> None:
+        _, said = await called(client, "build")
+        assert said["answer"] is None
+        assert len(said["output"]) == 1000
+        assert said["output_cut"] == "at 1000 bytes"
+
+    talk(server(tmp_path, "print('x' * 3_000_000)", output_bytes=1000), say)
+
+
+def test_a_cancelled_request_leaves_no_process(tmp_path: Path) -> None:
+    program = DRAWN_OUT.replace("print(p.pid, flush=True)", "open('pid', 'w').write(str(p.pid))")
+
+    async def say(client: Client) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "build", {})
+            with anyio.fail_after(20):
+                while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+                    await anyio.sleep(0.02)
+            group.cancel_scope.cancel()
+        pid = int((tmp_path / "pid").read_text())
+        with anyio.fail_after(20):
+            while alive(pid):
+                await anyio.sleep(0.02)
+
+    talk(server(tmp_path, program), say)
+
+
+@pytest.mark.slow
+def test_a_real_server_answers_over_its_pipes() -> None:
+    async def run() -> None:
+        parameters = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "kernelgate.ci.commands.cli", "mcp"],
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"]},
+        )
+        async with Client(parameters) as client:
+            failed, said = await called(client, "decide", speedup=0.4, milliseconds=1.0)
+            assert not failed
+            assert (said["exit_code"], said["answer"]["stops"]) == (1, True)
+            failed, said = await called(client, "compare", records=["tests/data/cards/swiglu_slower.json"])
+            assert (failed, said["answer"]["verdict"]) == (False, "regressed")
+            _, said = await called(client, "patterns", session="recorded-n-plus-4")
+            assert "correctness-early" in json.dumps(said["answer"])
+            failed, said = await called(client, "compare", records=["../x.json"])
+            assert failed
+
+    anyio.run(run)

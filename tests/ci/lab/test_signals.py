@@ -1,0 +1,284 @@
+"""Each check of a pattern fires on a case made for it, and stays silent on its harmless twin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelgate.bench import record
+from kernelgate.bench.record import Build, Check, FuzzResult, KernelFacts, Note, Timing
+from kernelgate.ci.lab import folder, gathered
+from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, GateName, Opened, TriedChange, TryOutcome
+from kernelgate.ci.lab.seen import DoctorFinding, JudgedTimes, Seen
+from kernelgate.ci.lab.signals import SIGNALS
+from kernelgate.ci.policy.policy import Policy
+
+LIMITS = gathered.thresholds(Policy())
+OPENED = Opened(name="s", objective="faster")
+RECORD = record.read(Path(__file__).parents[2] / "data/cards/swiglu_slower.json")
+
+
+def gate(name: GateName, passed: bool, said: str = "seen", minutes: float = 1.0, **figures: float) -> GateAttempt:
+    return GateAttempt(gate=name, passed=passed, said=said, seconds=60 * minutes, figures=figures)
+
+
+def tried(number: int = 1, interval: tuple[float, float] = (-6.0, -4.0), **fields: object) -> TriedChange:
+    change = sum(interval) / 2
+    outcome = TryOutcome(
+        case="c", status="faster", change_pct=change, interval_pct=interval, error_pct=0.3, processes=4
+    )
+    values = {"number": number, "what": "w", "why": "y", "said": "s", "bottleneck": "DRAM", "outcomes": (outcome,)}
+    return TriedChange.model_validate({**values, **fields})
+
+
+def session(*events: Event) -> Seen:
+    begun = [one for one in events if isinstance(one, Opened)] or [OPENED]
+    return Seen(events=(*begun, *(one for one in events if not isinstance(one, Opened))))
+
+
+def found(name: str, level: str, said: str) -> Seen:
+    return Seen(findings=(DoctorFinding(name, level == "failed", said),))
+
+
+def of_record(**fields: object) -> Seen:
+    return Seen(record=RECORD.model_copy(update=fields))
+
+
+def timed(change: Callable[[Timing], dict[str, object]], **fields: object) -> Seen:
+    """The record, with something of each process's times changed."""
+    processes = [
+        one.model_copy(update={"timings": tuple(timing.model_copy(update=change(timing)) for timing in one.timings)})
+        for one in RECORD.processes
+    ]
+    return of_record(processes=tuple(processes), **fields)
+
+
+def without_reference() -> Seen:
+    return timed(lambda one: {"samples_us": {side: us for side, us in one.samples_us.items() if side != "reference"}})
+
+
+VALID, BUILT, RIGHT = (gate(name, True) for name in ("environment", "build", "correctness"))
+TIMED = gate("performance", True, reference_ms=1.0, ours_ms=0.8)
+SLOW = gate("performance", False, speedup=0.1)
+NEAR = gate("performance", False, speedup=0.9)
+WRONG = (FuzzResult(id="S=65", seed=1, axes={}, passed=False), FuzzResult(id="S=4", seed=1, axes={}, passed=True))
+FUZZ_FAILED = Check(kind="fuzz", card="swiglu", status="failed", run=2, failed=1, results=WRONG)
+ON_CPU = OPENED.model_copy(update={"gpu": "cpu"})
+KEPT = (tried(interval=(-31, -29)), Decided(number=1, kept=True, why="faster"))
+KEPT_BLIND = (tried(interval=(-31, -29), bottleneck=None), KEPT[1])
+
+
+def over(name: GateName, why: str) -> GateAttempt:
+    return GateAttempt(gate=name, passed=True, said=f"skipped: {why}", skipped=why)
+
+
+def on(machine: str, attempt: GateAttempt) -> GateAttempt:
+    return attempt.model_copy(update={"machine": machine})
+
+
+def at(minute: int, attempt: GateAttempt) -> GateAttempt:
+    return attempt.model_copy(update={"at": f"2026-11-22T12:{minute:02d}:00Z"})
+
+
+def undefined(what: str) -> Seen:
+    return session(gate("build", False, f"ld: undefined {what}"))
+
+
+def fitting(share: float, gpu: str = "H100 and H200") -> Seen:
+    """A head whose kernel has this occupancy."""
+    limits = {gpu: "shared memory"}
+    facts = KernelFacts(target="sm_90a", name="kernel", occupancy_pct={gpu: share}, occupancy_limits=limits)
+    return of_record(builds=(Build(card="swiglu", side="head", targets=("sm_90a",), kernels=(facts,)),))
+
+
+UNPROFILED = over("profile", "no ncu")
+CASES: list[tuple[str, Seen, Seen, str]] = [
+    ("reference_unmeasured", session(VALID, BUILT, RIGHT), session(VALID, BUILT, RIGHT, TIMED), "not measured yet"),
+    ("reference_unmeasured", session(tried()), session(tried(), Closed(why="done", said="done")), "1 change was tried"),
+    (
+        "reference_unmeasured",
+        session(VALID, BUILT, RIGHT, over("performance", "no time")),
+        session(VALID, BUILT, RIGHT, over("performance", "no time"), TIMED),
+        "not measured: no time",
+    ),
+    ("reference_unmeasured", session(tried(), gate("performance", False)), session(tried(), SLOW), "never measured"),
+    ("reference_unmeasured", without_reference(), Seen(record=RECORD), "no reference"),
+    ("slow_without_profile", session(SLOW), session(SLOW, gate("profile", True)), "0.1× the reference"),
+    ("slow_without_profile", session(NEAR), session(TIMED), "0.9×"),
+    (
+        "slow_without_profile",
+        replace(of_record(profile=()), times=JudgedTimes({"swiglu/c": 0.4, "swiglu/d": 2.0})),
+        replace(Seen(record=RECORD), times=JudgedTimes({"swiglu/c": 0.4})),
+        "swiglu/c runs at 0.4×",
+    ),
+    ("slow_without_profile", session(SLOW, UNPROFILED), session(ON_CPU, SLOW, UNPROFILED), "no profile since: no ncu"),
+    ("slow_without_profile", session(NEAR, tried(bottleneck=None)), session(NEAR, *KEPT_BLIND), "0.9×"),
+    ("slow_without_profile", session(NEAR, tried(bottleneck=None)), session(NEAR, tried()), "0.9×"),
+    ("blind_tries", session(tried(bottleneck=None)), session(tried()), "try 1 without"),
+    ("blind_tries", session(tried(bottleneck=None)), session(UNPROFILED, tried(bottleneck=None)), "try 1 without"),
+    ("blind_tries", session(tried(bottleneck=None)), session(ON_CPU, tried(bottleneck=None)), "try 1 without"),
+    ("below_reference", session(NEAR), session(SLOW), "0.9×"),
+    ("below_reference", session(NEAR), session(NEAR, *KEPT), "0.9×"),
+    ("launch_heavy", Seen(times=JudgedTimes({}, {"c": 0.6})), Seen(times=JudgedTimes({}, {"c": 0.2})), "60% of a call"),
+    ("wrong_results", of_record(checks=(FUZZ_FAILED,)), Seen(record=RECORD), "1 of 2 fuzz cases failed; .* S=65"),
+    ("wrong_results", session(gate("correctness", False, "4.72 off")), session(RIGHT), "4.72 off"),
+    ("wrong_results", session(tried(failed="correctness")), session(tried(failed="build")), "try 1"),
+    (
+        "wrong_results",
+        session(tried(failed="correctness")),
+        session(tried(failed="correctness"), Decided(number=1, kept=False, why="wrong")),
+        "try 1",
+    ),
+    ("timed_unchecked", session(SLOW, RIGHT), session(RIGHT, SLOW), "before results"),
+    ("timed_unchecked", session(over("correctness", "it is obvious"), SLOW), session(RIGHT, SLOW), "it is obvious"),
+    ("timed_unchecked", timed(lambda _: {"errors": {}}, checks=()), of_record(checks=()), "neither fuzz"),
+    (
+        "several_variables",
+        session(tried(variables=("tile", "threads"))),
+        session(tried(variables=("tile", "code"))),  # code of the one thing that is varied
+        "tile, threads",
+    ),
+    (
+        "kept_uncertain",
+        session(tried(interval=(-3.0, 1.0)), Decided(number=1, kept=True, why="nice")),
+        session(tried(), Decided(number=1, kept=True, why="faster")),
+        "try 1 kept",
+    ),
+    ("environment_unchecked", session(), session(VALID), "not looked at yet"),
+    (
+        "environment_unchecked",
+        found("torch", "failed", "absent"),
+        found("load", "warning", "2 of 2 cores"),
+        "torch: abs",
+    ),
+    ("environment_skipped", session(BUILT, VALID), session(VALID, BUILT), "work began before"),
+    (
+        "environment_skipped",
+        session(over("environment", "as yesterday"), BUILT),
+        session(over("environment", "as yesterday"), VALID, BUILT),
+        "valid: as yesterday",
+    ),
+    (
+        "environment_skipped",
+        session(on("a", VALID), tried(machine="b")),
+        session(on("a", VALID), on("b", VALID), tried(machine="b")),
+        "try 1 was on another machine",
+    ),
+    (
+        "cold_starts",
+        session(on("a", VALID), on("b", gate("environment", True, minutes=3)), on("b", BUILT)),
+        session(on("a", VALID), on("a", VALID), VALID, on("a", BUILT)),
+        "between the gate environment and the gate environment; .* again took 3 min",
+    ),
+    (
+        "build_keeps_failing",
+        session(gate("build", False, minutes=20), gate("build", False, minutes=15)),
+        session(gate("build", False, minutes=20), gate("build", False, minutes=15), BUILT),
+        "failed for 35 min, in 2 attempts",
+    ),
+    (
+        "build_keeps_failing",  # the attempts themselves take a minute each
+        session(at(2, gate("build", False)), at(33, gate("build", False))),
+        session(at(2, gate("build", False)), at(20, BUILT), at(33, gate("build", False))),
+        "failed for 32 min",
+    ),
+    ("symbol_undefined", undefined("symbol: _ZN2fa1fIfEEvPT_"), undefined("symbol: _ZN2fa7InitialE"), "_ZN2fa1f"),
+    (
+        "symbol_undefined",
+        undefined("reference to `void f<float>(int)'"),
+        undefined("symbol: cuLaunchKernel"),
+        "f<float>",
+    ),
+    (
+        "symbol_undefined",
+        undefined("symbols: templates"),
+        session(gate("environment", False, "torch: undefined symbol: _ZN3c101fIfEEv"), BUILT),
+        "templates",
+    ),
+    (
+        "types_mixed",
+        session(gate("build", False, "cannot convert c10::Half to half")),
+        session(gate("build", False, "expected a ;")),
+        "c10::Half",
+    ),
+    (
+        "resources_exceeded",
+        session(tried(failed="build", said="uses too much shared data", outcomes=())),
+        session(tried(failed="build", said="uses too much shared data", outcomes=()), tried(number=2)),
+        "too much shared data",
+    ),
+    ("resources_exceeded", fitting(0.0), fitting(50.0), "no block of kernel fits .* H100 and H200, by shared memory"),
+    ("resources_exceeded", fitting(0.0), fitting(0.0, "L4"), "no block of kernel"),
+    (
+        "machine_lost",
+        session(Closed(why="machine", said="preempted")),
+        session(Closed(why="done", said="preempted work of others is over")),
+        "preempted",
+    ),
+    (
+        "machine_lost",
+        of_record(run=RECORD.run.model_copy(update={"ended": "preempted"})),
+        of_record(run=RECORD.run.model_copy(update={"ended": "failed"})),
+        "preempted",
+    ),
+    (
+        "silent_work",
+        session(gate("build", True).model_copy(update={"silent_s": 150.0})),
+        session(gate("build", False, "silent, and nothing was printed").model_copy(update={"silent_s": 90.0})),
+        "the gate build printed nothing for 150 s",
+    ),
+    ("silent_work", session(tried(silent_s=120.0)), session(tried(silent_s=119.0)), "try 1 printed nothing"),
+    (
+        "foreign_target",
+        of_record(builds=(Build(card="swiglu", side="head", targets=("sm_89",)),)),
+        of_record(builds=(Build(card="swiglu", side="head", targets=("sm_89", "sm_90a")),)),
+        "compiled for sm_89, measured on sm_90",
+    ),
+    (
+        "foreign_target",
+        found("TORCH_CUDA_ARCH_LIST", "warning", "'8.9' leaves out this machine's GPU"),
+        found("TORCH_CUDA_ARCH_LIST", "warning", "'x' is no architecture"),
+        "leaves out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "fires", "silent", "said"), CASES)
+def test_a_check_fires_on_its_case_and_on_no_other(name: str, fires: Seen, silent: Seen, said: str) -> None:
+    assert re.search(said, SIGNALS[name](fires, LIMITS) or "")
+    assert SIGNALS[name](silent, LIMITS) is None
+
+
+def test_every_check_has_its_case() -> None:
+    assert {name for name, *_ in CASES} == set(SIGNALS)
+
+
+def test_nothing_fires_where_nothing_was_looked_at_or_all_is_well() -> None:
+    profiled = gate("profile", True)
+    kept = Decided(number=1, kept=True, why="certain")
+    well = session(VALID, BUILT, RIGHT, TIMED, profiled, tried(), kept, Closed(why="done", said="done"))
+    for seen in (Seen(), well, Seen(record=RECORD, times=gathered.times(RECORD, Policy()))):
+        assert {name: check(seen, LIMITS) for name, check in SIGNALS.items() if check(seen, LIMITS)} == {}
+
+
+def test_a_record_whose_reference_cannot_be_timed_is_not_told_to_time_it() -> None:
+    seen = without_reference()
+    assert seen.record is not None
+    noted = seen.record.model_copy(update={"notes": (Note(code="no_reference", text="no memory"),)})
+    assert SIGNALS["reference_unmeasured"](Seen(record=noted), LIMITS) is None
+
+
+def test_the_recorded_sessions_show_what_their_documents_say_of_them() -> None:
+    fired = {
+        one.name: {signal for signal, check in SIGNALS.items() if check(Seen(events=one.events), LIMITS)}
+        for one in folder.every(Path(__file__).parents[3])
+        if one.opened.source == "recorded"
+    }
+    assert fired["recorded-n"] >= {"slow_without_profile", "blind_tries", "build_keeps_failing", "symbol_undefined"}
+    assert fired["recorded-n-plus-1"] >= {"build_keeps_failing", "machine_lost"}
+    assert "timed_unchecked" in fired["recorded-n-plus-4"]
+    assert "wrong_results" not in fired["recorded-n-plus-5"]

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kernelgate.ci.lab import folder, variables
+
+ROOT = Path(__file__).parents[3]
+
+
+def patch(path: str, *lines: str) -> str:
+    body = "\n".join(lines)
+    return f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@ int f() {{\n{body}\n"
+
+
+TILE = patch("csrc/a/tile.h", "-constexpr int kBlockK = 64;  // keys", "+constexpr int kBlockK = 128;  // keys")
+WARPS = patch("csrc/a/launch.cu", "-constexpr int kWarps = 4;", "+constexpr int kWarps = 8;")
+OTHER_KERNEL = patch("csrc/b/k.cu", "-  x += y;", "+  x = fma(y, z, x);")
+
+
+BLOCKS = ("-    BLOCK_M = 64", "+    BLOCK_M = 128", "-    num_warps=4", "+    num_warps=8")
+SAME_WARPS = ("-launch(kBlockM, 4);", "-const int kWarps = 4;", "+launch(kBlockM, 8);", "+const int kWarps = 4;")
+
+BOUNDS = ("launch bounds",)
+REWRITTEN = ("-#pragma unroll", "-  for (int i = 0; i < 4; ++i) sum[i] = f(float4{});", "+  sum = mma(swizzle(a), b);")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (TILE, ("tile",)),
+        (WARPS, ("threads",)),
+        (OTHER_KERNEL, ("code",)),
+        (patch("csrc/a/k.cu", "+  #pragma unroll 4"), ("unroll",)),
+        (patch("csrc/a/k.cu", "-  __launch_bounds__(128)", "+  __launch_bounds__(128, 4)"), ("launch bounds",)),
+        (patch("csrc/a/k.cu", "-constexpr int kStages = 2;", "+constexpr int kStages = 3;"), ("stages",)),
+        (patch("csrc/a/k.cu", "-  // kStages of old", "+  // kWarps of old"), ()),
+        (patch(".ci/kernels/toy.py", '-    flags = ["-O2"]', '+    flags = ["-O3"]'), ("flags",)),
+        (patch("pkg/k.py", *BLOCKS), ("tile", "threads")),
+        (patch("csrc/a/k.cu", *SAME_WARPS), ("code",)),
+        (patch("csrc/a/k.cu", "-  f<<<grid, 128>>>(x);", "+  f<<<grid, 256>>>(x);"), ("threads",)),
+        (patch("csrc/a/k.cu", "-  f<<<88, threads>>>(x);", "+  f<<<min(n, 132), threads>>>(x);"), ("grid",)),
+        (patch("csrc/a/k.cu", "-__launch_bounds__(kThreads, 2) f()", "+__launch_bounds__(kThreads, 1) f()"), BOUNDS),
+        (patch("csrc/a/k.cu", "-  using Tile = MmaTile<64, 4>;", "+  using Tile = MmaTile<128, 4>;"), ("tile",)),
+        (patch("csrc/a/k.cpp", "-  int threads = 4;", "+  int threads = 8;"), ("threads",)),
+        (patch("csrc/a/k.cpp", "-#define BLOCK_ROWS 4", "+#define BLOCK_ROWS 8", "+int n;"), ("tile", "code")),
+        (patch("csrc/a/k.cu", "-constexpr int kLoads = 2;", "+constexpr int kLoads = 4;"), ("kLoads",)),
+        (patch("pkg/k.py", "-    f[(n,)](x, block=B)", "+    f[(n,)](x, block=B, num_warps=8)"), ("threads", "code")),
+        (patch("pkg/k.py", "-    f[(n,)](x)  # BLOCK_M = 4", "+    f[(n,)](x)  # BLOCK_M = 8"), ()),
+        (patch("csrc/a/k.cu", "-  y = expf(x);", "+  y = __expf(x);"), ("code", "fast maths")),
+        (patch("csrc/a/k.cu", *REWRITTEN), ("code",)),
+        (
+            patch("csrc/a/k.cu", "-constexpr int kTile = 8;") + patch("csrc/a/t.h", "+constexpr int kTile = 8;"),
+            ("code",),
+        ),
+    ],
+)
+def test_what_a_patch_varies(text: str, found: tuple[str, ...]) -> None:
+    assert variables.of(text) == found
+
+
+def test_one_thing_is_no_warning_and_two_are() -> None:
+    assert variables.warning(variables.of(TILE)) is None
+    with_code = patch("csrc/a/k.cu", "-  x += y;", "-constexpr int kTile = 4;", "+constexpr int kTile = 8;")
+    assert variables.warning(variables.of(with_code)) is None
+    assert "tile, threads" in (variables.warning(variables.of(TILE + WARPS)) or "")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("-    Config({'BLOCK_M': 64}, num_warps=4),", "+    Config({'BLOCK_M': 128}, num_warps=8),"),
+        ("-    f[(n,)](x, block=64, num_warps=4)", "+    f[(n,)](x, block=128, num_warps=8)"),
+        ("-BLOCK_M: tl.constexpr = 64", "-num_warps = 4", "+BLOCK_M: tl.constexpr = 128", "+num_warps = 8"),
+        ("-constexpr int kTileM = 64, kWarps = 4;", "+constexpr int kTileM = 128, kWarps = 8;"),
+        ("-  f<Tile<64>><<<n, 128>>>(x);", "+  f<Tile<128>><<<n, 256>>>(x);"),
+    ],
+)
+def test_tile_and_threads_at_once_are_said(lines: tuple[str, ...]) -> None:
+    path = "pkg/k.py" if lines[0].startswith(("-    ", "-BLOCK")) else "csrc/a/k.cu"
+    assert "tile, threads" in (variables.warning(variables.of(patch(path, *lines))) or "")
+
+
+CARDS = {"a": ["csrc/a"], "norm": ["csrc/norm.cu", "csrc/common.h"], "sum": ["csrc/sum.cu", "csrc/common.h"]}
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (("csrc/a/k.cu", "csrc/b/k.cu"), "sources of csrc/a and csrc/b"),
+        (("csrc/norm.cu", "csrc/sum.cu"), "sources of norm and sum"),  # two cards' in one folder
+        (("csrc/norm.cu", "csrc/a/k.cu"), "sources of norm and a"),
+        (("csrc/a/one/k.cu", "csrc/a/two/k.cu"), "sources of csrc/a/one and csrc/a/two"),  # two kernels of one card
+        (("csrc/a/one/k.cu", "csrc/a/launch.h"), None),
+        (("csrc/norm.cu", "csrc/common.h"), None),
+        (("csrc/norm.cu", ".ci/kernels/norm.py"), None),
+    ],
+)
+def test_two_kernels_at_once_are_said(paths: tuple[str, ...], said: str | None) -> None:
+    text = "".join(patch(path, "-  x += y;", "+  x -= y;") for path in paths)
+    assert (variables.warning(variables.of(text, CARDS)) or "").endswith(f"{said}; {TOLD}" if said else "")
+    assert (variables.warning(variables.of(text, CARDS)) is None) == (said is None)
+
+
+TOLD = "what made the difference cannot be told"
+TWO_NUMBERS = re.compile(r"^\+.*kBlocksPerSm = .*\n\+ *using Tile = ", re.MULTILINE)
+
+
+def test_of_the_kept_diffs_those_are_said_that_change_two_numbers() -> None:
+    """All of the variants' sessions: each varies one thing, but for tiles that came with another number of blocks."""
+    kept = [path.read_text(encoding="utf-8") for path in (ROOT / folder.FOLDER).glob("*/try-*")]
+    assert len(kept) > 90
+    assert [one for one in kept if bool(variables.several(variables.of(one))) != bool(TWO_NUMBERS.search(one))] == []
