@@ -31,11 +31,12 @@ from kernelgate.bench.kernel import calls, cards, commit, loading
 from kernelgate.bench.kernel.package.cache import SharedCache
 from kernelgate.bench.system import environment
 from kernelgate.bench.system.nvml import Reading
+from kernelgate.bench.system.worker import Ready
 from kernelgate.bench.timing import checking, process, timer, witness
 from kernelgate.bench.timing.batches import MeasuredProcess
 from kernelgate.bench.timing.pool import Pool
 from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Turn
-from kernelgate.bench.timing.protocol import Batch, PrepareCase, Ready, Start, TimingRequest, VerifierStep, WorkerStep
+from kernelgate.bench.timing.protocol import Batch, PrepareCase, Start, TimingRequest, ToVerifier
 from kernelgate.bench.timing.references import Oracle
 from kernelgate.bench.timing.verifier import CaseVerifier, Verifier
 from kernelgate.bench.timing.worker import LoadedLibraries, Worker
@@ -131,7 +132,7 @@ class Here:
         self.parts = parts
         self.inner = inner
         self.answers: list[Any] = []
-        self.held: WorkerStep | None = None
+        self.held: Batch | None = None
 
     def send(self, message: Any) -> None:
         """What a worker answers."""
@@ -141,16 +142,12 @@ class Here:
         return Start()
 
     def ask(self, message: Any, _kind: object) -> Any:
-        return self.step(message)
-
-    def step(self, message: Any) -> Any:
-        if isinstance(message, VerifierStep):
-            asked = message.step
-            if isinstance(asked, PrepareCase):
-                asked = asked.model_copy(update={"shared": False})
+        if isinstance(message, ToVerifier):
+            if isinstance(message, PrepareCase):
+                message = message.model_copy(update={"shared": False})
             with self.parts.of("other"):
-                return self.inner.answer(asked)
-        if isinstance(message, WorkerStep) and isinstance(message.step, Batch) and message.step.blind:
+                return self.inner.answer(message)
+        if isinstance(message, Batch) and message.blind:
             self.held = message
             return Ready()
         self.answers.clear()

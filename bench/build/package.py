@@ -23,7 +23,7 @@ from kernelgate.bench.build import machine_code
 from kernelgate.bench.build.machine_code import Disassembler, MachineCode
 from kernelgate.bench.core.errors import BuildError, KernelgateError, NoKernelError
 from kernelgate.bench.record import KernelFacts
-from kernelgate.bench.system.worker_process import Message
+from kernelgate.bench.system.worker import Message
 
 INDEX = "kernels.json"
 """In the cache: what was compiled, as `PackageKernel`s."""

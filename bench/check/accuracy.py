@@ -12,22 +12,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field, TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
-from kernelgate.bench.check.trial_process import Loaded, Unloadable
 from kernelgate.bench.kernel.cards import CaseFacts, ChosenCase
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.record import Check, OutputAccuracy
-from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import environment, lock, orphans, progress
-from kernelgate.bench.system.children import Children
-from kernelgate.bench.system.worker_process import Child, ChildError, Message
+from kernelgate.bench.system.worker import (
+    Message,
+    Ready,
+    WorkerError,
+    WorkerFailedError,
+    WorkerPool,
+    WorkerProcess,
+    worker_pool,
+)
 
-WORKER = "kernelgate.bench.check.accuracy_worker"
+WORKER = "kernelgate.bench.check.accuracy_worker:measure_each"
 DRAWS = 8
 """Of inputs, for each case: few enough to be cheap, enough for seven degrees of freedom."""
 BUDGET_S = 10.0
@@ -65,17 +67,12 @@ class AccuracyRequest(Message):
 class CaseMeasured(Message):
     """What came of one case."""
 
-    kind: Literal["measured"] = "measured"
     outputs: tuple[OutputAccuracy, ...] = ()
     left_out: str | None = None
     """Why there is nothing of this case, or of one of its outputs."""
     seconds: float = 0.0
     last: bool = False
     """The device is beyond use in this process; the cases after this one need another."""
-
-
-FromWorker = Annotated[Loaded | Unloadable | CaseMeasured, Field(discriminator="kind")]
-_MESSAGE: TypeAdapter[Loaded | Unloadable | CaseMeasured] = TypeAdapter(FromWorker)
 
 
 @dataclass(frozen=True)
@@ -97,9 +94,9 @@ def comparable(about: Sequence[Compared], chosen: Sequence[ChosenCase]) -> tuple
 
 
 def run(
-    parts: Sequence[CardCases], seed: int, machine: record.Environment, children: Children | None = None
+    parts: Sequence[CardCases], seed: int, machine: record.Environment, workers: WorkerPool | None = None
 ) -> tuple[Check, ...]:
-    """The accuracy of each card's base and head. `children`: processes that were started before.
+    """The accuracy of each card's base and head. `workers`: processes that were started before.
 
     Never raises for what a kernel does: a check that could not be made says why.
     """
@@ -107,7 +104,7 @@ def run(
     left_s = BUDGET_S
     with (
         lock.device(machine.device.uuid),
-        nullcontext(children) if children else child_processes.opened() as processes,
+        nullcontext(workers) if workers else worker_pool() as processes,
     ):
         for number, part in enumerate(parts):
             share_s = left_s / (len(parts) - number)
@@ -132,7 +129,7 @@ def _drawn(card: str, case: CaseFacts, distribution: str, seed: int) -> DrawnInp
 
 
 def _of_card(
-    part: CardCases, seed: int, device: environment.DeviceKind, budget_s: float, children: Children
+    part: CardCases, seed: int, device: environment.DeviceKind, budget_s: float, workers: WorkerPool
 ) -> tuple[Check, float]:
     name = part.name
     if why := part.compared.sides.clash:
@@ -143,7 +140,7 @@ def _of_card(
     left_out: list[str] = []
     took_s = 0.0
     with progress.track(f"accuracy, {name}", len(chosen)) as advance:
-        for one, outcome in zip(chosen, _outcomes(part, device, chosen, budget_s, children), strict=True):
+        for one, outcome in zip(chosen, _outcomes(part, device, chosen, budget_s, workers), strict=True):
             advance(one.name)
             results += outcome.outputs
             took_s += outcome.seconds
@@ -170,14 +167,14 @@ def _outcomes(
     device: environment.DeviceKind,
     chosen: Sequence[DrawnInputs],
     budget_s: float,
-    children: Children,
+    workers: WorkerPool,
 ) -> Iterator[CaseMeasured]:
     """One for each case, in order, from as many processes as it takes."""
     left = list(chosen)
     deaths = 0
     before = orphans.children()
     while left and deaths < MAX_CRASHES:
-        child = children.take(WORKER)
+        child = workers.take(WORKER)
         try:
             why = _start(child, part, _request(part, device, left, budget_s))
             while left and not why:
@@ -189,7 +186,7 @@ def _outcomes(
                     break
         finally:
             child.__exit__()
-        if names := orphans.end_new_children(before | children.pids):
+        if names := orphans.end_new_children(before | workers.pids):
             progress.say(f"accuracy: a kernel left {', '.join(names)} running, which was ended")
         if why:
             yield from (CaseMeasured(left_out=why) for _ in left)
@@ -206,24 +203,25 @@ def _request(
     return AccuracyRequest(device=device, libraries=libraries, card=card, asked=tuple(left), budget_s=budget_s)
 
 
-def _start(child: Child, part: CardCases, request: AccuracyRequest) -> str | None:
+def _start(child: WorkerProcess, part: CardCases, request: AccuracyRequest) -> str | None:
     """Why nothing can be measured; None where it can."""
     try:
-        child.send(request)
-        answer = child.receive(_MESSAGE, PATIENCE_S)
-    except ChildError as error:
+        child.ask(request, Ready, PATIENCE_S)
+    except WorkerFailedError as error:
+        return str(error)
+    except WorkerError as error:
         folders = " and ".join(str(library.folder) for library in part.compared.sides.named.values())
-        return f"{folders} cannot be loaded: the process {error}"
-    return answer.why if isinstance(answer, Unloadable) else None
+        return f"{folders} cannot be loaded: {error}"
+    return None
 
 
-def _next(child: Child, asked: DrawnInputs) -> CaseMeasured:
+def _next(child: WorkerProcess, asked: DrawnInputs) -> CaseMeasured:
     """What came of a case. The kernels share the process that answers, which may say anything."""
     try:
-        answer = child.receive(_MESSAGE, PATIENCE_S)
-    except ChildError as error:
-        return CaseMeasured(left_out=f"the process {error}", last=True)
-    if not isinstance(answer, CaseMeasured) or not _is_of(answer, asked):
+        answer = child.receive(CaseMeasured, PATIENCE_S)
+    except WorkerError as error:
+        return CaseMeasured(left_out=str(error), last=True)
+    if not _is_of(answer, asked):
         return CaseMeasured(left_out="the process sent an unexpected message", last=True)
     return answer
 

@@ -13,8 +13,7 @@ import torch
 from kernelgate.bench import record
 from kernelgate.bench.check.accuracy import AccuracyRequest, CaseMeasured, DrawnInputs
 from kernelgate.bench.check.guarded import bits
-from kernelgate.bench.check.trial_process import Loaded, Unloadable
-from kernelgate.bench.core.errors import KernelgateError, first_line
+from kernelgate.bench.core.errors import first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands, own_words, ulp
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
@@ -24,7 +23,7 @@ from kernelgate.bench.kernel.package import autotune
 from kernelgate.bench.kernel.package import cache as package_cache
 from kernelgate.bench.kernel.ulp import PairErrors
 from kernelgate.bench.record import OutputAccuracy, UlpErrors
-from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.system.worker import Leader, Ready
 
 ELEMENTS = {"cuda": 2**21, "cpu": 2**18}
 """Of an output, so many are compared in one draw where the card says that a part may be checked alone: their mean error
@@ -222,20 +221,11 @@ def _beyond_use(device: str) -> bool:
     return False
 
 
-def main() -> None:
-    parent = Parent()
-    request = parent.receive(AccuracyRequest)
+def measure_each(request: AccuracyRequest, leader: Leader) -> None:
+    """Loads both libraries, then measures case after case."""
     with package_cache.shared([at.folder for _, at in request.libraries]):
-        try:
-            judge = loading.load(request.card)
-            bound = {side: calls.bind(at.read(), judge, side) for side, at in request.libraries}
-        except KernelgateError as error:
-            parent.send(Unloadable(why=str(error)))
-            return
-        parent.send(Loaded())
+        judge = loading.load(request.card)
+        bound = {side: calls.bind(at.read(), judge, side) for side, at in request.libraries}
+        leader.send(Ready())
         for outcome in outcomes(request, Pairing(judge, bound, request.device)):
-            parent.send(outcome)
-
-
-if __name__ == "__main__":
-    main()
+            leader.send(outcome)

@@ -52,7 +52,7 @@ def examined(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> Fa
     failed = 1 + sum(process.tried(failing).fault is not None for _ in range(AGAIN[outcome.ended]))
     if failed < runs:
         return FailureFacts(runs, failed)
-    process.children.prepare({trial_process.WORKER: 1})  # loads torch meanwhile
+    process.workers.prepare({trial_process.WORKER: 1})  # loads torch meanwhile
     best = _smallest(process, failing, outcome)
     if outcome.ended:  # each try had a process of its own
         fault = process.tried(best, SHRINK_PATIENCE_S).fault if best else None

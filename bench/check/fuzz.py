@@ -20,9 +20,8 @@ from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, WAY, Trial
-from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import environment, lock, progress
-from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.worker import WorkerPool, worker_pool
 
 MAX_CRASHES = 3
 """After so many crashes or hangs the rest of the list is not run."""
@@ -53,7 +52,7 @@ def run(
     seed: int,
     machine: record.Environment,
     ids: Sequence[str] = (),
-    how: tuple[FuzzLimits, Children | None] = (NO_LIMITS, None),
+    how: tuple[FuzzLimits, WorkerPool | None] = (NO_LIMITS, None),
 ) -> record.Check:
     """Runs the card's kept failures, its list and what is risky besides, in this order, or what is named, as it is. A
     configuration on which the kernel crashes or hangs has failed.
@@ -62,7 +61,7 @@ def run(
     Skipped where the card has nothing to fuzz on this machine. Raises KernelgateError where the library cannot be
     loaded, UsageError for an id that is not in the list.
     """
-    device, (limits, children) = environment.kind(machine), how
+    device, (limits, workers) = environment.kind(machine), how
     chosen = fuzz_risk.select(seed, card, device, machine.device.memory_bytes, ids)
     if not chosen:
         return skipped(nothing_to_fuzz(card, device), card.name)
@@ -74,7 +73,7 @@ def run(
     limit_s = None if ids else limits.of(device)
     with (
         lock.device(machine.device.uuid),
-        nullcontext(children) if children else child_processes.opened() as processes,
+        nullcontext(workers) if workers else worker_pool() as processes,
         TrialProcess(library, card, device, processes) as process,
     ):
         results, untried, late = _results(process, chosen, limit_s, limits.smallest_first, 0 if ids else MAX_SHRUNK)
@@ -170,8 +169,8 @@ def try_case(library: Library, card: CardFacts, case: CaseFacts, machine: record
     trial = Trial(id=case.id, axes={**case.axes, DISTRIBUTION: card.distributions[0]}, run_seed=0, seed=0)
     with (
         lock.device(machine.device.uuid),
-        child_processes.opened() as children,
-        TrialProcess(library, card, environment.kind(machine), children) as process,
+        worker_pool() as workers,
+        TrialProcess(library, card, environment.kind(machine), workers) as process,
     ):
         return process.tried(trial).fault
 

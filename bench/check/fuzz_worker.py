@@ -9,14 +9,13 @@ import torch
 
 from kernelgate.bench.check import ways
 from kernelgate.bench.check.examine import KernelCallError, Subject
-from kernelgate.bench.check.trial_process import FuzzRequest, Loaded, TrialOutcome, Unloadable
+from kernelgate.bench.check.trial_process import FuzzRequest, TrialOutcome
 from kernelgate.bench.check.tried import InapplicableError, UntriedError
-from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import calls, compare, loading
 from kernelgate.bench.kernel.fuzz_list import WAY, Trial
 from kernelgate.bench.kernel.package import autotune
 from kernelgate.bench.kernel.package import cache as package_cache
-from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.system.worker import Leader, Ready
 
 
 def examine(subject: Subject, trial: Trial) -> TrialOutcome:
@@ -49,25 +48,16 @@ def _beyond_use(device: str) -> bool:
     return False
 
 
-def main() -> None:
-    parent = Parent()
-    request = parent.receive(FuzzRequest)
+def try_each(request: FuzzRequest, leader: Leader) -> None:
+    """Loads the library, then tries trials until one leaves the device beyond use."""
     with package_cache.shared([request.library.folder]):
-        _run_trials(request, parent)
-
-
-def _run_trials(request: FuzzRequest, parent: Parent) -> None:
-    try:
         judge = loading.load(request.card)
         subject = Subject(judge, calls.bind(request.library.read(), judge, "head"), request.device)
-    except KernelgateError as error:
-        parent.send(Unloadable(why=str(error)))
-        return
-    parent.send(Loaded())
-    outcome = None
-    while outcome is None or not outcome.last:
-        outcome = _tried(subject, request, parent.receive(Trial))
-        parent.send(outcome)
+        leader.send(Ready())
+        outcome = None
+        while outcome is None or not outcome.last:
+            outcome = _tried(subject, request, leader.receive(Trial))
+            leader.send(outcome)
 
 
 def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome:
@@ -86,7 +76,3 @@ def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome
         own = WAY not in trial.axes
         why, made = (f"not checked: {mistake}", _without_result) if own else (mistake, _untried)
         return made(why, request.device)
-
-
-if __name__ == "__main__":
-    main()

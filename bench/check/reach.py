@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build.archs import Capability, sm, target
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.kernel import cards, fuzz_list
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.system import children as child_processes
-from kernelgate.bench.system.worker_process import ChildError, Message
+from kernelgate.bench.system.worker import Message, Ready, WorkerError, worker_pool
 
-WORKER = "kernelgate.bench.check.reach_worker"
+WORKER = "kernelgate.bench.check.reach_worker:launch_each"
 STARTING_S = 30.0
 """For the process to load torch and the library, and for the profiler to start; on an H200 that took under 5 s."""
 
@@ -33,18 +30,10 @@ class ReachRequest(Message):
     cases: tuple[dict[str, bool | int | float | str], ...]
 
 
-class SearchReady(Message):
-    """The process has loaded what takes seconds: from here on, time is the cases'."""
-
-
 class LaunchedKernels(Message):
     """The kernels of one case, as the profiler names them; none where the case could not be made, or was refused."""
 
     kernels: tuple[str, ...] = ()
-
-
-_LAUNCHED = TypeAdapter(LaunchedKernels)
-_READY = TypeAdapter(SearchReady)
 
 
 @dataclass(frozen=True)
@@ -132,16 +121,16 @@ def _launches(
     axes = tuple(case.axes for case in candidates)
     deadline = None
     try:
-        with child_processes.opened() as children:
-            child = children.take(WORKER)
-            child.send(ReachRequest(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes))
-            child.receive(_READY, STARTING_S)
+        with worker_pool() as workers:
+            worker = workers.take(WORKER)
+            asked = ReachRequest(library=LibraryAt.of(library), card=card.file.absolute(), cases=axes)
+            worker.ask(asked, Ready, STARTING_S)
             deadline = time.monotonic() + patience_s
             while len(found) < len(candidates) and (len(found) < least or not wanted <= set().union(*found)):
-                launched = child.receive(_LAUNCHED, max(0.0, deadline - time.monotonic()))
+                launched = worker.receive(LaunchedKernels, max(0.0, deadline - time.monotonic()))
                 found.append(set(machine_code.short_names(launched.kernels).values()))
-    except ChildError as error:
+    except WorkerError as error:
         if deadline is not None and time.monotonic() >= deadline:
             return found, f"only {len(found)} of {len(candidates)} cases were tried in {patience_s:.0f} s"
-        return found, f"the process {error}"
+        return found, str(error)
     return found, None

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from kernelgate.bench.check.reach import LaunchedKernels, ReachRequest, SearchReady
+from kernelgate.bench.check.reach import LaunchedKernels, ReachRequest
 from kernelgate.bench.kernel import calls, loading, watched_call
 from kernelgate.bench.kernel.package import cache as package_cache
-from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.system.worker import Leader, Ready
 
 
 def launches(call: Callable[[], Any]) -> tuple[str, ...]:
@@ -24,22 +24,17 @@ def launches(call: Callable[[], Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(event.name for event in events if event.device_type.name == "CUDA"))
 
 
-def main() -> None:
-    parent = Parent()
-    request = parent.receive(ReachRequest)
+def launch_each(request: ReachRequest, leader: Leader) -> None:
+    """Calls each case, in order."""
     with package_cache.shared([request.library.folder]):
         judge = loading.load(request.card)
         bound = calls.bind(request.library.read(), judge, "head")
         launches(lambda: None)  # the first time, the profiler takes seconds
-        parent.send(SearchReady())
+        leader.send(Ready())
         for axes in request.cases:
             try:
                 launched = LaunchedKernels(kernels=launches(watched_call.prepared_case(judge, bound, axes, "cuda")))
             except Exception:  # of the card's code, or of the kernel, which may refuse the case
                 launched = LaunchedKernels()
                 torch.cuda.synchronize()  # where the kernel has ended the context, that ends this process
-            parent.send(launched)
-
-
-if __name__ == "__main__":
-    main()
+            leader.send(launched)

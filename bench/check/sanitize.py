@@ -24,7 +24,7 @@ from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.kernel.watched_call import DONE, WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.system import cuda_tools, progress, supervise
 from kernelgate.bench.system.supervise import Running, TimeLimits
-from kernelgate.bench.system.worker_process import ROOT, child_environment
+from kernelgate.bench.system.worker import ROOT, child_environment
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 300.0

@@ -21,7 +21,7 @@ from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system import environment, lock, progress
-from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.worker import WorkerPool
 
 SAY_S = 15.0
 """How often progress is said."""
@@ -72,14 +72,14 @@ class Soak:
         )
 
 
-def run(library: Library, soak: Soak, seed: int, machine: record.Environment, children: Children) -> None:
+def run(library: Library, soak: Soak, seed: int, machine: record.Environment, workers: WorkerPool) -> None:
     """Replays what is kept, then tries new trials until the time is over. An interrupt still says what was found.
 
     Raises KernelgateError where the library cannot be loaded, OutputError where the corpus cannot be written.
     """
     device = environment.kind(machine)
     drawn = fuzz_soak.drawn(seed, soak.card, device, machine.device.memory_bytes)
-    with lock.device(machine.device.uuid), TrialProcess(library, soak.card, device, children) as process:
+    with lock.device(machine.device.uuid), TrialProcess(library, soak.card, device, workers) as process:
         soak.begun = soak.said = time.monotonic()  # whoever had the device before took none of its time
         try:
             for trial in chain(_kept(soak, device), drawn):

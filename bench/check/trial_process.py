@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Self
-
-from pydantic import Field, TypeAdapter
+from typing import Literal, Self
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt
@@ -15,10 +13,9 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.system import environment, orphans, progress
-from kernelgate.bench.system.children import Children
-from kernelgate.bench.system.worker_process import Child, ChildError, Message
+from kernelgate.bench.system.worker import Message, Ready, WorkerError, WorkerFailedError, WorkerPool, WorkerProcess
 
-WORKER = "kernelgate.bench.check.fuzz_worker"
+WORKER = "kernelgate.bench.check.fuzz_worker:try_each"
 PATIENCE_S = 120.0
 """For one trial."""
 LOADING_S = 120.0
@@ -34,19 +31,9 @@ class FuzzRequest(Message):
     """The judging card: inputs, oracle and tolerance."""
 
 
-class Loaded(Message):
-    kind: Literal["loaded"] = "loaded"
-
-
-class Unloadable(Message):
-    kind: Literal["unloadable"] = "unloadable"
-    why: str
-
-
 class TrialOutcome(Message):
     """What one trial showed; it passed where `fault` is None."""
 
-    kind: Literal["outcome"] = "outcome"
     fault: str | None
     max_abs_error: record.NonNegative | None
     error_ratio: record.NonNegative | None
@@ -73,11 +60,6 @@ class TrialOutcome(Message):
         return self.ended or "wrong"
 
 
-_MESSAGE: TypeAdapter[Loaded | Unloadable | TrialOutcome] = TypeAdapter(
-    Annotated[Loaded | Unloadable | TrialOutcome, Field(discriminator="kind")]
-)
-
-
 @dataclass
 class TrialProcess:
     """Leaving the `with` block ends the process."""
@@ -85,9 +67,9 @@ class TrialProcess:
     library: Library
     card: CardFacts
     device: environment.DeviceKind
-    children: Children
+    workers: WorkerPool
     """Processes that were started before, among which may be the one that this needs."""
-    child: Child | None = None
+    worker: WorkerProcess | None = None
     deaths: int = 0
     """Processes that were beyond use after a trial."""
     others: frozenset[int] = field(default_factory=orphans.children)
@@ -100,17 +82,13 @@ class TrialProcess:
 
     def tried(self, trial: Trial, patience_s: float | None = None) -> TrialOutcome:
         """A crash and a hang are outcomes, too. Raises KernelgateError where the library cannot be loaded."""
-        child = self.child or self._started()
+        worker = self.worker or self._started()
         patience_s, begun = patience_s or PATIENCE_S, time.monotonic()
         try:
-            child.send(trial)
-            answer = child.receive(_MESSAGE, patience_s)
-        except ChildError as error:
+            outcome = worker.ask(trial, TrialOutcome, patience_s)
+        except WorkerError as error:
             hung = time.monotonic() - begun >= patience_s
-            outcome = _fault(f"the process {error}", "hung" if hung else "crashed")
-        else:
-            unexpected = "the process sent an unexpected message"
-            outcome = answer if isinstance(answer, TrialOutcome) else _fault(unexpected, "crashed")
+            outcome = _fault(str(error), "hung" if hung else "crashed")
         if outcome.last:
             self.deaths += 1
             self.end()
@@ -118,24 +96,22 @@ class TrialProcess:
 
     def end(self) -> None:
         """The next trial gets a fresh process."""
-        if self.child is not None:
-            self.child.__exit__()
-            self.child = None
-            if names := orphans.end_new_children(self.others | self.children.pids):
+        if self.worker is not None:
+            self.worker.__exit__()
+            self.worker = None
+            if names := orphans.end_new_children(self.others | self.workers.pids):
                 progress.say(f"fuzz: the kernel left {', '.join(names)} running, which was ended")
 
-    def _started(self) -> Child:
-        self.child = child = self.children.take(WORKER)
+    def _started(self) -> WorkerProcess:
+        self.worker = worker = self.workers.take(WORKER)
+        card = self.card.file.absolute()
         try:
-            child.send(
-                FuzzRequest(device=self.device, library=LibraryAt.of(self.library), card=self.card.file.absolute())
-            )
-            answer = child.receive(_MESSAGE, LOADING_S)
-        except ChildError as error:
-            raise KernelgateError(f"{self.library.path} cannot be loaded: the process {error}") from None
-        if isinstance(answer, Unloadable):
-            raise KernelgateError(answer.why)
-        return child
+            worker.ask(FuzzRequest(device=self.device, library=LibraryAt.of(self.library), card=card), Ready, LOADING_S)
+        except WorkerFailedError:
+            raise
+        except WorkerError as error:
+            raise KernelgateError(f"{self.library.path} cannot be loaded: {error}") from None
+        return worker
 
 
 def _fault(why: str, ended: Literal["crashed", "hung"]) -> TrialOutcome:

@@ -20,7 +20,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import hot_spots
 from kernelgate.bench.explain.metrics import METRICS, SECTION_METRICS, STALL_PREFIX, STALLS, Metric, stall_counter
 from kernelgate.bench.record import HotSpots
-from kernelgate.bench.system import worker_process
+from kernelgate.bench.system import worker
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -98,14 +98,14 @@ def apart(path: Path) -> tuple[ProfiledKernel, ...]:
     words = [sys.executable, "-P", "-m", "kernelgate.bench.explain.ncu_process", str(path), str(MAX_MEMORY)]
     try:
         done = subprocess.run(
-            words, capture_output=True, timeout=PATIENCE_S, check=False, env=worker_process.child_environment()
+            words, capture_output=True, timeout=PATIENCE_S, check=False, env=worker.child_environment()
         )
     except subprocess.TimeoutExpired:
         raise ReportError(f"{path}: cannot be read as a report: it took longer than {PATIENCE_S:g} s") from None
     try:
         said = SAID.validate_json(done.stdout.strip().rpartition(b"\n")[2])
     except ValidationError:
-        ended = worker_process.exit_status(done.returncode)
+        ended = worker.exit_status(done.returncode)
         raise ReportError(f"{path}: cannot be read as a report: the process that read it {ended}") from None
     if isinstance(said, str):
         raise ReportError(f"{path}: {plain(said)}")

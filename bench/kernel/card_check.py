@@ -9,15 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING
 
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.loading import line_of, load, trying
-from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 if TYPE_CHECKING:
     from kernelgate.bench.kernel.card import CaseAxes, Kernel
@@ -40,13 +38,9 @@ class CardCheckRequest(Message):
 class CardCheckAnswer(Message):
     """What is wrong, or nothing."""
 
-    kind: Literal["card_check"] = "card_check"
     line: int | None = None
     member: str = ""
     fault: str | None = None
-
-
-_ANSWER: TypeAdapter[CardCheckAnswer] = TypeAdapter(CardCheckAnswer)
 
 
 def check(library: Library, card: CardFacts) -> tuple[CardError, ...]:
@@ -59,12 +53,11 @@ def check(library: Library, card: CardFacts) -> tuple[CardError, ...]:
     case = min(on_cpu or tuple(card.cases.values()), key=lambda one: one.bytes or 0.0)
     runs = bool(on_cpu) and library.manifest.kind == "extension"
     request = CardCheckRequest(library=LibraryAt.of(library), card=str(card.file), axes=case.axes, runs=runs)
-    with Child("kernelgate.bench.kernel.card_check") as child:
+    with WorkerProcess(f"{__name__}:examine") as worker:
         try:
-            child.send(request)
-            answer = child.receive(_ANSWER, PATIENCE_S)
-        except ChildError as error:
-            raise KernelgateError(f"the card {card.name} cannot be tried: the process {error}") from None
+            answer = worker.ask(request, CardCheckAnswer, PATIENCE_S)
+        except WorkerError as error:
+            raise KernelgateError(f"the card {card.name} cannot be tried: {error}") from None
     if answer.fault is not None:
         line = answer.line or _line(card, answer.member)
         mistakes.append(CardError(str(card.file), line, answer.member, f"{answer.fault} (case {case.id})"))
@@ -171,12 +164,3 @@ def _try_call(library: Library, kernel: Kernel, case: CaseAxes, given: Inputs, s
         where = compare.place(compared.output, compared.worst)
         ratio = "" if compared.error_ratio is None else f": {compared.error_ratio:.3g} times what is allowed"
         raise KernelgateError(f"call() and oracle() do not agree at {where}{ratio}")
-
-
-def main() -> None:
-    parent = Parent()
-    parent.send(examine(parent.receive(CardCheckRequest)))
-
-
-if __name__ == "__main__":
-    main()

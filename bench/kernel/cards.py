@@ -25,7 +25,7 @@ from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.tolerance import TOLERANCES
 from kernelgate.bench.system import git
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system.worker import child_environment
 
 FOLDER = ".ci/kernels"
 """Where a repository has its cards."""

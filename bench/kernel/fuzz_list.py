@@ -14,7 +14,7 @@ from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.system.worker_process import Message
+from kernelgate.bench.system.worker import Message
 
 DISTRIBUTION = "distribution"
 WAY, PLAIN = "way", "plain"

@@ -7,16 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import TypeAdapter
+from typing import Any
 
 from kernelgate.bench.build.build import cache_folder
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.loading import line_of, load, trying
-from kernelgate.bench.system.worker_process import Child, ChildError, Message, Parent
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 PATIENCE_S = 120.0
 
@@ -33,14 +31,10 @@ class OperatorsRequest(Message):
 class OperatorsAnswer(Message):
     """What does not fit, or nothing; `registered` are the schemas."""
 
-    kind: Literal["operators"] = "operators"
     registered: tuple[str, ...]
     line: int | None = None
     member: str = "call"
     fault: str | None = None
-
-
-_ANSWER: TypeAdapter[OperatorsAnswer] = TypeAdapter(OperatorsAnswer)
 
 
 def check(library: Library, card: CardFacts) -> None:
@@ -57,12 +51,11 @@ def check(library: Library, card: CardFacts) -> None:
         card=library.card.absolute(),
         axes=dict(case.axes),
     )
-    with Child("kernelgate.bench.kernel.operators") as child:
+    with WorkerProcess(f"{__name__}:examine") as worker:
         try:
-            child.send(request)
-            answer = child.receive(_ANSWER, PATIENCE_S)
-        except ChildError as error:
-            fault = f"{library.path} could not be tried: the process {error}"
+            answer = worker.ask(request, OperatorsAnswer, PATIENCE_S)
+        except WorkerError as error:
+            fault = f"{library.path} could not be tried: {error}"
             answer = OperatorsAnswer(registered=(), member="build", fault=fault)
     if answer.fault is not None:
         line = answer.line or line_of(ast.parse(card.file.read_bytes()), answer.member)
@@ -211,12 +204,3 @@ def _operator_names() -> set[str]:
     import torch
 
     return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
-
-
-def main() -> None:
-    parent = Parent()
-    parent.send(examine(parent.receive(OperatorsRequest)))
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import isolation, supervise, temporary
 from kernelgate.bench.system.supervise import Running
-from kernelgate.bench.system.worker_process import ROOT, child_environment
+from kernelgate.bench.system.worker import ROOT, child_environment
 
 if TYPE_CHECKING:  # they load torch, which waits
     from kernelgate.bench.kernel.calls import Bound

@@ -16,8 +16,9 @@ from kernelgate.bench.kernel.cards import Cards, CaseFacts, ChosenCase
 from kernelgate.bench.measure import commit_range, subject
 from kernelgate.bench.measure.commit_range import SHORT, BuiltCommits, CommitRange
 from kernelgate.bench.record import RunRecord, Timing
-from kernelgate.bench.system import children, environment, lock, nvml
+from kernelgate.bench.system import environment, lock, nvml
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import commits as timing
 from kernelgate.bench.timing.commits import CommitsPlan
 from kernelgate.bench.timing.process import Measuring, Setup
@@ -128,7 +129,7 @@ def opened(
         cases=(chosen.recorded,),
     )
     uuid, on_gpu = machine.device.uuid, environment.kind(machine) == "cuda"
-    with lock.device(uuid), nvml.locked_clock(uuid, lock_clocks and on_gpu), children.opened() as started:
+    with lock.device(uuid), nvml.locked_clock(uuid, lock_clocks and on_gpu), worker_pool() as started:
         setup = Setup(machine, how, started)
         yield Workbench(whole, chosen.card, case=chosen.case, setup=setup, output=output, made=made)
 

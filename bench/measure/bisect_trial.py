@@ -17,9 +17,9 @@ from kernelgate.bench.kernel.fuzz_list import Trial
 from kernelgate.bench.measure import commit_range, run_checks
 from kernelgate.bench.measure.commit_range import SHORT, BuiltCommits, CommitRange
 from kernelgate.bench.measure.run import new_seed
-from kernelgate.bench.system import children, environment, lock
-from kernelgate.bench.system.children import Children
+from kernelgate.bench.system import environment, lock
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.worker import WorkerPool, worker_pool
 
 LEARN_S = 30.0
 """For so long a trial is run again at the bad end: where it hangs, each run takes its patience."""
@@ -49,7 +49,7 @@ class TrialBench(BuiltCommits):
 
     trial: Trial
     device: environment.DeviceKind
-    children: Children
+    workers: WorkerPool
     kinds: set[str | None] = field(default_factory=set)
     """How it fails at the bad end."""
 
@@ -96,7 +96,7 @@ class TrialBench(BuiltCommits):
         return replace(self, range=inner, libraries={})
 
     def process(self, place: int) -> TrialProcess:
-        return TrialProcess(self.libraries[place], self.card, self.device, self.children)
+        return TrialProcess(self.libraries[place], self.card, self.device, self.workers)
 
 
 def _untried(outcome: TrialOutcome) -> str | None:
@@ -126,10 +126,10 @@ def opened(
     drawn = new_seed() if seed is None else seed
     memory = machine.device.memory_bytes
     unbuilt: list[str] = []
-    with lock.device(machine.device.uuid), children.opened() as started:
+    with lock.device(machine.device.uuid), worker_pool() as started:
 
         def bench_of(card: CardFacts, trial: Trial) -> TrialBench:
-            return TrialBench(whole, card, trial=trial, device=device, children=started)
+            return TrialBench(whole, card, trial=trial, device=device, workers=started)
 
         for name, ids in wanted.items():
             card = fuzzed[name]

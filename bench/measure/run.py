@@ -23,8 +23,8 @@ from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.measure import subject
 from kernelgate.bench.system import environment, git
-from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.worker import WorkerPool
 from kernelgate.bench.timing import paired, summary
 from kernelgate.bench.timing.paired import CardPlan
 
@@ -150,12 +150,12 @@ def bench(
     output: Path,
     undecided: paired.Undecided = paired.all_cases,
     fuzzed: Path | None = None,
-    children: Children | None = None,
+    workers: WorkerPool | None = None,
 ) -> record.RunRecord:
     """Times both sides into a run record at `output`, shows its times and rates, and measures both sides' accuracy.
 
     `undecided`: given the record after a process, the cases to time again. `fuzzed`: a record of the same head whose
-    fuzz results go into this one; it may be the file at `output`. `children`: processes that were started before.
+    fuzz results go into this one; it may be the file at `output`. `workers`: processes that were started before.
     Raises UsageError where that record is of another head, and where there is no case for this machine.
     """
     head = about[0].sides
@@ -185,10 +185,10 @@ def bench(
         say("base and head are the same library: nothing is measured; --same measures it all the same")
         record.write(skeleton.model_copy(update={"run": skeleton.run.model_copy(update={"ended": "complete"})}), output)
         return skeleton
-    timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, children)
+    timed_record = paired.run(plan, skeleton, output, undecided, asked.resume, workers)
     screen = Console(stderr=True)
     (screen if screen.is_terminal else Console(stderr=True, width=LOG_COLUMNS)).print(summary.table(timed_record))
-    timed_record = with_accuracy(timed_record, about, chosen, plan.seed, children)
+    timed_record = with_accuracy(timed_record, about, chosen, plan.seed, workers)
     record.write(timed_record, output)
     return timed_record
 
@@ -198,11 +198,11 @@ def with_accuracy(
     about: Sequence[Compared],
     chosen: Sequence[ChosenCase],
     seed: int,
-    children: Children | None = None,
+    workers: WorkerPool | None = None,
 ) -> record.RunRecord:
     """The record with the accuracy of these cases, in place of any that it held."""
     parts = accuracy.comparable(about, chosen)
-    measured = accuracy.run(parts, seed, made.environment, children) if parts else ()
+    measured = accuracy.run(parts, seed, made.environment, workers) if parts else ()
     others = (check for check in made.checks if check.kind != "accuracy")
     return made.model_copy(update={"checks": (*others, *measured)})
 

@@ -24,7 +24,7 @@ from kernelgate.bench.kernel.compared import Compared
 from kernelgate.bench.measure import subject
 from kernelgate.bench.measure.run import libraries, new_seed
 from kernelgate.bench.system import environment, lock
-from kernelgate.bench.system.children import Children, opened
+from kernelgate.bench.system.worker import WorkerPool, worker_pool
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def fuzz(
         made = record.RunRecord()
         done: tuple[record.Check, ...] = (fuzzing.skipped(str(error)),)
     else:
-        with opened() as children:
-            children.prepare({WORKER: 1})  # it loads torch while another process has the device
+        with worker_pool() as workers:
+            workers.prepare({WORKER: 1})  # it loads torch while another process has the device
             machine = environment.describe()
-            done = fuzz_all(about, asked, machine, children)
+            done = fuzz_all(about, asked, machine, workers)
         head = about[0].sides.head
         made = record.RunRecord(
             run=subject.describe(None, head), environments=(machine,), cards=tuple(one.recorded for one in about)
@@ -62,13 +62,13 @@ def fuzz(
 
 
 def fuzz_all(
-    about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment, children: Children | None = None
+    about: Sequence[Compared], asked: FuzzOptions, machine: record.Environment, workers: WorkerPool | None = None
 ) -> tuple[record.Check, ...]:
-    """The fuzz check of each card's head. `children`: processes that were started before."""
+    """The fuzz check of each card's head. `workers`: processes that were started before."""
     seed = new_seed() if asked.seed is None else asked.seed
     wanted = by_card(asked.ids, [one.card.name for one in about])
     return tuple(
-        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, children))
+        fuzzing.run(one.sides.head, one.card, seed, machine, wanted[one.card.name], (asked.limits, workers))
         for one in about
         if one.card.name in wanted
     )
@@ -90,11 +90,11 @@ def soak(
     if not fuzzed:
         raise NoKernelError(fuzzing.nothing_to_fuzz(about[0].card, device))
     done = []
-    with opened() as children:
+    with worker_pool() as workers:
         for one in fuzzed:
-            children.prepare({WORKER: 1})
+            workers.prepare({WORKER: 1})
             soak = Soak(one.card, place, seconds / len(fuzzed))
-            soaks.run(one.sides.head, soak, new_seed() if seed is None else seed, machine, children)
+            soaks.run(one.sides.head, soak, new_seed() if seed is None else seed, machine, workers)
             done.append(soak)
     return tuple(done)
 

@@ -13,25 +13,21 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
-
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.system import nvml
-from kernelgate.bench.system.worker_process import Child, ChildError, Parent
+from kernelgate.bench.system.worker import WorkerError, WorkerProcess
 
 DeviceKind = Literal["cuda", "cpu"]
-
-_ENVIRONMENT: TypeAdapter[record.Environment] = TypeAdapter(record.Environment)
 
 
 def describe(patience_s: float = 180.0) -> record.Environment:
     """What kernels run on here: the first GPU that torch sees, else the CPU."""
-    with Child("kernelgate.bench.system.environment") as child:
+    with WorkerProcess(f"{__name__}:seen_by_torch") as worker:
         try:
-            return child.receive(_ENVIRONMENT, patience_s)
-        except ChildError as error:
-            raise KernelgateError(f"torch does not start here: the process {error}") from None
+            return worker.receive(record.Environment, patience_s)
+        except WorkerError as error:
+            raise KernelgateError(f"torch does not start here: {error}") from None
 
 
 def kind(environment: record.Environment) -> DeviceKind:
@@ -138,11 +134,6 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def main() -> None:
-    """Run by `describe`."""
-    Parent().send(seen_by_torch())
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # How torch computes where references and oracles run
 # ----------------------------------------------------------------------------------------------------------------------
@@ -190,7 +181,3 @@ def numerics() -> record.Numerics:
         deterministic=torch.are_deterministic_algorithms_enabled(),
         variables=tuple(f"{name}={os.environ[name]}" for name in VARIABLES if name in os.environ),
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -23,7 +23,7 @@ import pynvml
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import NoDeviceError
 from kernelgate.bench.system import progress
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system.worker import child_environment
 
 T = TypeVar("T")
 

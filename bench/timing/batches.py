@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TypeVar
 
 from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
@@ -16,16 +15,12 @@ from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.timing.protocol import (
     Batch,
     BatchDone,
-    CaseChecked,
     CasePrepared,
     CheckCalls,
     Checked,
     PlanCalls,
     Planned,
     SampleCalls,
-    ToVerifier,
-    VerifierStep,
-    WorkerStep,
 )
 from kernelgate.bench.timing.runner import Runner
 
@@ -40,12 +35,6 @@ MAX_SAMPLES = 256
 SURE = 8.0
 """Standard errors by which two clocks must differ for one of them to be called wrong: so many, because eight batches
 show their own scatter poorly."""
-
-V = TypeVar("V", Planned, Checked, CaseChecked)
-
-
-class NotSharedError(Exception):
-    """The measured process cannot map the verifier's memory."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +51,6 @@ class Team:
 
     verifier: Runner
     measured: tuple[MeasuredProcess, ...]
-    hosted: bool = False
-    """Whether the verifier works in the first measured process."""
-
-    def step(self, message: ToVerifier) -> VerifierStep | WorkerStep:
-        """As the process in which the verifier works takes it."""
-        return WorkerStep(step=message) if self.hosted else VerifierStep(step=message)
-
-    def verify(self, message: ToVerifier, kind: type[V]) -> V:
-        return self.verifier.ask(self.step(message), kind)
 
 
 @dataclass
@@ -183,7 +163,7 @@ def run_batch(
 ) -> tuple[BatchDone, Checked]:
     """One batch from plan to check; made again, on other inputs, where the host could not queue it in time."""
     for attempt in range(ATTEMPTS):
-        planned = team.verify(PlanCalls(count=repeats * len(sides)), Planned)
+        planned = team.verifier.ask(PlanCalls(count=repeats * len(sides)), Planned)
         samples = tuple(
             SampleCalls(
                 side=side,
@@ -195,7 +175,7 @@ def run_batch(
         update = {"samples": samples, "inputs": planned.inputs, "pause_us": how.pause_us or case.pause_us}
         asked = how.model_copy(update=update)
         begun = time.perf_counter()
-        answer = measured.runner.ask(WorkerStep(step=asked), BatchDone)
+        answer = measured.runner.ask(asked, BatchDone)
         took_us = (time.perf_counter() - begun) * 1e6
         case.busy_us += sum(answer.times_us)
         if not answer.times_us:  # no graph could be captured, so no call was made
@@ -206,7 +186,7 @@ def run_batch(
             busy_us=took_us,  # by this process's clock: the other's may be wrong so that less is compared
             samples=len(sides),
         )
-        checked = team.verify(looked, Checked)
+        checked = team.verifier.ask(looked, Checked)
         if answer.held or attempt == ATTEMPTS - 1:
             break
     if not answer.held:

@@ -18,7 +18,6 @@ from kernelgate.bench.timing.batches import (
     MAX_SAMPLES,
     CaseSamples,
     MeasuredProcess,
-    NotSharedError,
     SampleTime,
     Team,
     batch,
@@ -29,16 +28,13 @@ from kernelgate.bench.timing.protocol import (
     Batch,
     CaseChecked,
     CaseDone,
+    CaseOpened,
     CasePrepared,
     CloseCase,
     Finish,
     OpenCase,
     PrepareCase,
-    Ready,
-    Refused,
-    WorkerStep,
 )
-from kernelgate.bench.timing.runner import ProcessError
 
 WARM_UP_S = 0.5
 """Device work before the first sample of a process: until then ratios of identical code scatter several times more."""
@@ -72,20 +68,12 @@ def prepared(
 
     `reference`: whether it is timed, where that has to be tried first.
     """
-    made = team.verifier.step(team.step(asked))
-    if isinstance(made, Refused):
-        raise NotSharedError(made.why)
-    if not isinstance(made, CasePrepared):
-        raise ProcessError(f"the verifier did not prepare {case.id}")
+    made = team.verifier.ask(asked, CasePrepared)
     samples = CaseSamples(case, made, rng)
     for one in team.measured:
         beside = reference != "leave" and "head" in one.sides
         opened = OpenCase(id=case.id, axes=case.axes, prepared=made, reference=beside and reference == "try")
-        answer = one.runner.step(WorkerStep(step=opened))
-        if isinstance(answer, Refused):
-            raise NotSharedError(answer.why)
-        if not isinstance(answer, Ready):
-            raise ProcessError(f"{one.runner.name} did not open {case.id}")
+        answer = one.runner.ask(opened, CaseOpened)
         samples.clock_step_us = max(samples.clock_step_us, answer.clock_step_us)
         if answer.returns:
             text = (
@@ -267,8 +255,8 @@ class CaseResult:
 
 def finished(team: Team, case: CaseSamples, card: str) -> CaseResult:
     """Ends the case in every process."""
-    done = [one.runner.ask(WorkerStep(step=Finish()), CaseDone) for one in team.measured]
-    checked = team.verify(CloseCase(), CaseChecked)
+    done = [one.runner.ask(Finish(), CaseDone) for one in team.measured]
+    checked = team.verifier.ask(CloseCase(), CaseChecked)
     notes = [*case.notes.values(), *(note for one in done for note in one.notes)]
     notes += [note.model_copy(update={"text": f"{case.case.id}: {note.text}"}) for note in checked.notes]
     rounds = {side: len(samples) for side, samples in case.samples_us.items()}

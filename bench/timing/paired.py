@@ -14,9 +14,8 @@ from kernelgate.bench.build.library import build_records
 from kernelgate.bench.core.errors import KernelgateError, RecordError
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, Note, RunRecord
-from kernelgate.bench.system import children as child_processes
 from kernelgate.bench.system import environment, isolation, lock, nvml, progress
-from kernelgate.bench.system.children import Children
+from kernelgate.bench.system.worker import WorkerPool, worker_pool
 from kernelgate.bench.timing import process, witness
 from kernelgate.bench.timing.case_timing import ROUNDS_PER_TURN
 from kernelgate.bench.timing.process import CardPlan, Measuring, Setup, Timed, Turn
@@ -103,7 +102,7 @@ def run(
     path: Path,
     undecided: Undecided = all_cases,
     resume: bool = False,
-    children: Children | None = None,
+    workers: WorkerPool | None = None,
 ) -> RunRecord:
     """Times the plan process by process. After each, the record in `path` holds all processes so far.
 
@@ -111,7 +110,7 @@ def run(
     here. With `resume`, the record in `path` is continued; a process that was cut short is timed again. Cases that
     `undecided` leaves out are not timed again, but for a few controls. Raises ProcessError naming the process and the
     case where one crashed, hung or could not load its library; the processes before it stay in `path`. Raises
-    RecordError where the record to resume does not fit. `children` that were started before save their start.
+    RecordError where the record to resume does not fit. `workers` that were started before save their start.
     """
     resumed = resume and path.exists()
     growing = Growing(_resumed(plan, skeleton, path) if resumed else _begun(plan, skeleton), path)
@@ -126,7 +125,7 @@ def run(
         with (
             lock.device(plan.environment.device.uuid),
             nvml.locked_clock(plan.environment.device.uuid, plan.lock_clocks and _on_gpu(plan)) as clock,
-            nullcontext(children) if children else child_processes.opened() as processes,
+            nullcontext(workers) if workers else worker_pool() as processes,
         ):
             processes.prepare(process.FIRST)
             if _on_gpu(plan):
@@ -146,10 +145,10 @@ def _on_gpu(plan: PairedPlan) -> bool:
     return environment.kind(plan.environment) == "cuda"
 
 
-def _setup(plan: PairedPlan, children: Children) -> Setup:
+def _setup(plan: PairedPlan, workers: WorkerPool) -> Setup:
     alone = len(plan.parts) == 1
     how = Measuring(plan.seed, plan.rounds, plan.patience_s, plan.pause_when_capped, alone)
-    return Setup(plan.environment, how, children)
+    return Setup(plan.environment, how, workers)
 
 
 def _time(plan: PairedPlan, setup: Setup, growing: Growing, undecided: Undecided) -> None:

@@ -17,17 +17,16 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt, Sides
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system import environment, orphans, progress
-from kernelgate.bench.system.children import Children
 from kernelgate.bench.system.environment import DeviceKind
-from kernelgate.bench.system.worker_process import Child
+from kernelgate.bench.system.worker import Ready, WorkerPool, WorkerProcess
 from kernelgate.bench.timing import case_timing
-from kernelgate.bench.timing.batches import MeasuredProcess, NotSharedError, Team
+from kernelgate.bench.timing.batches import MeasuredProcess, Team
 from kernelgate.bench.timing.case_timing import CaseResult
-from kernelgate.bench.timing.protocol import PrepareCase, Ready, TimingRequest
-from kernelgate.bench.timing.runner import Runner
+from kernelgate.bench.timing.protocol import PrepareCase, TimingRequest
+from kernelgate.bench.timing.runner import NotSharedError, Runner
 
-VERIFIER = "kernelgate.bench.timing.verifier"
-WORKER = "kernelgate.bench.timing.worker"
+VERIFIER = "kernelgate.bench.timing.verifier:verify"
+WORKER = "kernelgate.bench.timing.worker:make_calls"
 FIRST = {VERIFIER: 1, WORKER: 1}
 """The processes that a comparison begins with."""
 UNKNOWN_CACHE = 64 << 20
@@ -115,7 +114,7 @@ class Setup:
 
     environment: record.Environment
     how: Measuring
-    children: Children
+    workers: WorkerPool
     own: frozenset[int] = field(default_factory=orphans.children)
     """Children of this process that were there before."""
     verifier: Runner | None = None
@@ -130,21 +129,21 @@ class Setup:
     def device(self) -> DeviceKind:
         return environment.kind(self.environment)
 
-    def worker(self) -> Child:
+    def worker(self) -> WorkerProcess:
         """A process that has not loaded anything yet; the next ones start meanwhile where cores are free."""
-        taken = self.children.take(WORKER)
+        taken = self.workers.take(WORKER)
         if self.device == "cuda" and len(os.sched_getaffinity(0)) >= SPARE_CORES:
-            self.children.prepare({WORKER: SPARES})
+            self.workers.prepare({WORKER: SPARES})
         return taken
 
     def verifying(self) -> Runner:
         if self.verifier is None:
-            self.verifier = Runner(self.children.take(VERIFIER), "the verifier", self.how.patience_s)
+            self.verifier = Runner(self.workers.take(VERIFIER), "the verifier", self.how.patience_s)
         return self.verifier
 
     def end_strays(self, name: str) -> tuple[record.Note, ...]:
         """Ends what the libraries of a process have started and left, and says so."""
-        left = orphans.end_new_children(self.own | self.children.pids)
+        left = orphans.end_new_children(self.own | self.workers.pids)
         text = f"{name}: it left {', '.join(left)} running, which was ended"
         return (record.Note(code="left_processes", text=text),) if left else ()
 
@@ -272,7 +271,7 @@ def started(
 def verified_teams(setup: Setup, measured: Sequence[MeasuredProcess]) -> list[Team]:
     """One, unless each process has a verifier and memory of its own."""
     if setup.hosted:
-        return [Team(one.runner, (one,), hosted=True) for one in measured]
+        return [Team(one.runner, (one,)) for one in measured]
     return [Team(setup.verifying(), tuple(measured))]
 
 
@@ -284,7 +283,7 @@ def asked_case(setup: Setup, turn: Turn, case: CaseFacts, fresh_calls: int | Non
         device=setup.device,
         cache_bytes=cache_bytes(setup.device, setup.environment.device.l2_bytes),
         seed=f"{setup.secret}/{turn.id}/{case.id}",
-        fd=setup.children.fd,
+        fd=setup.workers.fd,
         shared=not setup.hosted,
         fresh_calls=fresh_calls,
     )

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from kernelgate.bench import record
 from kernelgate.bench.build.library import LibraryAt
 from kernelgate.bench.system.nvml import Reading
-from kernelgate.bench.system.worker_process import Message
+from kernelgate.bench.system.worker import Message
 
 DeviceKind = Literal["cuda", "cpu"]
 Values = float | int | str | bool | None
@@ -100,7 +100,6 @@ class PrepareCase(Message):
 
 
 class CasePrepared(Message):
-    kind: Literal["prepared"] = "prepared"
     memory: Memory
     inputs: tuple[NamedInput, ...]
     outputs: dict[str, Place]
@@ -120,7 +119,6 @@ class PlanCalls(Message):
 
 
 class Planned(Message):
-    kind: Literal["planned"] = "planned"
     windows: tuple[int, ...]
     slots: tuple[int, ...]
     inputs: tuple[NamedInput, ...] = ()
@@ -152,7 +150,6 @@ class ProbeReading(Message):
 
 
 class Checked(Message):
-    kind: Literal["checked"] = "checked"
     failed: int
     probed: tuple[ProbeReading, ...] = ()
 
@@ -168,7 +165,6 @@ class CloseCase(Message):
 
 
 class CaseChecked(Message):
-    kind: Literal["case_checked"] = "case_checked"
     calls: dict[record.Side, record.Calls]
     errors: dict[record.Side, record.OutputErrors]
     notes: tuple[record.Note, ...] = ()
@@ -177,10 +173,7 @@ class CaseChecked(Message):
 
 
 ToVerifier = PrepareCase | PlanCalls | CheckCalls | Redraw | CloseCase
-
-
-class VerifierStep(Message):
-    step: Annotated[ToVerifier, Field(discriminator="ask")]
+VERIFIER_STEP: TypeAdapter[ToVerifier] = TypeAdapter(Annotated[ToVerifier, Field(discriminator="ask")])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -243,11 +236,10 @@ class Finish(Message):
     ask: Literal["finish"] = "finish"
 
 
-class Ready(Message):
-    """The step is done."""
+class CaseOpened(Message):
+    """The inputs are mapped."""
 
-    kind: Literal["ready"] = "ready"
-    clock_step_us: float = 0.0
+    clock_step_us: float
     returns: tuple[record.Side, ...] = ()
     """The sides whose calls return new tensors."""
     no_reference: str | None = None
@@ -255,7 +247,6 @@ class Ready(Message):
 
 
 class BatchDone(Message):
-    kind: Literal["batch_done"] = "batch_done"
     times_us: tuple[float, ...] = ()
     """Of each sample, all its calls together; empty where graphs cannot be captured."""
     started_us: tuple[float, ...] = ()
@@ -269,42 +260,12 @@ class BatchDone(Message):
 
 
 class CaseDone(Message):
-    kind: Literal["done"] = "done"
     autotuned: dict[record.Side, str]
     memory_bytes: dict[record.Side, int] = Field(default_factory=dict)
     notes: tuple[record.Note, ...] = ()
 
 
-class Refused(Message):
-    """The memory cannot be mapped here: verify in this process."""
-
-    kind: Literal["refused"] = "refused"
-    why: str
-
-
-class Doing(Message):
-    """What comes next, so that the parent can say where a process died."""
-
-    kind: Literal["doing"] = "doing"
-    what: str
-    loading: bool = False
-
-
-class Failed(Message):
-    """Why this process cannot go on."""
-
-    kind: Literal["failed"] = "failed"
-    why: str
-
-
-class WorkerStep(Message):
-    """What a measured process is asked; also what is the verifier's, where that works in it."""
-
-    step: Annotated[OpenCase | Batch | Finish | ToVerifier, Field(discriminator="ask")]
-
-
+ToWorker = OpenCase | Batch | Finish | ToVerifier
+WORKER_STEP: TypeAdapter[ToWorker] = TypeAdapter(Annotated[ToWorker, Field(discriminator="ask")])
+"""What a measured process is asked; also what is the verifier's, where that works in it."""
 FromVerifier = CasePrepared | Planned | Checked | CaseChecked
-FromChild = Annotated[
-    Doing | Failed | Ready | BatchDone | CaseDone | Refused | FromVerifier, Field(discriminator="kind")
-]
-Answer = Ready | BatchDone | CaseDone | Refused | CasePrepared | Planned | Checked | CaseChecked

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from pydantic import TypeAdapter
-
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.system.worker_process import Child, ChildError, Message
-from kernelgate.bench.timing.protocol import Answer, Doing, Failed, FromChild
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerFailedError, WorkerProcess
 
-_MESSAGE: TypeAdapter[Answer | Doing | Failed] = TypeAdapter(FromChild)
+NOT_SHARED = "SharingError"
+"""What a process raises that cannot share memory."""
 
-A = TypeVar("A")
+A = TypeVar("A", bound=Message)
 
 
 class ProcessError(KernelgateError):
@@ -28,57 +26,45 @@ class LoadError(ProcessError):
     """A library could not be loaded together with the other one."""
 
 
+class NotSharedError(Exception):
+    """The measured process cannot map the verifier's memory."""
+
+
 class Runner:
     """A process, led step by step."""
 
-    def __init__(self, child: Child, name: str, patience_s: float) -> None:
-        self._child = child
+    def __init__(self, worker: WorkerProcess, name: str, patience_s: float) -> None:
+        self._worker = worker
         self.name = name
         self._patience_s = patience_s
-        self._doing = Doing(what="starting", loading=True)
 
     def ask(self, message: Message, kind: type[A]) -> A:
-        """Sends a message and waits for its answer, which must be of this kind."""
-        return self._checked(self.step(message), kind)
-
-    def answer(self, kind: type[A]) -> A:
-        """Waits until the step that was asked for is done. Raises ProcessError for an answer of another kind."""
-        return self._checked(self._next(), kind)
-
-    def _checked(self, answer: Answer, kind: type[A]) -> A:
-        if not isinstance(answer, kind):
-            raise self._error(f"it answered {type(answer).__name__} where {kind.__name__} was due")
-        return answer
-
-    def step(self, message: Message) -> Answer:
-        """Sends a message and waits until the step that it asks for is done."""
+        """The answer to a message, which must be of this kind. Raises ProcessError, and NotSharedError."""
         self.send(message)
-        return self._next()
+        return self.answer(kind)
 
     def send(self, message: Message) -> None:
         """Sends a message and does not wait."""
         try:
-            self._child.send(message)
-        except ChildError as error:
-            raise self._error(f"the process {error}") from None
+            self._worker.send(message)
+        except WorkerError as error:
+            raise self._error(error) from None
 
-    def _next(self) -> Answer:
+    def answer(self, kind: type[A]) -> A:
+        """Waits until the step that was asked for is done."""
         try:
-            while True:
-                answer = self._child.receive(_MESSAGE, self._patience_s)
-                if isinstance(answer, Failed):
-                    raise self._error(answer.why)
-                if not isinstance(answer, Doing):
-                    return answer
-                self._doing = answer
-        except ChildError as error:
-            raise self._error(f"the process {error}") from None
+            return self._worker.receive(kind, self._patience_s)
+        except WorkerError as error:
+            raise self._error(error) from None
 
-    def _error(self, why: str) -> ProcessError:
-        if self._doing.loading:
-            return LoadError(f"{self.name} failed while {self._doing.what}: {why}")
+    def _error(self, error: WorkerError) -> Exception:
+        if isinstance(error, WorkerFailedError) and error.error == NOT_SHARED:
+            return NotSharedError(str(error))
+        fault = f"{self.name} failed while {self._worker.doing.doing}: {error}"
+        if self._worker.doing.loading:
+            return LoadError(fault)
         return ProcessError(
-            f"{self.name} failed while {self._doing.what}: {why}",
+            fault,
             ". `kernelgate fuzz` shows which inputs a kernel fails on; earlier processes are kept, and --resume "
             "continues after them",
         )

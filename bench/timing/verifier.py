@@ -16,24 +16,23 @@ from pathlib import Path
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError, why
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.draw import Draw
 from kernelgate.bench.system import orphans
-from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.system.worker import Doing, Leader
 from kernelgate.bench.timing import arena as memory
 from kernelgate.bench.timing import checking
-from kernelgate.bench.timing.arena import Arena, SharingError
+from kernelgate.bench.timing.arena import Arena
 from kernelgate.bench.timing.checking import CallTally
 from kernelgate.bench.timing.pool import Pool
 from kernelgate.bench.timing.protocol import (
+    VERIFIER_STEP,
     CaseChecked,
     CasePrepared,
     CheckCalls,
     Checked,
-    Doing,
-    Failed,
     FromVerifier,
     NamedInput,
     PlanCalls,
@@ -41,9 +40,7 @@ from kernelgate.bench.timing.protocol import (
     PrepareCase,
     ProbeReading,
     Redraw,
-    Refused,
     ToVerifier,
-    VerifierStep,
 )
 from kernelgate.bench.timing.references import Oracle, References, Way
 from kernelgate.bench.timing.windows import Order
@@ -349,7 +346,7 @@ class Verifier:
 
 def doing(asked: PrepareCase) -> Doing:
     """What people read where a card's own code fails."""
-    return Doing(what=f"drawing inputs of {asked.id} and asking the oracle about them")
+    return Doing(doing=f"drawing inputs of {asked.id} and asking the oracle about them")
 
 
 def cpu_threads(cores: int) -> int:
@@ -357,23 +354,13 @@ def cpu_threads(cores: int) -> int:
     return max(1, cores - 1)
 
 
-def main() -> None:
-    parent = Parent()
+def verify(leader: Leader) -> None:
+    """Answers the leader, step by step."""
     orphans.keep_private()  # references and seeds are in here
     torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
     verifier = Verifier()
-    try:
-        while True:
-            message = parent.receive(VerifierStep).step
-            if isinstance(message, PrepareCase):
-                parent.send(doing(message))
-            try:
-                parent.send(verifier.answer(message))
-            except SharingError as error:
-                parent.send(Refused(why=str(error)))
-    except Exception as error:
-        parent.send(Failed(why=why(error)))
-
-
-if __name__ == "__main__":
-    main()
+    while True:
+        message = leader.receive(VERIFIER_STEP)
+        if isinstance(message, PrepareCase):
+            leader.send(doing(message))
+        leader.send(verifier.answer(message))

@@ -20,6 +20,7 @@ from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.record import CaseKey, RunRecord
 from kernelgate.bench.system import progress
+from kernelgate.bench.system.worker import Ready
 from kernelgate.bench.timing import case_timing, process
 from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, Team, disagreeing
 from kernelgate.bench.timing.process import CardPlan, Setup, Timed, Turn
@@ -34,11 +35,9 @@ from kernelgate.bench.timing.protocol import (
     Finish,
     PlanCalls,
     Planned,
-    Ready,
     Redraw,
     SampleCalls,
     Start,
-    WorkerStep,
 )
 
 TURNS = {"cuda": 1, "cpu": 3}
@@ -162,7 +161,7 @@ def _case(
     alone.empty_us = median(_blind(team, one, 0, alone).us for _ in range(EMPTY) for team, one in pairs)
     for _ in range(BATCHES[setup.device]):
         for team in teams:
-            team.verify(Redraw(), Checked)
+            team.verifier.ask(Redraw(), Checked)
         for at, (team, one) in enumerate(rng.sample(pairs, len(pairs))):
             took = _blind(team, one, calls, alone, again=at > 0 and len(teams) == 1)
             _keep(alone, one.sides[0], took)
@@ -193,19 +192,18 @@ def contradiction(alone: Alone) -> str | None:
 
 def _blind(team: Team, measured: MeasuredProcess, calls: int, alone: Alone, again: bool = False) -> BatchTime:
     """A batch, whose outputs are compared, too."""
-    planned = team.verify(PlanCalls(count=calls, again=again), Planned)
+    planned = team.verifier.ask(PlanCalls(count=calls, again=again), Planned)
     side = measured.sides[0]
     samples = (SampleCalls(side=side, windows=planned.windows, slots=planned.slots),) if calls else ()
     how = Batch(what="timing alone", samples=samples, inputs=planned.inputs, pause_us=alone.hold_us, blind=True)
-    asked = WorkerStep(step=how)
-    measured.runner.ask(asked, Ready)
+    measured.runner.ask(how, Ready)
     begun = time.perf_counter()
     answer = measured.runner.ask(Start(), BatchDone)
     took_us = (time.perf_counter() - begun) * 1e6
     alone.samples.busy_us += took_us
     alone.queued_us = max(alone.queued_us, answer.queued_us)
     looked = CheckCalls(sides=(side,) * calls, copied=answer.copied, busy_us=took_us, samples=1)
-    checked = team.verify(looked, Checked)
+    checked = team.verifier.ask(looked, Checked)
     return BatchTime(took_us, checked.probed[0].us if checked.probed else None)
 
 
@@ -215,8 +213,8 @@ def _finished(teams: Sequence[Team], alone: Alone, card: str) -> tuple[record.Ti
     seconds = alone.samples.busy_us / 1e6
     for team in teams:
         for one in team.measured:
-            one.runner.ask(WorkerStep(step=Finish()), CaseDone)
-        checked = team.verify(CloseCase(), CaseChecked)
+            one.runner.ask(Finish(), CaseDone)
+        checked = team.verifier.ask(CloseCase(), CaseChecked)
         calls.update(checked.calls)
         errors.update(checked.errors)
         seconds += checked.seconds

@@ -17,7 +17,7 @@ from functools import partial
 import torch
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError, first_line, why
+from kernelgate.bench.core.errors import KernelgateError, first_line
 from kernelgate.bench.kernel import calls, compare, loading, operands, own_words
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
@@ -26,27 +26,25 @@ from kernelgate.bench.kernel.package import cache as package_cache
 from kernelgate.bench.kernel.package.cache import SharedCache
 from kernelgate.bench.system import environment, nvml
 from kernelgate.bench.system.nvml import Reading
-from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.system.worker import Doing, Leader, Ready
 from kernelgate.bench.timing import arena as memory
 from kernelgate.bench.timing import call_memory
 from kernelgate.bench.timing import device as gpu
 from kernelgate.bench.timing import timer as timers
-from kernelgate.bench.timing.arena import Arena, SharingError
+from kernelgate.bench.timing.arena import Arena
 from kernelgate.bench.timing.protocol import (
+    WORKER_STEP,
     Batch,
     BatchDone,
     CaseDone,
-    Doing,
-    Failed,
+    CaseOpened,
     Finish,
     OpenCase,
     PrepareCase,
-    Ready,
-    Refused,
     SampleCalls,
     Start,
     TimingRequest,
-    WorkerStep,
+    ToWorker,
 )
 from kernelgate.bench.timing.timer import Call, Interval, Timer
 from kernelgate.bench.timing.verifier import Verifier, cpu_threads, doing
@@ -98,27 +96,26 @@ class OpenedCase:
 
 
 class Worker:
-    def __init__(self, loaded: LoadedLibraries, parent: Parent, read: nvml.Source) -> None:
+    def __init__(self, loaded: LoadedLibraries, leader: Leader, read: nvml.Source) -> None:
         self._loaded = loaded
-        self._parent = parent
+        self._leader = leader
         self._read = read
         self._case: OpenedCase | None = None
         self._verifier = Verifier()
         self._called: set[record.Side] = set()
         """The sides that were called on this case."""
 
-    def answer(self, step: WorkerStep) -> None:
-        message = step.step
+    def answer(self, message: ToWorker) -> None:
         if isinstance(message, OpenCase):
             self._open(message)
         elif isinstance(message, Batch):
-            self._parent.send(self._batch(self._opened(), message))
+            self._leader.send(self._batch(self._opened(), message))
         elif isinstance(message, Finish):
-            self._parent.send(self._finish(self._opened()))
+            self._leader.send(self._finish(self._opened()))
         else:
             if isinstance(message, PrepareCase):
-                self._parent.send(doing(message))
-            self._parent.send(self._verifier.answer(message))
+                self._leader.send(doing(message))
+            self._leader.send(self._verifier.answer(message))
 
     def _opened(self) -> OpenedCase:
         if self._case is None:
@@ -126,18 +123,13 @@ class Worker:
         return self._case
 
     def _open(self, asked: OpenCase) -> None:
-        self._parent.send(Doing(what=f"mapping the inputs of {asked.id}"))
-        try:
-            arena = memory.open_shared(asked.prepared.memory)
-        except SharingError as error:
-            self._parent.send(Refused(why=str(error)))
-            return
-        self._case = OpenedCase(asked, arena, CaseAxes(asked.axes))
+        self._leader.send(Doing(doing=f"mapping the inputs of {asked.id}"))
+        self._case = OpenedCase(asked, memory.open_shared(asked.prepared.memory), CaseAxes(asked.axes))
         self._called.clear()
         outs = tuple(asked.prepared.outputs)
         returns = tuple(side for side, bound in self._loaded.bound.items() if outs and bound.returns(outs))
         why = without_reference(self._loaded.judge, self._case) if asked.reference else None
-        self._parent.send(Ready(clock_step_us=self._loaded.clock_step_us, returns=returns, no_reference=why))
+        self._leader.send(CaseOpened(clock_step_us=self._loaded.clock_step_us, returns=returns, no_reference=why))
 
     def _finish(self, case: OpenedCase) -> CaseDone:
         notes = []
@@ -178,10 +170,10 @@ class Worker:
         for side in dict.fromkeys(sample.side for sample in asked.samples):
             if side not in self._called:
                 self._called.add(side)
-                self._parent.send(Doing(what=f"calling {side} for the first time on {case.asked.id}"))
+                self._leader.send(Doing(doing=f"calling {side} for the first time on {case.asked.id}"))
                 break
         else:
-            self._parent.send(Doing(what=f"{asked.what} {case.asked.id}"))
+            self._leader.send(Doing(doing=f"{asked.what} {case.asked.id}"))
         case.copied.clear()
         if asked.inputs:
             prepared = case.asked.prepared.model_copy(update={"inputs": asked.inputs})
@@ -211,8 +203,8 @@ class Worker:
 
     def _blind(self, case: OpenedCase, asked: Batch, made: Sequence[Sequence[Call]]) -> BatchDone:
         """All calls, and then the answer: somebody else holds the clock. On a GPU they wait until all are queued."""
-        self._parent.send(Ready())
-        self._parent.receive(Start)
+        self._leader.send(Ready())
+        self._leader.receive(Start)
         begun_ns = timers.now_ns()
         on_gpu = self._loaded.request.device == "cuda"
         before, after = case.probe_words(0)
@@ -331,42 +323,36 @@ def _keeping(call: Callable[[], object], returned: dict[int, object], number: in
     return kept
 
 
-def run(request: TimingRequest, parent: Parent) -> None:
-    """Loads the libraries, then answers the leader, step by step."""
+def run(request: TimingRequest, leader: Leader) -> None:
     with package_cache.shared([at.folder for _, at in request.libraries]) as cache:
         if request.device == "cpu":
             torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
-        parent.send(Doing(what="setting up the device"))
+        leader.send(Doing(doing="setting up the device"))
         timer = timers.timer(request.device)
         step_us = timers.clock_step(timer)
-        judge, bound = _load(request, parent)
+        judge, bound = _load(request, leader)
         with nvml.readings(request.device, request.uuid) as source:
-            worker = Worker(LoadedLibraries(request, judge, bound, timer, step_us, cache), parent, source)
-            parent.send(Ready(clock_step_us=step_us))
+            worker = Worker(LoadedLibraries(request, judge, bound, timer, step_us, cache), leader, source)
+            leader.send(Ready())
             gc.freeze()
             gc.disable()  # a collection takes as long as a whole sample; cases are collected when they end
             while True:
-                worker.answer(parent.receive(WorkerStep))
+                worker.answer(leader.receive(WORKER_STEP))
 
 
-def _load(request: TimingRequest, parent: Parent) -> tuple[Kernel, dict[record.Side, Bound]]:
-    parent.send(Doing(what="reading the card"))
+def _load(request: TimingRequest, leader: Leader) -> tuple[Kernel, dict[record.Side, Bound]]:
+    leader.send(Doing(doing="reading the card"))
     judge = loading.load(request.card_file)
     bound: dict[record.Side, Bound] = {}
     for side, at in request.libraries:
-        parent.send(Doing(what=f"loading {side}", loading=True))
+        leader.send(Doing(doing=f"loading {side}", loading=True))
         bound[side] = calls.bind(at.read(), judge, side)
     return judge, {side: bound[side] for side in sorted(bound)}
 
 
-def main() -> None:
-    parent = Parent()
-    request = parent.receive(TimingRequest)
+def make_calls(request: TimingRequest, leader: Leader) -> None:
+    """Loads the libraries, then answers the leader, step by step."""
     try:
-        run(request, parent)
+        run(request, leader)
     except Exception as error:
-        parent.send(Failed(why=why(own_words.told(error))))
-
-
-if __name__ == "__main__":
-    main()
+        raise own_words.told(error) from None

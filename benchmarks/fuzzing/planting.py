@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.fuzzing.bug import Bug, Device, KernelName, control, planted
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system.worker import child_environment
 
 ROOT = Path(__file__).parent.parent.parent
 KERNELGATE = (sys.executable, "-P", "-m", "kernelgate.ci.commands.cli")

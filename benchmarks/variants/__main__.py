@@ -25,8 +25,9 @@ from benchmarks.variants.logs import FamilyLog
 from benchmarks.variants.measure import TriedVariant
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import Environment
-from kernelgate.bench.system import children, environment, lock
+from kernelgate.bench.system import environment, lock
 from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.worker import worker_pool
 from kernelgate.bench.timing import paired
 from kernelgate.bench.timing.process import Measuring, Setup
 from kernelgate.ci.policy import policy
@@ -96,7 +97,7 @@ def try_all(run: VariantRun, logs: Sequence[FamilyLog]) -> None:
         }
         for one in logs:
             profilers.submit(opened, run, one, bases[one.family.name])
-    with children.opened() as started:
+    with worker_pool() as started:
         setup = Setup(run.machine, run.how, started)
         for one in logs:
             if one.path.exists() and not run.is_over and not bases[one.family.name].exception():

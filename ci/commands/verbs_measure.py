@@ -182,7 +182,7 @@ def bench(
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.measure import run as verbs
     from kernelgate.bench.system import progress
-    from kernelgate.bench.system.children import opened
+    from kernelgate.bench.system.worker import worker_pool
     from kernelgate.bench.timing import process
     from kernelgate.ci.judge import early_stop
     from kernelgate.ci.pipeline import prior
@@ -210,15 +210,15 @@ def bench(
 
     needed = process.FIRST if alone else {**process.FIRST, accuracy.WORKER: 1}
     with ExitStack() as stack:
-        children = stack.enter_context(opened())
+        workers = stack.enter_context(worker_pool())
         if not head_library and not base_library:  # they load torch while libraries are compiled
-            children.prepare(needed)
+            workers.prepare(needed)
         sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
         if pinned_library:
             sides = verbs.beside(sides, verbs.libraries(Path.cwd(), None, pinned_library))
         about = compared.judged(judging, sides, "default branch" if gpu else None)
-        children.prepare(needed)
-        verbs.bench(about, asked, output, open_cases, fuzzed, children)
+        workers.prepare(needed)
+        verbs.bench(about, asked, output, open_cases, fuzzed, workers)
     click.echo(_bench_answer(output) if as_json else output)
 
 

@@ -46,7 +46,8 @@ def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
     from kernelgate.bench.check import trial_process
     from kernelgate.bench.kernel import cards, compared
     from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import children, git
+    from kernelgate.bench.system import git
+    from kernelgate.bench.system.worker import worker_pool
 
     known = policy.load(asked.repo / policy.POLICY_FILE if (asked.repo / policy.POLICY_FILE).exists() else None)
     gates = known.gates.model_copy(update={"sanitizer": "ignore"})  # before a merge, not at each try
@@ -58,7 +59,7 @@ def measure(asked: MeasuringRequest, folder: Path) -> record.RunRecord:
         "full",  # what is recommended next goes by NVIDIA's rules, too
     )
     say("building")
-    with children.opened() as processes, git.worktree(asked.repo, asked.base, cards.FOLDER) as tree:
+    with worker_pool() as processes, git.worktree(asked.repo, asked.base, cards.FOLDER) as tree:
         processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
         heads = verbs.libraries(asked.repo, asked.head, None)
         sides = verbs.against(heads, verbs.bases(asked.repo, asked.base))

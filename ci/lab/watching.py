@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import MAX_LAST, TimeLimits
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system.worker import ROOT
 
 LAST_LINES = 50
 """That are kept of a command's output."""

@@ -32,7 +32,7 @@ from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
 from kernelgate.ci.report.page import write as write_page
 
 if TYPE_CHECKING:
-    from kernelgate.bench.system.children import Children
+    from kernelgate.bench.system.worker import WorkerPool
 
 RECORD = "run.json"
 COMMENT = "comment.md"
@@ -68,13 +68,13 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     """
     from kernelgate.bench.check import trial_process
     from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import children
+    from kernelgate.bench.system.worker import worker_pool
 
     for name in (RECORD, COMMENT, PAGE):
         files.try_file(out / name)
     rules = MeasuringRules(policy, prior.past(policy, say))
     say("1/3 build")
-    with children.opened() as processes:
+    with worker_pool() as processes:
         processes.prepare({trial_process.WORKER: 1})  # it loads torch while libraries are compiled
         try:
             heads = verbs.libraries(repo, None, None)
@@ -101,7 +101,7 @@ def _failed(failure: Failure, policy: Policy, out: Path) -> LocalResult:
 
 
 def _measure(
-    repo: Path, base: str | None, heads: Libraries, children: Children, path: Path, rules: MeasuringRules
+    repo: Path, base: str | None, heads: Libraries, workers: WorkerPool, path: Path, rules: MeasuringRules
 ) -> RunRecord:
     """The record of base against head, judged by the base's cards. A head with wrong results is not timed."""
     from kernelgate.bench.kernel import cards, compared
@@ -114,10 +114,10 @@ def _measure(
         judging = cards.read(tree / cards.FOLDER)
         if judging.mistakes:
             judging = replace(judging, mistakes=())  # its cards that can be used
-        return measured(compared.judged(judging, sides, "default branch"), children, path, rules)
+        return measured(compared.judged(judging, sides, "default branch"), workers, path, rules)
 
 
-def measured(about: Sequence[Compared], children: Children, path: Path, rules: MeasuringRules) -> RunRecord:
+def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
     from kernelgate.bench.check import accuracy
     from kernelgate.bench.explain import causes
@@ -138,10 +138,10 @@ def measured(about: Sequence[Compared], children: Children, path: Path, rules: M
     profiled = list({one.card.name: _profiled(one, rules) for one in reversed(chosen)}.values())
     how, sides = rules.policy.profiling, {one.card.name: one.sides for one in touched}
     # What times and what profiles loads torch while the head is fuzzed.
-    children.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
+    workers.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
     out, counters = path.parent / "profile", rules.counters
     with causes.profiling(sides, profiled, out, how.clock_control, how.timeout_s, counters) as profiler:
-        timed = _checked_and_timed(touched, chosen, begun, children, path, rules)
+        timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
         return causes.add(timed, sides, profiler) if timed.processes else timed
 
 
@@ -153,7 +153,7 @@ def _checked_and_timed(
     touched: Sequence[Compared],
     chosen: Sequence[ChosenCase],
     begun: RunRecord,
-    children: Children,
+    workers: WorkerPool,
     path: Path,
     rules: MeasuringRules,
 ) -> RunRecord:
@@ -168,7 +168,7 @@ def _checked_and_timed(
     say(f"2/3 fuzz, on {machine.device.name}")
     seed = verbs.new_seed()
     asked = run_checks.FuzzOptions(seed, limits=FuzzLimits(rules.fuzz_s, rules.policy.fuzz.gpu_limit_s))
-    begun = begun.model_copy(update={"checks": run_checks.fuzz_all(touched, asked, machine, children)})
+    begun = begun.model_copy(update={"checks": run_checks.fuzz_all(touched, asked, machine, workers)})
     if any(check.status == "failed" for check in begun.checks):
         say("wrong results: speed is not measured")
         return begun
@@ -195,8 +195,8 @@ def _checked_and_timed(
     def open_cases(record: RunRecord) -> frozenset[CaseKey]:
         return undecided(record, rules.policy, rules.past(record))
 
-    timed = paired.run(plan, begun, path, open_cases, children=children)
-    timed = verbs.with_accuracy(timed, touched, chosen, seed, children)
+    timed = paired.run(plan, begun, path, open_cases, workers=workers)
+    timed = verbs.with_accuracy(timed, touched, chosen, seed, workers)
     return sanitized(timed, touched, rules.policy) if "sanitizer" in checks else timed
 
 

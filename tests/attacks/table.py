@@ -1304,7 +1304,7 @@ BUILD = Chapter(
         Tried(
             "a module in the checkout that is named like one of kernelgate's",
             "not imported",
-            "bench/system/test_worker_process.py::test_the_current_folder_cannot_stand_in_for_the_package",
+            "bench/system/test_worker.py::test_the_current_folder_cannot_stand_in_for_the_package",
         ),
         Tried(
             "a hook of the repository",
@@ -1425,7 +1425,7 @@ NATIVE = Chapter(
         Tried(
             "the runner's variables and tokens in the environment of a kernel",
             "not there",
-            "bench/system/test_worker_process.py::test_a_child_is_told_neither_where_the_runner_takes_orders_from_nor_secrets",
+            "bench/system/test_worker.py::test_a_child_is_told_neither_where_the_runner_takes_orders_from_nor_secrets",
             (
                 "GITHUB_ENV",
                 "GITHUB_PATH",
@@ -1479,12 +1479,12 @@ NATIVE = Chapter(
         Tried(
             "a folder `kernelgate` in the checkout that stands in for the measuring code",
             "not imported",
-            "bench/system/test_worker_process.py::test_the_current_folder_cannot_stand_in_for_the_package",
+            "bench/system/test_worker.py::test_the_current_folder_cannot_stand_in_for_the_package",
         ),
         Tried(
             "output that looks like messages",
             "not taken for any",
-            "bench/system/test_worker_process.py::test_lines_go_both_ways_and_prints_do_not_mix_in",
+            "bench/system/test_worker.py::test_lines_go_both_ways_and_prints_do_not_mix_in",
         ),
         Tried(
             "a library that gains by cheating: memory, work left out or done later, clocks, the other side, messages",
@@ -1759,7 +1759,7 @@ WORKFLOWS = Chapter(
         Tried(
             "a package in the current folder of a worker process",
             "not imported",
-            "bench/system/test_worker_process.py::test_the_current_folder_cannot_stand_in_for_the_package",
+            "bench/system/test_worker.py::test_the_current_folder_cannot_stand_in_for_the_package",
         ),
         Tried(
             "inputs of every reader of untrusted bytes that fuzzing found or that reach far",

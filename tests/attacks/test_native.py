@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.system import isolation
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system.worker import child_environment
 from tests.workflows.documents import workflows
 
 WORKFLOWS = workflows()

@@ -34,7 +34,7 @@ def test_the_test_would_see_it() -> None:
 
 
 def test_starting_a_worker_would_be_seen() -> None:
-    worker = "from kernelgate.bench.system.worker_process import Child; Child('kernelgate.bench.timing.worker')"
+    worker = "from kernelgate.bench.system.worker import WorkerProcess; WorkerProcess('any:function')"
     with pytest.raises(subprocess.CalledProcessError) as caught:
         torch_after(f"{LITTLE}\n{worker}")
     assert "AssertionError" in caught.value.stderr

@@ -15,8 +15,8 @@ def write(file: Path, rounds: int) -> None:
     base = [250.0 + 0.1 * (number % 7) for number in range(rounds)]
     times = [time for one in base for time in (one, one / 2)]
     lines = [
-        {"kind": "ready"},
-        {"kind": "batch_done", "times_us": times, "started_us": [300.0 * number for number in range(2 * rounds)]},
-        {"kind": "done"},
+        {"clock_step_us": 0.001},
+        {"times_us": times, "started_us": [300.0 * number for number in range(2 * rounds)]},
+        {"autotuned": {}},
     ]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")

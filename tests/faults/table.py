@@ -56,22 +56,22 @@ SIGNALS = Chapter(
         Tried(
             "SIGKILL of a leader while its worker loads",
             "the worker ends",
-            "bench/system/test_worker_process.py::test_a_child_dies_with_its_parent_even_while_it_loads",
+            "bench/system/test_worker.py::test_a_child_dies_with_its_parent_even_while_it_loads",
         ),
         Tried(
             "SIGKILL of a leader before its worker could notice",
             "the worker ends",
-            "bench/system/test_worker_process.py::test_a_child_whose_parent_is_gone_before_it_looks_does_nothing",
+            "bench/system/test_worker.py::test_a_child_whose_parent_is_gone_before_it_looks_does_nothing",
         ),
         Tried(
             "a process that crashes while what it forked holds its output",
             "noticed at once, and the other is ended",
-            "bench/system/test_worker_process.py::test_a_child_that_is_gone_is_noticed_though_what_it_started_holds_its_output",
+            "bench/system/test_worker.py::test_a_child_that_is_gone_is_noticed_though_what_it_started_holds_its_output",
         ),
         Tried(
             "a process that hangs",
             "ended, and said",
-            "bench/system/test_worker_process.py::test_a_child_that_hangs_is_ended",
+            "bench/system/test_worker.py::test_a_child_that_hangs_is_ended",
         ),
         Tried(
             "a profiled process whose leader is gone",

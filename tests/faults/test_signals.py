@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelgate.bench.system.worker import MODULE
 from tests import miniature
 from tests.processes import alive
 
@@ -126,7 +127,7 @@ def test_a_verb_that_is_ended_while_its_worker_loads_torch_leaves_nothing(
     number: signal.Signals, checkout: Checkout
 ) -> None:
     def worker_is_there() -> bool:
-        return any("worker_start" in words for words in map(command_line, checkout.processes()))
+        return any(MODULE in words for words in map(command_line, checkout.processes()))
 
     with checkout.start("fuzz") as verb:
         wait_for(worker_is_there, "no worker was started")

@@ -36,7 +36,7 @@ from kernelgate.bench.kernel.package.protocol import (
 )
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system.worker import child_environment
 
 SILENCE_S = 5.0
 PROBE_S = 120.0

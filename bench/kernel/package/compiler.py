@@ -53,7 +53,7 @@ from kernelgate.bench.kernel.package.protocol import (
     TargetDone,
 )
 from kernelgate.bench.system import orphans
-from kernelgate.bench.system.worker_process import Message, Parent
+from kernelgate.bench.system.worker import Leader, Message
 
 SIDE = "build"
 CHANGES_THE_CACHE = (
@@ -361,9 +361,8 @@ def _one_at_a_time(send: Send) -> Send:
     return locked
 
 
-def main() -> None:
-    parent = Parent()
-    request = parent.receive(CompileRequest)
+def run(request: CompileRequest, leader: Leader) -> None:
+    """Fills the cache of a package, target after target."""
     for name in CHANGES_THE_CACHE:
         os.environ.pop(name, None)
     os.environ |= {"TRITON_CACHE_DIR": str(request.cache), "TRITON_STORE_BINARY_ONLY": "1"}
@@ -375,8 +374,4 @@ def main() -> None:
 
         cache.triton_key()  # reads all of Triton once, not once in each fork
     os.dup2(os.open(request.folder, os.O_DIRECTORY), SOURCES_FD, inheritable=False)
-    compile_targets(request.model_copy(update={"folder": SOURCES}), parent.send)
-
-
-if __name__ == "__main__":
-    main()
+    compile_targets(request.model_copy(update={"folder": SOURCES}), leader.send)

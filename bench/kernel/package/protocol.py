@@ -18,9 +18,9 @@ from kernelgate.bench.build import package
 from kernelgate.bench.build.package import PackageKernel
 from kernelgate.bench.core.errors import BuildError, CannotCompileError
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
-from kernelgate.bench.system.worker_process import Child, ChildError, Message
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
-WORKER = "kernelgate.bench.kernel.package.compiler"
+WORKER = "kernelgate.bench.kernel.package.compiler:run"
 
 
 class CompileCase(Message):
@@ -123,11 +123,11 @@ def compile_package(
     skipped: dict[tuple[str, str], list[str]] = {}
     waiting = set(request.targets)
     deadline = time.monotonic() + limits.total_s
-    with Child(WORKER) as child:
+    with WorkerProcess(WORKER) as worker:
         try:
-            child.send(request)
+            worker.send(request)
             while waiting:
-                message = child.receive(_MESSAGE, max(0.0, deadline - time.monotonic()))
+                message = worker.receive(_MESSAGE, max(0.0, deadline - time.monotonic()))
                 if isinstance(message, NotCompiled):
                     raise PackageError(message.target, message.place, message.text)
                 if isinstance(message, PackageKernel):
@@ -140,12 +140,12 @@ def compile_package(
                 waiting.remove(message.target)
                 for one in message.skipped:
                     skipped.setdefault((one.place, one.text), []).extend(one.cases)
-        except ChildError as error:
+        except WorkerError as error:
             if time.monotonic() >= deadline:
                 raise CannotCompileError(
                     f"{request.package} took longer to compile than {limits.total_s:g} s"
                 ) from None
-            raise CannotCompileError(f"{request.package} cannot be compiled: the process {error}") from None
+            raise CannotCompileError(f"{request.package} cannot be compiled: {error}") from None
     kernels.sort(key=lambda one: (one.target, one.name, one.entry))
     package.finish(request.cache, kernels)
     merged = tuple(

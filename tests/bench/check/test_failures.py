@@ -12,7 +12,8 @@ from kernelgate.bench.check import failures, fuzz, trial_process
 from kernelgate.bench.check.failures import FailureFacts
 from kernelgate.bench.check.trial_process import TrialProcess
 from kernelgate.bench.kernel import fuzz_domain, fuzz_risk
-from kernelgate.bench.system import children, lock
+from kernelgate.bench.system import lock
+from kernelgate.bench.system.worker import worker_pool
 from tests import faulty
 from tests.bench.machine import CPU
 
@@ -40,7 +41,7 @@ def time_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def examined(library: Library, id_: str) -> FailureFacts:
     trial = fuzz_domain.parse(1, faulty.card(), "cpu", id_)
     assert trial is not None
-    with children.opened() as processes, TrialProcess(library, faulty.card(), "cpu", processes) as process:
+    with worker_pool() as processes, TrialProcess(library, faulty.card(), "cpu", processes) as process:
         outcome = process.tried(trial)
         assert outcome.fault is not None
         return failures.examined(process, trial, outcome)

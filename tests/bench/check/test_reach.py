@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Manifest
@@ -17,7 +16,7 @@ from kernelgate.bench.check import reach
 from kernelgate.bench.check.reach import LaunchedKernels, Reach
 from kernelgate.bench.kernel import fuzz_list
 from kernelgate.bench.record import KernelFacts
-from kernelgate.bench.system.worker_process import ChildError
+from kernelgate.bench.system.worker import Ready, WorkerError
 from tests import faulty
 
 CARD = faulty.card()
@@ -39,7 +38,7 @@ def library(*names: str, target: str = "sm_89", kind: str = "extension", **field
     return Library(Path("library"), Manifest.model_construct(**{**made, **fields}), cached=True)
 
 
-class FakeChild:
+class FakeWorker:
     """Says that it is ready, answers for one case after the other with what `launches` gives; then it is gone."""
 
     def __init__(self, launches: Sequence[Sequence[str]], ready: bool) -> None:
@@ -47,18 +46,17 @@ class FakeChild:
         self.ready = ready
         self.asked: list[dict[str, Any]] = []
 
-    def send(self, request: reach.ReachRequest) -> None:
+    def ask(self, request: reach.ReachRequest, _kind: type[Ready], patience_s: float) -> Ready:
         self.asked = [dict(case) for case in request.cases]
+        if self.ready:
+            return Ready()
+        raise WorkerError(f"the process did not answer for {patience_s:g} s and was killed")
 
-    def receive(self, kind: TypeAdapter[Any], patience_s: float) -> object:
-        if kind is reach._READY:
-            if self.ready:
-                return reach.SearchReady()
-            raise ChildError(f"did not answer for {patience_s:g} s and was killed")
+    def receive(self, _kind: type[LaunchedKernels], patience_s: float) -> LaunchedKernels:
         if patience_s <= 0:
-            raise ChildError("did not answer for 0 s and was killed")
+            raise WorkerError("the process did not answer for 0 s and was killed")
         if not self.answers:
-            raise ChildError("was killed by SIGSEGV")
+            raise WorkerError("the process was killed by SIGSEGV")
         return LaunchedKernels(kernels=tuple(RAW.get(name, name) for name in self.answers.pop(0)))
 
 
@@ -68,10 +66,10 @@ def chosen(
     launches: Sequence[Sequence[str]],
     patience_s: float = 60.0,
     ready: bool = True,
-) -> tuple[Reach, FakeChild]:
-    child = FakeChild(launches, ready)
+) -> tuple[Reach, FakeWorker]:
+    child = FakeWorker(launches, ready)
     opened = SimpleNamespace(take=lambda _: child)
-    monkeypatch.setattr(reach.child_processes, "opened", lambda: nullcontext(opened))
+    monkeypatch.setattr(reach, "worker_pool", lambda: nullcontext(opened))
     return reach.choose(made, CARD, L4, patience_s), child
 
 

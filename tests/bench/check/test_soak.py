@@ -21,8 +21,8 @@ from kernelgate.bench.check.trial_process import TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_domain, fuzz_soak
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
 from kernelgate.bench.kernel.fuzz_list import Trial
-from kernelgate.bench.system import children, lock
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system import lock
+from kernelgate.bench.system.worker import child_environment, worker_pool
 from kernelgate.ci.commands import cli
 from tests import faulty
 from tests.bench.machine import CPU
@@ -65,7 +65,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def soaked(library: Library, corpus: Path) -> Soak:
     one = Soak(faulty.card(), corpus, 3600.0)
-    with children.opened() as processes:
+    with worker_pool() as processes:
         soak.run(library, one, 50, CPU, processes)
     return one
 

@@ -6,7 +6,7 @@ import pytest
 
 from kernelgate.bench.build import archs, build
 from kernelgate.bench.kernel import operators
-from tests.bench.in_process import ThreadChild, ThreadParent
+from tests.bench.in_process import ThreadWorker
 
 
 @pytest.fixture
@@ -15,5 +15,4 @@ def no_gpu(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(build.CACHE_VARIABLE, str(shared_cache))
     monkeypatch.delenv(archs.ARCH_LIST, raising=False)
     monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
-    monkeypatch.setattr(operators, "Child", ThreadChild)
-    monkeypatch.setattr(operators, "Parent", ThreadParent)
+    monkeypatch.setattr(operators, "WorkerProcess", ThreadWorker)

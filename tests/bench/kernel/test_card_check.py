@@ -154,10 +154,9 @@ def test_a_library_of_another_torch_is_said(trial: TriedCard) -> None:
 @pytest.fixture
 def processes(in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     """Real ones again."""
-    from kernelgate.bench.system import worker_process
+    from kernelgate.bench.system import worker
 
-    monkeypatch.setattr(card_check, "Child", worker_process.Child)
-    monkeypatch.setattr(card_check, "Parent", worker_process.Parent)
+    monkeypatch.setattr(card_check, "WorkerProcess", worker.WorkerProcess)
 
 
 @pytest.mark.usefixtures("processes")

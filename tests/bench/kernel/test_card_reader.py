@@ -12,7 +12,7 @@ import pytest
 
 from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import cards
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system.worker import ROOT
 from tests import registered
 
 RIGHT = """

@@ -19,7 +19,7 @@ from kernelgate.bench.build.library import ABSENT, Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError, NoKernelError
 from kernelgate.bench.kernel import calls, commit, operators
 from kernelgate.bench.kernel.commit import HowToBuild
-from kernelgate.bench.system.worker_process import Child
+from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
 from tests import miniature
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, git, repository, write
@@ -241,7 +241,7 @@ def test_a_base_that_cannot_be_built_is_absent_with_the_reason(
 
 
 def test_a_base_whose_library_ends_the_process_that_loads_it(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "Child", Child)
+    monkeypatch.setattr(operators, "WorkerProcess", WorkerProcess)
     thrown = '#include <stdexcept>\nstatic int x = (throw std::runtime_error("at load"), 0);\n'
     miniature.commit(repo, {"csrc/scale.cpp": thrown})
     says = commit.build_commit(repo, "HEAD", BASE).absent["scale"]

@@ -13,8 +13,8 @@ import torch
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import calls, commit, operators
-from kernelgate.bench.system.worker_process import Child
-from tests.bench.in_process import ThreadChild
+from kernelgate.bench.system.worker import WorkerProcess
+from tests.bench.in_process import ThreadWorker
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_gpu")]
@@ -133,7 +133,7 @@ def test_overloads(tree: Path) -> None:
 
 def test_it_is_asked_in_a_process_of_its_own(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a card and a library do there stays there."""
-    monkeypatch.setattr(operators, "Child", Child)
+    monkeypatch.setattr(operators, "WorkerProcess", WorkerProcess)
     changes = "import torch\n\ntorch.set_default_dtype(torch.float64)\nprint('no message')\n"
     write(tree, {".ci/kernels/scale.py": changes + SCALE_CARD})
     assert built(tree).manifest.card == "scale"
@@ -147,16 +147,16 @@ def test_it_is_asked_in_a_process_of_its_own(tree: Path, monkeypatch: pytest.Mon
 def test_a_call_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    class Counted(ThreadChild):
-        def __init__(self, module: str) -> None:
-            asked.append(module)
-            super().__init__(module)
+    class Counted(ThreadWorker):
+        def __init__(self, function: str) -> None:
+            asked.append(function)
+            super().__init__(function)
 
-    monkeypatch.setattr(operators, "Child", Counted)
+    monkeypatch.setattr(operators, "WorkerProcess", Counted)
     write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# asked for the first time\n"})
     built(tree)
     built(tree)
-    assert asked == ["kernelgate.bench.kernel.operators"]
+    assert asked == ["kernelgate.bench.kernel.operators:examine"]
     write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# another card\n"})
     built(tree)
     assert len(asked) == 2
@@ -319,5 +319,5 @@ def test_a_library_that_this_torch_cannot_load(tree: Path) -> None:
 def test_a_library_without_its_card_is_not_asked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library, card = built(tree), commit.cards.read(tree / ".ci" / "kernels")["scale"]
     bare = replace(library, manifest=library.manifest.model_copy(update={"card_sha256": None}), card_file=None)
-    monkeypatch.setattr(operators, "Child", lambda _: pytest.fail("a process was started"))
+    monkeypatch.setattr(operators, "WorkerProcess", lambda _: pytest.fail("a process was started"))
     operators.check(bare, card)

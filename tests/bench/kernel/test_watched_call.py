@@ -16,7 +16,7 @@ from kernelgate.bench.build.library import LibraryAt
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.watched_call import WatchedCall, Watching
 from kernelgate.bench.system.supervise import LIMITS, Running
-from kernelgate.bench.system.worker_process import ROOT, child_environment
+from kernelgate.bench.system.worker import ROOT, child_environment
 from tests import faulty, registered
 from tests.processes import alive
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
 
 from kernelgate.bench.build import machine_code, toolchain
 from kernelgate.bench.check import sanitize
@@ -19,7 +18,7 @@ from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.package import build as package_build
 from kernelgate.bench.system import git, isolation, supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import Child, ChildError, Message
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(50)]
 
@@ -79,8 +78,9 @@ def test_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys, time\nprint('almost done', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
     (tmp_path / "hanging_worker.py").write_text(code, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with Child("hanging_worker") as child, pytest.raises(ChildError, match=r"did not answer for 5 s .*almost done"):
-        child.receive(TypeAdapter(Message), 5.0)
+    says = r"did not answer for 5 s .*almost done"
+    with WorkerProcess("hanging_worker:run") as worker, pytest.raises(WorkerError, match=says):
+        worker.receive(Message, 5.0)
 
 
 def test_git(tool: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from kernelgate.bench.system import isolation
 from kernelgate.bench.system.isolation import NONE, Isolation
-from kernelgate.bench.system.worker_process import Child, ChildError
-from tests.bench.system.test_worker_process import PATIENCE_S, WORD
+from kernelgate.bench.system.worker import WorkerError, WorkerProcess
+from tests.bench.system.test_worker import PATIENCE_S, Word
 
 RUNNER = {"GITHUB_ACTIONS": "true"}
 Install = Callable[[str], None]
@@ -105,5 +105,5 @@ def test_the_signal_that_ends_an_isolated_process_is_named(
     (tmp_path / "script.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     apart = Isolation(("bwrap",), "")
-    with Child("script", (), apart) as script, pytest.raises(ChildError, match="was killed by SIGSEGV"):
-        script.receive(WORD, PATIENCE_S)
+    with WorkerProcess("script:run", (), apart) as script, pytest.raises(WorkerError, match="was killed by SIGSEGV"):
+        script.receive(Word, PATIENCE_S)

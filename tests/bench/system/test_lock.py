@@ -13,7 +13,7 @@ import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system.worker import ROOT
 
 UUID = "GPU-0123"
 HOLD = f"from kernelgate.bench.system import lock\nwith lock.device({UUID!r}):\n    print('held', flush=True); input()"

@@ -11,7 +11,7 @@ import pytest
 
 from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system.worker import child_environment
 from tests.processes import alive
 
 STUBBORN = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.system import temporary
-from kernelgate.bench.system.worker_process import child_environment
+from kernelgate.bench.system.worker import child_environment
 
 PREFIX = "kernelgate-tried-"
 HOLDING = (

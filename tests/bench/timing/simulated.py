@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from kernelgate.bench import record
 from kernelgate.bench.kernel.cards import CaseFacts
 from kernelgate.bench.system.nvml import Reading
-from kernelgate.bench.system.worker_process import Message
+from kernelgate.bench.system.worker import Message
 from kernelgate.bench.timing.batches import CaseSamples, MeasuredProcess, Team
 from kernelgate.bench.timing.protocol import (
-    Answer,
     Batch,
     BatchDone,
     CaseChecked,
     CaseDone,
+    CaseOpened,
     CasePrepared,
     CheckCalls,
     Checked,
@@ -27,11 +27,8 @@ from kernelgate.bench.timing.protocol import (
     PlanCalls,
     Planned,
     ProbeReading,
-    Ready,
-    VerifierStep,
-    WorkerStep,
 )
-from kernelgate.bench.timing.runner import Runner
+from kernelgate.bench.timing.runner import A, Runner
 
 CASE = CaseFacts(id="here", axes={"M": 8}, label="M=8", flops=None, bytes=None, tolerance=None)
 PLACE = Place(offset=0, step=256, count=1, bytes=4, shape=(1,), stride=(1,), dtype="fp32")
@@ -87,9 +84,12 @@ class SimulatedProcess(Runner):
                 made[sample.side] = made.get(sample.side, 0) + len(sample.windows)
         return made
 
-    def step(self, message: Message) -> Answer:
-        assert isinstance(message, VerifierStep | WorkerStep)
-        asked = message.step
+    def ask(self, asked: Message, kind: type[A]) -> A:
+        answer = self._answer(asked)
+        assert isinstance(answer, kind)
+        return answer
+
+    def _answer(self, asked: Message) -> Message:
         if isinstance(asked, PlanCalls):
             first, self._windows = self._windows, self._windows + asked.count
             return Planned(windows=tuple(range(first, self._windows)), slots=tuple(range(asked.count)))
@@ -102,7 +102,7 @@ class SimulatedProcess(Runner):
             self.looked.append(asked)
             return Checked(failed=0, probed=self._probed() if asked.samples else ())
         if isinstance(asked, OpenCase):
-            return Ready(clock_step_us=0.001)
+            return CaseOpened(clock_step_us=0.001)
         if isinstance(asked, Finish):
             return CaseDone(autotuned={})
         assert isinstance(asked, CloseCase)

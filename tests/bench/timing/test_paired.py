@@ -450,7 +450,7 @@ def bench(base: Library, head: Library, output: Path, *words: str) -> subprocess
     return subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def children(pid: int) -> list[int]:
+def workers(pid: int) -> list[int]:
     """Processes whose parent is, or was, `pid`."""
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in listed]
@@ -477,8 +477,8 @@ def test_a_killed_run_loses_the_process_in_flight_alone(built: Build, tmp_path: 
     base, head, output = built(), built(), tmp_path / "run.json"
     killed = bench(base, head, output, "--processes", "50", "--rounds", "10", "--seed", "3")
     wait_for(lambda: output.exists() and paired.process_count(record.read(output)) >= 2, killed)
-    wait_for(lambda: bool(children(killed.pid)), killed)
-    started = children(killed.pid)
+    wait_for(lambda: bool(workers(killed.pid)), killed)
+    started = workers(killed.pid)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     before = record.read(output)
@@ -502,8 +502,8 @@ def test_a_killed_run_loses_the_process_in_flight_alone(built: Build, tmp_path: 
 def test_ctrl_c_ends_the_process_too(built: Build, tmp_path: Path) -> None:
     stopped = bench(built(), built(), tmp_path / "run.json", "--processes", "50", "--rounds", "10")
     wait_for(lambda: (tmp_path / "run.json").exists(), stopped)
-    wait_for(lambda: bool(children(stopped.pid)), stopped)
-    started = children(stopped.pid)
+    wait_for(lambda: bool(workers(stopped.pid)), stopped)
+    started = workers(stopped.pid)
     stopped.send_signal(signal.SIGINT)
     said, told = stopped.communicate(timeout=60)
     assert stopped.returncode == 130

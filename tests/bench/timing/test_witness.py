@@ -19,7 +19,7 @@ from kernelgate.bench.timing.arena import Arena, SharingError
 from kernelgate.bench.timing.paired import CardPlan, PairedPlan
 from kernelgate.bench.timing.protocol import TimingRequest
 from tests import registered
-from tests.bench.in_process import ThreadChild
+from tests.bench.in_process import ThreadWorker
 from tests.bench.machine import CPU
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -101,14 +101,14 @@ def test_each_process_of_the_witness_holds_one_side(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[list[str]] = []
-    send = ThreadChild.send
+    send = ThreadWorker.send
 
-    def sending(self: ThreadChild, message: BaseModel) -> None:
+    def sending(self: ThreadWorker, message: BaseModel) -> None:
         if isinstance(message, TimingRequest):
             held.append(sorted(side for side, _ in message.libraries))
         send(self, message)
 
-    monkeypatch.setattr(ThreadChild, "send", sending)
+    monkeypatch.setattr(ThreadWorker, "send", sending)
     run(plan(), tmp_path / "run.json")
     assert held[0] == ["base", "head"], "the paired comparison"
     assert sorted(held[1:]) == [["base"], ["base"], ["base"], ["head"], ["head"], ["head"]]

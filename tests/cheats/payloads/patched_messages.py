@@ -1,15 +1,15 @@
 """Runs in the interpreter that loads head: halves head's times in whatever the worker sends to its parent.
 
-Wins where the parent believes what a process says in which head lives. It needs nothing but `Parent` of
-bench/system/worker_process.py: which samples are head's stands in the questions, or in the answers themselves.
+Wins where the parent believes what a process says in which head lives. It needs nothing but `Leader` of
+bench/system/worker.py: which samples are head's stands in the questions, or in the answers themselves.
 """
 
 import json
 
-from kernelgate.bench.system.worker_process import Parent
+from kernelgate.bench.system.worker import Leader
 
 sides: list[str] = []
-real_send, real_receive = Parent.send, Parent.receive
+real_send, real_receive = Leader.send, Leader.receive
 
 
 def asked(value):
@@ -53,4 +53,4 @@ def receive(self, kind):
     return question
 
 
-Parent.send, Parent.receive = send, receive
+Leader.send, Leader.receive = send, receive

@@ -28,7 +28,7 @@ from kernelgate.bench.kernel.package.protocol import (
     compile_package,
 )
 from kernelgate.bench.system.supervise import TimeLimits
-from kernelgate.bench.system.worker_process import ROOT
+from kernelgate.bench.system.worker import ROOT
 from tests.processes import alive
 
 pytestmark = pytest.mark.slow

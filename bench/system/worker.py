@@ -1,0 +1,341 @@
+"""A function in a fresh, watched interpreter: for code that may crash, hang or print anything.
+
+`python -P -m kernelgate.bench.system.worker MODULE:FUNCTION` runs it. Leader and worker exchange lines of JSON: the
+leader writes to the worker's standard input, the worker to what was its standard output; anything else that the worker
+prints goes to its standard error, whose last lines the leader quotes.
+
+What the function is given follows from its annotations: a `Leader` is the other end, any other kind is a message that
+is waited for. What it returns is its last answer; an error that it raises arrives as WorkerFailedError.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal, Self, TypeVar, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+import kernelgate
+from kernelgate.bench.core.errors import KernelgateError, why
+from kernelgate.bench.system import isolation, orphans, temporary
+from kernelgate.bench.system.isolation import NONE, Isolation
+
+ROOT = Path(kernelgate.__file__).resolve().parent.parent
+"""Where `import kernelgate` finds this very copy."""
+MODULE = "kernelgate.bench.system.worker"
+STEADY = {
+    # OpenMP threads that spin while they wait starve each other wherever another process computes too.
+    "OMP_WAIT_POLICY": "passive",
+    # Memory that goes back to the system and comes again costs a fault a page: eight times a kernel's time in some
+    # processes, and none in others.
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_MMAP_MAX_": "0",
+    # cuBLAS repeats its bits on several streams only with a workspace of fixed size: 32 MiB, torch's own on sm_90.
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+}
+"""Variables of a child's environment, for times and results that repeat."""
+WITHHELD = re.compile(
+    r"^(?:GITHUB|ACTIONS|RUNNER|AWS|AZURE|GOOGLE)_|TOKEN|SECRET|PASSWORD|CREDENTIAL|KEY$"
+    r"|^KERNELGATE_FAILURE$|^SSH_AUTH_SOCK$"
+)
+"""Names of variables that no child gets: where a workflow's later steps take their orders from, and what opens doors.
+All others may be a kernel's own."""
+_LAST_LINES = 400
+_LOOK_S = 0.5
+"""How often a worker that is silent is looked at: what it has started may hold its output open when it is gone."""
+MAX_LINE = 1 << 26
+"""Bytes of one message: far more than any has."""
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Message(BaseModel):
+    """One line of JSON between leader and worker."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Doing(Message):
+    """What the worker does next, so that the leader can say where it died."""
+
+    doing: str
+    loading: bool = False
+
+
+class Failed(Message):
+    """The last message of a worker whose function raised an error."""
+
+    failed: str
+    error: str
+    """The name of its kind."""
+
+
+class Ready(Message):
+    """What takes seconds is loaded."""
+
+    ready: Literal[True] = True
+
+
+_NEWS: TypeAdapter[Doing | Failed] = TypeAdapter(Doing | Failed)
+
+
+class WorkerError(KernelgateError):
+    """The worker exited, stopped answering or sent an invalid message: "the process …"."""
+
+
+class WorkerFailedError(WorkerError):
+    """The worker's function raised an error; the text is that error's."""
+
+    def __init__(self, news: Failed) -> None:
+        super().__init__(news.failed)
+        self.error = news.error
+        """The name of its kind."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The leader's end
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def child_environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """These variables without those that are withheld, for a process that imports this very copy of kernelgate."""
+    path = os.pathsep.join(filter(None, (str(ROOT), variables.get("PYTHONPATH"))))
+    given = {name: value for name, value in variables.items() if not WITHHELD.search(name)}
+    return {**given, "PYTHONPATH": path}
+
+
+class WorkerProcess:
+    """A running worker. Leaving the `with` block kills it, and what it has started in its session."""
+
+    def __init__(self, function: str, fds: Sequence[int] = (), apart: Isolation = NONE) -> None:
+        """`function`: MODULE:FUNCTION. `fds`: files that it inherits. `apart`: how it is isolated."""
+        self.doing = Doing(doing="starting", loading=True)
+        """What it said last that it does."""
+        self._apart = apart
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the `with` block
+        # -P: a folder named `bench` in the current directory, say of a checkout under test, must not stand in for ours.
+        self._process = subprocess.Popen(
+            apart.around([sys.executable, "-P", "-m", MODULE, function]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            pass_fds=fds,
+            env={**STEADY, **child_environment()},
+            start_new_session=True,
+        )
+        self._to = cast(IO[bytes], self._process.stdin)
+        self._from = cast(IO[bytes], self._process.stdout)
+        self._pending = b""
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        orphans.kill_followers(self._process.pid)
+        if self._apart.words:  # bwrap ends when what it has started has, and collects it
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(orphans.GRACE_S)
+        self._process.kill()
+        self._process.wait()
+        orphans.kill_followers(self._process.pid)  # what was started in between
+        with suppress(BrokenPipeError):
+            self._to.close()
+        self._from.close()
+        self._stderr.close()
+
+    def ask(self, message: BaseModel, kind: type[M] | TypeAdapter[M], patience_s: float) -> M:
+        """The answer to a message. Raises WorkerError as `send` and `receive` do."""
+        self.send(message)
+        return self.receive(kind, patience_s)
+
+    def send(self, message: BaseModel) -> None:
+        """Raises WorkerError where the worker is gone."""
+        try:
+            self._to.write(message.model_dump_json().encode() + b"\n")
+            self._to.flush()
+        except BrokenPipeError:
+            raise WorkerError(f"the process {self._ended()}") from None
+
+    def receive(self, kind: type[M] | TypeAdapter[M], patience_s: float) -> M:
+        """The worker's next answer. Raises WorkerError where none arrives in time or it is of another kind, and
+        WorkerFailedError where the function has raised an error."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            line = self._line(deadline)
+            if line is None:
+                raise WorkerError(f"the process did not answer for {patience_s:g} s and was killed{self._last_lines()}")
+            if not line:
+                raise WorkerError(f"the process {self._ended()}")
+            try:
+                answer = parsed(line, kind)
+            except ValidationError:
+                text = f"the process sent {line[:80]!r}, which is not a valid message{self._last_lines()}"
+                raise WorkerError(text) from None
+            if not isinstance(answer, Doing):
+                return answer
+            self.doing = answer
+
+    def _line(self, deadline: float) -> bytes | None:
+        """One line, b"" at the end of the stream, or None at the deadline."""
+        while b"\n" not in self._pending:
+            ended = self._process.poll() is not None
+            wait = 0.0 if ended else min(_LOOK_S, max(0.0, deadline - time.monotonic()))
+            if not select.select([self._from], [], [], wait)[0]:
+                if ended:
+                    return b""
+                if time.monotonic() >= deadline:
+                    return None
+                continue
+            chunk = os.read(self._from.fileno(), 1 << 20)
+            if not chunk:
+                return b""
+            self._pending += chunk
+            if len(self._pending) > MAX_LINE and b"\n" not in chunk:
+                raise WorkerError(f"the process sent a line of more than {MAX_LINE} bytes")
+        line, self._pending = self._pending.split(b"\n", 1)
+        return line
+
+    def _ended(self) -> str:
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            return f"closed its output{self._last_lines()}"
+        return f"{exit_status(self._apart.exit_code(code))}{self._last_lines()}"
+
+    def _last_lines(self) -> str:
+        """The last lines of its standard error, to be appended to a sentence."""
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, self._stderr.tell() - 4 * _LAST_LINES))
+        lines = self._stderr.read().decode(errors="replace").split("\n")
+        words = " / ".join(line.strip() for line in lines if line.strip())[-_LAST_LINES:]
+        return f"; last lines of stderr: {words}" if words else ""
+
+
+def parsed(line: bytes | str, kind: type[M] | TypeAdapter[M]) -> M | Doing:
+    """A line of a worker. Raises ValidationError, and WorkerFailedError for the last words of one that failed."""
+    with suppress(ValidationError):
+        news = _NEWS.validate_json(line)
+        if isinstance(news, Failed):
+            raise WorkerFailedError(news)
+        return news
+    return _validated(kind, line)
+
+
+def _validated(kind: type[M] | TypeAdapter[M], line: bytes | str) -> M:
+    return kind.validate_json(line) if isinstance(kind, TypeAdapter) else kind.model_validate_json(line)
+
+
+def exit_status(code: int) -> str:
+    if code >= 0:
+        return f"exited early with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was killed by {name}"
+
+
+@dataclass
+class WorkerPool:
+    """Workers that are started before they are needed, because loading torch takes seconds, and that end together."""
+
+    stack: ExitStack
+    fd: int
+    """Of the memory that they share on a CPU."""
+    started: list[WorkerProcess] = field(default_factory=list)
+    waiting: dict[str, list[WorkerProcess]] = field(default_factory=dict)
+    """For their first message, by function."""
+
+    def take(self, function: str) -> WorkerProcess:
+        """One that has had no message yet."""
+        self.prepare({function: 1})
+        return self.waiting[function].pop(0)
+
+    def prepare(self, counts: Mapping[str, int]) -> None:
+        """Starts workers until so many of each function wait."""
+        for function, count in counts.items():
+            waiting = self.waiting.setdefault(function, [])
+            while len(waiting) < count:
+                waiting.append(self.stack.enter_context(WorkerProcess(function, (self.fd,), isolation.here())))
+                self.started.append(waiting[-1])
+
+    @property
+    def pids(self) -> frozenset[int]:
+        return frozenset(worker.pid for worker in self.started if worker.pid is not None)
+
+
+@contextmanager
+def worker_pool() -> Iterator[WorkerPool]:
+    """Without workers yet. All that are started end with the block."""
+    orphans.adopt_orphans()
+    with temporary.memory_file() as fd, ExitStack() as stack:
+        yield WorkerPool(stack, fd)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The worker's end
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+class Leader:
+    """The other end, seen from the worker."""
+
+    def __init__(self) -> None:
+        """Takes over standard input and output."""
+        self._out = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)  # a kernel's output must not mix with messages
+
+    def send(self, message: BaseModel) -> None:
+        self._out.write(message.model_dump_json(by_alias=True).encode() + b"\n")
+        self._out.flush()
+
+    def receive(self, kind: type[M] | TypeAdapter[M]) -> M:
+        line = sys.stdin.buffer.readline()
+        if not line:
+            sys.exit(1)
+        return _validated(kind, line)
+
+
+def serve(function: str, leader: Leader) -> None:
+    """Runs MODULE:FUNCTION until it returns or raises an error."""
+    module, _, name = function.partition(":")
+    try:
+        run = getattr(importlib.import_module(module), name)
+        kinds: dict[str, Any] = get_type_hints(run)
+        del kinds["return"]
+        answer = run(**{key: leader if kind is Leader else leader.receive(kind) for key, kind in kinds.items()})
+    except Exception as error:
+        answer = Failed(failed=why(error), error=type(error).__name__)
+    if answer is not None:
+        leader.send(answer)
+
+
+def main() -> None:
+    """Loading torch takes seconds, in which the leader may be killed; so that is looked after first."""
+    orphans.end_with_parent()
+    leader_holds = select.poll()
+    leader_holds.register(0, select.POLLHUP)
+    if leader_holds.poll(0):  # it was gone before the first line: nobody writes to standard input any more
+        sys.exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the leader's
+    serve(sys.argv.pop(1), Leader())
+
+
+if __name__ == "__main__":
+    importlib.import_module(MODULE).main()  # as the module that functions import, not a second copy of it

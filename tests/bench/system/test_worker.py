@@ -1,0 +1,215 @@
+"""A process that misbehaves is told apart from one that answers: real processes, whatever they do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from kernelgate.bench.system import worker
+from kernelgate.bench.system.worker import (
+    ROOT,
+    Ready,
+    WorkerError,
+    WorkerFailedError,
+    WorkerProcess,
+    child_environment,
+)
+from tests.processes import alive
+
+
+class Word(BaseModel):
+    text: str
+
+
+SCRIPT = "script:run"
+WRITES = """import os, time
+from kernelgate.bench.system.worker import Leader
+def run(leader: Leader) -> None: leader._out.write({}); leader._out.flush()"""
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where to write what a worker of SCRIPT imports."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path / "script.py"
+
+
+def test_lines_go_both_ways_and_prints_do_not_mix_in(child: Path) -> None:
+    child.write_text(
+        "import os\n"
+        "from kernelgate.bench.system.worker import Doing, Leader\n"
+        "from tests.bench.system.test_worker import Word\n"
+        "def run(first: Word, leader: Leader) -> Word:\n"
+        "    print('noise from Python', flush=True); os.write(1, b'noise from C')\n"
+        "    leader.send(Word(text=first.text.upper() * 100_000))\n"
+        "    leader.send(Doing(doing='shouting'))\n"
+        "    return Word(text=leader.receive(Word).text.upper() * 100_000)\n"
+    )
+    with WorkerProcess(SCRIPT) as script:
+        for text in ("one", "two ⏱"):
+            assert script.ask(Word(text=text), Word, PATIENCE_S).text == text.upper() * 100_000
+        assert script.doing.doing == "shouting"
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import sys; sys.exit(7)", "^the process exited early with code 7"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+        (
+            "import os; os.write(2, b'said\\nbefore'); os.abort()",
+            "was killed by SIGABRT; last lines of stderr: said / before",
+        ),
+        (WRITES.format(b'{"text": 5}\n'), "sent b'{\"text\": 5}', which is not a valid message"),
+        (WRITES.format(b"x\n") + "; time.sleep(99)", "sent b'x', which is not a valid message"),
+        (WRITES.format(b'{"text": "half') + "; os._exit(0)", "exited early with code 0"),
+        (WRITES.format(b"x" * 100_000), "sent a line of more than 65536 bytes"),
+    ],
+)
+def test_a_child_that_does_not_answer(child: Path, monkeypatch: pytest.MonkeyPatch, code: str, says: str) -> None:
+    monkeypatch.setattr(worker, "MAX_LINE", 65536)
+    child.write_text(code)
+    with WorkerProcess(SCRIPT) as script, pytest.raises(WorkerError, match=says):
+        script.receive(Word, PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        ("raise ValueError('the reason')", "ValueError", "ValueError: the reason"),
+        ("def run() -> None: raise FileNotFoundError('no such card')", "FileNotFoundError", "no such card"),
+        ("", "AttributeError", "AttributeError: module 'script' has no attribute 'run'"),
+    ],
+)
+def test_an_error_that_the_function_raises_is_told(child: Path, code: str, kind: str, says: str) -> None:
+    child.write_text(code)
+    with WorkerProcess(SCRIPT) as script, pytest.raises(WorkerFailedError) as caught:
+        script.receive(Word, PATIENCE_S)
+    assert (caught.value.error, str(caught.value)) == (kind, says)
+
+
+def test_an_answer_of_another_kind_is_refused(child: Path) -> None:
+    child.write_text("from kernelgate.bench.system.worker import Ready\ndef run() -> Ready: return Ready()")
+    with WorkerProcess(SCRIPT) as script:
+        assert script.receive(Ready, PATIENCE_S) == Ready()
+    with WorkerProcess(SCRIPT) as script, pytest.raises(WorkerError, match="which is not a valid message"):
+        script.receive(Word, PATIENCE_S)
+
+
+def test_a_child_that_hangs_is_ended(child: Path, tmp_path: Path) -> None:
+    child.write_text(
+        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "os.write(2, b'waiting for ever'); time.sleep(9999)"
+    )
+    with (
+        WorkerProcess(SCRIPT) as script,
+        pytest.raises(WorkerError, match=r"for 2 s .* last lines of stderr: waiting for ever"),
+    ):
+        script.receive(Word, 2)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_writing_to_a_child_that_is_gone(child: Path) -> None:
+    child.write_text("raise SystemExit(3)")
+    with WorkerProcess(SCRIPT) as script:
+        with pytest.raises(WorkerError, match="exited early with code 3"):
+            script.receive(Word, PATIENCE_S)
+        with pytest.raises(WorkerError, match="exited early with code 3"):
+            script.send(Word(text="x" * 100_000))
+
+
+def test_a_child_that_is_gone_is_noticed_though_what_it_started_holds_its_output(child: Path, tmp_path: Path) -> None:
+    child.write_text(
+        "import os, signal, time\n"
+        "if os.fork():\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+        f"{named(tmp_path / 'pid')}\ntime.sleep(9999)"
+    )
+    with WorkerProcess(SCRIPT) as script:
+        with pytest.raises(WorkerError, match="was killed by SIGSEGV"):
+            script.receive(Word, PATIENCE_S)
+        wait_for((tmp_path / "pid").exists)
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_child_dies_with_its_parent_even_while_it_loads(child: Path, tmp_path: Path) -> None:
+    """As a worker that imports torch, for seconds, before it looks at anything."""
+    pid = tmp_path / "pid"
+    child.write_text(f"import os, time\n{named(pid)}\ntime.sleep(9999)")
+    code = (
+        "import time; from kernelgate.bench.system.worker import WorkerProcess\n"
+        f"with WorkerProcess('{SCRIPT}'): time.sleep(9999)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    wait_for(pid.exists)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_for(lambda: not alive(int(pid.read_text())))
+
+
+def test_a_child_whose_parent_is_gone_before_it_looks_does_nothing() -> None:
+    """Its standard input has no writer any more."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", worker.MODULE, "this:run"],
+        stdin=closed_pipe(),
+        env=child_environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_the_current_folder_cannot_stand_in_for_the_package(
+    child: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a checkout under test that has a folder `bench` of its own."""
+    child.write_text(
+        "import kernelgate\nfrom tests.bench.system.test_worker import Word\n"
+        "def run() -> Word: return Word(text=kernelgate.__file__)"
+    )
+    (tmp_path / "elsewhere" / "kernelgate").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "kernelgate" / "__init__.py").write_text("raise SystemExit('the wrong kernelgate')")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with WorkerProcess(SCRIPT) as script:
+        assert script.receive(Word, PATIENCE_S).text == str(ROOT / "kernelgate" / "__init__.py")
+
+
+WITHHELD = "GITHUB_ENV GITHUB_PATH GITHUB_OUTPUT GITHUB_STEP_SUMMARY GITHUB_TOKEN ACTIONS_RUNTIME_TOKEN RUNNER_TEMP"
+WITHHELD += " ACTIONS_RUNNER_HOOK_JOB_COMPLETED KERNELGATE_FAILURE"
+WITHHELD += " GH_TOKEN AWS_SECRET_ACCESS_KEY HF_TOKEN SSH_AUTH_SOCK"
+NEEDED = "PATH HOME CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH OMP_NUM_THREADS TRITON_CACHE_DIR MY_TILE"
+
+
+@pytest.mark.parametrize("name", WITHHELD.split())
+def test_a_child_is_told_neither_where_the_runner_takes_orders_from_nor_secrets(name: str) -> None:
+    needed = dict.fromkeys(NEEDED.split(), "x")
+    assert child_environment({name: "x", **needed}) == {**needed, "PYTHONPATH": str(ROOT)}
+    assert child_environment({"PYTHONPATH": "/mine"}) == {"PYTHONPATH": f"{ROOT}{os.pathsep}/mine"}
+
+
+def named(file: Path) -> str:
+    """Code that writes its process's number into a file, which is there only when it is whole."""
+    new = f"{file}.new"
+    return f"open({new!r}, 'w').write(str(os.getpid())); os.rename({new!r}, {str(file)!r})"
+
+
+def closed_pipe() -> int:
+    """The end of a pipe whose other end is closed."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    return reading
+
+
+def wait_for(condition: object, limit_s: float = 60.0) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
