@@ -50,17 +50,17 @@ def template(body: Path | None, as_json: bool, policy_file: Path | None) -> int:
     Reads BODY.md, or in a workflow the pull request of its event; there, the job summary lists what is missing.
     Exit codes: 0 nothing blocks, 1 a part that the policy requires is missing.
     """
-    from kernelgate.ci.github import description, review
+    from kernelgate.ci.github import description
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.pipeline import default_branch
 
     if as_json:
         from kernelgate.ci.commands import answers
 
-        found = review.describe(Step(), default_branch.rules(policy_file).template, body)
+        found = description.of_file_or_event(Step(), default_branch.rules(policy_file).template, body)
         click.echo(answers.TemplateAnswer(blocks=found.blocks, text=description.as_text(found)).shown())
         return int(found.blocks)
-    return review.review(Step(), default_branch.rules(policy_file).template, body)
+    return description.review(Step(), default_branch.rules(policy_file).template, body)
 
 
 @click.command()
@@ -184,7 +184,7 @@ def reuse(base_sha: str | None) -> None:
     """
     import tempfile
 
-    from kernelgate.ci.github import compiled_before
+    from kernelgate.ci.github import trusted_runs
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import GitHubError, connect
     from kernelgate.ci.pipeline import hand_over
@@ -192,7 +192,7 @@ def reuse(base_sha: str | None) -> None:
     step = Step()
     with tempfile.TemporaryDirectory(prefix="kernelgate-") as folder:
         try:
-            found = compiled_before.fetch(connect(step), base_sha or None, Path(folder))
+            found = trusted_runs.fetch_libraries(connect(step), base_sha or None, Path(folder))
         except GitHubError as error:
             step.warn(f"what the default branch compiled cannot be fetched: {error}")
             return
@@ -208,13 +208,13 @@ def index(output: Path) -> None:
     Only of runs that a push to the default branch or a schedule started. The step's output `file` names it, and is
     empty where there is none: then nothing is known of the past. Needs GITHUB_TOKEN.
     """
-    from kernelgate.ci.github import history_index
+    from kernelgate.ci.github import trusted_runs
     from kernelgate.ci.github.actions import Step
     from kernelgate.ci.github.client import GitHubError, connect
 
     step = Step()
     try:
-        found = history_index.fetch(connect(step), output)
+        found = trusted_runs.fetch_index(connect(step), output)
     except GitHubError as error:
         step.warn(f"the history's index cannot be fetched: {error}")
         found = False

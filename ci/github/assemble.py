@@ -13,14 +13,14 @@ from typing import Literal
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, unexpected
-from kernelgate.bench.record import Expected, RunRecord
+from kernelgate.bench.record import Card, CaseKey, Expected, RunRecord, expected_hash
 from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark, Report
-from kernelgate.ci.github import claims, held_to_plan, run_info, untrusted_artifact
-from kernelgate.ci.github.description import Claim, Description
+from kernelgate.ci.github import claims, run_info, untrusted_artifact
+from kernelgate.ci.github.description import Description
 from kernelgate.ci.github.plan import JUDGE_PATHS
-from kernelgate.ci.github.run_info import Job, RunInfo
+from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.judge import cards, completeness, gate, outputs
 from kernelgate.ci.judge.case import Outcome, Status
 from kernelgate.ci.judge.gate import NOT_MEASURED, UNTRUSTED, Decision, Fault, GpuEvidence
@@ -106,8 +106,10 @@ class Posting:
     @property
     def judged(self) -> bool:
         """Whether anything was found out about the change itself."""
-        judged = any(gpu.verdict and _says_something(gpu.verdict) for gpu in self.gpus)
-        return judged or self.decision.conclusion != "neutral"
+        verdicts = [gpu.verdict for gpu in self.gpus if gpu.verdict and gpu.verdict.refused is None]
+        # The times of a head without a base say nothing of the change.
+        judged = any(case.status is not Status.ALONE for verdict in verdicts for case in verdict.cases)
+        return judged or any(not verdict.cases for verdict in verdicts) or self.decision.conclusion != "neutral"
 
     @property
     def topic(self) -> str:
@@ -117,12 +119,6 @@ class Posting:
     @property
     def title(self) -> str:
         return render.plain_line(self.report.headline)
-
-
-def _says_something(verdict: RecordVerdict) -> bool:
-    """The times of a head without a base say nothing of the change."""
-    compared = any(case.status is not Status.ALONE for case in verdict.cases)
-    return verdict.refused is None and (compared or not verdict.cases)
 
 
 def assemble(
@@ -141,68 +137,61 @@ def assemble(
         return _untrusted(change is None or change.touches(policy.template.kernel_paths))
     if info.planned and not (info.measured or info.failed or info.refused or _labels(folder)):
         return _not_measured(change.skipped if change else None)
-    description = change.description if change and task == "bench" else None
-    asked = _Asked(task, description.claims if description else (), trusted)
-    results = _results(folder, info, policy, asked)
+    asked = _Asked(info, policy, change, task, trusted)
+    results = _results(folder, asked)
     decision = gate.decide(
         [result.evidence for result in results],
-        description.blocking if description else (),
+        asked.description.blocking if asked.description else (),
         [(why,) for why in info.refused],
         policy.template.block_contradicted_claim,
         info.acceptances,
     )
-    about = _About(change, task, places(info, trusted.page))
     try:
-        return _posting(results, decision, policy, about)
+        return _posting(results, decision, asked)
     except Exception as error:
         # Each can be rendered by itself, so what blocks is known; nothing passes that cannot be explained.
         decision = decision if decision.blocks else replace(decision, conclusion="neutral", label=None)
-        return _posting([_failed("", _broken(error, info))], decision, policy, about)
-
-
-@dataclass(frozen=True)
-class _About:
-    """What a report is of, and where its links lead."""
-
-    change: PullRequestChange | None
-    task: Task
-    places: Links
-
-
-def places(info: RunInfo, page: str | None = None) -> Links:
-    repository = info.run_url.partition("/actions/runs/")[0] or None
-    pull = f"{repository}/pull/{info.pull_request}" if repository and info.pull_request else None
-    return Links(repository, pull, page, info.run_url)
-
-
-def _posting(results: Sequence[GpuResult], decision: Decision, policy: Policy, about: _About) -> Posting:
-    """What is to be posted; it can be rendered."""
-    change, task = about.change, about.task
-    names = change.names if change else None
-    gpus = tuple(replace(result.report, changed=names) for result in results)
-    report = build(gpus, decision, policy, task == "bench", about.places)
-    description = change.description if change and task == "bench" else None
-    later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()
-    report = replace(
-        report, remarks=(*report.remarks, *later), checks=(*report.checks, *_description_lines(description))
-    )
-    render.comment(report)
-    return Posting(report, decision, gpus, task)
+        return _posting([_broken("", error, info)], decision, asked)
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the run was for."""
+    """What the run was for, and all that its records are judged by."""
 
+    info: RunInfo
+    policy: Policy
+    change: PullRequestChange | None
     task: Task
-    claims: tuple[Claim, ...]
-    """Of the description."""
     trusted: Trusted
+
+    @property
+    def description(self) -> Description | None:
+        return self.change.description if self.change and self.task == "bench" else None
 
     @property
     def plan(self) -> ExpectedByLabel:
         """What the records are held against: of what is not about the merge, anything may be asked."""
         return self.trusted.expected if self.task == "bench" else NO_PLAN
+
+
+def places(info: RunInfo, page: str | None = None) -> Links:
+    """Where the links of a report lead."""
+    repository = info.run_url.partition("/actions/runs/")[0] or None
+    pull = f"{repository}/pull/{info.pull_request}" if repository and info.pull_request else None
+    return Links(repository, pull, page, info.run_url)
+
+
+def _posting(results: Sequence[GpuResult], decision: Decision, asked: _Asked) -> Posting:
+    """What is to be posted; it can be rendered."""
+    change = asked.change
+    names = change.names if change else None
+    gpus = tuple(replace(result.report, changed=names) for result in results)
+    report = build(gpus, decision, asked.policy, asked.task == "bench", places(asked.info, asked.trusted.page))
+    later = (_LATER,) if change and change.touches(JUDGE_PATHS) else ()
+    checks = (*report.checks, *_description_lines(asked.description))
+    report = replace(report, remarks=(*report.remarks, *later), checks=checks)
+    render.comment(report)
+    return Posting(report, decision, gpus, asked.task)
 
 
 # The GPUs -------------------------------------------------------------------------------------------------------------
@@ -213,10 +202,11 @@ def _labels(folder: Path) -> list[str]:
     return sorted({path.name.removesuffix(".json").rsplit(".", 1)[0] for path in files})
 
 
-def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list[GpuResult]:
+def _results(folder: Path, asked: _Asked) -> list[GpuResult]:
     """Every GPU of which a record, a failure note or a job tells."""
+    info = asked.info
     stopped = {label: job for job in info.failed if (label := run_info.gpu_of(job.name))}
-    found = [_safely(label, folder, info, policy, asked) for label in _labels(folder)]
+    found = [_safely(label, folder, asked) for label in _labels(folder)]
     if any(one.report.record or one.evidence.label != BUILD for one in found):
         # The note of a build that other records came out of is about another target.
         found = [one for one in found if one.evidence.label != BUILD] or found
@@ -224,71 +214,99 @@ def _results(folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> list
         return [_failed(BUILD, Failure(*run_info.blame_run(info), run=info.run))]
     else:
         return found
-    lost = sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found})
-    return [
-        *(_cut_short(one, stopped.get(one.evidence.label)) for one in found),
-        *(_failed(label, _silent(label, stopped.get(label), info)) for label in lost),
-    ]
+    results = []
+    for one in found:
+        job = stopped.get(one.evidence.label)
+        if job is not None and one.report.record is not None and not one.evidence.wrong:
+            # A record whose job did not come to its end may lack cases.
+            fault = Fault.DISPUTED if run_info.blame(job)[0] is Fault.OUTPUT else one.evidence.fault
+            missing = (run_info.stopped(job), *one.evidence.missing)
+            one = replace(one, evidence=replace(one.evidence, fault=fault, missing=missing))
+        results.append(one)
+    for label in sorted({*stopped, *info.gpus, *asked.plan} - {one.evidence.label for one in found}):
+        # It was to be measured and left nothing which can be used.
+        fault, message = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
+        if label in stopped:
+            fault, message = run_info.blame(stopped[label])
+        results.append(_failed(label, Failure(fault, message, run=info.run)))
+    return results
 
 
-def _silent(label: str, job: Job | None, info: RunInfo) -> Failure:
-    """A GPU that was to be measured and left nothing which can be used; `job` where it did not end well."""
-    fault, message = Fault.OURS, f"the GPU {label} was to be measured, and left no record that can be used"
-    if job is not None:
-        fault, message = run_info.blame(job)
-    return Failure(fault, message, run=info.run)
-
-
-def _cut_short(one: GpuResult, job: Job | None) -> GpuResult:
-    """A record whose job did not come to its end may lack cases."""
-    if job is None or one.report.record is None or one.evidence.wrong:
-        return one
-    fault = Fault.DISPUTED if run_info.blame(job)[0] is Fault.OUTPUT else one.evidence.fault
-    missing = (run_info.stopped(job), *one.evidence.missing)
-    return replace(one, evidence=replace(one.evidence, fault=fault, missing=missing))
-
-
-def _safely(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
+def _safely(label: str, folder: Path, asked: _Asked) -> GpuResult:
     """What the folder says of a GPU; where that makes us stumble, that its record cannot be used."""
     try:
-        found = _of_folder(label, folder, info, policy, asked)
-        render.comment(build([found.report], gate.decide([found.evidence]), policy))
+        found = _of_folder(label, folder, asked)
+        render.comment(build([found.report], gate.decide([found.evidence]), asked.policy))
     except Exception as error:
-        return _failed(label, _broken(error, info))
+        return _broken(label, error, asked.info)
     return found
 
 
-def _broken(error: Exception, info: RunInfo) -> Failure:
-    said = str(error) if isinstance(error, KernelgateError) else unexpected(error)
-    return Failure(Fault.OURS, f"what the run left cannot be judged: {visible(said)}", run=info.run)
+def _broken(label: str, error: Exception, info: RunInfo) -> GpuResult:
+    why = str(error) if isinstance(error, KernelgateError) else unexpected(error)
+    return _failed(label, Failure(Fault.OURS, f"what the run left cannot be judged: {visible(why)}", run=info.run))
 
 
-def _of_folder(label: str, folder: Path, info: RunInfo, policy: Policy, asked: _Asked) -> GpuResult:
-    expected = asked.plan
+def _failed(label: str, failure: Failure) -> GpuResult:
+    return GpuResult(GpuEvidence(label, fault=failure.fault), GpuReport(label, failure=failure))
+
+
+def _of_folder(label: str, folder: Path, asked: _Asked) -> GpuResult:
+    info, policy, planned = asked.info, asked.policy, asked.trusted.expected
     note = folder / f"{label}.failure.json"
     path = folder / f"{label}.run.json"
-    planned = asked.trusted.expected
     if planned and label not in planned and label != BUILD:
         return _failed(label, Failure(Fault.OURS, f"the policy has no GPU with the label {label}", run=info.run))
     if path.exists():
         measured = record.read(path)
         if label in planned and (why := completeness.too_large(measured, planned[label], policy)):
-            said = f"the record cannot be used: {render.plain_line(why)}"
-            return _failed(label, Failure(Fault.OURS, said, run=info.run))
-        measured = held_to_plan.held_to(expected[label], measured, info) if label in expected else measured
+            unusable = f"the record cannot be used: {render.plain_line(why)}"
+            return _failed(label, Failure(Fault.OURS, unusable, run=info.run))
+        measured = held_to(asked.plan[label], measured, info) if label in asked.plan else measured
         # Where nothing differs, there is a verdict without times.
         untimed = not measured.cases and not (asked.task == "bench" and cards.nothing_differs(measured))
         if untimed and not outputs.is_wrong(measured) and (measured.profile or measured.fuzz):
             return GpuResult(gate.evidence(label, measured, None, policy), parts.of_record(label, measured, None))
         if measured.cases or measured.fuzz or not note.exists():
-            return _judged(label, measured, policy, asked)
+            return _judged(label, measured, asked)
     failure = untrusted_artifact.checked_failure(note.read_bytes(), note.name)
     job = next((job for job in info.failed if (run_info.gpu_of(job.name) or BUILD) == label), None)
     fault, message = run_info.settled(Fault(failure.fault), failure.message, job)
     return _failed(label, Failure(fault, message, failure.target, failure.log, info.run))
 
 
-def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> GpuResult:
+def held_to(plan: Expected, measured: RunRecord, info: RunInfo) -> RunRecord:
+    """The record with what the plan of the default branch asked for, and what that says of the cases, in place of what
+    the record says itself."""
+    plan = plan.model_copy(update={"hash": plan.hash or expected_hash(plan)})
+    known = {key: case for case in plan.cases for key in (CaseKey("", case.id), case.key)}
+    cases = tuple(
+        known[case.key].model_copy(update={"card": case.card}) if case.key in known else case for case in measured.cases
+    )
+    measured = measured.model_copy(update={"cases": cases})
+    if not (info.run.event or "").startswith("pull_request"):
+        # A command or a person asked, who may ask for fewer cases or others.
+        planned = {case.key for case in plan.cases}
+        others = tuple(case for case in measured.cases if case.key not in planned)
+        plan = plan.model_copy(update={"cases": (*plan.cases, *others)})
+    return _with_own_cards(measured, plan).model_copy(update={"expected": plan})
+
+
+def _with_own_cards(measured: RunRecord, plan: Expected) -> RunRecord:
+    """The record in which every card that the default branch does not have is the head's own, whatever it says."""
+    planned = {card.name for card in plan.cards}
+    if not planned and plan.cases:
+        return measured
+    # A record may name no card, and its cases are known by their ids.
+    own = cards.known(measured) - planned - ({""} if planned else set())
+    listed = {name: Card(name=name) for name in sorted(own)} | {card.name: card for card in measured.cards}
+    known = tuple(card.model_copy(update={"source": "head"}) if name in own else card for name, card in listed.items())
+    return measured.model_copy(update={"cards": known})
+
+
+def _judged(label: str, measured: RunRecord, asked: _Asked) -> GpuResult:
+    policy = asked.policy
+    written = asked.description.claims if asked.description else ()
     known = asked.trusted.past(measured)
     verdict = judge(measured, policy, name=label, history=known)
     evidence = gate.evidence(label, measured, verdict, policy)
@@ -296,24 +314,20 @@ def _judged(label: str, measured: RunRecord, policy: Policy, asked: _Asked) -> G
     part = parts.of_record(label, measured, verdict, stored, since)
     if part.record is None:
         return GpuResult(evidence, part)
-    assessed = claims.assess(asked.claims, measured, verdict, policy.gates, policy.template)
-    deciding = claims.assess(asked.claims, measured, evidence.verdict or NO_VERDICT, policy.gates, policy.template)
+    assessed = claims.assess(written, measured, verdict, policy.gates, policy.template)
+    deciding = claims.assess(written, measured, evidence.verdict or NO_VERDICT, policy.gates, policy.template)
+    read = any(build.kernels for build in measured.builds)
+    unread = not read and policy.static.new_spills == "fail" and not outputs.is_wrong(measured)
     contradicted = tuple(one.claim.text for one in deciding if one.finding is claims.Support.CONTRADICTED)
     return GpuResult(
         replace(evidence, contradicted=contradicted),
         replace(
             part,
             claims=tuple(one.line for one in assessed),
-            remarks=_unread(measured, policy),
+            remarks=(_UNREAD,) if unread else (),
             nights=asked.trusted.nights(measured),
         ),
     )
-
-
-def _unread(measured: RunRecord, policy: Policy) -> tuple[Line, ...]:
-    """A remark where the policy minds spills and nobody looked for them."""
-    read = any(build.kernels for build in measured.builds)
-    return () if read or policy.static.new_spills != "fail" or outputs.is_wrong(measured) else (_UNREAD,)
 
 
 def _against_stored(
@@ -329,10 +343,6 @@ def _against_stored(
         return None, since
     verdict = judge(measured, policy, stored, label, path.name, known)
     return baselines.of_record(verdict, stored, measured.run.created_at), since
-
-
-def _failed(label: str, failure: Failure) -> GpuResult:
-    return GpuResult(GpuEvidence(label, fault=failure.fault), GpuReport(label, failure=failure))
 
 
 # What is not judged ---------------------------------------------------------------------------------------------------

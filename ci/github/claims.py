@@ -1,19 +1,274 @@
-"""Sets each claim of a description beside what was measured."""
+"""What a description claims, which cases of a record that is about, and what the measurement says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 
-from kernelgate.bench.record import RunRecord
+from kernelgate.bench.core import dtypes
+from kernelgate.bench.record import Case, CaseKey, RunRecord
 from kernelgate.ci.document import formatting
+from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line, Mark
-from kernelgate.ci.github.claimed_cases import ClaimedCases, cases_of
-from kernelgate.ci.github.description import Claim, Effect
-from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, RecordVerdict
+from kernelgate.ci.judge.case import CaseVerdict, Direction, Outcome, RecordVerdict
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.policy.pull_request_rules import Template
+
+MAX_CLAIMS = 20
+"""More than a comment can set beside measurements."""
+MAX_NAME = formatting.MAX_LABEL
+"""Characters of a card or axis that is looked for in a text; one letter alone is too common a word."""
+MAX_AXES = 12
+"""Axes that a line names."""
+
+
+class Effect(Enum):
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "no change"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One line of the section on claims."""
+
+    text: str
+    """As it was written, for showing; not escaped."""
+    case: str | None
+    """A case id, with its card or without; None where axes or nothing choose the cases."""
+    params: tuple[tuple[str, str], ...]
+    """Axes in lower case, such as (("m", "4096"), ("dtype", "fp16")); all of them must fit. Whether the text names axes
+    that are true or false is seen where the cases are known."""
+    effect: Effect
+    change_pct: float
+    """The claimed change of time: negative is faster, 0 for no change."""
+
+
+# Reading claims -------------------------------------------------------------------------------------------------------
+
+
+def plain(markdown: str) -> str:
+    """The words without links, images, emphasis, code marks and tags."""
+    text = re.sub(r"!?\[([^\[\]]{0,500})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])?", r"\1", markdown)
+    text = re.sub(r"<[^<>]{0,300}>", " ", text)
+    text = re.sub(r"[*`~#]|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])", "", text)
+    return " ".join(text.replace("\u2212", "-").split())
+
+
+FILLER = re.compile(
+    r"(?:before|after|todo|tbd|n/?a|none|nothing|no|-|\.\.|…|x|\?|to be filled(?: in)?|_no response_|no response)"
+    r"[\s:.!]*",
+    re.IGNORECASE,
+)
+BOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s*\[([ xX])\]")
+BULLET = re.compile(r"^\s*(?:[-*+>]|\d+[.)])\s+")
+
+
+_NUMBER = r"(?P<sign>[+-]?)\s*(?P<number>\d{1,4}(?:[.,]\d{1,4})?)\s*"
+_PERCENT = re.compile(_NUMBER + r"(?:%|percent\b|per cent\b)", re.IGNORECASE)
+_RANGE = re.compile(r"\b(\d{1,3}(?:\.\d{1,3})?)\s*%?\s*(?:-|–|to)\s*(\d{1,3}(?:\.\d{1,3})?)\s*%")
+_FACTOR = re.compile(_NUMBER + r"(?:x\b|×|times\b)", re.IGNORECASE)
+_FASTER = re.compile(
+    r"\bfast|\bquick|\bspeed-?\s?ups?\b|\bimprov|\bsav(?:es?|ing)|\breduc|\bless\b|\blower\b|\bgain", re.I
+)
+_SLOWER = re.compile(r"\bslow|\bregress|\bworse|\bmore time\b|\blonger\b|\bincreas", re.I)
+_SAME = re.compile(
+    r"\bno (?:measurable |significant )?(?:change|difference|effect|regressions?|slowdown|impact)\b|\bunchanged\b"
+    r"|\b(?:the )?same\b|\bneutral\b|\bnot? slower\b",
+    re.I,
+)
+PARAM = re.compile(
+    r"""\b(?P<key>[a-z_]\w{0,31})\s*=\s*
+    (?![\d.,]+\s*[x×](?!\w))                                            # 1.25x is a factor
+    (?P<value>(?>-?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)(?![\w×])     # 4096, 0.5, 1e-6
+      |(?>[a-z0-9]\w{0,31}(?:\.\w{1,32})?))                              # fp16, torch.float16, 16x16
+    (?!\w|\s*(?:%|per\ ?cent))""",
+    re.IGNORECASE | re.ASCII | re.VERBOSE,
+)
+"""An axis with its value. A number before a percent sign or an x is the effect, whatever stands before it."""
+_DTYPE = re.compile(rf"\b({'|'.join(dtypes.PROSE)})\b", re.I)
+_ID = re.compile(
+    r"(?<![\w./=-])(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,79}/)?"
+    r"(?=[A-Za-z0-9.-]*_)[A-Za-z0-9][A-Za-z0-9_.-]{2,79}(?![\w/=-]|\s*=)"
+)
+
+
+def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
+    """The claims in a section's text, and the lines that look like claims and were not understood."""
+    claims: list[Claim] = []
+    unread: list[str] = []
+    for line in text.split("\n"):
+        words = plain(BOX.sub("", BULLET.sub("", line)))
+        if not words or FILLER.fullmatch(words) or set(words) <= set("|:- "):
+            continue
+        effect = _effect(words)
+        if effect is not None and len(claims) < MAX_CLAIMS:
+            found = _ID.search(words)
+            case = found[0].rstrip(".-") if found else None
+            claims.append(Claim(visible(words, 200), case, () if case else named_axes(words), *effect))
+        elif effect is not None or _PERCENT.search(words) or _FACTOR.search(words):
+            unread.append(visible(words, 200))
+    return tuple(claims), tuple(unread[:MAX_CLAIMS])
+
+
+def _effect(line: str) -> tuple[Effect, float] | None:
+    """The claimed effect and change of time in percent; None where the line says none that is clear."""
+    # Of a range its smaller end is claimed.
+    words = _RANGE.sub(lambda found: f"{min(found[1], found[2], key=float)}%", line)
+    percents = list(_PERCENT.finditer(words))
+    factors = list(_FACTOR.finditer(words))
+    faster, slower = bool(_FASTER.search(words)), bool(_SLOWER.search(words))
+    if _SAME.search(words):
+        return (Effect.SAME, 0.0)
+    if len(percents) == 1 and not factors:
+        size = _value(percents[0])
+        signed = percents[0]["sign"]
+        if faster != slower:
+            change = -size if faster else size
+        elif signed and not faster:
+            # A sign alone is of the time, as in the bot's table: −10% is faster.
+            change = -size if signed == "-" else size
+        else:
+            return None
+        if change <= -100:
+            return None
+        return _sided(change)
+    if len(factors) == 1 and not percents and not slower:
+        factor = _value(factors[0])
+        return _sided(100 / factor - 100) if factor > 0 else None
+    return None
+
+
+def _sided(change: float) -> tuple[Effect, float]:
+    if change == 0:
+        return Effect.SAME, 0.0
+    return (Effect.FASTER if change < 0 else Effect.SLOWER), change
+
+
+def _value(found: re.Match[str]) -> float:
+    return float(found["number"].replace(",", "."))
+
+
+def named_axes(words: str) -> tuple[tuple[str, str], ...]:
+    """Every `axis=value`, and the dtype also where it stands alone."""
+    chosen = {found["key"].casefold(): found["value"].casefold() for found in PARAM.finditer(words)}
+    if "dtype" not in chosen and (dtype := _DTYPE.search(PARAM.sub("", words))):
+        chosen["dtype"] = dtype[1].casefold()
+    if "dtype" in chosen:
+        chosen["dtype"] = dtypes.canonical(chosen["dtype"]) or chosen["dtype"]
+    return tuple(sorted(chosen.items()))
+
+
+# The cases that a claim is about --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClaimedCases:
+    """What a claim is about; none of `cases` where it names axes that there are not."""
+
+    cases: frozenset[CaseKey]
+    strange: tuple[str, ...] = ()
+    """Axes of the claim that no case has, …"""
+    known: tuple[str, ...] = ()
+    """… and all that there are."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a claim may name of one card, in lower case."""
+
+    card: str
+    titles: frozenset[str]
+    """What people call the card."""
+    axes: Mapping[str, str]
+    """Each axis as the card writes it."""
+    switches: frozenset[str]
+    """The axes that are true or false; a case that leaves one out means false."""
+
+
+def cases_of(claim: Claim, record: RunRecord) -> ClaimedCases:
+    """By the id where the claim has one, else every case that fits all axes and cards that it names."""
+    cards = tuple(_vocabularies(record))
+    if claim.case is not None and not _is_word(claim.case, record, cards):
+        return ClaimedCases(frozenset(case.key for case in record.cases if claim.case.casefold() in _ids(case)))
+    params = dict(claim.params if claim.case is None else named_axes(claim.text))
+    strange = tuple(axis for axis in params if not any(axis in one.axes for one in cards))
+    if strange:
+        known = tuple(dict.fromkeys(written for one in cards for written in one.axes.values()))
+        return ClaimedCases(frozenset(), strange, known)
+    asked = params | _bare_switches(claim.text, cards, params)
+    switches = {one.card: one.switches for one in _meant(claim.text, cards)}
+    fitting = set()
+    for case in (case for case in record.cases if case.card in switches):
+        has = {axis.casefold(): value for axis, value in case.axes.items()}
+        if all(_is(has.get(axis), value, axis in switches[case.card]) for axis, value in asked.items()):
+            fitting.add(case.key)
+    return ClaimedCases(frozenset(fitting))
+
+
+def _vocabularies(record: RunRecord) -> Iterator[Vocabulary]:
+    labels = formatting.card_names(record.cards)
+    for card in dict.fromkeys(case.card for case in record.cases):
+        every = [case.axes for case in record.cases if case.card == card]
+        yield Vocabulary(
+            card,
+            titles=frozenset(name.casefold() for name in (card, labels.get(card, "")) if 1 < len(name) <= MAX_NAME),
+            axes={axis.casefold(): axis for axes in every for axis in axes},
+            switches=frozenset(axis.casefold() for axis in formatting.flags(every)),
+        )
+
+
+def _ids(case: Case) -> tuple[str, str]:
+    return case.id.casefold(), f"{case.card}/{case.id}".casefold()
+
+
+def _is_word(text: str, record: RunRecord, cards: Sequence[Vocabulary]) -> bool:
+    """Whether what looks like an id is the name of a card or of a switch, such as rms_norm."""
+    if any(text.casefold() in _ids(case) for case in record.cases):
+        return False
+    return any(text.casefold() in one.titles | one.switches for one in cards)
+
+
+def _meant(text: str, cards: Sequence[Vocabulary]) -> Sequence[Vocabulary]:
+    """The cards that a claim names by what they are called; all where it names none."""
+    titles = sorted({(title, one.card) for one in cards for title in one.titles}, key=lambda one: -len(one[0]))
+    prose, meant = text.casefold(), set()
+    for title, card in titles:
+        # The longest first, and each once: "norm" is no part of "rms norm".
+        pattern = rf"(?<!\w){re.escape(title)}(?!\w)"
+        if re.search(pattern, prose):
+            prose = re.sub(pattern, " ", prose)
+            meant.add(card)
+    return [one for one in cards if one.card in meant] or cards
+
+
+def _bare_switches(text: str, cards: Sequence[Vocabulary], params: Mapping[str, str]) -> dict[str, str]:
+    """The switches that stand in the text by themselves: "transposed", "non-transposed", "without bias"."""
+    prose, found = PARAM.sub(" ", text), {}
+    for axis in frozenset().union(*(one.switches for one in cards)) - params.keys():
+        pattern = rf"(?<![\w-])(?P<off>non-?\s?|not?\s|without\s)?{re.escape(axis)}(?!\w)"
+        if 1 < len(axis) <= MAX_NAME and (match := re.search(pattern, prose, re.IGNORECASE)):
+            found[axis] = "false" if match["off"] else "true"
+    return found
+
+
+_TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+def _is(value: bool | float | str | None, claimed: str, switch: bool) -> bool:
+    if switch:
+        return _TRUTH.get(claimed) is bool(value)
+    if isinstance(value, str):
+        return (dtypes.canonical(value) or value.casefold()) == (dtypes.canonical(claimed) or claimed.casefold())
+    try:
+        return value is not None and float(claimed) == value
+    except ValueError:
+        return False
+
+
+# What was measured ----------------------------------------------------------------------------------------------------
 
 
 class Support(IntEnum):
@@ -24,9 +279,6 @@ class Support(IntEnum):
     NOT_MEASURED = 2
     SUPPORTED = 3
 
-
-MAX_AXES = 12
-"""Axes that a line names."""
 
 _WORDS = {
     Support.CONTRADICTED: (Mark.SLIGHT, "is contradicted"),
@@ -74,15 +326,14 @@ def assess(
     claims: Sequence[Claim], record: RunRecord, verdict: RecordVerdict, gates: Gates, policy: Template
 ) -> tuple[Assessed, ...]:
     """Every claim against the cases of the record that it names."""
-    return tuple(_assess(claim, cases_of(claim, record), verdict.cases, gates, policy) for claim in claims)
-
-
-def _assess(
-    claim: Claim, about: ClaimedCases, cases: Sequence[CaseVerdict], gates: Gates, policy: Template
-) -> Assessed:
-    found = [Assessed(claim, _found(claim, case, gates, policy), case) for case in cases if case.key in about.cases]
-    none = Assessed(claim, Support.NOT_MEASURED, strange=about.strange, known=about.known)
-    return min(found, key=lambda one: one.finding, default=none)
+    assessed = []
+    for claim in claims:
+        about = cases_of(claim, record)
+        cases = [case for case in verdict.cases if case.key in about.cases]
+        found = [Assessed(claim, _found(claim, case, gates, policy), case) for case in cases]
+        none = Assessed(claim, Support.NOT_MEASURED, strange=about.strange, known=about.known)
+        assessed.append(min(found, key=lambda one: one.finding, default=none))
+    return tuple(assessed)
 
 
 def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> Support:
@@ -91,7 +342,10 @@ def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> S
         return Support.NOT_MEASURED
     low, high = case.interval_pct
     if claim.effect is Effect.SAME:
-        return _same(case, low, high, gates.margin_pct)
+        if case.verdict is Outcome.EQUIVALENT:
+            return Support.SUPPORTED
+        certain = case.direction is not Direction.NONE and (low > gates.margin_pct or high < -gates.margin_pct)
+        return Support.CONTRADICTED if certain else Support.NOT_SUPPORTED
     # Turned so that the claimed direction is positive.
     sign = -1 if claim.effect is Effect.FASTER else 1
     claimed, least, most = abs(claim.change_pct), min(sign * low, sign * high), max(sign * low, sign * high)
@@ -102,12 +356,4 @@ def _found(claim: Claim, case: CaseVerdict, gates: Gates, policy: Template) -> S
         return Support.CONTRADICTED
     if case.direction is directed and most + policy.claim_tolerance_pct >= claimed and least > 0:
         return Support.SUPPORTED
-    return Support.NOT_SUPPORTED
-
-
-def _same(case: CaseVerdict, low: float, high: float, margin: float) -> Support:
-    if case.verdict is Outcome.EQUIVALENT:
-        return Support.SUPPORTED
-    if case.direction is not Direction.NONE and (low > margin or high < -margin):
-        return Support.CONTRADICTED
     return Support.NOT_SUPPORTED

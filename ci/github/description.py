@@ -1,4 +1,4 @@
-"""Reads a pull request's description: is it complete, and what does it claim?
+"""Reads a pull request's description: is it complete, and what does it claim? `kernelgate template` says it.
 
 Descriptions are informal prose. Headings are found whatever their level, case, order, emphasis or
 links; only what is really missing is named, with how to add it. Claims are read from their own section, one a line.
@@ -7,17 +7,19 @@ links; only what is really missing is named, with how to add it. Claims are read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+from typing import Any
 
-from kernelgate.bench.core import dtypes
-from kernelgate.ci.document.escape import visible
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.ci.document import escape
 from kernelgate.ci.github import results_block
+from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.claims import BOX, BULLET, FILLER, Claim, Effect, plain, read_claims
 from kernelgate.ci.policy.pull_request_rules import Template
 
-MAX_CLAIMS = 20
-"""More than a comment can set beside measurements."""
 MAX_BODY = 262_144
 """Characters read of a description; GitHub keeps 65,536."""
 
@@ -51,28 +53,6 @@ class Part(Enum):
     @property
     def how(self) -> str:
         return self.value[2]
-
-
-class Effect(Enum):
-    FASTER = "faster"
-    SLOWER = "slower"
-    SAME = "no change"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One line of the section on claims."""
-
-    text: str
-    """As it was written, for showing; not escaped."""
-    case: str | None
-    """A case id, with its card or without; None where axes or nothing choose the cases."""
-    params: tuple[tuple[str, str], ...]
-    """Axes in lower case, such as (("m", "4096"), ("dtype", "fp16")); all of them must fit. Whether the text names axes
-    that are true or false is seen where the cases are known."""
-    effect: Effect
-    change_pct: float
-    """The claimed change of time: negative is faster, 0 for no change."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +107,15 @@ def describe(
     if excused is not None:
         return Description((), claims, (), excused)
     missing = tuple(
-        Missing(part, "is empty" if part in sections else "is missing", _blocks(part, policy))
+        Missing(
+            part,
+            "is empty" if part in sections else "is missing",
+            blocks=part is Part.HYPOTHESIS and policy.block_empty_hypothesis,
+        )
         for part in Part
         if _is_empty(part, sections.get(part, ""))
     )
     return Description(missing, claims, unread)
-
-
-def _blocks(part: Part, policy: Template) -> bool:
-    return part is Part.HYPOTHESIS and policy.block_empty_hypothesis
 
 
 # Sections ------------------------------------------------------------------------------------------------------------
@@ -199,138 +179,16 @@ def _part(heading: str) -> Part | None:
     return min(found)[2] if found else None
 
 
-def plain(markdown: str) -> str:
-    """The words without links, images, emphasis, code marks and tags."""
-    text = re.sub(r"!?\[([^\[\]]{0,500})\](?:\([^()]{0,2000}\)|\[[^\[\]]{0,200}\])?", r"\1", markdown)
-    text = re.sub(r"<[^<>]{0,300}>", " ", text)
-    text = re.sub(r"[*`~#]|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])", "", text)
-    return " ".join(text.replace("\u2212", "-").split())
-
-
-_FILLER = re.compile(
-    r"(?:before|after|todo|tbd|n/?a|none|nothing|no|-|\.\.|…|x|\?|to be filled(?: in)?|_no response_|no response)"
-    r"[\s:.!]*",
-    re.IGNORECASE,
-)
-_BOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s*\[([ xX])\]")
-_BULLET = re.compile(r"^\s*(?:[-*+>]|\d+[.)])\s+")
-
-
 def _is_empty(part: Part, text: str) -> bool:
     lines = [line for line in text.split("\n") if line.strip()]
-    boxes = [box for line in lines if (box := _BOX.match(line))]
+    boxes = [box for line in lines if (box := BOX.match(line))]
     if part is Part.CORRECTNESS and boxes:
         return not any(box[1] in "xX" for box in boxes)
-    texts = [plain(_BULLET.sub("", line)) for line in lines]
+    texts = [plain(BULLET.sub("", line)) for line in lines]
     if part is Part.CLAIMS:
         # "none" is an answer here.
         return not any(texts)
-    return not any(words and not _FILLER.fullmatch(words) for words in texts)
-
-
-# Claims --------------------------------------------------------------------------------------------------------------
-
-
-_NUMBER = r"(?P<sign>[+-]?)\s*(?P<number>\d{1,4}(?:[.,]\d{1,4})?)\s*"
-_PERCENT = re.compile(_NUMBER + r"(?:%|percent\b|per cent\b)", re.IGNORECASE)
-_RANGE = re.compile(r"\b(\d{1,3}(?:\.\d{1,3})?)\s*%?\s*(?:-|–|to)\s*(\d{1,3}(?:\.\d{1,3})?)\s*%")
-_FACTOR = re.compile(_NUMBER + r"(?:x\b|×|times\b)", re.IGNORECASE)
-_FASTER = re.compile(
-    r"\bfast|\bquick|\bspeed-?\s?ups?\b|\bimprov|\bsav(?:es?|ing)|\breduc|\bless\b|\blower\b|\bgain", re.I
-)
-_SLOWER = re.compile(r"\bslow|\bregress|\bworse|\bmore time\b|\blonger\b|\bincreas", re.I)
-_SAME = re.compile(
-    r"\bno (?:measurable |significant )?(?:change|difference|effect|regressions?|slowdown|impact)\b|\bunchanged\b"
-    r"|\b(?:the )?same\b|\bneutral\b|\bnot? slower\b",
-    re.I,
-)
-PARAM = re.compile(
-    r"""\b(?P<key>[a-z_]\w{0,31})\s*=\s*
-    (?![\d.,]+\s*[x×](?!\w))                                            # 1.25x is a factor
-    (?P<value>(?>-?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?)(?![\w×])     # 4096, 0.5, 1e-6
-      |(?>[a-z0-9]\w{0,31}(?:\.\w{1,32})?))                              # fp16, torch.float16, 16x16
-    (?!\w|\s*(?:%|per\ ?cent))""",
-    re.IGNORECASE | re.ASCII | re.VERBOSE,
-)
-"""An axis with its value. A number before a percent sign or an x is the effect, whatever stands before it."""
-_DTYPE = re.compile(rf"\b({'|'.join(dtypes.PROSE)})\b", re.I)
-_ID = re.compile(
-    r"(?<![\w./=-])(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,79}/)?"
-    r"(?=[A-Za-z0-9.-]*_)[A-Za-z0-9][A-Za-z0-9_.-]{2,79}(?![\w/=-]|\s*=)"
-)
-
-
-def read_claims(text: str) -> tuple[tuple[Claim, ...], tuple[str, ...]]:
-    """The claims in a section's text, and the lines that look like claims and were not understood."""
-    claims: list[Claim] = []
-    unread: list[str] = []
-    for line in text.split("\n"):
-        words = plain(_BOX.sub("", _BULLET.sub("", line)))
-        if not words or _FILLER.fullmatch(words) or set(words) <= set("|:- "):
-            continue
-        claim = _claim(words)
-        if claim is not None and len(claims) < MAX_CLAIMS:
-            claims.append(claim)
-        elif _PERCENT.search(words) or _FACTOR.search(words) or claim is not None:
-            unread.append(visible(words, 200))
-    return tuple(claims), tuple(unread[:MAX_CLAIMS])
-
-
-def _claim(words: str) -> Claim | None:
-    effect = _effect(words)
-    if effect is None:
-        return None
-    found = _ID.search(words)
-    case = found[0].rstrip(".-") if found else None
-    return Claim(visible(words, 200), case, () if case else named_axes(words), *effect)
-
-
-def _effect(line: str) -> tuple[Effect, float] | None:
-    """The claimed effect and change of time in percent; None where the line says none that is clear."""
-    # Of a range its smaller end is claimed.
-    words = _RANGE.sub(lambda found: f"{min(found[1], found[2], key=float)}%", line)
-    percents = list(_PERCENT.finditer(words))
-    factors = list(_FACTOR.finditer(words))
-    faster, slower = bool(_FASTER.search(words)), bool(_SLOWER.search(words))
-    if _SAME.search(words):
-        return (Effect.SAME, 0.0)
-    if len(percents) == 1 and not factors:
-        size = _value(percents[0])
-        signed = percents[0]["sign"]
-        if faster != slower:
-            change = -size if faster else size
-        elif signed and not faster:
-            # A sign alone is of the time, as in the bot's table: −10% is faster.
-            change = -size if signed == "-" else size
-        else:
-            return None
-        if change <= -100:
-            return None
-        return _sided(change)
-    if len(factors) == 1 and not percents and not slower:
-        factor = _value(factors[0])
-        return _sided(100 / factor - 100) if factor > 0 else None
-    return None
-
-
-def _sided(change: float) -> tuple[Effect, float]:
-    if change == 0:
-        return Effect.SAME, 0.0
-    return (Effect.FASTER if change < 0 else Effect.SLOWER), change
-
-
-def _value(found: re.Match[str]) -> float:
-    return float(found["number"].replace(",", "."))
-
-
-def named_axes(words: str) -> tuple[tuple[str, str], ...]:
-    """Every `axis=value`, and the dtype also where it stands alone."""
-    chosen = {found["key"].casefold(): found["value"].casefold() for found in PARAM.finditer(words)}
-    if "dtype" not in chosen and (dtype := _DTYPE.search(PARAM.sub("", words))):
-        chosen["dtype"] = dtype[1].casefold()
-    if "dtype" in chosen:
-        chosen["dtype"] = dtypes.canonical(chosen["dtype"]) or chosen["dtype"]
-    return tuple(sorted(chosen.items()))
+    return not any(words and not FILLER.fullmatch(words) for words in texts)
 
 
 # What the author reads -----------------------------------------------------------------------------------------------
@@ -340,23 +198,53 @@ def as_text(described: Description) -> str:
     """The review for a terminal; the job summary shows it as it is."""
     if described.excused:
         return f"This pull request needs no description: {described.excused}.\n"
-    lines = list(_review(described))
+    lines = [] if described.missing else ["The description is complete."]
+    for missing in sorted(described.missing, key=lambda one: not one.blocks):
+        lines.append(f"{'must be added' if missing.blocks else 'please add'}: {missing.sentence}")
+    for claim in described.claims:
+        where = claim.case or " ".join(f"{key}={value}" for key, value in claim.params) or "every case that fits"
+        change = "no change" if claim.effect is Effect.SAME else f"time {claim.change_pct:+.3g}%"
+        lines.append(f"claim read: {claim.text} ({where}: {change})")
+    for line in described.unread:
+        lines.append(f"claim not understood: {line}: write it as “case: 10% faster”, with one number a line.")
     return "\n".join(lines) + "\n"
 
 
-def _review(described: Description) -> Iterable[str]:
-    if not described.missing:
-        yield "The description is complete."
-    for missing in sorted(described.missing, key=lambda one: not one.blocks):
-        yield f"{'must be added' if missing.blocks else 'please add'}: {missing.sentence}"
-    for claim in described.claims:
-        yield f"claim read: {claim.text} ({_read(claim)})"
-    for line in described.unread:
-        yield f"claim not understood: {line}: write it as “case: 10% faster”, with one number a line."
+def review(step: Step, rules: Template, body: Path | None) -> int:
+    """Says what is missing and what is claimed. 1 where something blocks, else 0."""
+    described = of_file_or_event(step, rules, body)
+    text = as_text(described)
+    for line in text.splitlines():
+        step.log(line)
+    # The text quotes the author, so it goes into the summary as a block that it cannot end.
+    step.summary("### The pull request's description\n\n" + escape.fence(tuple(text.splitlines()), "text"))
+    return int(described.blocks)
 
 
-def _read(claim: Claim) -> str:
-    where = claim.case or " ".join(f"{key}={value}" for key, value in claim.params) or "every case that fits"
-    if claim.effect is Effect.SAME:
-        return f"{where}: no change"
-    return f"{where}: time {claim.change_pct:+.3g}%"
+def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Description:
+    """What stands in the file, else in the event's pull request. Raises UsageError for a file that cannot be read."""
+    if body:
+        try:
+            return describe(body.read_text(encoding="utf-8", errors="replace"), rules)
+        except OSError as error:
+            raise UsageError(f"{body}: the description cannot be read: {error.strerror}") from None
+    pull = step.event().get("pull_request")
+    if not isinstance(pull, dict):
+        return Description((), (), (), "the event is of no pull request")
+    by_bot = (pull.get("user") or {}).get("type") == "Bot"
+    return describe(pull.get("body"), rules, _changed(step, pull), by_bot=by_bot)
+
+
+def _changed(step: Step, pull: dict[str, Any]) -> list[str] | None:
+    """The files of the pull request; None where they are not known, and then it counts as a change to a kernel."""
+    if step.token is None:
+        return None
+    from kernelgate.ci.github import client
+
+    bot = client.connect(step)
+
+    def look() -> list[str] | None:
+        whole = bot.repository.get_pull(int(pull["number"]))
+        return client.changed_names(whole, list(whole.get_files()))
+
+    return client.patiently("changed files", look, bot)

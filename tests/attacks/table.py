@@ -1666,19 +1666,19 @@ WORKFLOWS = Chapter(
         Tried(
             "a library for the base, under the name and for the commit of the default branch's own",
             "not taken: only runs that a push to the default branch or a schedule started hand one over",
-            "ci/github/test_compiled_before.py::test_what_another_run_left_is_not_taken",
+            "ci/github/test_trusted_runs.py::test_what_another_run_left_is_not_taken",
             _NOT_OF_THE_DEFAULT_BRANCH,
         ),
         Tried(
             "an index of the history, under the name of the default branch's own and left later",
             "not taken, by the same rule",
-            "ci/github/test_history_index.py::test_one_that_somebody_else_left_is_not_taken",
+            "ci/github/test_trusted_runs.py::test_one_that_somebody_else_left_is_not_taken",
             _NOT_OF_THE_DEFAULT_BRANCH,
         ),
         Tried(
             "what is no index, or an archive of another kind, as the default branch's own index",
             "left; nothing is written",
-            "ci/github/test_history_index.py::test_what_is_no_index_is_left",
+            "ci/github/test_trusted_runs.py::test_what_is_no_index_is_left",
             ("no zip", "traversal", "no database", "two files", "another file"),
         ),
         Tried(
@@ -1689,7 +1689,7 @@ WORKFLOWS = Chapter(
         Tried(
             "an archive of libraries of another kind",
             "left; nothing is written outside",
-            "ci/github/test_compiled_before.py::test_an_archive_of_another_kind_is_left",
+            "ci/github/test_trusted_runs.py::test_an_archive_of_another_kind_is_left",
             ("no zip", "traversal", "absolute", "backslash", "link"),
         ),
         Tried(

@@ -21,7 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
 from kernelgate.ci.document import render
-from kernelgate.ci.github import assemble, command, description, plan, review
+from kernelgate.ci.github import assemble, command, description, plan
 from kernelgate.ci.github import untrusted_artifact as artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError
@@ -101,7 +101,7 @@ def read_event(data: bytes) -> None:
         step.event()
         _in_a_sentence(lambda: plan.plan(step, bot, Measure()))
         _in_a_sentence(lambda: plan.admit(bot, step, HEAD))
-        _in_a_sentence(lambda: review.review(step, Template(), None))
+        _in_a_sentence(lambda: description.review(step, Template(), None))
         _in_a_sentence(lambda: command.answer(step, bot, Measure()))
 
 

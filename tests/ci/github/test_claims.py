@@ -6,9 +6,7 @@ import pytest
 
 from kernelgate.bench.record import Card, Case, RunRecord
 from kernelgate.ci.document.render import markdown_line, plain_line
-from kernelgate.ci.github.claimed_cases import cases_of
-from kernelgate.ci.github.claims import Support, assess
-from kernelgate.ci.github.description import read_claims
+from kernelgate.ci.github.claims import Support, assess, cases_of, read_claims
 from kernelgate.ci.judge.verdict import CaseVerdict, Outcome
 from kernelgate.ci.judge.verdict import Finding as Trouble
 from kernelgate.ci.policy.policy import Gates

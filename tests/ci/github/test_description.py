@@ -9,7 +9,8 @@ import pytest
 
 from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import results_block
-from kernelgate.ci.github.description import Claim, Effect, Part, describe, read_claims, split
+from kernelgate.ci.github.claims import Claim, Effect, read_claims
+from kernelgate.ci.github.description import Part, describe, split
 from kernelgate.ci.policy.pull_request_rules import Template
 from tests.ci.desk import Desk
 

@@ -11,7 +11,8 @@ from kernelgate.bench import record
 from kernelgate.bench.record import Expected, RunRecord, expected_hash, timed_cases
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.github.assemble import ExpectedByLabel, Posting, PullRequestChange, Trusted, assemble
-from kernelgate.ci.github.description import Description, read_claims
+from kernelgate.ci.github.claims import read_claims
+from kernelgate.ci.github.description import Description
 from kernelgate.ci.github.run_info import RunInfo
 from kernelgate.ci.judge.gate import BlockCode, Decision, Label
 from kernelgate.ci.policy.policy import Policy

@@ -1,4 +1,4 @@
-"""What the default branch compiled is reused, and what anybody else left under its name is not."""
+"""The default branch's libraries and index are used; what anybody else left under their names is not."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.build import build
-from kernelgate.ci.github import compiled_before
+from kernelgate.ci.github import trusted_runs
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import GitHubError
-from kernelgate.ci.github.compiled_before import ARTIFACT, MAX_TAKEN, fetch
+from kernelgate.ci.github.trusted_runs import INDEX, INDEX_FILE, LIBRARIES, MAX_TAKEN, fetch_index, fetch_libraries
 from kernelgate.ci.pipeline.hand_over import take_over
 from tests.ci.desk import Desk
 from tests.fakes.github_server import zipped
@@ -35,11 +35,11 @@ def main(desk: Desk) -> Desk:
 def left(desk: Desk, content: bytes | dict[str, bytes] | None = None, **facts: Any) -> dict[str, Any]:
     """A run that handed over a library; of a push to the default branch unless the facts say otherwise."""
     run = desk.github.add_run(**{"event": "push", "head_branch": "main", "head_sha": BASE} | facts)
-    return desk.github.add_artifact(run, ARTIFACT, content or LIBRARY)
+    return desk.github.add_artifact(run, LIBRARIES, content or LIBRARY)
 
 
 def taken(desk: Desk, folder: Path) -> list[str]:
-    return [path.name for path in fetch(desk.bot, BASE, folder)]
+    return [path.name for path in fetch_libraries(desk.bot, BASE, folder)]
 
 
 def test_the_bases_own_library_comes_first_then_the_newest(main: Desk, tmp_path: Path) -> None:
@@ -63,14 +63,18 @@ STRANGE: dict[str, dict[str, Any]] = {
 }
 
 
+def strange(desk: Desk, facts: dict[str, Any]) -> dict[str, Any]:
+    desk.github.merge_bases[("main", "d" * 40)] = TIP
+    if isinstance(name := facts.get("head_repository"), str):
+        like = desk.github.add_run()["head_repository"]
+        facts = facts | {"head_repository": desk.github._repository_reference(like, name)}
+    return facts
+
+
 @pytest.mark.parametrize("facts", STRANGE.values(), ids=STRANGE)
 def test_what_another_run_left_is_not_taken(main: Desk, facts: dict[str, Any], tmp_path: Path) -> None:
     """Planted under the very name and, but for the tag, for the very commit: each would be the base of a comparison."""
-    main.github.merge_bases[("main", "d" * 40)] = TIP
-    if isinstance(name := facts.get("head_repository"), str):
-        like = main.github.add_run()["head_repository"]
-        facts = facts | {"head_repository": main.github._repository_reference(like, name)}
-    left(main, **facts)
+    left(main, **strange(main, facts))
     assert taken(main, tmp_path) == []
     left(main)
     assert len(taken(main, tmp_path)) == 1
@@ -111,10 +115,10 @@ def test_other_bytes_than_were_uploaded_are_not_taken(main: Desk, tmp_path: Path
 
 def test_a_large_or_an_expired_one_is_left(main: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = left(main)
-    monkeypatch.setattr(compiled_before, "MAX_ARCHIVE", 10)
+    monkeypatch.setattr(trusted_runs, "LIBRARIES_PACKED", 10)
     assert taken(main, tmp_path) == []
     monkeypatch.undo()
-    monkeypatch.setattr(compiled_before, "MAX_UNPACKED", 5)
+    monkeypatch.setattr(trusted_runs, "LIBRARIES_UNPACKED", 5)
     assert taken(main, tmp_path) == []
     monkeypatch.undo()
     artifact["expired"] = True
@@ -133,7 +137,7 @@ def test_it_is_found_in_the_cache_by_its_key(main: Desk, tmp_path: Path, monkeyp
     }
     left(main, files)
     monkeypatch.setenv("KERNELGATE_CACHE", str(tmp_path / "another machine's"))
-    assert take_over(fetch(main.bot, BASE, tmp_path / "in"), Step({})) == 1
+    assert take_over(fetch_libraries(main.bot, BASE, tmp_path / "in"), Step({})) == 1
     again = compiled(write(tmp_path / "pull request", CPU_FILES), sha=TIP)
     assert again.cached
     assert (again.manifest.key, again.manifest.sha256) == (made.manifest.key, made.manifest.sha256)
@@ -159,3 +163,52 @@ def test_what_is_not_as_its_manifest_says_is_left_out(
     assert take_over([tmp_path / "out"], Step({})) == 0
     assert "what the default branch compiled is not used" in capsys.readouterr().out
     assert not list(tmp_path.rglob("elsewhere*"))
+
+
+NIGHT = b"SQLite format 3\0 of the night"
+
+
+def left_index(desk: Desk, content: bytes = NIGHT, **facts: Any) -> None:
+    """A run that handed over an index; of a night of the default branch unless the facts say otherwise."""
+    run = desk.github.add_run(**{"event": "schedule", "head_branch": "main", "head_sha": TIP} | facts)
+    desk.github.add_artifact(run, INDEX, {INDEX_FILE: content})
+
+
+def taken_index(desk: Desk, folder: Path) -> bytes | None:
+    file = folder / "history.sqlite"
+    return file.read_bytes() if fetch_index(desk.bot, file) else None
+
+
+def test_the_newest_one_is_taken(main: Desk, tmp_path: Path) -> None:
+    """Of both events, and of runs that left none in between."""
+    assert taken_index(main, tmp_path) is None
+    left_index(main, NIGHT + b" before")
+    left_index(main, event="push")
+    main.github.add_run(event="schedule", head_branch="main", head_sha=TIP)
+    assert taken_index(main, tmp_path) == NIGHT
+
+
+@pytest.mark.parametrize("facts", STRANGE.values(), ids=STRANGE)
+def test_one_that_somebody_else_left_is_not_taken(main: Desk, facts: dict[str, Any], tmp_path: Path) -> None:
+    """Planted later under the very name: with it every pull request would be judged by made-up spreads."""
+    left_index(main)
+    left_index(main, NIGHT + b" poisoned", **strange(main, facts))
+    assert taken_index(main, tmp_path) == NIGHT
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no zip file",
+        archive("../index.sqlite"),
+        {INDEX_FILE: b"no database"},
+        {INDEX_FILE: NIGHT, "more": b""},
+        {"other": NIGHT},
+    ],
+    ids=["no zip", "traversal", "no database", "two files", "another file"],
+)
+def test_what_is_no_index_is_left(main: Desk, content: bytes | dict[str, bytes], tmp_path: Path) -> None:
+    run = main.github.add_run(event="schedule", head_branch="main", head_sha=TIP)
+    main.github.add_artifact(run, INDEX, content)
+    assert taken_index(main, tmp_path / "in") is None
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
