@@ -6,8 +6,8 @@ judged once more, so that nothing can be accepted but what blocks by its speed, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from github import UnknownObjectException
@@ -44,7 +44,8 @@ def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) 
     asked, wanted = command.requester(event), command.parse(command.body_of(event))
     if asked is None or not isinstance(wanted, Command) or wanted.verb != ACCEPT:
         raise UsageError("the event is not a comment that accepts a regression")
-    decided = _decided(bot, asked, wanted, _Judging(subject, into, rules, trusted))
+    judged = partial(prepare, into, rules, trusted=trusted)
+    decided = _decided(bot, asked, wanted, subject, into, lambda: judged().posting)
     if isinstance(decided, Refusal):
         command.refuse(bot, asked, decided)
         return False
@@ -55,24 +56,14 @@ def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) 
     # Later reports ask GitHub what was accepted where this label stands.
     put_labels(bot, asked.number, {Label.ACCEPTED}, Stamp.of(info.run), among=(Label.ACCEPTED,))
     command.react(bot, asked, "rocket")
-    command.reply(bot, asked, render.markdown_line(_answer(kept, prepare(into, rules, trusted=trusted).posting)))
+    command.reply(bot, asked, render.markdown_line(_answer(kept, judged().posting)))
     return True
 
 
-@dataclass(frozen=True)
-class _Judging:
-    """What is judged, and by what."""
-
-    subject: Run
-    into: Path
-    rules: Policy
-    trusted: Trusted
-
-
 def _decided(
-    bot: Bot, asked: Requester, wanted: Command, judging: _Judging
+    bot: Bot, asked: Requester, wanted: Command, subject: Run, into: Path, judged: Callable[[], Posting]
 ) -> tuple[KeptAcceptance, RunInfo] | Refusal:
-    head, base = judging.subject.head_sha or "", judging.subject.base_sha or ""
+    head, base = subject.head_sha or "", subject.base_sha or ""
     body = patiently("comment", lambda: acceptances.comment_body(bot, asked.number, asked.comment_id, asked.login), bot)
     if body is None or command.parse(body) != wanted:
         return _refusal("the comment was edited or deleted since; write a new one")
@@ -81,14 +72,13 @@ def _decided(
         return _refusal(f"{head[:7]} has no verdict yet; look at it and then write this again")
     if shown.run.completed_at is None or shown.run.completed_at >= asked.at:
         return _refusal("the verdict came after your comment; look at it and then write this again")
-    run = _run(bot, shown.told[0])
+    run = patiently("run", lambda: _run(bot, shown.told[0]), bot)
     if run is None:
         return _refusal(_GONE)
-    info = fetch(bot, run.id, judging.into, None if run.event.startswith("pull_request") else judging.subject)
+    info = fetch(bot, run.id, into, None if run.event.startswith("pull_request") else subject)
     if info.under_way or (info.head_sha, info.run.base_sha, info.pull_request) != (head, base, asked.number):
         return _refusal(info.no_pull_request or f"{head[:7]} is being measured anew; look at that and write this again")
-    posting = prepare(judging.into, judging.rules, trusted=judging.trusted).posting
-    cases = chosen(wanted, posting)
+    cases = chosen(wanted, judged())
     if isinstance(cases, Refusal):
         return cases
     kept = KeptAcceptance(
@@ -107,16 +97,12 @@ _GONE = "what was measured is gone, or cannot be used; /kernelgate bench measure
 
 def _run(bot: Bot, number: int) -> WorkflowRun | None:
     """The run that was judged; None where GitHub has it no more."""
-
-    def step() -> WorkflowRun | None:
-        try:
-            run = bot.repository.get_workflow_run(number)
-            run.update()
-        except UnknownObjectException:
-            return None
-        return run
-
-    return patiently("run", step, bot)
+    try:
+        run = bot.repository.get_workflow_run(number)
+        run.update()
+    except UnknownObjectException:
+        return None
+    return run
 
 
 def _refusal(why: str) -> Refusal:
@@ -133,30 +119,24 @@ def chosen(wanted: Command, posting: Posting) -> list[CaseKey] | Refusal:
     measured = {case.key for gpu in posting.gpus if gpu.record for case in gpu.record.cases}
     found = []
     for word in wanted.cases:
-        named = sorted((key for key in measured if word in _words(key)), key=lambda key: key.card)
+        named = sorted((key for key in measured if word in (key.id, f"{key.card}/{key.id}")), key=lambda key: key.card)
         if len(named) > 1 and len(which := [key for key in named if key in blocking]) != 1:
             several = " or ".join(f"{key.card}/{key.id}" for key in which or named)
             return _refusal(f"{word} is a case of several cards; write {several}")
         key = next((key for key in named if key in blocking), None)
         if key is None:
             why = "was measured and does not block" if named else "is no case that was measured"
-            return _refusal(f"{word} {why}; what blocks by its speed is {_listed(blocking)}")
+            listed = render.plain_line(accepted.listed(blocking, {}))
+            return _refusal(f"{word} {why}; what blocks by its speed is {listed}")
         found.append(key)
     return list(dict.fromkeys(found))
-
-
-def _words(key: CaseKey) -> tuple[str, str]:
-    """What people may call a case."""
-    return key.id, f"{key.card}/{key.id}"
 
 
 def _nothing(posting: Posting) -> str:
     """Why there is nothing to accept."""
     certain = [one for one in posting.decision.blockers if one.code is not BlockCode.DESCRIPTION]
     if not certain and not any(gpu.record for gpu in posting.gpus):
-        return (
-            "what was measured is gone, or cannot be used; /kernelgate bench measures it again, then write this again"
-        )
+        return _GONE
     if posting.decision.blockers:
         causes = "; ".join(
             render.plain_line(cause(one, len(posting.gpus) > 1)) for one in posting.decision.blockers[:3]
@@ -165,17 +145,12 @@ def _nothing(posting: Posting) -> str:
     return "nothing blocks by its speed"
 
 
-def _listed(cases: Iterable[CaseKey]) -> str:
-    return render.plain_line(accepted.listed(cases, {}))
-
-
 def _answer(kept: KeptAcceptance, posting: Posting) -> Line:
     """What was accepted, until when, and what blocks all the same."""
-    cases = [CaseKey(case.card, case.id) for case in kept.cases]
     everywhere = " on every GPU" if len(posting.gpus) > 1 else ""
     head = posting.gpus[0].run.head_sha or ""
     line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), f"{everywhere}: ")
-    line = (*line, *accepted.listed(cases, {}), ". This ends with the next push, or with another base. ")
+    line = (*line, *accepted.listed(kept.keys, {}), ". This ends with the next push, or with another base. ")
     left = dict.fromkeys(one.case for one in posting.decision.regressions if not one.accepted)
     others = [one for one in posting.decision.blockers if one.code is not BlockCode.SLOWER]
     if left:

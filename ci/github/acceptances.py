@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -58,12 +59,13 @@ class KeptAcceptance(Model):
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
+    @property
+    def keys(self) -> tuple[CaseKey, ...]:
+        return tuple(CaseKey(case.card, case.id) for case in self.cases)
+
     def of(self, head_sha: str) -> tuple[Acceptance, ...]:
         """For the gate, of the commit that the check run belongs to."""
-        return tuple(
-            Acceptance(CaseKey(case.card, case.id), self.by, self.reason, head_sha, self.base_sha)
-            for case in self.cases
-        )
+        return tuple(Acceptance(key, self.by, self.reason, head_sha, self.base_sha) for key in self.keys)
 
 
 def digest(body: str) -> str:
@@ -73,6 +75,7 @@ def digest(body: str) -> str:
 def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
     """The commit has a check run that says so."""
     mark = f"{NAME}:{kept.comment}"
+    readable = kept.model_dump_json(by_alias=True).replace("`", "\\u0060")
 
     def step() -> Posted | None:
         if any(run.external_id == mark for run in _runs(bot, head_sha)):
@@ -83,7 +86,11 @@ def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
             external_id=mark,
             status="completed",
             conclusion="neutral",
-            output={"title": _title(kept), "summary": _summary(kept), "text": _written(kept)},
+            output={
+                "title": visible(f"{formatting.counted(len(kept.cases), 'regression')} accepted by {kept.by}", 200),
+                "summary": _summary(kept),
+                "text": f"```json\n{readable}\n```",
+            },
         )
         return None
 
@@ -93,8 +100,15 @@ def keep(bot: Bot, kept: KeptAcceptance, head_sha: str) -> None:
 def standing(bot: Bot, number: int, head_sha: str) -> tuple[KeptAcceptance, ...]:
     """What was accepted of this commit, as far as its comments still stand as they were, the oldest first."""
     runs = patiently("acceptances", lambda: _runs(bot, head_sha), bot)
-    kept = [one for run in runs[-MAX_KEPT:] if (one := _read(run)) is not None]
-    return tuple(one for one in kept if _stands(bot, number, one))
+    standing = []
+    for kept in filter(None, map(_read, runs[-MAX_KEPT:])):
+        body = patiently("comment", partial(comment_body, bot, number, kept.comment, kept.by), bot)
+        if body is not None and digest(body) == kept.digest:
+            standing.append(kept)
+        else:
+            gone = f"the comment {kept.comment} of {kept.by} is gone or was edited, so it counts no more"
+            bot.step.log(f"acceptance: {gone}")
+    return tuple(standing)
 
 
 def comment_body(bot: Bot, number: int, comment: int, by: str) -> str | None:
@@ -105,14 +119,6 @@ def comment_body(bot: Bot, number: int, comment: int, by: str) -> str | None:
     except UnknownObjectException:
         return None
     return (body or "") if user is not None and user.login == by else None
-
-
-def _stands(bot: Bot, number: int, kept: KeptAcceptance) -> bool:
-    body = patiently("comment", lambda: comment_body(bot, number, kept.comment, kept.by), bot)
-    stands = body is not None and digest(body) == kept.digest
-    if not stands:
-        bot.step.log(f"acceptance: the comment {kept.comment} of {kept.by} is gone or was edited, so it counts no more")
-    return stands
 
 
 def _runs(bot: Bot, head_sha: str) -> list[CheckRun]:
@@ -127,20 +133,9 @@ def _runs(bot: Bot, head_sha: str) -> list[CheckRun]:
 _WRITTEN = re.compile(r"```json\n(?P<json>[^`]*)\n```")
 
 
-def _title(kept: KeptAcceptance) -> str:
-    return visible(f"{formatting.counted(len(kept.cases), 'regression')} accepted by {kept.by}", 200)
-
-
 def _summary(kept: KeptAcceptance) -> str:
-    cases = [CaseKey(case.card, case.id) for case in kept.cases]
     who: Line = (Code(f"@{kept.by}"), " accepts, compared with ", Code(kept.base_sha[:7]), ": ")
-    return render.markdown_line((*who, *accepted.listed(cases, {}), ". Reason: ", visible(kept.reason)))
-
-
-def _written(kept: KeptAcceptance) -> str:
-    """As it is read again."""
-    text = kept.model_dump_json(by_alias=True).replace("`", "\\u0060")
-    return f"```json\n{text}\n```"
+    return render.markdown_line((*who, *accepted.listed(kept.keys, {}), ". Reason: ", visible(kept.reason)))
 
 
 def _read(run: CheckRun) -> KeptAcceptance | None:
@@ -188,9 +183,8 @@ def since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdict) -> tup
     if known is None or verdict.refused is not None or not slower:
         return ()
     try:
-        found = [
-            one for pull in _accepting(bot) if _is_between(bot, pull, known, head) for one in _of(bot, pull, slower)
-        ]
+        pulls = patiently("closed pull requests", lambda: _accepting(bot), bot)
+        found = [one for pull in pulls if _is_between(bot, pull, known, head) for one in _of(bot, pull, slower)]
     except GitHubError as error:
         bot.step.warn(f"what was accepted since the baseline is not known, so it counts as not accepted: {error}")
         return ()
@@ -203,16 +197,12 @@ def since(bot: Bot, stored: RunRecord, head: str, verdict: RecordVerdict) -> tup
 
 def _accepting(bot: Bot) -> list[PullRequest]:
     """The merged pull requests that bear the label."""
-
-    def step() -> list[PullRequest]:
-        closed = bot.repository.get_pulls(state="closed", sort="updated", direction="desc")
-        return [
-            pull
-            for pull in islice(closed, MAX_PULLS)
-            if pull.merged_at is not None and Label.ACCEPTED in (label.name for label in pull.labels)
-        ]
-
-    return patiently("closed pull requests", step, bot)
+    closed = bot.repository.get_pulls(state="closed", sort="updated", direction="desc")
+    return [
+        pull
+        for pull in islice(closed, MAX_PULLS)
+        if pull.merged_at is not None and Label.ACCEPTED in (label.name for label in pull.labels)
+    ]
 
 
 def _is_between(bot: Bot, pull: PullRequest, known: str, head: str) -> bool:

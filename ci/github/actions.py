@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import click
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from kernelgate.bench.core.errors import UsageError, faults
 from kernelgate.ci.document.answer import VerbAnswer
@@ -48,6 +47,56 @@ def answering() -> Iterator[StepAnswer]:
         yield answer
     finally:
         _ANSWER.reset(token)
+
+
+Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
+
+
+class EventRepository(BaseModel):
+    full_name: str
+
+
+class EventHead(BaseModel):
+    sha: str
+    repo: EventRepository | None = None
+
+
+class EventUser(BaseModel):
+    login: str
+    type: str
+
+
+class EventPull(BaseModel):
+    number: Number
+    head: EventHead
+    body: str | None = None
+    user: EventUser | None = None
+
+
+class EventComment(BaseModel):
+    id: Number
+    created_at: AwareDatetime
+    body: str | None = None
+    user: EventUser | None = None
+    performed_via_github_app: Any = None
+
+
+class EventIssue(BaseModel):
+    number: Number
+    pull_request: Any = None
+    """Of an issue that is a pull request."""
+
+
+class Event(BaseModel):
+    """What is read of an event; one that holds it in another form than GitHub's is refused with the place."""
+
+    action: str | None = None
+    pull_request: EventPull | None = None
+    changes: dict[str, Any] | None = None
+    inputs: dict[str, Any] | None = None
+    comment: EventComment | None = None
+    issue: EventIssue | None = None
+    workflow_run: Any = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +131,7 @@ class Step:
         server, run = self.environment.get("GITHUB_SERVER_URL"), self.environment.get("GITHUB_RUN_ID")
         return f"{server}/{self.repository}/actions/runs/{run}" if server and run and self.repository else None
 
-    def event(self) -> dict[str, Any]:
+    def event(self) -> Event:
         """What GitHub sent. Raises UsageError outside of a workflow."""
         name = self.environment.get("GITHUB_EVENT_PATH")
         if not name:
@@ -94,7 +143,10 @@ class Step:
             payload = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise UsageError(f"{path}: the event cannot be read: {error}") from None
-        return checked(payload, str(path))
+        try:
+            return Event.model_validate(payload)
+        except ValidationError as error:
+            raise UsageError(f"{path}: the event is not one of GitHub's: {faults(error)}") from None
 
     def output(self, **values: str) -> None:
         """Hands values to later steps. One line each: a line break would start an output of its own."""
@@ -152,62 +204,3 @@ def _print(line: str, said: str) -> None:
     if answer is not None:
         answer.said.append(said)
     click.echo(line, err=answer is not None)
-
-
-Number = Annotated[int, Field(gt=0, lt=1 << 53, strict=True)]
-
-
-def _moment(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("a time without its zone")
-    return text
-
-
-class EventRepository(BaseModel):
-    full_name: str
-
-
-class EventHead(BaseModel):
-    sha: str
-    repo: EventRepository | None = None
-
-
-class EventUser(BaseModel):
-    login: str
-    type: str
-
-
-class EventPull(BaseModel):
-    number: Number
-    head: EventHead
-    body: str | None = None
-    user: EventUser | None = None
-
-
-class EventComment(BaseModel):
-    id: Number
-    created_at: Annotated[str, AfterValidator(_moment)]
-    user: EventUser | None = None
-
-
-class EventIssue(BaseModel):
-    number: Number
-
-
-class Event(BaseModel):
-    action: str | None = None
-    pull_request: EventPull | None = None
-    changes: dict[str, Any] | None = None
-    inputs: dict[str, Any] | None = None
-    comment: EventComment | None = None
-    issue: EventIssue | None = None
-
-
-def checked(payload: Any, name: str) -> dict[str, Any]:
-    """The payload as it is. Raises UsageError where a part that a verb reads has another form than GitHub's."""
-    try:
-        Event.model_validate(payload)
-    except ValidationError as error:
-        raise UsageError(f"{name}: the event is not one of GitHub's: {faults(error)}") from None
-    found: dict[str, Any] = payload
-    return found

@@ -48,8 +48,10 @@ def take_in(bot: Bot, run: WorkflowRun, jobs: Iterable[Job], known: Run, into: P
             except RefusedError as error:
                 broken.append(str(error))
         chosen = _chosen(contents, label, refused) if contents else None
-        if chosen is not None:
-            _write(chosen, label, into)
+        if chosen is not None and chosen.record:
+            record.write(chosen.record, into / f"{label}.run.json")
+        if chosen is not None and chosen.note:
+            files.write(into / f"{label}.failure.json", chosen.note.model_dump_json(by_alias=True))
         # A newer attempt makes up for what an older one left.
         if chosen is None or chosen.attempt < max(known.run_attempt or 0, 2):
             refused.extend(broken)
@@ -115,13 +117,6 @@ def _chosen(contents: Sequence[ArtifactContent], label: str, refused: list[str])
         several = f"{len(others) + 1} artifacts {PREFIX}{label} are of one attempt"
         refused.append(f"{several}: the first is judged, and the others are refused")
     return first
-
-
-def _write(content: ArtifactContent, label: str, into: Path) -> None:
-    if content.record:
-        record.write(content.record, into / f"{label}.run.json")
-    if content.note:
-        files.write(into / f"{label}.failure.json", content.note.model_dump_json(by_alias=True))
 
 
 def _content(bot: Bot, one: Artifact, label: str, known: Run) -> ArtifactContent:

@@ -7,6 +7,7 @@ that holds the head's samples alone, with its numbers in short, so that people c
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -37,7 +38,7 @@ from kernelgate.ci.github import acceptances, untrusted_artifact
 from kernelgate.ci.github.acceptances import AcceptedMerge
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot
-from kernelgate.ci.github.plan import SHA
+from kernelgate.ci.github.plan import SHA, one_gpu
 from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import days, ratchet
@@ -80,7 +81,7 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     UsageError for a label that the policy does not have, RefusedError for a record that is not of this run's commit,
     and KernelgateError where the measurement did not come to its end.
     """
-    gpu = _gpu(label, rules)
+    gpu = one_gpu(rules.measure, label)
     new = _taken_in(bot.step, measured, label)
     tag = bot.step.environment.get("GITHUB_REF_NAME") if bot.step.environment.get("GITHUB_REF_TYPE") == "tag" else None
     path = baseline_path(gpu)
@@ -231,6 +232,9 @@ def _compared(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, befo
     """What changed since the stored baseline, what of it was accepted, and the evidence."""
     comparison = f"against the stored one: {verdict.reason}" if verdict else "there was none before"
     evidence = report(new, verdict, rules.gates) if verdict else None
+    # What makes the nights of the history compare.
+    pin = Code(f'pinned = "{_commit_of(new)}"')
+    unpinned: Line = ("Nights are not timed beside a pinned commit yet: ", pin, " under ", Code("[measure]"))
     if evidence and verdict and verdict.verdict is Outcome.REGRESSED and before.accepted:
         evidence = replace(evidence, headline=as_accepted(evidence.headline))
     return [
@@ -238,22 +242,10 @@ def _compared(new: RunRecord, verdict: RecordVerdict | None, rules: Policy, befo
         "",
         *(f"- {render.markdown_line(one.line)}" for one in before.accepted),
         "",
-        "" if rules.measure.pinned else render.markdown_line(_pin(_commit_of(new))),
+        "" if rules.measure.pinned else render.markdown_line((*unpinned, " makes it this one.")),
         "",
         render.comment(evidence, BODY_LIMIT) if evidence else "",
     ]
-
-
-def _pin(commit: str) -> Line:
-    """What makes the nights of the history compare."""
-    pin = Code(f'pinned = "{commit}"')
-    return (
-        "Nights are not timed beside a pinned commit yet: ",
-        pin,
-        " under ",
-        Code("[measure]"),
-        " makes it this one.",
-    )
 
 
 def _commit_of(new: RunRecord) -> str:
@@ -274,9 +266,9 @@ def as_baseline(new: RunRecord, rules: Policy, stored: RunRecord | None = None) 
     Raises UsageError where the record has no samples of a head.
     """
     processes = tuple(
-        process.model_copy(update={"role": "block", "loaded": ("head",), "timings": tuple(map(_head_only, timings))})
+        process.model_copy(update={"role": "block", "loaded": ("head",), "timings": timings})
         for process in new.processes
-        if process.role in COMPARED and (timings := [one for one in process.timings if "head" in one.samples_us])
+        if process.role in COMPARED and (timings := _head_only(process.timings))
     )
     held = {timing.key for process in processes for timing in process.timings}
     cases = tuple(case for case in new.cases if case.key in held)
@@ -301,13 +293,17 @@ def as_baseline(new: RunRecord, rules: Policy, stored: RunRecord | None = None) 
     return kept.model_copy(update={"summary": summary})
 
 
-def _head_only(timing: Timing) -> Timing:
-    return Timing(
-        card=timing.card,
-        case=timing.case,
-        samples_us={"head": timing.samples_us["head"]},
-        inner_repeats=timing.inner_repeats,
-        telemetry=timing.telemetry,
+def _head_only(timings: Iterable[Timing]) -> tuple[Timing, ...]:
+    return tuple(
+        Timing(
+            card=timing.card,
+            case=timing.case,
+            samples_us={"head": timing.samples_us["head"]},
+            inner_repeats=timing.inner_repeats,
+            telemetry=timing.telemetry,
+        )
+        for timing in timings
+        if "head" in timing.samples_us
     )
 
 
@@ -337,11 +333,3 @@ def _with_days(summary: BaselineSummary, key: CaseKey, new: RunRecord, stored: R
         return summary.model_copy(update={"days": earlier})
     today = BaselineDay(measured=new.run.created_at[:10], code=code, median_us=summary.median_us)
     return summary.model_copy(update={"days": days.added(earlier, today)})
-
-
-def _gpu(label: str, rules: Policy) -> RunnerGpu:
-    found = next((gpu for gpu in rules.measure.gpus if gpu.label == label), None)
-    if found is None:
-        known = ", ".join(gpu.label for gpu in rules.measure.gpus)
-        raise UsageError(f"the policy has no GPU {visible(label, 40)!r}; it has: {known}")
-    return found

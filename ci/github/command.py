@@ -9,10 +9,9 @@ accept.py, in a job that may change the check run.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from github import UnknownObjectException
 from github.PullRequest import PullRequest
@@ -21,7 +20,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.github import bisect_request
-from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.actions import Event, Step
 from kernelgate.ci.github.bisect_answer import put_search
 from kernelgate.ci.github.bisect_request import BISECT, BisectRequest
 from kernelgate.ci.github.client import Bot, GitHubError, changed_names, patiently
@@ -188,9 +187,9 @@ def answer(step: Step, bot: Bot, rules: Measure) -> None:
     step.log(f"{verb.verb} of {head} for {asked.login}")
 
 
-def body_of(event: Mapping[str, Any]) -> str:
+def body_of(event: Event) -> str:
     """The comment's text, as it was when the event happened."""
-    return str((event.get("comment") or {}).get("body") or "")
+    return (event.comment.body if event.comment else None) or ""
 
 
 def _searches(command: Command | Refusal | None) -> bool:
@@ -200,24 +199,18 @@ def _searches(command: Command | Refusal | None) -> bool:
     return command is not None and command.verb == BISECT
 
 
-def requester(event: Mapping[str, Any], anywhere: bool = False) -> Requester | None:
+def requester(event: Event, anywhere: bool = False) -> Requester | None:
     """Who asked, where a new comment on a pull request was written by a person, and by no App in their name.
 
     `anywhere`: also in an issue.
     """
-    comment, issue = event.get("comment"), event.get("issue")
-    if event.get("action") != "created":
+    comment, issue = event.comment, event.issue
+    if event.action != "created" or comment is None or issue is None:
         return None
-    if not isinstance(comment, dict) or not isinstance(issue, dict):
+    in_pull, user = bool(issue.pull_request), comment.user
+    if not (in_pull or anywhere) or user is None or user.type != "User" or comment.performed_via_github_app:
         return None
-    in_pull = bool(issue.get("pull_request"))
-    if not in_pull and not anywhere:
-        return None
-    user = comment.get("user") or {}
-    if user.get("type") != "User" or comment.get("performed_via_github_app"):
-        return None
-    at = datetime.fromisoformat(str(comment["created_at"]))
-    return Requester(int(comment["id"]), int(issue["number"]), str(user["login"]), at, in_pull)
+    return Requester(comment.id, issue.number, user.login, comment.created_at, in_pull)
 
 
 def _decide(

@@ -49,8 +49,8 @@ def put(bot: Bot, folder: Path, rules: Policy) -> dict[str, str]:
     """Each culprit of this repository has one issue, which is open while a case of it is slower; what was done, by
     commit. Nothing is begun for what is over already, and nobody is assigned."""
     own = bot.step.repository or ""
-    mine = [one for one in read(folder) if one.repository in ("", own)]
-    done = {one.commit: _put(bot, one, comparison(one, folder, rules)) for one in mine}
+    mine = [culprit for culprit in read(folder) if culprit.repository in ("", own)]
+    done = {culprit.commit: _put(bot, culprit, comparison(culprit, folder, rules)) for culprit in mine}
     for commit, what in done.items():
         bot.step.log(f"{commit[:12]}: {what}")
     return done
@@ -138,14 +138,14 @@ def title(culprit: KnownCulprit) -> str:
 
 def body(culprit: KnownCulprit, pull: int | None, comparison_: str, step: Step) -> str:
     """All but the last line. `comparison_`: Markdown of the report on both commits; empty where it is not at hand."""
+    each = "each case" if len(culprit.cases) > 1 else "it"
+    sure = f"both commits were timed beside each other in the same processes; {each} has its 95% interval."
     parts = [
         render.blocks(
             (
                 Paragraph(_what(culprit, pull, _links(step))),
                 _table(culprit),
-                Paragraph(
-                    (Strong("How sure:"), " ", _how_sure(culprit), " Nights alone open no issue."),
-                ),
+                Paragraph((Strong("How sure:"), f" {sure} Nights alone open no issue.")),
             )
         ),
         f"<details><summary>The comparison</summary>\n\n{comparison_}\n\n</details>" if comparison_ else "",
@@ -235,11 +235,6 @@ def _row(case: KnownCase) -> tuple[Line, ...]:
         "accepted": ("accepted",),
     }
     return ((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now[case.state])
-
-
-def _how_sure(culprit: KnownCulprit) -> str:
-    cases = "each case" if len(culprit.cases) > 1 else "it"
-    return f"both commits were timed beside each other in the same processes; {cases} has its 95% interval."
 
 
 def _commands(culprit: KnownCulprit) -> tuple[str, ...]:

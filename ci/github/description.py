@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
@@ -228,14 +227,14 @@ def of_file_or_event(step: Step, rules: Template, body: Path | None) -> Descript
             return describe(body.read_text(encoding="utf-8", errors="replace"), rules)
         except OSError as error:
             raise UsageError(f"{body}: the description cannot be read: {error.strerror}") from None
-    pull = step.event().get("pull_request")
-    if not isinstance(pull, dict):
+    pull = step.event().pull_request
+    if pull is None:
         return Description((), (), (), "the event is of no pull request")
-    by_bot = (pull.get("user") or {}).get("type") == "Bot"
-    return describe(pull.get("body"), rules, _changed(step, pull), by_bot=by_bot)
+    by_bot = pull.user is not None and pull.user.type == "Bot"
+    return describe(pull.body, rules, _changed(step, pull.number), by_bot=by_bot)
 
 
-def _changed(step: Step, pull: dict[str, Any]) -> list[str] | None:
+def _changed(step: Step, number: int) -> list[str] | None:
     """The files of the pull request; None where they are not known, and then it counts as a change to a kernel."""
     if step.token is None:
         return None
@@ -244,7 +243,7 @@ def _changed(step: Step, pull: dict[str, Any]) -> list[str] | None:
     bot = client.connect(step)
 
     def look() -> list[str] | None:
-        whole = bot.repository.get_pull(int(pull["number"]))
+        whole = bot.repository.get_pull(number)
         return client.changed_names(whole, list(whole.get_files()))
 
     return client.patiently("changed files", look, bot)

@@ -198,7 +198,7 @@ def _told(bot: Bot, number: int) -> WorkflowRun | None:
     """The run as GitHub's own event has it, where the event is its end: nothing needs to be asked then."""
     if not bot.step.environment.get("GITHUB_EVENT_PATH"):
         return None
-    run = bot.step.event().get("workflow_run")
+    run = bot.step.event().workflow_run
     if not isinstance(run, dict) or lack(run, ApiRun) or run["id"] != number or run["status"] != "completed":
         return None
     return WorkflowRun(bot.repository.requester, {}, run)

@@ -15,7 +15,7 @@ from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import Run
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.github.actions import Step
+from kernelgate.ci.github.actions import Event, EventPull, Step
 from kernelgate.ci.github.client import Bot, changed_names, patiently
 from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
 
@@ -77,10 +77,9 @@ def targets(gpus: Sequence[RunnerGpu]) -> str:
 def plan(step: Step, bot: Bot, rules: Measure) -> Plan:
     """The plan for the event of this run. Raises UsageError where what a person typed names nothing."""
     event = step.event()
-    if isinstance(event.get("pull_request"), dict):
-        return _of_pull_request(bot, rules, event)
-    inputs = event.get("inputs")
-    given = {key: str(value) for key, value in inputs.items() if value} if isinstance(inputs, dict) else {}
+    if event.pull_request is not None:
+        return _of_pull_request(bot, rules, event, event.pull_request)
+    given = {key: str(value) for key, value in (event.inputs or {}).items() if value}
     if {"ref", "pull-request", "case", "set"} & given.keys():
         return _of_dispatch(bot, rules, given)
     head = step.environment.get("GITHUB_SHA", "")
@@ -157,31 +156,26 @@ def skipped(files: Sequence[str] | None, labels: Collection[str], rules: Measure
     return None
 
 
-def _of_pull_request(bot: Bot, rules: Measure, event: Mapping[str, Any]) -> Plan:
-    shown = event["pull_request"]
-    number, head = int(shown["number"]), str(shown["head"]["sha"])
-    pull, files, labels = patiently("pull request", lambda: _looked_at(bot, number), bot)
+def _of_pull_request(bot: Bot, rules: Measure, event: Event, shown: EventPull) -> Plan:
+    number, head = shown.number, shown.head.sha
+
+    def look() -> tuple[PullRequest, list[str] | None, set[str]]:
+        pull = bot.repository.get_pull(number)
+        labels = {label.name for label in pull.labels}
+        return pull, changed_names(pull, list(pull.get_files())), labels
+
+    pull, files, labels = patiently("pull request", look, bot)
     known: dict[str, Any] = {
         "run": Run(base_sha=merge_base(bot, pull.base.sha, head), head_sha=head, pull_request=number),
         "touches_judge": files is None or any(name.startswith(JUDGE_PATHS) for name in files),
     }
-    why_not = skipped(files, labels, rules) or _edited(event)
+    why_not = skipped(files, labels, rules)
+    if why_not is None and event.action == "edited" and "base" not in (event.changes or {}):
+        # One with another base is measured again.
+        why_not = "only the description was edited, and what was measured before is judged again"
     if why_not is not None:
         return Plan(False, why_not, **known)
     return Plan(True, "the pull request touches what is measured", rules.gpus, **known)
-
-
-def _edited(event: Mapping[str, Any]) -> str | None:
-    """Why an edited pull request is not measured again; one with another base is."""
-    if event.get("action") != "edited" or "base" in (event.get("changes") or {}):
-        return None
-    return "only the description was edited, and what was measured before is judged again"
-
-
-def _looked_at(bot: Bot, number: int) -> tuple[PullRequest, list[str] | None, set[str]]:
-    pull = bot.repository.get_pull(number)
-    labels = {label.name for label in pull.labels}
-    return pull, changed_names(pull, list(pull.get_files())), labels
 
 
 # What somebody asked for ---------------------------------------------------------------------------------------------
@@ -264,13 +258,16 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
         return f"admitted: {name} is an internal event"
     if not name.startswith("pull_request"):
         raise NotAdmittedError(f"runs started by {name or 'nothing that is known'} are not measured")
-    number, approved, fork = _asked(step.event(), bot.repository.full_name)
-    pull = patiently("pull request", lambda: _pull(bot, number), bot)
+    shown = step.event().pull_request
+    if shown is None:
+        raise NotAdmittedError("the event names no pull request")
+    number, approved = shown.number, shown.head.sha
+    pull = patiently("pull request", lambda: bot.repository.get_pull(number).raw_data, bot)
     if approved != head_sha:
         raise NotAdmittedError(f"the run is about commit {approved[:12]}, and was asked to measure {head_sha[:12]}")
     if pull["head"]["sha"] != head_sha:
         raise NotAdmittedError(f"the pull request has moved on to {pull['head']['sha'][:12]}: its newer run applies")
-    if not fork:
+    if shown.head.repo is not None and shown.head.repo.full_name == bot.repository.full_name:
         return f"admitted: {head_sha[:12]} is the head of pull request {number}, a branch of this repository"
     names = patiently("approvals", lambda: _approved_by(bot, run), bot)
     if not names:
@@ -279,20 +276,6 @@ def admit(bot: Bot, step: Step, head_sha: str) -> str:
             "as docs/install.md says"
         )
     return f"admitted: {head_sha[:12]} is the head of pull request {number}, approved by {', '.join(names)}"
-
-
-def _asked(event: dict[str, Any], repository: str) -> tuple[int, str, bool]:
-    """Number, head commit and whether it is a fork's, from GitHub's event."""
-    try:
-        pull = event["pull_request"]
-        source = (pull["head"]["repo"] or {}).get("full_name")
-        return int(pull["number"]), str(pull["head"]["sha"]), source != repository
-    except (KeyError, TypeError, ValueError):
-        raise NotAdmittedError("the event names no pull request") from None
-
-
-def _pull(bot: Bot, number: int) -> Any:
-    return bot.repository.get_pull(number).raw_data
 
 
 def _approved_by(bot: Bot, run: str) -> list[str]:

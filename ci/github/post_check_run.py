@@ -37,6 +37,18 @@ class Annotation:
     title: str
     message: str
 
+    @property
+    def sent(self) -> dict[str, str | int]:
+        """As GitHub takes it."""
+        return {
+            "path": self.path,
+            "start_line": self.start_line,
+            "end_line": self.end_line,
+            "annotation_level": self.level,
+            "title": visible(self.title, 200),
+            "message": visible(self.message, 2000),
+        }
+
 
 @dataclass(frozen=True)
 class CheckRun:
@@ -86,7 +98,7 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
     `told`: the run that ended, where `stamp` is of the one before it, whose records are judged.
     """
     of = told or stamp.order
-    notes = [_annotation(note) for note in check.annotations]
+    notes = [note.sent for note in check.annotations]
     outcome = "unchanged"
 
     def step() -> Posted | None:
@@ -104,9 +116,21 @@ def put_check(bot: Bot, check: CheckRun, stamp: Stamp, told: Order | None = None
             return Posted("left alone: what an earlier run of the same commit found blocks still", left=True)
         if own is None:
             outcome = "created"
-            _create(bot, check, stamp, of, notes[:ANNOTATIONS_A_REQUEST])
+            bot.repository.create_check_run(
+                CHECK_NAME,
+                stamp.head_sha,
+                external_id=_external(of, stamp.order, check.settled),
+                status="completed",
+                conclusion=check.conclusion,
+                output=_output(check) | {"annotations": notes[:ANNOTATIONS_A_REQUEST]},
+                details_url=check.details_url if check.details_url else NotSet,
+            )
             return None
-        wanted = _repeated(shown, check) if stands else check
+        wanted = check
+        if stands:
+            # The latest failure once more, in the words that it has.
+            last = next(one.run.output for one in reversed(shown) if one.said == "failure")
+            wanted = replace(check, conclusion="failure", title=last.title or "", summary=last.summary or "")
         for _ in range(ROUNDS):
             change = _change(own.run, wanted, [] if stands else notes)
             if change is None:
@@ -166,7 +190,13 @@ def _shown(bot: Bot, stamp: Stamp) -> list[OwnCheck]:
     """The commit's check runs of ours, oldest first: another App's is none, whatever it says."""
     commit = bot.repository.get_commit(stamp.head_sha)
     runs = sorted(commit.get_check_runs(check_name=CHECK_NAME, filter="all"), key=lambda run: run.id)
-    return [_own(run, m) for run in runs if is_ours(bot, run) and (m := _EXTERNAL.fullmatch(run.external_id or ""))]
+    shown = []
+    for run in runs:
+        if is_ours(bot, run) and (found := _EXTERNAL.fullmatch(run.external_id or "")):
+            told = int(found[1]), int(found[2])
+            judged = (int(found[3]), int(found[4])) if found[3] else told
+            shown.append(OwnCheck(told, judged, run, found["settled"] is not None))
+    return shown
 
 
 def is_ours(bot: Bot, run: ShownRun) -> bool:
@@ -178,12 +208,6 @@ def shown_verdict(bot: Bot, head_sha: str) -> OwnCheck | None:
     """The check run that shows the commit's verdict, or waits for it; None where the commit has none."""
     shown = patiently("check run", lambda: _shown(bot, Stamp(head_sha, 0, 0)), bot)
     return next((one for one in reversed(shown) if one.waits or one.said is not None), None)
-
-
-def _own(run: ShownRun, external: re.Match[str]) -> OwnCheck:
-    told = int(external[1]), int(external[2])
-    judged = (int(external[3]), int(external[4])) if external[3] else told
-    return OwnCheck(told, judged, run, external["settled"] is not None)
 
 
 def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
@@ -201,18 +225,6 @@ def _is_cleared(bot: Bot, shown: Sequence[OwnCheck], of: Order) -> bool:
             one.run.edit(status="completed", conclusion="cancelled", output=_REPLACED)
             return True
     return False
-
-
-def _create(bot: Bot, check: CheckRun, stamp: Stamp, of: Order, notes: Sequence[dict[str, str | int]]) -> None:
-    bot.repository.create_check_run(
-        CHECK_NAME,
-        stamp.head_sha,
-        external_id=_external(of, stamp.order, check.settled),
-        status="completed",
-        conclusion=check.conclusion,
-        output=_output(check) | {"annotations": list(notes)},
-        details_url=check.details_url if check.details_url else NotSet,
-    )
 
 
 def _change(own: ShownRun, wanted: CheckRun, notes: Sequence[dict[str, str | int]]) -> dict[str, Any] | None:
@@ -235,12 +247,6 @@ def _output(check: CheckRun) -> dict[str, Any]:
     return {"title": visible(check.title, 200), "summary": summary}
 
 
-def _repeated(shown: Sequence[OwnCheck], check: CheckRun) -> CheckRun:
-    """The latest failure once more, in the words that it has."""
-    failed = next(one.run for one in reversed(shown) if one.said == "failure")
-    return replace(check, conclusion="failure", title=failed.output.title or "", summary=failed.output.summary or "")
-
-
 def _external(told: Order, judged: Order, settled: bool = False) -> str:
     known = f"kernelgate:{told[0]}.{told[1]}" + ("" if judged == told else f":{judged[0]}.{judged[1]}")
     return f"{known}:accepted" if settled else known
@@ -257,14 +263,3 @@ def _stands(shown: Mapping[tuple[int, int], str | None], check: CheckRun, stamp:
     earlier = [order for order in shown if order < stamp.order or not check.judged]
     verdicts = [order for order in earlier if shown[order] in ("success", "accepted", "failure")]
     return bool(verdicts) and shown[max(verdicts)] == "failure"
-
-
-def _annotation(note: Annotation) -> dict[str, str | int]:
-    return {
-        "path": note.path,
-        "start_line": note.start_line,
-        "end_line": note.end_line,
-        "annotation_level": note.level,
-        "title": visible(note.title, 200),
-        "message": visible(note.message, 2000),
-    }

@@ -58,7 +58,12 @@ def _branch_step(bot: Bot, new: Offer, default: str) -> Posted | None:
     except UnknownObjectException:
         bot.repository.create_git_ref(f"refs/{name}", new.commit)
         return None
-    if there == new.commit or _open_pull(bot, new, default) is not None or _holds(bot, new):
+    # A run that stopped before its pull request goes on where the branch has these very files.
+    if (
+        there == new.commit
+        or _open_pull(bot, new, default) is not None
+        or all(file_sha(bot, path, new.branch) == blob_sha(content) for path, content in new.files)
+    ):
         return Posted("there")
     ref.edit(new.commit, force=True)
     return None
@@ -86,11 +91,6 @@ def _pull_step(bot: Bot, new: Offer, default: str) -> int | None:
         return number
     pull.edit(title=new.title, body=new.body)
     return None
-
-
-def _holds(bot: Bot, new: Offer) -> bool:
-    """Whether the branch has these very files: a run that stopped before its pull request goes on there."""
-    return all(file_sha(bot, path, new.branch) == blob_sha(content) for path, content in new.files)
 
 
 def file_sha(bot: Bot, path: str, ref: str) -> str | None:

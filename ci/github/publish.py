@@ -23,7 +23,7 @@ from kernelgate.ci.github.assemble import (
 from kernelgate.ci.github.client import Bot, DeniedError, GitHubError, until_done
 from kernelgate.ci.github.plan import skipped
 from kernelgate.ci.github.post_check_run import CheckRun, begin_check, end_check, hand_over_check, put_check
-from kernelgate.ci.github.run_info import RunInfo, SeenPull, read_run_info
+from kernelgate.ci.github.run_info import RunInfo, read_run_info
 from kernelgate.ci.github.upsert import VERDICTS, Posted, Stamp, comment_step, put_comment, put_labels, put_results
 from kernelgate.ci.judge.gate import SHARED_COMMIT, UNTRUSTED, Label
 from kernelgate.ci.policy.policy import Policy
@@ -51,7 +51,10 @@ class Prepared:
 def prepare(folder: Path, rules: Policy, task: Task = "bench", trusted: Trusted = NOTHING_TRUSTED) -> Prepared:
     """What is to be posted of the folder."""
     info = read_run_info(folder)
-    change = _change(info.pull, rules) if info.pull else None
+    change = None
+    if (pull := info.pull) is not None:
+        described = description.describe(pull.body, rules.template, pull.names, by_bot=pull.by_bot)
+        change = PullRequestChange(described, pull.names, skipped(pull.names, pull.labels, rules.measure))
     return Prepared(info, change, assemble(folder, info, rules, change, task, trusted))
 
 
@@ -59,11 +62,6 @@ def page_of(ready: Prepared, rules: Policy) -> str:
     """The page on the same, with the ways to the pull request, its commits and the run."""
     posting = ready.posting
     return write_page(BuiltReport(posting.report, posting.gpus), rules.gates, places(ready.info))
-
-
-def _change(pull: SeenPull, rules: Policy) -> PullRequestChange:
-    described = description.describe(pull.body, rules.template, pull.names, by_bot=pull.by_bot)
-    return PullRequestChange(described, pull.names, skipped(pull.names, pull.labels, rules.measure))
 
 
 def post(
@@ -85,7 +83,7 @@ def post(
     if info.shared_head:
         return _post_shared(bot, info)
     ready = prepare(folder, rules, task, replace(trusted, page=page))
-    if _is_unexplained(ready):
+    if ready.posting.quiet and not info.changes_judges and ready.change and ready.change.skipped is None:
         # Such as an edited description where nothing was measured before. A check would pass for it.
         return _post_nothing(bot, info, "the commit was never measured; /kernelgate bench does it")
     posting = ready.posting
@@ -143,13 +141,6 @@ def _may_be_two(comment: Ended, last: Ended) -> bool:
     if not isinstance(comment, Posted) or comment.comments is None:
         return False
     return not isinstance(last, Posted) or last.comments != comment.comments
-
-
-def _is_unexplained(ready: Prepared) -> bool:
-    """Whether nothing was measured of a change that asks for it."""
-    if not ready.posting.quiet or ready.info.changes_judges or ready.change is None:
-        return False
-    return ready.change.skipped is None
 
 
 def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Ended:

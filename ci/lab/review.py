@@ -99,8 +99,7 @@ def answer(step: Step, bot: Bot, propose: bool) -> int | None:
     `propose` says whether there is something to propose, for the job whose token may.
     """
     event = step.event()
-    body = command.body_of(event)
-    asked, found = command.requester(event, anywhere=True), parse(body)
+    asked, found = command.requester(event, anywhere=True), parse(command.body_of(event))
     if asked is None or found is None:
         step.output(propose="false")
         step.log("the comment is no answer to a session")

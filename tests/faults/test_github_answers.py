@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +70,7 @@ def admitted(desk: Desk, folder: Path) -> object:
 
 
 def asked_for(desk: Desk, _: Path) -> object:
-    asked = command.requester(
-        {
-            "action": "created",
-            "comment": {"id": 1, "user": {"type": "User", "login": "m"}, "created_at": "2030-01-01T00:00:00Z"},
-            "issue": {"number": 1, "pull_request": {"url": "x"}},
-        }
-    )
-    assert asked is not None
+    asked = command.Requester(1, 1, "m", datetime(2030, 1, 1, tzinfo=UTC))
     desk.github.collaborators["m"] = "write"
     return command._decide(desk.bot, asked, command.Command("bench"), Measure())
 

@@ -21,7 +21,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import ncu_reader
 from kernelgate.bench.kernel import cards
 from kernelgate.ci.document import render
-from kernelgate.ci.github import assemble, command, description, plan
+from kernelgate.ci.github import assemble, claims, command, description, plan
 from kernelgate.ci.github import untrusted_artifact as artifact
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError
@@ -79,7 +79,7 @@ def read_archive(data: bytes) -> None:
 def read_description(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     described = description.describe(text, Template(), ["csrc/kernel.cu"])
-    assert len(described.claims) <= description.MAX_CLAIMS
+    assert len(described.claims) <= claims.MAX_CLAIMS
     assert all(line.isprintable() for line in description.as_text(described).split("\n"))
 
 
