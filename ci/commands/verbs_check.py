@@ -70,7 +70,7 @@ def fuzz(
     from kernelgate.ci.commands import answers
     from kernelgate.ci.document import escape, render
     from kernelgate.ci.policy import policy
-    from kernelgate.ci.report import fuzzing
+    from kernelgate.ci.report import correctness
 
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")
@@ -93,7 +93,7 @@ def fuzz(
         click.echo(answers.FuzzAnswer(checks=done).shown())
     for check in () if as_json else done:
         click.echo(fuzz.summary(check))
-        if said := fuzzing.in_words(record.RunRecord(checks=done), check):
+        if said := correctness.in_words(record.RunRecord(checks=done), check):
             click.echo(f"  {escape.visible(render.plain_line(said))}")
     return fuzz.exit_code(done)
 

@@ -30,7 +30,7 @@ from kernelgate.ci.github.run_info import RunInfo, write_run_info
 from kernelgate.ci.github.upsert import Stamp, put_labels
 from kernelgate.ci.judge.gate import BlockCode, Label
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import accepted
+from kernelgate.ci.report import remarks
 from kernelgate.ci.report.headline import cause
 
 
@@ -126,7 +126,7 @@ def chosen(wanted: Command, posting: Posting) -> list[CaseKey] | Refusal:
         key = next((key for key in named if key in blocking), None)
         if key is None:
             why = "was measured and does not block" if named else "is no case that was measured"
-            listed = render.plain_line(accepted.listed(blocking, {}))
+            listed = render.plain_line(remarks.listed(blocking, {}))
             return _refusal(f"{word} {why}; what blocks by its speed is {listed}")
         found.append(key)
     return list(dict.fromkeys(found))
@@ -150,11 +150,11 @@ def _answer(kept: KeptAcceptance, posting: Posting) -> Line:
     everywhere = " on every GPU" if len(posting.gpus) > 1 else ""
     head = posting.gpus[0].run.head_sha or ""
     line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), f"{everywhere}: ")
-    line = (*line, *accepted.listed(kept.keys, {}), ". This ends with the next push, or with another base. ")
+    line = (*line, *remarks.listed(kept.keys, {}), ". This ends with the next push, or with another base. ")
     left = dict.fromkeys(one.case for one in posting.decision.regressions if not one.accepted)
     others = [one for one in posting.decision.blockers if one.code is not BlockCode.SLOWER]
     if left:
-        line = (*line, "Not accepted, so this blocks: ", *accepted.listed(left, {}), ". ")
+        line = (*line, "Not accepted, so this blocks: ", *remarks.listed(left, {}), ". ")
     if others:
         line = (*line, "It is still blocked by ", *cause(others[0], len(posting.gpus) > 1), ".")
     return line

@@ -30,7 +30,7 @@ from kernelgate.ci.github.post_check_run import is_ours
 from kernelgate.ci.github.upsert import Posted
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict, Status
 from kernelgate.ci.judge.gate import Acceptance, Label
-from kernelgate.ci.report import accepted
+from kernelgate.ci.report import remarks
 
 NAME = "kernelgate accepted"
 MAX_KEPT = 20
@@ -135,7 +135,7 @@ _WRITTEN = re.compile(r"```json\n(?P<json>[^`]*)\n```")
 
 def _summary(kept: KeptAcceptance) -> str:
     who: Line = (Code(f"@{kept.by}"), " accepts, compared with ", Code(kept.base_sha[:7]), ": ")
-    return render.markdown_line((*who, *accepted.listed(kept.keys, {}), ". Reason: ", visible(kept.reason)))
+    return render.markdown_line((*who, *remarks.listed(kept.keys, {}), ". Reason: ", visible(kept.reason)))
 
 
 def _read(run: CheckRun) -> KeptAcceptance | None:
@@ -163,7 +163,7 @@ class AcceptedMerge:
     @property
     def line(self) -> Line:
         return (
-            *accepted.listed(self.cases, {}),
+            *remarks.listed(self.cases, {}),
             ": accepted in ",
             self.pull,
             " by ",

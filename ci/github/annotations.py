@@ -11,8 +11,8 @@ from kernelgate.ci.github.post_check_run import Annotation, Level
 from kernelgate.ci.judge import sanitizer
 from kernelgate.ci.judge.case import Outcome, severity
 from kernelgate.ci.judge.gate import BlockCode, Fault
-from kernelgate.ci.report import compiler_warnings
-from kernelgate.ci.report import sanitizer as words
+from kernelgate.ci.report import correctness as words
+from kernelgate.ci.report import remarks
 from kernelgate.ci.report.gpu import GpuReport
 
 MAX_ANNOTATIONS = 100
@@ -116,7 +116,7 @@ def _of_compiler(one: GpuReport, paths: Sequence[str], title: str) -> list[Annot
 
 def _of_warnings(gpus: Sequence[GpuReport], paths: Collection[str]) -> Iterator[Annotation]:
     """What the compilers warn of in changed files, at its line."""
-    for found in compiler_warnings.news(gpus)[:MAX_WARNINGS]:
+    for found in remarks.compiler_warnings(gpus)[:MAX_WARNINGS]:
         line = found.line or 0
         if found.file in paths and 0 < line < MAX_LINE:
             yield Annotation(found.file, line, line, "warning", "compiler warning", escape.visible(found.text))

@@ -29,12 +29,11 @@ from kernelgate.ci.judge.verdict import RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report import gpu as parts
-from kernelgate.ci.report import yardsticks
 from kernelgate.ci.report.build import build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, NightsByCase, Yardstick, no_nights
 from kernelgate.ci.report.headline import with_consequence
 from kernelgate.ci.report.links import Links
-from kernelgate.ci.report.next_steps import NOW
+from kernelgate.ci.report.summary import NOW
 
 Task = Literal["bench", "profile", "fuzz"]
 """What a run was started for. Only `bench` is about the merge; the others have comments of their own."""
@@ -337,7 +336,7 @@ def _against_stored(
     path = next((Path(gpu.baseline) for gpu in policy.measure.gpus if gpu.label == label and gpu.baseline), None)
     if path is None:
         return None, ()
-    since = yardsticks.stored(measured, path, policy, known)
+    since = baselines.yardsticks_beside(measured, path, policy, known)
     stored = record.read(path) if path.exists() else None
     if stored is None or not baselines.is_of(stored, measured):
         return None, since

@@ -47,8 +47,8 @@ from kernelgate.ci.judge.history import History, Past, no_past
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
-from kernelgate.ci.report.accepted import as_accepted
 from kernelgate.ci.report.build import report
+from kernelgate.ci.report.remarks import as_accepted
 
 SUMMARY_LEVEL = 0.95
 BODY_LIMIT = 60_000

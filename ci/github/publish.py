@@ -30,7 +30,7 @@ from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.headline import cause, with_consequence
 from kernelgate.ci.report.page import write as write_page
-from kernelgate.ci.report.results import results
+from kernelgate.ci.report.speed import results
 
 PULLS, CHECKS = "pull-requests: write", "checks: write"
 """The permissions that posting needs."""

@@ -26,7 +26,6 @@ from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import baseline as baselines
-from kernelgate.ci.report import yardsticks
 from kernelgate.ci.report.build import BuiltReport, build
 from kernelgate.ci.report.gpu import Baseline, Failure, GpuReport, of_record
 from kernelgate.ci.report.page import write as write_page
@@ -89,7 +88,7 @@ def run(repo: Path, base: str | None, out: Path, policy: Policy) -> LocalResult:
     stored = stored_baseline(repo / ".ci", done)
     against = _against(done, policy, stored, known) if stored else None
     beside = repo / ".ci" / (stored[0] if stored else "baseline.json")
-    since = yardsticks.stored(done, beside, policy, known) if stored else ()
+    since = baselines.yardsticks_beside(done, beside, policy, known) if stored else ()
     part = of_record("", done, verdict, against, since)
     return _written(part, gate.evidence("", done, verdict, policy), policy, out)
 

@@ -1,18 +1,20 @@
-"""The words for accuracy: whether the head's outputs are further from float64 than the base's were."""
+"""The words for accuracy against float64, for the memory of a call, and for a reference that is far ahead."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from kernelgate.bench.record import Check, RunRecord
+from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting, render
 from kernelgate.ci.document.model import Code, Column, Line, Mark, Paragraph, Piece, Section, Table
-from kernelgate.ci.judge import accuracy
+from kernelgate.ci.judge import accuracy, reference
+from kernelgate.ci.judge import memory as call_memory
 from kernelgate.ci.judge.accuracy import AccuracyVerdict, ErrorMeasure, SideAccuracy, Standing
+from kernelgate.ci.judge.memory import CaseMemory, MemoryRange
 from kernelgate.ci.judge.outputs import fuzz_checks
-from kernelgate.ci.policy.policy import AccuracyRules
-from kernelgate.ci.report.correctness import titles
+from kernelgate.ci.policy.policy import AccuracyRules, Gates
+from kernelgate.ci.report.correctness import of_card, titles
+from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 
 MAX_ROWS = 24
 """Of the table; the record holds them all."""
@@ -29,12 +31,18 @@ COLUMNS = (
 def lines(record: RunRecord, rules: AccuracyRules) -> tuple[Line, ...]:
     """What came of it, a line for each card; none where nothing was to be measured."""
     verdicts, named = accuracy.judge(record, rules), titles(record)
-    made = []
+    lines = []
     for check in accuracy.checks(record):
-        line = _line(record, check, [one for one in verdicts if one.key.card == check.card], rules)
-        title = named.get(check.card)
-        made.append((line[0], f" {title}:", *line[1:]) if title else line)
-    return tuple(made)
+        of_check = [one for one in verdicts if one.key.card == check.card]
+        if of_check:
+            missing = (check.asked or 0) - (check.run or 0)
+            rest = f"; {missing} of {check.asked} comparisons are missing" if missing > 0 else ""
+            line: Line = (*_outcome(record, of_check, rules), rest)
+        else:
+            why = (": ", formatting.sentence(check.reason)) if check.reason else ()
+            line = (Mark.UNKNOWN, " accuracy: not measured", *why)
+        lines.append(of_card(named.get(check.card, ""), line))
+    return tuple(lines)
 
 
 def sections(record: RunRecord, rules: AccuracyRules) -> tuple[Section, ...]:
@@ -44,6 +52,10 @@ def sections(record: RunRecord, rules: AccuracyRules) -> tuple[Section, ...]:
         return ()
     names = formatting.names(record.cases, record.cards)
     rows = tuple(_row(names.get(one.key, Code(one.key.id)), one) for one in verdicts[:MAX_ROWS])
+    more = [f"{len(verdicts) - MAX_ROWS} more rows are in the run record. "] if len(verdicts) > MAX_ROWS else []
+    if left_out := sum(one.not_finite for one in verdicts):
+        more.append(f"{formatting.counted(left_out, 'element')} that were NaN or Inf are left out. ")
+    more += [f"{formatting.sentence(check.reason)}. " for check in accuracy.checks(record) if check.reason]
     note: Line = (
         "Errors against float64 in units in the last place (ulp), base → head, on the same inputs. "
         "Bias is the mean of ",
@@ -51,7 +63,7 @@ def sections(record: RunRecord, rules: AccuracyRules) -> tuple[Section, ...]:
         ", bias in size of ",
         Code("|output| - |oracle|"),
         ". ",
-        *_beside(record, verdicts),
+        *more,
         Code("docs/statistics.md"),
         " has the model.",
     )
@@ -75,43 +87,28 @@ def exit_code(record: RunRecord, rules: AccuracyRules) -> int:
     return int(any(one.standing is Standing.LESS for one in verdicts))
 
 
-def _beside(record: RunRecord, verdicts: Sequence[AccuracyVerdict]) -> Line:
-    """What the table does not show."""
-    said = []
-    if len(verdicts) > MAX_ROWS:
-        said.append(f"{len(verdicts) - MAX_ROWS} more rows are in the run record. ")
-    left_out = sum(one.not_finite for one in verdicts)
-    if left_out:
-        said.append(f"{formatting.counted(left_out, 'element')} that were NaN or Inf are left out. ")
-    said += [f"{formatting.sentence(check.reason)}. " for check in accuracy.checks(record) if check.reason]
-    return tuple(said)
-
-
-def _line(record: RunRecord, check: Check, verdicts: Sequence[AccuracyVerdict], rules: AccuracyRules) -> Line:
-    if not verdicts:
-        why = (": ", formatting.sentence(check.reason)) if check.reason else ()
-        return (Mark.UNKNOWN, " accuracy: not measured", *why)
-    return (*_found(record, verdicts, rules), _rest(check))
-
-
-def _found(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: AccuracyRules) -> Line:
-    worst = verdicts[0]
-    where = _where(record, worst, len({one.key for one in verdicts}) > 1)
+def _outcome(record: RunRecord, verdicts: Sequence[AccuracyVerdict], rules: AccuracyRules) -> Line:
+    worst, cases = verdicts[0], {one.key for one in verdicts}
+    alike = {one.key for one in verdicts if one.standing is worst.standing}
+    certain = "certain" if len(cases) == 1 else f"certain in {len(alike)} of {len(cases)} cases"
+    where = _where(record, worst, len(cases) > 1)
     match worst.standing:
         case Standing.LESS:
             mark = Mark.SLOWER if rules.action == "fail" else Mark.SLIGHT
             within = ", within the tolerance" if _is_proven(record, worst.key.card) else ""
-            rest = f"{_certain(verdicts, worst)}{within}{_also_better(verdicts)}"
-            return (mark, " less accurate", *where, ": ", f"{_change(worst)}, {rest}")
+            better = {one.key for one in verdicts if one.standing is Standing.MORE}
+            also = f"; more accurate in {formatting.counted(len(better), 'case')}" if better else ""
+            return (mark, " less accurate", *where, ": ", f"{_change(worst)}, {certain}{within}{also}")
         case Standing.MORE:
-            return (Mark.PASSED, " more accurate", *where, ": ", f"{_change(worst)}, {_certain(verdicts, worst)}")
+            return (Mark.PASSED, " more accurate", *where, ": ", f"{_change(worst)}, {certain}")
         case Standing.UNCLEAR:
             many = sum(one.standing is Standing.UNCLEAR for one in verdicts)
             of = f"{many} of {formatting.counted(len(verdicts), 'comparison')}"
             margin = formatting.plain(rules.margin_pct)
             return (Mark.NONE, f" accuracy: no certain change, and none within {margin}% shown in {of}")
         case Standing.ALIKE:
-            most = max((one for one in verdicts if one.standing is Standing.ALIKE), key=_moved)
+            kept = (one for one in verdicts if one.standing is Standing.ALIKE)
+            most = max(kept, key=lambda one: abs(one.head.mean - one.base.mean))
             return (Mark.PASSED, f" accuracy: as before ({_change(most)}, where it changed most)")
     return (Mark.PASSED, " accuracy: every output is bit-identical to the base's")
 
@@ -127,31 +124,14 @@ def _where(record: RunRecord, worst: AccuracyVerdict, several: bool) -> Line:
     return (*case, *output, *inputs)
 
 
-def _certain(verdicts: Sequence[AccuracyVerdict], worst: AccuracyVerdict) -> str:
-    alike = {one.key for one in verdicts if one.standing is worst.standing}
-    every = {one.key for one in verdicts}
-    return "certain" if len(every) == 1 else f"certain in {len(alike)} of {len(every)} cases"
-
-
-def _also_better(verdicts: Sequence[AccuracyVerdict]) -> str:
-    better = {one.key for one in verdicts if one.standing is Standing.MORE}
-    return f"; more accurate in {formatting.counted(len(better), 'case')}" if better else ""
-
-
-def _moved(one: AccuracyVerdict) -> float:
-    """How far the mean error went, either way."""
-    return abs(one.head.mean - one.base.mean)
-
-
 def _change(one: AccuracyVerdict) -> str:
     """ "mean error 0.27 → 0.51 ulp (1.9×)", of what is worse where something is."""
     measure = one.worse[0] if one.worse else ErrorMeasure.MEAN
     before, after = _value(one.base, measure), _value(one.head, measure)
     words = f"{measure} {_ulp(before)} → {_ulp(after)} ulp"
-    if measure in (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM) and one.standing in (Standing.LESS, Standing.MORE):
-        ratio = max(before, after) / min(before, after) if min(before, after) else math.inf
-        times = "" if ratio == math.inf else f" ({formatting.significant(ratio, 2)}×)"
-        return f"{words}{times}"
+    certain = one.standing in (Standing.LESS, Standing.MORE)
+    if certain and measure in (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM) and min(before, after):
+        return f"{words} ({formatting.significant(max(before, after) / min(before, after), 2)}×)"
     return words
 
 
@@ -171,19 +151,14 @@ def _is_proven(record: RunRecord, card: str) -> bool:
     return any(check.status == "passed" and check.card in ("", card) for check in whole)
 
 
-def _rest(check: Check) -> str:
-    asked, run = check.asked or 0, check.run or 0
-    return f"; {asked - run} of {asked} comparisons are missing" if asked > run else ""
-
-
 def _row(name: Piece, one: AccuracyVerdict) -> tuple[Line, ...]:
     output: Line = () if one.output == "out" else (", ", Code(one.output))
     figures = tuple(
         (f"{_ulp(_value(one.base, measure))} → {_ulp(_value(one.head, measure))}",)
         for measure in (ErrorMeasure.MEAN, ErrorMeasure.MAXIMUM, ErrorMeasure.BIAS, ErrorMeasure.OUTWARD)
     )
-    said = f"{one.standing}: {', '.join(one.worse)}" if one.worse else str(one.standing)
-    return ((name, *output), (Code(one.distribution),), *figures, (said,))
+    standing = f"{one.standing}: {', '.join(one.worse)}" if one.worse else str(one.standing)
+    return ((name, *output), (Code(one.distribution),), *figures, (standing,))
 
 
 def _ulp(value: float) -> str:
@@ -191,3 +166,79 @@ def _ulp(value: float) -> str:
     if abs(value) < 0.005:
         return "0"
     return f"{value:.2f}".replace("-", "−") if abs(value) < 10 else formatting.significant(value, 3).replace("-", "−")
+
+
+# Peak memory ----------------------------------------------------------------------------------------------------------
+
+
+def memory(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
+    """That the head takes more than the policy's share of the reference, and that it takes more than the base."""
+    names = formatting.names(record.cases, record.cards)
+    lines: list[Line] = []
+    for above, cases in (
+        (True, call_memory.above(record, gates) if gates.above_memory_max != "ignore" else ()),
+        (False, call_memory.grown(record, gates)),
+    ):
+        if not cases:
+            continue
+        first = cases[0]
+        more = f", and in {formatting.counted(len(cases) - 1, 'more case')}" if len(cases) > 1 else ""
+        mark = Mark.SLOWER if above and gates.above_memory_max == "fail" else Mark.SLIGHT
+        if above:
+            words = f" takes {_times(first)} the memory of {formatting.reference(record.cards)} in "
+            more += f"; the limit is {gates.memory_max:g}×"
+        else:
+            words = f" takes more memory a call than the base: {_range(first.base)} → {_range(first.head)} in "
+        lines.append((mark, words, names.get(first.key, Code(first.key.id)), more))
+    return tuple(lines)
+
+
+def memory_section(record: RunRecord, cases: Sequence[JudgedCase], gates: Gates) -> Section | None:
+    """Every case, where the memory of any was measured."""
+    known = {one.key: one for one in call_memory.of_record(record)}
+    if not known:
+        return None
+    beside = formatting.reference(record.cards)
+    columns = (Column("case"), *(Column(one, numeric=True) for one in ("base", "head", beside, f"head × {beside}")))
+    rows: list[tuple[Line, ...]] = []
+    for one in cases:
+        if (of_case := known.get(one.case.key)) is None:
+            rows.append(((one.name,), *(((formatting.NOT_MEASURED,),) * 3), (formatting.MISSING,)))
+        else:
+            ranges = ((_range(side),) for side in (of_case.base, of_case.head, of_case.reference))
+            rows.append(((one.name,), *ranges, (_times(of_case),)))
+    acts = {"ignore": "blocks nothing", "warn": "is said, and blocks nothing", "fail": "blocks"}
+    note: Line = (
+        "The most that one call holds beside its inputs: its outputs, and what it takes from torch's allocator. What a "
+        "kernel takes from CUDA by itself, or keeps from call to call, is not seen. By ",
+        Code("gates.above_memory_max"),
+        f" more than {gates.memory_max:g}× of {beside} {acts[gates.above_memory_max]}.",
+    )
+    return Section("Peak memory", (Table(columns, tuple(rows)), Paragraph(note)), worth=25)
+
+
+def _range(side: MemoryRange | None) -> str:
+    if side is None:
+        return formatting.NOT_MEASURED
+    least, most = formatting.sizes(side.least), formatting.sizes(side.most)
+    return most if side.least == side.most else f"{least} to {most}"
+
+
+def _times(one: CaseMemory) -> str:
+    return formatting.MISSING if one.times is None else f"{formatting.significant(one.times, 3)}×"
+
+
+# The reference --------------------------------------------------------------------------------------------------------
+
+
+def far_below_reference(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
+    """ "0.31× of PyTorch in S=512: profile first"; nothing where no case is below the policy's minimum."""
+    below = reference.far_below(gpu.verdict, gates)
+    if gpu.record is None or gpu.is_wrong or not below:
+        return ()
+    (worst, ratio), others = below[0], len(below) - 1
+    name = formatting.reference(gpu.record.cards)
+    case = formatting.names(gpu.record.cases, gpu.record.cards).get(worst.key, Code(worst.id))
+    beside = f" and {formatting.counted(others, 'more case')} below {gates.reference_min:g}×" if others else ""
+    rest = f"{beside}: profile before anything else, with "
+    return ((Mark.SLIGHT, f" {ratio:.2g}× of {name} in ", case, rest, Code("kernelgate profile")),)

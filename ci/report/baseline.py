@@ -1,21 +1,43 @@
-"""The stored baseline beside a record: what it is, how old, whether the two can be compared, and what it shows.
+"""What the head is held against beside its base: the stored baseline, the last release and the best ever, and how its
+cases moved on the default branch before.
 
-It blocks nothing. Where it shows something, that is a line; everything else about it is folded, and said once.
+None of it blocks. Where it shows something, that is a line; everything else about it is folded, and said once. Many
+changes below the gate are each unseen: against the release and the best they are seen together, where that is certain.
+No old commit can run beside today's head, so these are times of two days, and how far times drift between days is in
+the interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 
+from kernelgate.bench import record as records
+from kernelgate.bench.core.errors import RecordError
 from kernelgate.bench.record import CaseKey, Run, RunRecord
-from kernelgate.ci.document import formatting
-from kernelgate.ci.document.model import Bullets, Code, Line, Mark, Section
+from kernelgate.ci.document import formatting, render
+from kernelgate.ci.document.escape import visible
+from kernelgate.ci.document.model import (
+    Bullets,
+    Code,
+    Column,
+    Line,
+    Link,
+    Mark,
+    Paragraph,
+    Piece,
+    Section,
+    Strong,
+    Table,
+)
 from kernelgate.ci.judge import ratchet, sentences
-from kernelgate.ci.judge.case import Outcome, RecordVerdict
+from kernelgate.ci.judge.case import Direction, Outcome, RecordVerdict, Status
+from kernelgate.ci.judge.history import History
+from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report import headline
-from kernelgate.ci.report.gpu import Baseline, Yardstick, judged
+from kernelgate.ci.report.gpu import Baseline, CaseNights, GpuReport, Yardstick, judged
 
 MONTH_DAYS = 30.4
 SHOWS = (Outcome.IMPROVED, Outcome.REGRESSED, Outcome.SLOWER, Outcome.FASTER, Outcome.EQUIVALENT)
@@ -47,33 +69,27 @@ def line(record: RunRecord, stored: Baseline, gates: Gates) -> tuple[Line, ...]:
         return ()
     words = headline.of_verdict(stored.verdict, judged(record, stored.verdict), (), gates)
     mark = Mark.SLIGHT if words.mark is Mark.SLOWER else words.mark
-    changed = [one.name for one in ratchet.changed(record.environment, stored.environment)]
-    also = f"; {' and '.join(changed)} changed since, too" if changed else ""
-    age = age_of(record.run, stored.run)
+    also, age = _also_changed(record, stored), age_of(record.run, stored.run)
     return ((mark, f" against the stored baseline, {age}: ", *headline.uncapped(words.text), also),)
 
 
-def stale(record: RunRecord, stored: Baseline, policy: Policy) -> tuple[str, ...]:
-    """Why it says little of today, in words."""
-    if stored.verdict.refused is not None:
-        return ()
-    other = [one.name for one in ratchet.changed(record.environment, stored.environment)]
-    limit, days = policy.baseline.stale_days, stored.age_days
-    why = [f"of another {' and '.join(other)}"] if other else []
-    return (*why, *([f"{days} days old, more than {limit}"] if days is not None and days > limit else ()))
+def _also_changed(record: RunRecord, stored: Baseline) -> str:
+    changed = [one.name for one in ratchet.changed(record.environment, stored.environment)]
+    return f"; {' and '.join(changed)} changed since, too" if changed else ""
 
 
 def section(record: RunRecord, stored: Baseline, policy: Policy, beside: Sequence[Yardstick] = ()) -> Section:
     """Everything about it, folded; its title says whether it is worth opening."""
-    old = stale(record, stored, policy)
+    differs = ratchet.changed(record.environment, stored.environment)
     facts: list[Line] = [
         (Code(stored.verdict.against), ", ", age_of(record.run, stored.run), ", of ", _commit(stored.run)),
-        *(
-            (f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now")
-            for one in ratchet.changed(record.environment, stored.environment)
-        ),
+        *((f"{one.name}: ", Code(one.was), " then, ", Code(one.now), " now") for one in differs),
     ]
+    old = []
     if stored.verdict.refused is None:
+        limit, days = policy.baseline.stale_days, stored.age_days
+        old += [f"of another {' and '.join(one.name for one in differs)}"] if differs else []
+        old += [f"{days} days old, more than {limit}"] if days is not None and days > limit else []
         facts += [
             (one.name, ": ", formatting.sentence(one.case.sentence))
             for one in judged(record, stored.verdict)
@@ -81,17 +97,11 @@ def section(record: RunRecord, stored: Baseline, policy: Policy, beside: Sequenc
         ]
     else:
         facts.append((stored.verdict.refused,))
-        if any(one.name == "GPU" for one in ratchet.changed(record.environment, stored.environment)):
+        if any(one.name == "GPU" for one in differs):
             facts.append(("where the runner has another GPU for good, ", Code(RENEW), " offers a new one"))
     if old:
-        renew: Line = (
-            "stale, since it is ",
-            " and ".join(old),
-            ": ",
-            Code(RENEW),
-            " offers a new one, with its evidence",
-        )
-        facts.insert(0, renew)
+        why = f"stale, since it is {' and '.join(old)}: "
+        facts.insert(0, (why, Code(RENEW), " offers a new one, with its evidence"))
     facts += [(one.since, ": ", _commit(one.held.run), ", ", one.held.verdict.reason) for one in beside]
     return Section(f"Stored baseline{' (stale)' if old else ''}: {_gist(stored)}", (Bullets(tuple(facts)),), worth=35)
 
@@ -129,3 +139,133 @@ def _date(text: str | None) -> datetime | None:
         return datetime.fromisoformat(text).replace(tzinfo=None) if text else None
     except ValueError:
         return None
+
+
+# The last release and the best ever -----------------------------------------------------------------------------------
+
+NAME_WIDTH = 40
+"""Characters of a release's name."""
+RESTS_ON = "; by times of two days, with their drift in the interval, not side by side"
+
+
+def yardsticks_beside(measured: RunRecord, beside: Path, policy: Policy, known: History) -> tuple[Yardstick, ...]:
+    """The release and the best that lie beside this baseline file. One that cannot be read is none."""
+    yardsticks = []
+    for kind in ("release", "best"):
+        path = Path(ratchet.beside(str(beside), kind))
+        try:
+            held = records.read(path) if path.exists() else None
+        except RecordError:
+            continue
+        if held is not None and is_of(held, measured):
+            verdict = judge(measured, policy, held, against=path.name, history=known)
+            of_file = of_record(verdict, held, measured.run.created_at)
+            yardsticks.append(Yardstick(_since(kind, held), of_file))
+    return tuple(yardsticks)
+
+
+def _since(kind: str, held: RunRecord) -> str:
+    if kind == "best":
+        return "since the best ever"
+    tag = held.summary.release if held.summary else None
+    return f"since release {visible(tag, NAME_WIDTH)}" if tag else "since the last release"
+
+
+def yardstick_lines(measured: RunRecord, every: Sequence[Yardstick]) -> Iterator[Line]:
+    """What is certainly slower than each, over all cases where that is certain, else in the worst case."""
+    for one in every:
+        if (slower := _slower(measured, one)) is not None:
+            also, age = _also_changed(measured, one.held), age_of(measured.run, one.held.run)
+            yield (Mark.SLIGHT, f" {one.since}, {age}: ", *slower, RESTS_ON, also)
+
+
+def _slower(measured: RunRecord, one: Yardstick) -> Line | None:
+    verdict = one.held.verdict
+    means = [mean for mean in verdict.means if mean.direction is Direction.SLOWER]
+    if means:
+        worst = max(means, key=lambda mean: mean.change_pct)
+        cases = formatting.counted(worst.cases, "case")
+        words = formatting.over(worst.change_pct, worst.interval_pct, worst.direction.value, cases)
+        return (words,) if len(verdict.means) == 1 else (f"{visible(worst.card, NAME_WIDTH)} ", words)
+    slower = [
+        case
+        for case in judged(measured, verdict)
+        if case.case.direction is Direction.SLOWER and case.case.believed and not case.case.status.is_faster
+    ]
+    if not slower:
+        return None
+    first = max(slower, key=lambda case: case.case.change_pct or 0.0)
+    size, interval = formatting.amount(first.case.change_pct, first.case.interval_pct)
+    more = f", and {len(slower) - 1} more" if len(slower) > 1 else ""
+    return (f"{size} slower {interval} in ", first.name, more)
+
+
+# How a case moved on the default branch before this pull request ------------------------------------------------------
+
+BLOCKS = "▁▂▃▅▇"
+LEAST = 2
+"""One time has not moved."""
+MOVED = (Status.REGRESSED, Status.UNCONFIRMED, Status.SLOWER, Status.FASTER, Status.IMPROVED)
+
+
+def nights_lines(gpu: GpuReport, gates: Gates) -> tuple[Line, ...]:
+    """ "▁▁▁▂▇ S=512 fp16 took 321.4 → 337.1 µs in the last 20 measurements of the default branch": of the case that
+    moved most; what did not move needs no history above the fold."""
+    worst = next(iter(gpu.cases), None)
+    known = gpu.nights.get(worst.case.key) if worst else None
+    if worst is None or known is None or worst.status not in MOVED or len(known.times_us) < LEAST:
+        return ()
+    days = f", {known.first_day} to {known.last_day}" if known.first_day and known.last_day else ""
+    number = formatting.counted(len(known.times_us), "measurement")
+    took = f" took {_ends(known)} in the last {number} of the default branch{days}"
+    within = f", all within {formatting.percent(_within_pct(known.times_us))}"
+    drawn = Code(sparkline(known.times_us, gates.margin_pct))
+    page: Line = (Link("All of its past", known.page), ".") if known.page else ()
+    return ((Strong("Before:"), " ", drawn, " ", worst.name, took, within, ". ", *page),)
+
+
+def nights_section(gpu: GpuReport, gates: Gates) -> Section | None:
+    """All cases of which the history has any."""
+    shown = [(case, gpu.nights[case.case.key]) for case in gpu.cases if case.case.key in gpu.nights]
+    shown = [(case, known) for case, known in shown if len(known.times_us) >= LEAST]
+    if not shown:
+        return None
+    columns = (
+        Column("default branch"),
+        Column("first → last", numeric=True),
+        Column("within", numeric=True),
+        Column("case"),
+    )
+    rows = tuple(
+        (
+            (Code(sparkline(known.times_us, gates.margin_pct)),),
+            (_ends(known),),
+            (formatting.percent(_within_pct(known.times_us)),),
+            (Link(_text(case.name), known.page),) if known.page else (case.name,),
+        )
+        for case, known in shown
+    )
+    most = max(len(known.times_us) for _, known in shown)
+    told = f"The default branch's last measurements, at most {most}, on this kind of GPU: before this pull request."
+    return Section("Before this pull request", (Paragraph((told,)), Table(columns, rows)), worth=30)
+
+
+def sparkline(times_us: Sequence[float], margin_pct: float) -> str:
+    """Lower is faster. What stays within the margin, which counts as no change, does not look like one."""
+    low, high = min(times_us), max(times_us)
+    room = max(high - low, low * 2 * margin_pct / 100)
+    bottom = (low + high - room) / 2
+    return "".join(BLOCKS[min(len(BLOCKS) - 1, int((one - bottom) / room * len(BLOCKS)))] for one in times_us)
+
+
+def _ends(known: CaseNights) -> str:
+    first, last = formatting.durations(known.times_us[0], known.times_us[-1])
+    return f"{first} → {last}"
+
+
+def _within_pct(times_us: Sequence[float]) -> float:
+    return 100 * (max(times_us) / min(times_us) - 1)
+
+
+def _text(name: Piece) -> str:
+    return name if isinstance(name, str) else render.plain_line((name,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kernelgate.bench.record import RunRecord, TimedProcess, timed_cases
+from kernelgate.bench.record import RunRecord, timed_cases
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.model import Line, Mark, Report, Section, Verbatim
 from kernelgate.ci.judge import gate
@@ -19,27 +19,17 @@ from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import AccuracyRules, Gates, Policy, Static
 from kernelgate.ci.report import (
-    accepted,
     accuracy,
-    card_remarks,
-    compiler_warnings,
     correctness,
-    fuzzing,
     headline,
-    launches,
     links,
-    memory,
-    next_steps,
-    nights,
-    reference,
-    sanitizer,
-    sections,
-    sizes,
+    machine,
+    remarks,
+    speed,
     summary,
     tables,
     thresholds,
     why,
-    yardsticks,
 )
 from kernelgate.ci.report import baseline as baselines
 from kernelgate.ci.report.gpu import Baseline, GpuReport, judged, of_record
@@ -63,18 +53,22 @@ def build(
     about = headline.of_gpu(deciding, policy.gates).about
     shown = tables.cases(gpus, policy.gates, about.status if about else None, not merge or decision.blocks)
     each = [(gpu, gpu.label if len(gpus) > 1 else "") for gpu in gpus]
-    drawn = _drawn(gpus)
+    cases = [one.case for gpu in gpus for one in gpu.cases]
+    # What of the page is worth a look: both distributions, where an interval is not to be believed.
+    drawn = "ECDF" if any(case.disqualifying for case in cases) else "plots" if cases else None
+    # What is not known, as far as the headline does not say it.
+    unknown = decision.open[1:] if headline.is_incomplete(deciding, decision) else decision.open
     of_deciding_first = sorted(each, key=lambda one: one[0] is not deciding)
-    far_below = [named(label, line) for gpu, label in each for line in reference.lines(gpu, policy.gates)]
+    far_below = [named(label, line) for gpu, label in each for line in accuracy.far_below_reference(gpu, policy.gates)]
     reasons = (_why(gpu, label, policy) for gpu, label in of_deciding_first)
     why_here, *why_elsewhere = list(filter(None, reasons)) or [()]
     return Report(
         headline=headline.headline(gpus, decision, policy.gates, merge),
         summary=summary.summary(gpus, decision, policy, places, drawn),
         remarks=(
-            *accepted.lines(gpus, decision),
+            *remarks.accepted(gpus, decision),
             *(named(label, line) for gpu, label in each for line in _remarks(gpu, policy, merge)),
-            *_open(gpus, decision),
+            *((Mark.SLIGHT, " Incomplete: ", *line) for line in unknown),
         ),
         cases=shown.shown,
         under=shown.under,
@@ -83,17 +77,18 @@ def build(
         checks=(
             *(named(label, line) for gpu, label in each for line in _checks(gpu, policy, gpus)),
             *(named(label, line) for gpu, label in each for line in gpu.claims),
-            *(named(label, line) for gpu, label in each for line in nights.lines(gpu, policy.gates)),
+            *(named(label, line) for gpu, label in each for line in baselines.nights_lines(gpu, policy.gates)),
         ),
         why=(*far_below, *why_here),
         also_why=tuple(line for lines in why_elsewhere for line in lines),
-        now=next_steps.now(gpus, decision, places, bool(far_below)) if merge else (),
+        now=summary.now(gpus, decision, places, bool(far_below)) if merge else (),
         sections=tuple(
-            Section(f"{label}: {part.title}" if label else part.title, part.blocks, part.worth)
+            replace(part, title=f"{label}: {part.title}" if label else part.title)
             for gpu, label in each
             for part in _sections(gpu, policy)
+            if part is not None
         )
-        + compiler_warnings.sections(gpus),
+        + remarks.compiler_warning_sections(gpus),
         elsewhere=links.elsewhere(gpus, places, drawn is not None),
     )
 
@@ -108,7 +103,7 @@ def reported(
     """Judges a record, and against a named baseline where one is given; that alone where the record has no base."""
     against = judge(record, policy, baseline[1], name, baseline[0], history) if baseline else None
     processes = [process for case in timed_cases(record) for process in case.processes]
-    if against and processes and not any(map(_has_both, processes)):
+    if against and processes and not any(map(remarks.has_both, processes)):
         return of_verdict(record, against, policy)
     stored = baselines.of_record(against, baseline[1], record.run.created_at) if baseline and against else None
     return of_verdict(record, judge(record, policy, name=name, history=history), policy, stored)
@@ -150,42 +145,32 @@ def of_verdict(
 # The parts of one GPU -------------------------------------------------------------------------------------------------
 
 
-def _drawn(gpus: Sequence[GpuReport]) -> str | None:
-    """What of the page is worth a look: both distributions, where an interval is not to be believed."""
-    cases = [one.case for gpu in gpus for one in gpu.cases]
-    return "ECDF" if any(case.disqualifying for case in cases) else "plots" if cases else None
-
-
 def _remarks(gpu: GpuReport, policy: Policy, merge: bool) -> tuple[Line, ...]:
     if gpu.record is None:
         return gpu.remarks
-    record = gpu.record
-    on_cards = card_remarks.remarks(record, gpu.verdict)
+    on_cards = remarks.of_cards(gpu.record, gpu.verdict)
     if gpu.verdict is None or gpu.is_wrong:
         return (*on_cards, *gpu.remarks)
-    blocking = why.blocking(record, policy.static) if merge else ()
-    return (*on_cards, *_precision(record), *blocking, *gpu.remarks)
-
-
-def _open(gpus: Sequence[GpuReport], decision: Decision) -> tuple[Line, ...]:
-    """What is not known, as far as the headline does not say it."""
-    stated = headline.is_incomplete(headline.deciding_gpu(gpus, decision), decision)
-    rest = decision.open[1:] if stated else decision.open
-    return tuple((Mark.SLIGHT, " Incomplete: ", *line) for line in rest)
+    blocking = why.blocking(gpu.record, policy.static) if merge else ()
+    return (*on_cards, *remarks.precision(gpu.record), *blocking, *gpu.remarks)
 
 
 def _checks(gpu: GpuReport, policy: Policy, gpus: Sequence[GpuReport]) -> tuple[Line, ...]:
-    if gpu.record is None:
+    record, gates = gpu.record, policy.gates
+    if record is None:
         return ()
     if gpu.is_wrong:
-        return (*correctness.beside_wrong(gpu.record), *sanitizer.lines(gpu.record, policy.gates))
+        return (*correctness.beside_wrong(record), *correctness.sanitizer(record, gates))
     if gpu.verdict is None:
         return ()
-    stored = baselines.line(gpu.record, gpu.baseline, policy.gates) if gpu.baseline else ()
-    accurate = accuracy.lines(gpu.record, policy.accuracy)
-    checked = (*sanitizer.lines(gpu.record, policy.gates), *accurate, *memory.lines(gpu.record, policy.gates))
-    since = yardsticks.lines(gpu.record, gpu.yardsticks)
-    return (*correctness.lines(gpu.record, any(one.is_wrong for one in gpus)), *checked, *stored, *since)
+    return (
+        *correctness.lines(record, any(one.is_wrong for one in gpus)),
+        *correctness.sanitizer(record, gates),
+        *accuracy.lines(record, policy.accuracy),
+        *accuracy.memory(record, gates),
+        *(baselines.line(record, gpu.baseline, gates) if gpu.baseline else ()),
+        *baselines.yardstick_lines(record, gpu.yardsticks),
+    )
 
 
 def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
@@ -194,46 +179,35 @@ def _why(gpu: GpuReport, label: str, policy: Policy) -> tuple[Line, ...]:
     limits = thresholds.bottleneck_limits(policy)
     if gpu.verdict is None:
         return why.what_limits(gpu.record, limits, label)
-    return launches.why(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, limits, label)
+    return speed.why_by_launch(gpu.record, gpu.cases, policy, label) or why.why(gpu.record, gpu.cases, limits, label)
 
 
-def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section, ...]:
-    if gpu.record is None:
+def _sections(gpu: GpuReport, policy: Policy) -> tuple[Section | None, ...]:
+    """In reading order; None where there is nothing to say."""
+    record, cases = gpu.record, gpu.cases
+    if record is None:
         log = gpu.failure.log if gpu.failure else ()
         return (Section("Log", (Verbatim(tuple(map(escape.verbatim, log)), "text"),), worth=10),) if log else ()
-    if not gpu.is_wrong:
-        found = sections.sections(gpu.record, gpu.cases, policy, gpu.verdict.means if gpu.verdict else ())
-        found = (*found, *accuracy.sections(gpu.record, policy.accuracy), *sizes.sections(gpu, policy.guidance))
-        known = (fuzzing.section(gpu), nights.section(gpu, policy.gates))
-        found = (*found, *(part for part in known if part is not None))
-        if gpu.baseline:
-            found = (*found, baselines.section(gpu.record, gpu.baseline, policy, gpu.yardsticks))
-        return found
-    parts = (
-        correctness.section(gpu.record),
-        fuzzing.section(gpu),
-        sections.conditions(gpu.record, ()),
-        sections.machine(gpu.record),
-        sections.commands(gpu.record, judged(gpu.record, gpu.verdict) if gpu.verdict else ()),
+    if gpu.is_wrong:
+        return (
+            correctness.failures(record),
+            correctness.fuzzing(gpu),
+            machine.conditions(record, ()),
+            machine.machine(record),
+            machine.commands(record, judged(record, gpu.verdict) if gpu.verdict else ()),
+        )
+    return (
+        speed.statistics(cases, record.cards, gpu.verdict.means if gpu.verdict else ()),
+        speed.speed(record, cases, policy.guidance.launch_share),
+        accuracy.memory_section(record, cases, policy.gates),
+        machine.conditions(record, cases),
+        machine.machine(record),
+        why.section(record, cases, thresholds.bottleneck_limits(policy)),
+        why.static_section(record, policy.static),
+        machine.commands(record, cases),
+        *accuracy.sections(record, policy.accuracy),
+        *speed.ladder_sections(gpu, policy.guidance),
+        correctness.fuzzing(gpu),
+        baselines.nights_section(gpu, policy.gates),
+        baselines.section(record, gpu.baseline, policy, gpu.yardsticks) if gpu.baseline else None,
     )
-    return tuple(part for part in parts if part is not None)
-
-
-# Lines around the table -----------------------------------------------------------------------------------------------
-
-
-def _precision(record: RunRecord) -> tuple[Line, ...]:
-    """A remark where base and head did not share a process: docs/measured-facts.md has what that costs."""
-    roles = {process.role for case in timed_cases(record) for process in case.processes if _has_both(process)}
-    words = {
-        "alternating": "base and head took turns in separate processes",
-        "block": "base and head were timed one after the other",
-    }
-    found = [words[role] for role in sorted(roles & words.keys())]
-    if not found:
-        return ()
-    return ((Mark.SLIGHT, f" Lower precision: {' or '.join(found)}, not in interleaved rounds of one process."),)
-
-
-def _has_both(process: TimedProcess) -> bool:
-    return {"base", "head"} <= process.samples_us.keys()

@@ -1,13 +1,22 @@
-"""The words for correct and wrong results: of the fuzz list, and of the outputs of the timed calls."""
+"""The words for right and wrong results: of the fuzz list, of outputs of timed calls, and of compute-sanitizer."""
 
 from __future__ import annotations
 
-from kernelgate.bench.record import Check, FuzzResult, RunRecord
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kernelgate.bench.record import Check, CheckFinding, FuzzResult, RunRecord
+from kernelgate.bench.record.rates import percentile
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.escape import shell
-from kernelgate.ci.document.model import Block, Code, Column, Line, Mark, Paragraph, Piece, Section, Table, Verbatim
-from kernelgate.ci.judge import cards
+from kernelgate.ci.document.formatting import counted, sentence
+from kernelgate.ci.document.model import Block, Code, Column, Line, Mark, Paragraph, Section, Table, Verbatim
+from kernelgate.ci.judge import cards, reference
+from kernelgate.ci.judge import sanitizer as sanitizer_checks
 from kernelgate.ci.judge.outputs import fuzz_checks, fuzz_failures, wrong_outputs
+from kernelgate.ci.policy.policy import Gates
+from kernelgate.ci.report.gpu import GpuReport
 
 MAX_FAILURES = 20
 """Failing cases listed; the record holds them all."""
@@ -20,21 +29,21 @@ def headline(record: RunRecord) -> Line:
     failed = fuzz_failures(record)
     if failed:
         wrong_cards, named = {card for card, _ in failed}, titles(record)
-        checks = [check for check in fuzz_checks(record) if check.card in wrong_cards]
-        total = formatting.counted(sum(len(check.results) for check in checks), "fuzz case")
+        total = sum(len(check.results) for check in fuzz_checks(record) if check.card in wrong_cards)
         of = f" of {named[failed[0][0]]}" if len(wrong_cards) == 1 and named.get(failed[0][0]) else ""
-        return (f"Wrong result in {len(failed)} of {total}{of}",)
+        return (f"Wrong result in {len(failed)} of {counted(total, 'fuzz case')}{of}",)
     wrong = wrong_outputs(record)
     if wrong:
         names = formatting.names(record.cases, record.cards)
-        which = names[next(iter(wrong))] if len(wrong) == 1 else formatting.counted(len(wrong), "case")
+        which = names[next(iter(wrong))] if len(wrong) == 1 else counted(len(wrong), "case")
         return ("Wrong result in timed calls of ", which)
     return ("Wrong result: the fuzz run failed",)
 
 
 def titles(record: RunRecord) -> dict[str, str]:
     """What to call the cards of the record, where there are several."""
-    return formatting.titles_of((*(case.card for case in record.cases), *_fuzzed(record)), record.cards)
+    fuzzed = (check.card for check in fuzz_checks(record))
+    return formatting.titles_of((*(case.card for case in record.cases), *fuzzed), record.cards)
 
 
 def argument(record: RunRecord, card: str, id_: str) -> str:
@@ -56,7 +65,7 @@ def first_failure(record: RunRecord) -> Line:
 
 def command(record: RunRecord) -> str | None:
     """Runs the first failure again; None where no fuzz case failed."""
-    return next((repeat(record, *one) for one in fuzz_failures(record)), None)
+    return next((_repeat(record, *one) for one in fuzz_failures(record)), None)
 
 
 def lines(record: RunRecord, beside_wrong: bool = False) -> tuple[Line, ...]:
@@ -80,37 +89,35 @@ def of_card(title: str, said: Line) -> Line:
     return (said[0], f" {title}:", *said[1:]) if title else said
 
 
-def _fuzzed(record: RunRecord) -> tuple[str, ...]:
-    return tuple(check.card for check in fuzz_checks(record))
-
-
 def line(record: RunRecord, fuzz: Check | None, beside_wrong: bool = False) -> Line:
     """One line on correctness, for under the table."""
     if fuzz is None:
         return (Mark.UNKNOWN, f" correctness: {formatting.NOT_MEASURED}")
+    reason = sentence(fuzz.reason) if fuzz.reason else ""
     if fuzz.status == "skipped":
-        reason: Line = (", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
-        return (Mark.UNKNOWN, " correctness: not checked", *reason)
-    passed = sum(result.passed for result in fuzz.results)
-    total = formatting.counted(len(fuzz.results), "fuzz case")
-    untried: Line = ("; ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
+        return (Mark.UNKNOWN, " correctness: not checked", *((", ", reason) if reason else ()))
+    passed, ran, asked = sum(result.passed for result in fuzz.results), len(fuzz.results), fuzz.asked or 0
+    total = counted(ran, "fuzz case")
     if fuzz.status == "failed":
-        return (Mark.WRONG, f" wrong: {len(fuzz.results) - passed} of {total} fail")
-    ran, asked = len(fuzz.results), fuzz.asked or 0
+        return (Mark.WRONG, f" wrong: {ran - passed} of {total} fail")
+    untried: Line = ("; ", reason) if reason else ()
     if not ran:
         return (Mark.UNKNOWN, " correctness: no fuzz case ran", *untried)
     if asked > ran:
-        why: Line = (", ", formatting.sentence(fuzz.reason)) if fuzz.reason else ()
-        return (Mark.UNKNOWN, f" correctness: only {ran} of {formatting.counted(asked, 'fuzz case')} ran", *why)
+        why: Line = (", ", reason) if reason else ()
+        return (Mark.UNKNOWN, f" correctness: only {ran} of {counted(asked, 'fuzz case')} ran", *why)
     if beside_wrong:
         return (Mark.NONE, f" {passed} of {total} passed")
-    return (Mark.PASSED, f" correct: {passed} of {total}", *_nearest(record, fuzz), _unrepeatable(fuzz), *untried)
+    # No test of equality survives calls that differ on the same inputs.
+    differs = any(result.repeatable is False for result in fuzz.results)
+    bits = "; calls on the same inputs differ in their last bits" if differs else ""
+    return (Mark.PASSED, f" correct: {passed} of {total}", *_nearest(record, fuzz), bits, *untried)
 
 
 def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
     """What stands under a wrong result: which cards passed, or that the fuzz list alone would not have shown it."""
     if record.fuzz is not None and record.fuzz.status == "passed":
-        passed = formatting.counted(len(record.fuzz.results), "fuzz case")
+        passed = counted(len(record.fuzz.results), "fuzz case")
         return ((Mark.SLIGHT, f" only timed calls were wrong: {passed} passed"),)
     failed = {card for card, _ in fuzz_failures(record)}
     if not failed:
@@ -122,7 +129,7 @@ def beside_wrong(record: RunRecord) -> tuple[Line, ...]:
     )
 
 
-def section(record: RunRecord) -> Section | None:
+def failures(record: RunRecord) -> Section | None:
     """The failing cases, where there are any."""
     failed = fuzz_failures(record)
     if not failed:
@@ -130,26 +137,26 @@ def section(record: RunRecord) -> Section | None:
     columns = (Column("fuzz case"), Column("seed", numeric=True), Column("error"))
     shown = failed[:MAX_FAILURES]
     rows = tuple((_case(record, card, result), (str(result.seed),), (_fault(result),)) for card, result in shown)
-    repeats = tuple(command for one in shown if len(command := repeat(record, *one)) <= MAX_COMMAND)
+    repeats = tuple(command for one in shown if len(command := _repeat(record, *one)) <= MAX_COMMAND)
     blocks: list[Block] = [Table(columns, rows), Verbatim(repeats)]
     if len(failed) > MAX_FAILURES:
         blocks.append(Paragraph((f"{len(failed) - MAX_FAILURES} more are in the run record.",)))
     return Section(f"Failing fuzz cases ({len(failed)})", tuple(blocks), worth=90)
 
 
-def repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
+def _repeat(record: RunRecord, card: str, result: FuzzResult) -> str:
     """The one command that runs a fuzz case again, or a smaller one that fails like it: made here, since a command in a
     record could be anybody's."""
     id_ = argument(record, card, result.smallest or result.id)
     return shell("kernelgate", "fuzz", "--seed", str(result.seed), "--case", id_)
 
 
-def _case(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
+def _case(record: RunRecord, card: str, result: FuzzResult) -> Line:
     title = titles(record).get(card)
-    return (*((f"{title}, ",) if title else ()), *label(record, card, result))
+    return (*((f"{title}, ",) if title else ()), *_label(record, card, result))
 
 
-def label(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]:
+def _label(record: RunRecord, card: str, result: FuzzResult) -> Line:
     """A fuzz case by its axes, where they are plainly words; else its id."""
     every = [one.axes for check in fuzz_checks(record) if check.card == card for one in check.results]
     return (formatting.label(result.axes, formatting.switched(every)) or Code(result.id),)
@@ -158,10 +165,14 @@ def label(record: RunRecord, card: str, result: FuzzResult) -> tuple[Piece, ...]
 def _fault(result: FuzzResult) -> str:
     """Why it failed, in the record's words, or else by its numbers."""
     if result.message:
-        return formatting.sentence(result.message)
+        return sentence(result.message)
     if result.max_abs_error is None:
         return "the output holds NaN, Inf or an element that was never written"
-    return f"error {formatting.significant(result.max_abs_error, 2)}{_of_limit(result.error_ratio)}"
+    error, ratio = f"error {formatting.significant(result.max_abs_error, 2)}", result.error_ratio
+    if ratio is None:
+        return error
+    times = f"{formatting.significant(ratio, 3)} times" if ratio > 1 else f"{100 * ratio:.0f}% of"
+    return f"{error}, {times} its limit"
 
 
 def _nearest(record: RunRecord, fuzz: Check) -> Line:
@@ -170,26 +181,176 @@ def _nearest(record: RunRecord, fuzz: Check) -> Line:
     if not measured:
         return (", errors not measured",)
     worst = max(measured, key=lambda result: result.error_ratio or 0.0)
-    again = repeat(record, fuzz.card, worst)
-    shown: Line = (" · ", Code(again, most=MAX_COMMAND)) if len(again) <= MAX_COMMAND else ()
     if worst.error_ratio is None:
         largest = max(result.max_abs_error or 0.0 for result in measured)
         return (f", no error above {formatting.significant(largest, 2)}",)
     if worst.error_ratio == 0:
         return (", without any error",)
-    name = label(record, fuzz.card, worst)
+    again = _repeat(record, fuzz.card, worst)
+    shown: Line = (" · ", Code(again, most=MAX_COMMAND)) if len(again) <= MAX_COMMAND else ()
+    name = _label(record, fuzz.card, worst)
     return ("; nearest to its limit: ", *name, f" at {100 * worst.error_ratio:.0f}% of it", *shown)
 
 
-def _unrepeatable(fuzz: Check) -> str:
-    """Said where calls on the same inputs gave different bits, which no test of equality survives."""
-    differs = any(result.repeatable is False for result in fuzz.results)
-    return "; calls on the same inputs differ in their last bits" if differs else ""
+# The fuzz list in short: how near errors come to the tolerance, and how fast the kernel is ----------------------------
 
 
-def _of_limit(ratio: float | None) -> str:
-    if ratio is None:
-        return ""
-    return (
-        f", {formatting.significant(ratio, 3)} times its limit" if ratio > 1 else f", {100 * ratio:.0f}% of its limit"
+@dataclass(frozen=True)
+class ErrorShares:
+    """Errors of one check's results, each as a share of what its dtype's tolerance allows: 1 is the limit."""
+
+    count: int
+    """Results with a finite error: one that crashed or holds NaN has none."""
+    median: float
+    p90: float
+    worst: FuzzResult
+
+
+def error_shares(check: Check) -> ErrorShares | None:
+    """None where no error was measured."""
+    known = [(result.error_ratio, result) for result in check.results if result.error_ratio is not None]
+    if not known:
+        return None
+    shares = [share for share, _ in known]
+    worst = max(known, key=lambda one: one[0])[1]
+    return ErrorShares(len(known), percentile(shares, 50), percentile(shares, 90), worst)
+
+
+def pass_rate(check: Check) -> str:
+    """Rounded down, so that 100% is all of them."""
+    passed = sum(result.passed for result in check.results)
+    return f"{math.floor(1000 * passed / len(check.results)) / 10:g}%"
+
+
+def in_words(record: RunRecord, check: Check) -> Line:
+    """ "pass rate 97.3%; errors in % of the tolerance: median 12%, …"; nothing where nothing ran."""
+    if not check.results:
+        return ()
+    shares = error_shares(check)
+    if shares is None:
+        return (f"pass rate {pass_rate(check)}; errors not measured",)
+    some = f" (of {shares.count} that have one)" if shares.count < len(check.results) else ""
+    spread = f"median {_share(shares.median)}, 90th percentile {_share(shares.p90)}, worst "
+    words = f"pass rate {pass_rate(check)}; error in % of the tolerance{some}: {spread}"
+    worst = shares.worst
+    where: Line = (" in ", Code(worst.id), " (", *_label(record, check.card, worst), ")") if worst.error_ratio else ()
+    return (words, _share(worst.error_ratio or 0.0), *where)
+
+
+def fuzzing(gpu: GpuReport) -> Section | None:
+    """Folded: a row for each card, with the speed of its cases that were timed beside the reference."""
+    if gpu.record is None:
+        return None
+    checks = [check for check in fuzz_checks(gpu.record) if check.results]
+    if not checks:
+        return None
+    named, speeds = titles(gpu.record), _speeds(gpu)
+    beside = f"× {formatting.reference(gpu.record.cards)}"
+    columns = (
+        *((Column("kernel"),) if named else ()),
+        *(Column(name, numeric=True) for name in ("passed", "rate", "median error", "90th percentile", "worst")),
+        Column("worst in"),
+        *((Column(beside, numeric=True),) if speeds else ()),
     )
+    rows = tuple(
+        (
+            *(((named.get(check.card, check.card),),) if named else ()),
+            *_figures(gpu.record, check),
+            *(((speeds.get(check.card, formatting.MISSING),),) if speeds else ()),
+        )
+        for check in checks
+    )
+    note = "An error is the largest of all elements of a case, in percent of what the tolerance allows there."
+    if speeds:
+        note += f" “{beside}” is the geometric mean of the timed cases, which are not the fuzzed ones, and its range."
+    passed = sum(result.passed for check in checks for result in check.results)
+    total, asked = sum(len(check.results) for check in checks), sum(check.asked or 0 for check in checks)
+    missing = f"; {asked} were asked for" if asked > total else ""
+    title = f"Fuzzing: {passed} of {counted(total, 'case')} passed{missing}"
+    return Section(title, (Table(columns, rows), Paragraph((note,))), worth=25)
+
+
+def _figures(record: RunRecord, check: Check) -> tuple[Line, ...]:
+    """An exact kernel has no worst case."""
+    passed, shares = sum(result.passed for result in check.results), error_shares(check)
+    counts: tuple[Line, ...] = ((f"{passed} of {len(check.results)}",), (pass_rate(check),))
+    if shares is None:
+        return (*counts, *(((formatting.MISSING,),) * 4))
+    worst = shares.worst
+    where = _label(record, check.card, worst) if worst.error_ratio else (formatting.MISSING,)
+    return (*counts, *((_share(one),) for one in (shares.median, shares.p90, worst.error_ratio or 0.0)), where)
+
+
+def _speeds(gpu: GpuReport) -> dict[str, str]:
+    """By card, such as "1.00 (0.50 to 2.00)": how fast the timed cases are beside the reference, by their geometric
+    mean, and between what. Of wrong results no speed is told."""
+    ratios: dict[str, list[float]] = {}
+    for one in () if gpu.is_wrong else gpu.cases:
+        ratio = reference.times(one.case)
+        if ratio is not None:
+            ratios.setdefault(one.case.card, []).append(ratio)
+    speeds = {}
+    for card, known in ratios.items():
+        mean = math.exp(math.fsum(map(math.log, known)) / len(known))
+        speeds[card] = f"{mean:.2f} ({min(known):.2f} to {max(known):.2f})" if len(known) > 1 else f"{mean:.2f}"
+    return speeds
+
+
+def _share(ratio: float) -> str:
+    """Of the tolerance: rounded up beyond it, so that what fails is never called 100%."""
+    if ratio > 10:
+        return f"{formatting.significant(ratio, 3)}×"
+    return f"{math.ceil(100 * ratio)}%" if ratio > 1 else f"{formatting.significant(100 * ratio, 2)}%"
+
+
+# compute-sanitizer ----------------------------------------------------------------------------------------------------
+
+MAX_FINDINGS = 5
+"""Lines of one card; the record holds more."""
+MAX_KERNELS = 3
+"""Kernels that a line names; more are counted."""
+
+
+def sanitizer(record: RunRecord, gates: Gates) -> tuple[Line, ...]:
+    """What was found in each card; nothing where it was not looked for, which the gate says where it matters."""
+    named = titles(record)
+    return tuple(
+        of_card(named.get(check.card, ""), line)
+        for check in sanitizer_checks.checks(record)
+        for line in _sanitized(check, gates)
+    )
+
+
+def finding(one: CheckFinding) -> Line:
+    """ "racecheck: Race reported at a write in `kernel` at `csrc/kernel.cu:12` (3 times)"."""
+    return (
+        *((f"{one.tool}: ",) if one.tool else ()),
+        sentence(one.text),
+        *((" in ", Code(one.kernel)) if one.kernel else ()),
+        *((" at ", Code(f"{one.file}:{one.line}")) if one.file and one.line else ()),
+        f" ({one.times} times)" if one.times > 1 else "",
+        "; the base has it, too" if one.on_base else "",
+    )
+
+
+def _sanitized(check: Check, gates: Gates) -> Iterator[Line]:
+    findings: Sequence[CheckFinding] = sanitizer_checks.findings(check)
+    for one in findings[:MAX_FINDINGS]:
+        blocks = gates.sanitizer == "fail" and not one.on_base
+        yield (Mark.WRONG if blocks else Mark.SLIGHT, " compute-sanitizer: ", *finding(one))
+    if len(findings) > MAX_FINDINGS:
+        more = counted(len(findings) - MAX_FINDINGS, "other finding")
+        yield (Mark.SLIGHT, f" compute-sanitizer: {more}, in the run record")
+    reason = sentence(check.reason) if check.reason else ""
+    if not sanitizer_checks.is_whole(check):
+        did = f"only {check.run} of {check.asked} runs came to their end" if check.run and check.asked else "not run"
+        yield (Mark.UNKNOWN, " compute-sanitizer: ", did, *((": ", reason) if reason else ()))
+    elif not findings:
+        where = f" in {counted(len(check.cases), 'case')}" if check.cases else ""
+        did = f"{' and '.join(check.tools) or 'it'} found nothing{where}"
+        # What that does not cover. Many kernels are those of another code path: their number is enough.
+        named = [piece for name in check.unreached for piece in (", ", Code(name))][1:]
+        if len(check.unreached) > MAX_KERNELS:
+            named = [f"{len(check.unreached)} kernels, which the run record names"]
+        unreached: Line = ("; no case was seen to launch ", *named) if named else ()
+        yield (Mark.PASSED, f" compute-sanitizer: {did}", *unreached, *(("; ", reason) if reason else ()))

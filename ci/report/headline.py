@@ -17,7 +17,7 @@ from kernelgate.ci.judge import cards, sentences
 from kernelgate.ci.judge.case import Direction, MeanVerdict, Outcome, RecordVerdict, Speeds, Status, severity
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision, Fault
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report import accepted, correctness
+from kernelgate.ci.report import correctness, remarks
 from kernelgate.ci.report.gpu import Failure, GpuReport, JudgedCase
 
 OWN_WORDS = (BlockCode.WRONG_OUTPUT, BlockCode.DOES_NOT_COMPILE, BlockCode.SLOWER)
@@ -49,7 +49,7 @@ def headline(gpus: Sequence[GpuReport], decision: Decision, gates: Gates, merge:
         text: Line = ("Incomplete: ", *decision.open[0], "; so far: ", *uncapped(words.text))
         return with_consequence(Mark.UNKNOWN, text, decision)
     mark, said = _agreeing(words, decision)
-    if accepted.applies(worst, decision):
+    if remarks.is_accepted(worst, decision):
         mark, said = Mark.SLIGHT, ("Slower, and accepted: ", *uncapped(words.text))
     return with_consequence(mark, said, decision)
 

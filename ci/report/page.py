@@ -24,8 +24,7 @@ from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.case import Status, severity
 from kernelgate.ci.judge.outputs import fuzz_checks
 from kernelgate.ci.policy.policy import Gates
-from kernelgate.ci.report import links, page_cases, page_profile, page_sizes, page_times, sections
-from kernelgate.ci.report import sizes as ladders
+from kernelgate.ci.report import links, machine, page_cases, page_profile, page_sizes, page_times, speed
 from kernelgate.ci.report.build import BuiltReport
 from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 from kernelgate.ci.report.links import NO_LINKS, Links
@@ -164,7 +163,7 @@ def _untimed(gpu: GpuReport, label: str) -> Iterator[ShownCase]:
 
 def _sampled(record: RunRecord, key: CaseKey) -> Sampled:
     spots = {one.side: one.hot_spots for one in record.profile if one.key == key}
-    return Sampled(spots, sections.profile_command(record, key, "--set", "full"))
+    return Sampled(spots, machine.profile_command(record, key, "--set", "full"))
 
 
 def _shown(row: CaseRow, number: int, axis: Scale, gates: Gates) -> ShownCase:
@@ -208,10 +207,10 @@ def _change(one: JudgedCase) -> Line:
 
 def _sizes(gpu: GpuReport, label: str) -> tuple[Markup, ...]:
     """The ladder of a GPU that has one."""
-    if (ladder := ladders.of_gpu(gpu)) is None:
+    if (ladder := speed.ladder_of(gpu)) is None:
         return ()
-    title = f"{label}: {ladders.title(gpu, ladder)}" if label else ladders.title(gpu, ladder)
-    return page_sizes.ladder(ladder, ladders.beside(gpu, ladder), title)
+    title = f"{label}: {speed.ladder_title(gpu, ladder)}" if label else speed.ladder_title(gpu, ladder)
+    return page_sizes.ladder(ladder, speed.ladder_reference(gpu, ladder), title)
 
 
 def _errors(gpu: GpuReport, label: str) -> Iterator[Markup]:

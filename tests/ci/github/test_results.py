@@ -15,7 +15,7 @@ from kernelgate.ci.github.results_block import BEGIN, filled
 from kernelgate.ci.github.upsert import Stamp, put_results
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport
-from kernelgate.ci.report.results import MAX_ROWS, results
+from kernelgate.ci.report.speed import MAX_ROWS, results
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import BODY, l4, measured
 from tests.ci.report_examples import EXAMPLES, HEAD_SHA

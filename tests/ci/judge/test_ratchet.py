@@ -18,7 +18,6 @@ from kernelgate.ci.judge.history import NO_HISTORY, History
 from kernelgate.ci.judge.verdict import Status, judge
 from kernelgate.ci.policy.policy import Bootstrap, Policy
 from kernelgate.ci.report import baseline as baselines
-from kernelgate.ci.report import yardsticks
 from tests import runs
 from tests.ci.records import case, noise
 from tests.runs import process, run_record
@@ -148,8 +147,8 @@ def step(number: int) -> RunRecord:
 
 
 def lines(measured: RunRecord, beside: Path, known: History = NO_HISTORY) -> list[str]:
-    found = yardsticks.stored(measured, beside, POLICY, known)
-    return [render.plain_line(line) for line in yardsticks.lines(measured, found)]
+    found = baselines.yardsticks_beside(measured, beside, POLICY, known)
+    return [render.plain_line(line) for line in baselines.yardstick_lines(measured, found)]
 
 
 def test_ten_steps_below_the_gate_are_seen_together(tmp_path: Path) -> None:

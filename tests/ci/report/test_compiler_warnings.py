@@ -20,7 +20,7 @@ from kernelgate.ci.github.publish import post
 from kernelgate.ci.judge import new_warnings
 from kernelgate.ci.judge.gate import Decision
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import compiler_warnings
+from kernelgate.ci.report import remarks
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.desk import Desk
 from tests.ci.github.test_publish import measured as measured_there
@@ -46,7 +46,7 @@ def measured(head: Warnings, *base: Warnings, changed: tuple[str, ...] | None = 
 
 
 def lines(head: Warnings, *base: Warnings) -> list[int | None]:
-    return [one.line for one in compiler_warnings.news([measured(head, *base)])]
+    return [one.line for one in remarks.compiler_warnings([measured(head, *base)])]
 
 
 @pytest.mark.parametrize(
@@ -72,26 +72,26 @@ def test_only_what_the_base_has_not_is_news(head: Warnings, base: Warnings, new:
 @pytest.mark.parametrize("bases", [(), (None,), ([at(n) for n in range(1, MAX_WARNINGS + 1)],)])
 def test_what_is_not_known_of_the_base_is_not_called_new(bases: tuple[Warnings, ...]) -> None:
     gpu = measured([UNUSED], *bases)
-    (section,) = compiler_warnings.sections([gpu])
+    (section,) = remarks.compiler_warning_sections([gpu])
     assert section.title == "Compiler warnings (1)"
     assert "Whether the base has these, too, is not known." in shown(gpu)
-    (known,) = compiler_warnings.sections([measured([UNUSED], [])])
+    (known,) = remarks.compiler_warning_sections([measured([UNUSED], [])])
     assert known.title == "New compiler warnings (1)"
 
 
 def shown(*gpus: GpuReport) -> str:
-    return render.comment(Report(("News",), (), sections=compiler_warnings.sections(gpus)))
+    return render.comment(Report(("News",), (), sections=remarks.compiler_warning_sections(gpus)))
 
 
 def test_two_gpus_of_one_build_say_it_once() -> None:
     one = measured([UNUSED], [])
     assert shown(one, one).count("csrc/k.cu:12") == 1
-    assert compiler_warnings.sections([measured([], []), GpuReport("h100")]) == ()
+    assert remarks.compiler_warning_sections([measured([], []), GpuReport("h100")]) == ()
 
 
 def test_a_pull_request_whose_files_are_not_known_has_them_of_all_files() -> None:
     gpu = measured([UNUSED, ELSEWHERE], [UNUSED], changed=None)
-    assert [one.file for one in compiler_warnings.news([gpu])] == ["csrc/other.cu"]
+    assert [one.file for one in remarks.compiler_warnings([gpu])] == ["csrc/other.cu"]
 
 
 def test_a_strangers_text_stays_text() -> None:

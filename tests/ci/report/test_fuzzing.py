@@ -7,7 +7,7 @@ from dataclasses import replace
 from kernelgate.bench.record import Check, FuzzResult, RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Section, Table
-from kernelgate.ci.report import fuzzing
+from kernelgate.ci.report import correctness
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.report_examples import EXAMPLES
 
@@ -24,7 +24,7 @@ def check(*results: FuzzResult, card: str = "") -> Check:
 
 def said(*results: FuzzResult) -> str:
     made = check(*results)
-    return render.plain_line(fuzzing.in_words(RunRecord(checks=(made,)), made))
+    return render.plain_line(correctness.in_words(RunRecord(checks=(made,)), made))
 
 
 def cells(section: Section | None) -> list[list[str]]:
@@ -54,12 +54,12 @@ def test_what_was_not_measured_is_not_called_small() -> None:
     assert said(result(1, None)) == "pass rate 100%; errors not measured"
     assert said() == ""
     assert said(result(1, 0.0)).endswith("worst 0%")
-    assert fuzzing.section(GpuReport("l4", RunRecord(checks=(check(),)))) is None
+    assert correctness.fuzzing(GpuReport("l4", RunRecord(checks=(check(),)))) is None
 
 
 def test_each_card_has_a_row() -> None:
     made = RunRecord(checks=(check(result(1, 0.25), card="one"), check(result(2, None), card="two")))
-    assert cells(fuzzing.section(GpuReport("l4", made))) == [
+    assert cells(correctness.fuzzing(GpuReport("l4", made))) == [
         ["one", "1 of 1", "100%", "25%", "25%", "25%", "S=1 distribution=peaked"],
         ["two", "1 of 1", "100%", "—", "—", "—", "—"],
     ]
@@ -73,16 +73,16 @@ def test_the_speed_is_that_of_what_was_timed_beside_the_reference() -> None:
         for case, ratio in zip(made.verdict.cases, ratios, strict=False)
     )
     timed = replace(made.verdict, cases=judged)
-    section = fuzzing.section(GpuReport("l4", made.record, timed))
+    section = correctness.fuzzing(GpuReport("l4", made.record, timed))
     assert section is not None
     assert section.title == "Fuzzing: 38 of 38 cases passed"
     assert cells(section)[0][-1] == "1.00 (0.50 to 2.00)"
     alone = replace(made.verdict, cases=tuple(replace(case, reference_us=None) for case in judged))
-    assert cells(fuzzing.section(GpuReport("l4", made.record, alone)))[0][-1] == "S=485 B=16 H=4 D=64 fp16 causal"
+    assert cells(correctness.fuzzing(GpuReport("l4", made.record, alone)))[0][-1] == "S=485 B=16 H=4 D=64 fp16 causal"
 
 
 def test_what_did_not_run_is_not_passed() -> None:
     made = check(result(1, 0.5)).model_copy(update={"asked": 38})
-    section = fuzzing.section(GpuReport("l4", RunRecord(checks=(made,))))
+    section = correctness.fuzzing(GpuReport("l4", RunRecord(checks=(made,))))
     assert section is not None
     assert section.title == "Fuzzing: 1 of 1 case passed; 38 were asked for"

@@ -7,7 +7,7 @@ import pytest
 from kernelgate.bench.record import Calls, Note, Numerics, RunRecord, TimedProcess
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Bullets
-from kernelgate.ci.report import how_measured, sections
+from kernelgate.ci.report import machine
 from tests import runs
 from tests.runs import process, run_record
 
@@ -22,7 +22,7 @@ def record(*timings: TimedProcess, notes: tuple[Note, ...] = ()) -> RunRecord:
 
 
 def said(*timings: TimedProcess, notes: tuple[Note, ...] = ()) -> list[str]:
-    return [render.plain_line(line) for line in how_measured.lines(record(*timings, notes=notes))]
+    return [render.plain_line(line) for line in machine.how_measured(record(*timings, notes=notes))]
 
 
 FEWER = Note(code="fewer_inputs", text="Only 12 GiB of memory were free.")
@@ -104,17 +104,17 @@ def test_other_notes_stand_as_they_are_and_all_of_it_in_the_report() -> None:
     note = Note(code="left_processes", text="A process that the library had started was ended.")
     made = record(timed(repeated=1), notes=(FEWER, note))
     assert said(timed(repeated=1), notes=(FEWER, note))[1:] == [note.text]
-    section = sections.conditions(made, ())
+    section = machine.conditions(made, ())
     assert section is not None
-    assert Bullets(how_measured.lines(made)) in section.blocks
+    assert Bullets(machine.how_measured(made)) in section.blocks
 
 
 def test_the_machine_says_what_references_were_computed_with() -> None:
     made = record(timed())
     tf32 = Numerics(matmul="tf32", convolution="ieee", deterministic=True)
     known = made.model_copy(update={"environments": (made.environment.model_copy(update={"numerics": tf32}),)})
-    section = sections.machine(known)
+    section = machine.machine(known)
     assert section is not None
     shown = str(section.blocks)
     assert "float32 products in tf32, convolutions in ieee, deterministic" in shown
-    assert "numerics" not in str(sections.machine(made))
+    assert "numerics" not in str(machine.machine(made))

@@ -10,7 +10,7 @@ from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Bullets
 from kernelgate.ci.document.render import plain_line
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import launches
+from kernelgate.ci.report import speed
 from kernelgate.ci.report.gpu import JudgedCase
 from tests import runs
 from tests.ci.report_examples import case, record, slower
@@ -34,7 +34,7 @@ def made(*processes: tuple[float, float, float, float]) -> tuple[RunRecord, list
 
 
 def test_what_the_launch_leaves_to_the_kernel_and_to_fusing() -> None:
-    said, listed = launches.blocks(*made((15.0, 15.0, 5.0, 5.0)), LIMIT)
+    said, listed = speed.launches(*made((15.0, 15.0, 5.0, 5.0)), LIMIT)
     assert "more than 33% of the head's call, by calls made one by one beside the same calls" in str(said)
     assert isinstance(listed, Bullets)
     assert plain_line(listed.lines[0]) == (
@@ -47,12 +47,12 @@ def test_what_the_launch_leaves_to_the_kernel_and_to_fusing() -> None:
 def test_nothing_is_said_of_a_small_share_and_of_one_that_was_not_measured(
     times: tuple[float, float, float, float],
 ) -> None:
-    assert launches.blocks(*made(times), LIMIT) == ()
-    assert launches.why(*made(times, times), Policy()) == ()
+    assert speed.launches(*made(times), LIMIT) == ()
+    assert speed.why_by_launch(*made(times, times), Policy()) == ()
 
 
 def test_a_launch_that_grew_is_why() -> None:
-    (line,) = launches.why(*made((12.0, 15.0, 5.0, 5.1), (12.1, 15.1, 5.0, 5.0)), Policy())
+    (line,) = speed.why_by_launch(*made((12.0, 15.0, 5.0, 5.1), (12.1, 15.1, 5.0, 5.0)), Policy())
     assert plain_line(line).startswith(
         "Why, by calls made one by one beside the same calls replayed from a CUDA graph in S=32: the launch took "
         "7.050 µs → 10.00 µs; the kernels alone 5.000 µs → 5.050 µs; see the cookbook"
@@ -72,4 +72,4 @@ def test_a_launch_that_grew_is_why() -> None:
 def test_a_launch_is_no_cause_unless_every_process_shows_it(
     processes: tuple[tuple[float, float, float, float], ...],
 ) -> None:
-    assert launches.why(*made(*processes), Policy()) == ()
+    assert speed.why_by_launch(*made(*processes), Policy()) == ()

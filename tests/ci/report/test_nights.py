@@ -9,10 +9,10 @@ import pytest
 from kernelgate.ci.document import render
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
+from kernelgate.ci.report import baseline
 from kernelgate.ci.report import gpu as parts
-from kernelgate.ci.report import nights
+from kernelgate.ci.report.baseline import sparkline
 from kernelgate.ci.report.gpu import CaseNights, GpuReport
-from kernelgate.ci.report.nights import sparkline
 from tests.ci.report_examples import EXAMPLES
 
 GATES = Gates()
@@ -44,7 +44,7 @@ def test_the_blocks(times: tuple[float, ...], shown: str) -> None:
 
 
 def test_the_case_that_moved_has_a_line_with_words_and_a_link() -> None:
-    [line] = nights.lines(report(RISEN), GATES)
+    [line] = baseline.nights_lines(report(RISEN), GATES)
     text = render.markdown_line(line)
     assert text.startswith(
         "**Before:** `▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▇▇▇▇▇` S=512 B=32 H=8 fp16 took 321.4 µs → 337.1 µs in the last"
@@ -55,23 +55,23 @@ def test_the_case_that_moved_has_a_line_with_words_and_a_link() -> None:
 
 def test_what_did_not_move_has_it_folded_alone() -> None:
     unchanged = report(RISEN, "equivalent")
-    assert nights.lines(unchanged, GATES) == ()
-    assert nights.section(unchanged, GATES) is not None
+    assert baseline.nights_lines(unchanged, GATES) == ()
+    assert baseline.nights_section(unchanged, GATES) is not None
 
 
 def test_without_a_past_or_a_page_nothing_is_promised() -> None:
     nothing = replace(report(RISEN), nights={})
-    assert (nights.lines(nothing, GATES), nights.section(nothing, GATES)) == ((), None)
+    assert (baseline.nights_lines(nothing, GATES), baseline.nights_section(nothing, GATES)) == ((), None)
     once = report(CaseNights((321.4,)))
-    assert (nights.lines(once, GATES), nights.section(once, GATES)) == ((), None)
-    [line] = nights.lines(report(replace(RISEN, page=None, first_day="")), GATES)
+    assert (baseline.nights_lines(once, GATES), baseline.nights_section(once, GATES)) == ((), None)
+    [line] = baseline.nights_lines(report(replace(RISEN, page=None, first_day="")), GATES)
     text = render.markdown_line(line)
     assert "](" not in text
     assert "2026" not in text
 
 
 def test_the_folded_table_has_every_case_of_which_there_is_a_past() -> None:
-    shown = nights.section(report(RISEN), GATES)
+    shown = baseline.nights_section(report(RISEN), GATES)
     assert shown is not None
     text = render.blocks(shown.blocks)
     assert "at most 20" in text

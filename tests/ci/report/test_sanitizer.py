@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.render import comment, plain_line
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report import sanitizer
+from kernelgate.ci.report import correctness
 from kernelgate.ci.report.build import reported
 from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import EXAMPLES
@@ -26,7 +26,7 @@ def check(*findings: CheckFinding, **facts: Any) -> Check:
 
 
 def said(made: Check, gates: Gates | None = None) -> list[str]:
-    return [plain_line(line) for line in sanitizer.lines(RunRecord(checks=(made,)), gates or Gates())]
+    return [plain_line(line) for line in correctness.sanitizer(RunRecord(checks=(made,)), gates or Gates())]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_the_policy_lets_pass_is_said_all_the_same() -> None:
 def test_of_many_findings_the_authors_come_first_and_the_rest_is_counted() -> None:
     many = tuple(RACE.model_copy(update={"line": n, "on_base": n != 9}) for n in range(1, 10))
     lines = said(check(*many))
-    assert len(lines) == 1 + sanitizer.MAX_FINDINGS
+    assert len(lines) == 1 + correctness.MAX_FINDINGS
     assert "csrc/k.cu:9" in lines[0]
     assert lines[-1] == "⚠ compute-sanitizer: 4 other findings, in the run record"
 
@@ -80,7 +80,7 @@ def test_findings_beside_an_incomplete_run_are_both_said() -> None:
 def test_of_several_cards_each_line_names_its_own() -> None:
     made = CARD_EXAMPLES["improved_beside_unchanged"]().record
     checks = (*made.checks, check(RACE, card="swiglu"), check(card="rmsnorm"))
-    lines = [plain_line(line) for line in sanitizer.lines(made.model_copy(update={"checks": checks}), Gates())]
+    lines = [plain_line(line) for line in correctness.sanitizer(made.model_copy(update={"checks": checks}), Gates())]
     assert [line.split(" compute")[0] for line in lines] == ["🛑 SwiGLU:", "✅ RMSNorm:"]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kernelgate.bench.record import Case
 from kernelgate.ci.document.model import Paragraph
 from kernelgate.ci.policy.policy import Policy
-from kernelgate.ci.report import sizes
+from kernelgate.ci.report import speed
 from kernelgate.ci.report.gpu import GpuReport
 from tests.ci.report_examples import EXAMPLES
 
@@ -30,11 +30,11 @@ def part(count: int) -> GpuReport:
 
 
 def test_a_ladder_has_its_table_and_its_diagnosis() -> None:
-    (section,) = sizes.sections(part(6), Policy().guidance)
+    (section,) = speed.ladder_sections(part(6), Policy().guidance)
     (said,) = [block for block in section.blocks if isinstance(block, Paragraph)]
     assert "".join(map(str, said.line)).startswith("Fast at the smallest size, at S=32 1.2× as fast as the reference")
 
 
 def test_a_few_sizes_are_no_ladder() -> None:
-    assert sizes.sections(part(4), Policy().guidance) == ()
-    assert sizes.sections(GpuReport("l4"), Policy().guidance) == ()
+    assert speed.ladder_sections(part(4), Policy().guidance) == ()
+    assert speed.ladder_sections(GpuReport("l4"), Policy().guidance) == ()

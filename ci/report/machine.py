@@ -1,0 +1,252 @@
+"""Where and how a record was measured, folded: the device during each process, what was not as usual, the machine and
+the builds, and the commands that repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelgate.bench.record import CaseKey, Note, RunRecord, Telemetry, TimedProcess, Timing, timed_cases
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.escape import shell
+from kernelgate.ci.document.model import (
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Line,
+    Mark,
+    Paragraph,
+    Piece,
+    Section,
+    Table,
+    Verbatim,
+)
+from kernelgate.ci.judge import cards
+from kernelgate.ci.judge.outputs import CHECKED
+from kernelgate.ci.report import remarks
+from kernelgate.ci.report.correctness import MAX_COMMAND, argument
+from kernelgate.ci.report.gpu import JudgedCase
+
+# The device, and what was not as usual --------------------------------------------------------------------------------
+
+TELEMETRY = (
+    *(Column(title, numeric=True) for title in ("SM clock", "memory clock", "hottest", "power")),
+    Column("throttled by"),
+)
+
+
+def conditions(record: RunRecord, cases: Sequence[JudgedCase]) -> Section | None:
+    """What the device did during each process, what looked odd, and what the producer of the record notes."""
+    warnings = tuple(
+        (
+            Mark.SLIGHT if not finding.disqualifies else Mark.UNKNOWN,
+            " ",
+            one.name,
+            ": ",
+            formatting.sentence(finding.message),
+            ".",
+        )
+        for one in cases
+        for finding in one.case.findings
+        if finding.code != cards.HEAD_ALONE
+    )
+    names = formatting.names(record.cases, record.cards)
+    rows = tuple(
+        _telemetry_row(names[case.key], number, process)
+        for case in timed_cases(record)
+        for number, process in enumerate(case.processes, start=1)
+    )
+    blocks: list[Block] = [Bullets(warnings)] if warnings else []
+    notes = how_measured(record)
+    if notes:
+        blocks += [Paragraph(("How it was measured:",)), Bullets(notes)]
+    if any(_was_read(process.telemetry) for case in timed_cases(record) for process in case.processes):
+        columns = (Column("case"), Column("process", numeric=True), Column("role"), *TELEMETRY)
+        blocks.append(Table(columns, rows))
+    elif rows:
+        blocks.append(Paragraph((f"Clocks, temperature and power: {formatting.NOT_MEASURED}.",)))
+    title = ["Clocks", "temperature"]
+    title += ["notes"] if notes else []
+    title += [f"warnings ({len(warnings)})"] if warnings else []
+    return Section(", ".join(title), tuple(blocks), worth=30) if blocks else None
+
+
+def _telemetry_row(name: Piece, number: int, process: TimedProcess) -> tuple[Line, ...]:
+    seen = process.telemetry or Telemetry()
+    throttled = ", ".join(seen.throttle_reasons) or ("nothing" if _was_read(seen) else formatting.MISSING)
+    return (
+        (name,),
+        (str(number),),
+        (process.role,),
+        (_with_unit(seen.sm_mhz, "MHz"),),
+        (_with_unit(seen.memory_mhz, "MHz"),),
+        (_with_unit(seen.temperature_c, "°C"),),
+        (_with_unit(seen.power_w, "W"),),
+        (throttled,),
+    )
+
+
+def _was_read(telemetry: Telemetry | None) -> bool:
+    """Whether a device said anything: a CPU has telemetry without readings."""
+    return telemetry is not None and telemetry != Telemetry()
+
+
+FEWER_INPUTS = "fewer_inputs"
+VERIFIED_IN_PROCESS = "verified_in_process"
+PAUSED = "paused"
+OF_ITS_OWN = Note.model_fields["code"].default
+"""The code of notes that have none, and are not alike."""
+MAX_ALIKE = 3
+"""Notes of one code that are listed; of more the first stands for all."""
+
+
+def how_measured(record: RunRecord) -> tuple[Line, ...]:
+    """A line for each thing that was not as usual: what stands in several notes, or in the timings, in one line of its
+    own words; every other note as it is, of many with one code the first, and how many there are."""
+    own = {FEWER_INPUTS: _repeated(record), VERIFIED_IN_PROCESS: _in_process(record), PAUSED: _paused(record)}
+    spoken = remarks.said(record)
+    rest = [note for note in record.notes if note not in spoken and not own.get(note.code)]
+    alike: dict[str, list[Note]] = {}
+    for note in rest:
+        alike.setdefault(note.code, []).append(note)
+    lines: list[Line] = [(text,) for text in own.values() if text]
+    for note in rest:
+        many = alike[note.code]
+        if note.code == OF_ITS_OWN or len(many) <= MAX_ALIKE:
+            lines.append((note.text,))
+        elif note is many[0]:
+            lines.append((f"{note.text} (and {len(many) - 1} more such notes in the record)",))
+    return tuple(lines)
+
+
+def _repeated(record: RunRecord) -> str:
+    calls = [calls for timing in _timings(record) for side, calls in timing.calls.items() if side in ("base", "head")]
+    repeated, made = (sum(getattr(one, name) or 0 for one in calls) for name in ("repeated", "made"))
+    if not repeated:
+        return ""
+    share = f"{repeated:,} of {made:,} calls" if made >= repeated else f"{repeated:,} calls"
+    return f"{share} read inputs that an earlier call had read: there, a kept result would have been right."
+
+
+def _in_process(record: RunRecord) -> str:
+    notes = cards.notes(record, VERIFIED_IN_PROCESS)
+    if not notes:
+        return ""
+    why = formatting.sentence(notes[0].text)
+    return f"Outputs were compared in the measured process, where the measured code can reach: {why}."
+
+
+def _paused(record: RunRecord) -> str:
+    timings = list(_timings(record))
+    paused = [timing for timing in timings if timing.pause_us]
+    if not paused:
+        return ""
+    every, some = ({timing.key for timing in which} for which in (timings, paused))
+    pauses = formatting.spread(round(timing.pause_us or 0.0) for timing in paused)
+    where = "" if some == every else f" of {len(some)} of {formatting.counted(len(every), 'case')}"
+    return f"Before each sample{where} the GPU idled for {pauses} µs, so that its clock stayed up at the power limit."
+
+
+def _timings(record: RunRecord) -> Iterator[Timing]:
+    return (timing for process in record.processes if process.role in CHECKED for timing in process.timings)
+
+
+# Machine and build ----------------------------------------------------------------------------------------------------
+
+
+def machine(record: RunRecord) -> Section | None:
+    """The device and the software, one fact a row, and how each side was built."""
+    environment, device, run = record.environment, record.environment.device, record.run
+    on_cpu = formatting.on_cpu(device)
+    attempt = f", attempt {run.run_attempt}" if run.run_attempt is not None else ""
+    facts: tuple[tuple[str, Line], ...] = (
+        ("device", _named(device.name)),
+        ("compute capability", _named(device.compute_capability)),
+        ("cores" if on_cpu else "multiprocessors", () if device.sm_count is None else (str(device.sm_count),)),
+        ("memory", () if device.memory_bytes is None else (formatting.sizes(device.memory_bytes),)),
+        ("last-level cache" if on_cpu else "L2 cache",
+         () if device.l2_bytes is None else (formatting.sizes(device.l2_bytes),)),
+        ("driver", _named(device.driver)),
+        ("UUID", _named(device.uuid)),
+        ("torch", _named(environment.torch)),
+        ("CUDA", _named(environment.cuda)),
+        ("numerics", _named(environment.numerics.words if environment.numerics else None)),
+        ("Python", _named(environment.python)),
+        ("system", _named(environment.os)),
+        ("host", _named(environment.host)),
+        ("measured at", _named(run.created_at)),
+        ("run", () if run.run_id is None else (Code(f"{run.run_id}{attempt}"),)),
+    )  # fmt: skip
+    rows = tuple(((what,), value) for what, value in facts if value)
+    blocks: list[Block] = [Table((Column("what"), Column("value")), rows)] if rows else []
+    if record.builds:
+        blocks.append(_builds(record))
+    return Section("Machine and build", tuple(blocks), worth=50) if blocks else None
+
+
+def _builds(record: RunRecord) -> Table:
+    """With the kernel, where there are several cards."""
+    titles = formatting.titles_of((build.card for build in record.builds), record.cards)
+    columns = (
+        *((Column("kernel"),) if titles else ()),
+        Column("side"),
+        Column("commit"),
+        Column("targets"),
+        Column("compiled in", numeric=True),
+        Column("library sha256"),
+    )
+    rows = tuple(
+        (
+            *(((titles[build.card],),) if titles else ()),
+            (build.side,),
+            (formatting.commit(build.sha, "working tree"),),
+            _named(", ".join(build.targets)) or (formatting.MISSING,),
+            ("from the cache" if build.cached else _with_unit(build.seconds, "s"),),
+            _named(build.library_sha256[:12] if build.library_sha256 else None) or (formatting.MISSING,),
+        )
+        for build in record.builds
+    )
+    return Table(columns, rows)
+
+
+def _named(text: str | None) -> Line:
+    return (Code(text),) if text else ()
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return formatting.MISSING if value is None else f"{formatting.significant(value, 3 if value < 1000 else 4)} {unit}"
+
+
+# Commands -------------------------------------------------------------------------------------------------------------
+
+
+def commands(record: RunRecord, cases: Sequence[JudgedCase]) -> Section:
+    """How to see the same on one's own machine; the case is the worst one."""
+    base = record.run.base_sha
+    known = [base[:12]] if base and formatting.is_commit(base) else []
+    if record.profile and not record.cases:
+        return Section("Run it yourself", (Verbatim((profile_command(record, record.profile[0].key),)),), worth=80)
+    lines: list[str] = []
+    if record.cases:
+        bench = ["kernelgate", "bench", *(word for sha in known for word in ("--base", sha))]
+        worst = argument(record, cases[0].case.card, cases[0].case.id) if cases else ""
+        lines += [f"{_on_case(bench, worst)} -o run.json"]
+        lines += [shell("kernelgate", "compare", "run.json")]
+    if record.fuzz and record.fuzz.seed is not None:
+        lines.append(shell("kernelgate", "fuzz", "--seed", str(record.fuzz.seed)))
+    lines.append(shell("kernelgate", "pr", *(word for sha in known for word in ("--base", sha))))
+    return Section("Run it yourself", (Verbatim(tuple(lines)),), worth=80)
+
+
+def profile_command(record: RunRecord, key: CaseKey, *more: str) -> str:
+    """Profiles one case on both sides again."""
+    base = record.run.base_sha
+    alone = all(one.side == "head" for one in record.profile)
+    sides = ["--base", base[:12]] if base and formatting.is_commit(base) else ["--alone"] if alone else []
+    return _on_case(["kernelgate", "profile", *more, *sides], argument(record, key.card, key.id))
+
+
+def _on_case(words_: Sequence[str], case: str) -> str:
+    """The command for one case; for all of them where its id is too long to be read."""
+    one = shell(*words_, "--case", case) if case else ""
+    return one if 0 < len(one) <= MAX_COMMAND else shell(*words_)

@@ -1,0 +1,260 @@
+"""How fast each case is and how sure its change, folded: statistics, percentiles, launch overhead, a ladder of sizes.
+
+How much of a call is its launch also stands above the fold, where it is why a case changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from kernelgate.bench.record import Card, CaseKey, Run, RunRecord, Side, TimedCase, rates, timed_cases
+from kernelgate.ci.document import formatting
+from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Paragraph, Piece, Section, Strong, Table
+from kernelgate.ci.explain import ladder, launch
+from kernelgate.ci.explain.ladder import Ladder, SizedCase
+from kernelgate.ci.explain.launch import LaunchShare
+from kernelgate.ci.judge import reference, sentences
+from kernelgate.ci.judge.case import MeanVerdict, Status
+from kernelgate.ci.policy.policy import Guidance, Policy
+from kernelgate.ci.report.gpu import GpuReport, JudgedCase
+from kernelgate.ci.report.links import docs
+
+# Statistics -----------------------------------------------------------------------------------------------------------
+
+
+def statistics(
+    cases: Sequence[JudgedCase], cards: Sequence[Card] = (), means: Sequence[MeanVerdict] = ()
+) -> Section | None:
+    """The numbers that each verdict rests on."""
+    cases = [one for one in cases if one.status is not Status.ALONE]
+    if not cases:
+        return None
+    numbers = ("change", "interval", "p, adjusted", "Cliff's delta", "could be seen", "Mann–Whitney p", "bootstrap 95%",
+               "rounds in processes")  # fmt: skip
+    columns = (Column("case"), *(Column(title, numeric=True) for title in numbers))
+    note = (
+        "Changes are of time, head against base: positive is slower. p is adjusted over the cases of this record. "
+        "“Could be seen” is the smallest change that this run could have shown. Mann–Whitney p and the bootstrap "
+        "interval are for comparison and decide nothing alone; ",
+        Code("docs/statistics.md"),
+        " has the model.",
+    )
+    titles = formatting.titles_of((mean.card for mean in means), cards)
+    lines: list[Line] = []
+    for mean in means:
+        of = f" of {titles[mean.card]}" if mean.card in titles else ""
+        lines.append((f"All cases{of} together: ", mean.sentence, "."))
+    lines += [
+        (one.name, ": ", formatting.sentence(one.case.sentence), ".")
+        for one in cases
+        if one.status is not Status.UNCHANGED and one.case.sentence
+    ]
+    ids = formatting.ids((one.case.key for one in cases), cards)
+    table = Table(columns, tuple(_statistics_row(one, ids[one.case.key]) for one in cases))
+    blocks: list[Block] = [Bullets(tuple(lines))] if lines else []
+    return Section("Statistics", (*blocks, table, Paragraph(note)), worth=60)
+
+
+def _statistics_row(one: JudgedCase, id_: Code) -> tuple[Line, ...]:
+    case, rounds = one.case, f"{one.case.rounds} in {one.case.processes}"
+    if case.disqualifying:
+        return ((id_,), *(((formatting.MISSING,),) * 7), (rounds,))
+    change, interval = formatting.signed(case.change_pct, case.interval_pct)
+    delta, seen = case.cliffs_delta, case.minimum_detectable_pct
+    cells = (
+        change,
+        interval if case.interval_pct else formatting.MISSING,
+        formatting.probability(case.p),
+        formatting.MISSING if delta is None else formatting.percent(delta, 2, sign=True)[:-1],
+        formatting.MISSING if seen is None else sentences.in_statistics(seen),
+        formatting.probability(case.mann_whitney_p),
+        formatting.signed(0.0, case.bootstrap_pct)[1] if case.bootstrap_pct else formatting.MISSING,
+        rounds,
+    )
+    return ((id_,), *((cell,) for cell in cells))
+
+
+MAX_ROWS = 30
+"""Cases of one GPU in a pull request's description, the worst first."""
+
+
+def results(gpus: Sequence[GpuReport], run: Run) -> tuple[Block, ...]:
+    """The statistics in short, for a pull request's description: a table for each GPU, or that it has none; nothing
+    where none has. From the judged record alone, so that the same measurement always gives the same words."""
+    tables: dict[str, Table | None] = {}
+    for gpu in gpus:
+        judged = gpu.record is not None and gpu.verdict is not None and not gpu.is_wrong
+        found = statistics(gpu.cases, gpu.record.cards) if judged and gpu.record else None
+        tables[gpu.label] = next((block for block in found.blocks if isinstance(block, Table)), None) if found else None
+    if not any(tables.values()):
+        return ()
+    base = (" against ", formatting.commit(run.base_sha, "")) if run.base_sha else ()
+    said: Line = ("Of ", formatting.commit(run.head_sha, "the head"), *base)
+    note = ", written by kernelgate, whose comment holds the verdict. Changes are of time: positive is slower."
+    rows = (block for label, table in tables.items() for block in _of_gpu(label if len(tables) > 1 else "", table))
+    return (Paragraph((*said, note)), *rows)
+
+
+def _of_gpu(label: str, table: Table | None) -> Iterator[Block]:
+    """`label`: where there are several."""
+    if table is None:
+        yield Paragraph(("On ", Code(label), " no case was compared, or a result is wrong."))
+        return
+    if label:
+        yield Paragraph(("On ", Code(label), ":"))
+    yield replace(table, rows=table.rows[:MAX_ROWS])
+    if len(table.rows) > MAX_ROWS:
+        yield Paragraph((f"{len(table.rows) - MAX_ROWS} more cases are in the comment.",))
+
+
+# Percentiles ----------------------------------------------------------------------------------------------------------
+
+
+def speed(record: RunRecord, cases: Sequence[JudgedCase], launch_share: float) -> Section | None:
+    """Percentiles over every round, throughput from the case's own work, and the kernel apart from its process.
+
+    `launch_share`: of a call; where its launch takes more, that is spelled out.
+    """
+    by_key = {case.key: case for case in timed_cases(record)}
+    timed = [(one.name, by_key[one.case.key]) for one in cases if one.case.key in by_key]
+    beside = formatting.reference(record.cards)
+    rows = tuple(row for name, case in timed for side in rates.SIDES if (row := _speed_row(name, case, side)))
+    if not rows:
+        return None
+    columns = (
+        Column("case"),
+        Column("side"),
+        *(
+            Column(title, numeric=True)
+            for title in ("P50", "P95", "P99", f"× {beside}", "TFLOP/s", "GB/s", "kernel", "launch overhead")
+        ),
+    )
+    note: Line = (
+        f"Time of one call over all rounds of all processes. “× {beside}” is the reference's median divided by the "
+        "kernel's: above 1 the kernel is the faster one. “Kernel” is "
+        "the same call replayed from a CUDA graph; “launch overhead” is what P50 holds beyond it.",
+    )
+    blocks = (Table(columns, rows), *launches(record, cases, launch_share), Paragraph(note))
+    return Section("Speed: percentiles, throughput, launch overhead", blocks, worth=40)
+
+
+def _speed_row(name: Piece, case: TimedCase, side: Side) -> tuple[Line, ...] | None:
+    rate, beside = rates.rate(case, side), rates.rate(case, "reference")
+    if rate is None:
+        return None
+    times = beside is not None and side != "reference" and rate.p50_us
+    cells = (
+        *formatting.durations(rate.p50_us, rate.p95_us, rate.p99_us),
+        f"{beside.p50_us / rate.p50_us:.2f}" if beside and times else formatting.MISSING,
+        *(formatting.MISSING if one is None else formatting.significant(one, 3) for one in (rate.tflops, rate.gbps)),
+        *formatting.durations(rate.graph_us),
+        *formatting.durations(rate.overhead_us),
+    )
+    return ((name,), (side,), *((cell,) for cell in cells))
+
+
+# Launch overhead: P50 of calls made one by one, beside the same call replayed from a CUDA graph -----------------------
+
+MAX_CASES = 5
+"""That are spelled out, those with the largest share first."""
+MEASURED = "by calls made one by one beside the same calls replayed from a CUDA graph"
+
+
+def launches(record: RunRecord, cases: Sequence[JudgedCase], limit: float) -> tuple[Block, ...]:
+    """What a faster kernel can still win, and what fusing can, for each case whose launch takes more than `limit`."""
+    heads = ((case.key, rates.rate(case, "head")) for case in timed_cases(record))
+    shares = {key: LaunchShare(one.p50_us, one.graph_us) for key, one in heads if one and one.graph_us is not None}
+    known = [(one.name, shares[one.case.key]) for one in cases if one.case.key in shares]
+    large = [one for one in known if one[1].launch_us > limit * one[1].call_us]
+    large.sort(key=lambda one: -one[1].launch_us / one[1].call_us)
+    if not large:
+        return ()
+    said: Line = (f"The launch takes more than {100 * limit:.0f}% of the head's call, {MEASURED}:",)
+    lines: list[Line] = [(name, ": ", launch.sentence(share), ".") for name, share in large[:MAX_CASES]]
+    if len(large) > MAX_CASES:
+        lines.append((f"So it does in {formatting.counted(len(large) - MAX_CASES, 'more case')}.",))
+    return Paragraph(said), Bullets(tuple(lines))
+
+
+def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy, label: str = "") -> tuple[Line, ...]:
+    """That the first case that changed did so by its launch, where every process shows it; `label`: of the GPU."""
+    news = next((one for one in cases if one.status.is_news), None)
+    pairs = _pairs(record, news.case.key) if news is not None else []
+    if news is None or len(pairs) < policy.processes.minimum:
+        return ()
+    if not launch.is_cause(pairs, policy.guidance.launch_share):
+        return ()
+    launches = (median(pair[at].launch_us for pair in pairs) for at in (0, 1))
+    kernels = (median(pair[at].kernel_us for pair in pairs) for at in (0, 1))
+    moved = f"{_moved(*launches)}; the kernels alone {_moved(*kernels)}"
+    where: Line = (" on ", Code(label)) if label else ()
+    guide = docs("the cookbook on launch overhead", "CUDA_COOKBOOK.md#launch-overhead")
+    return ((Strong("Why"), f", {MEASURED} in ", news.name, *where, f": the launch took {moved}; see ", guide),)
+
+
+def _moved(before_us: float, after_us: float) -> str:
+    return " → ".join(formatting.durations(before_us, after_us))
+
+
+def _pairs(record: RunRecord, key: CaseKey) -> list[tuple[LaunchShare, LaunchShare]]:
+    """Base and head in each process that timed both, with their replays."""
+    timings = [one.timing for case in timed_cases(record) if case.key == key for one in case.processes]
+    both = [one for one in timings if {"base", "head"} <= one.graph_us.keys() & one.samples_us.keys()]
+    return [
+        (
+            LaunchShare(median(one.samples_us["base"]), one.graph_us["base"]),
+            LaunchShare(median(one.samples_us["head"]), one.graph_us["head"]),
+        )
+        for one in both
+    ]
+
+
+# A ladder of sizes, such as one of `--suite ladder` -------------------------------------------------------------------
+
+
+def ladder_of(gpu: GpuReport) -> Ladder | None:
+    """What of this GPU's cases is a ladder, each beside its reference; no case whose times prove nothing."""
+    if gpu.record is None:
+        return None
+    axes = {case.key: case.axes for case in gpu.record.cases}
+    return ladder.ladder(
+        [
+            SizedCase(case.card, axes.get(case.key, {}), case.head_us, case.reference_us, case.base_us)
+            for case in (one.case for one in gpu.cases)
+            if reference.times(case) is not None and case.head_us and case.reference_us
+        ]
+    )
+
+
+def ladder_title(gpu: GpuReport, found: Ladder) -> str:
+    """ "Sizes", and of which card where there are several."""
+    record = gpu.record
+    titles = formatting.titles_of((case.card for case in record.cases), record.cards) if record else {}
+    return f"Sizes of {titles[found.card]}" if found.card in titles else "Sizes"
+
+
+def ladder_reference(gpu: GpuReport, found: Ladder) -> str:
+    """What the ladder's reference is called."""
+    return formatting.reference(card for card in (gpu.record.cards if gpu.record else ()) if card.name == found.card)
+
+
+def ladder_sections(gpu: GpuReport, guidance: Guidance) -> tuple[Section, ...]:
+    """Of a record whose cases are a ladder, such as one of `--suite ladder`."""
+    found = ladder_of(gpu)
+    if found is None:
+        return ()
+    said = ladder.diagnose(found, guidance.profile_below).sentence
+    titles = ("base", "head", f"× {ladder_reference(gpu, found)}")
+    columns = (Column(found.axis, numeric=True), *(Column(one, numeric=True) for one in titles))
+    rows = tuple(
+        (
+            (str(rung.size),),
+            *((time,) for time in formatting.durations(rung.base_us, rung.head_us)),
+            (f"{rung.speedup:.2f}",),
+        )
+        for rung in found.rungs
+    )
+    spoken = Paragraph((f"{said[0].upper()}{said[1:]}.",))
+    return (Section(ladder_title(gpu, found), (spoken, Table(columns, rows)), worth=60),)
