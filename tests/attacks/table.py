@@ -34,10 +34,7 @@ WITHOUT_FORGING = Chapter(
             "`/kernelgate bench` of a harmless case after a whole measurement failed, and the same by a push",
             "the failure and its label stand; the comment says what was not timed",
             "attacks/test_incomplete.py::test_a_harmless_case_takes_no_failure_back",
-            (
-                "by a command",
-                "by a push",
-            ),
+            ("by a command", "by a push"),
         ),
         Tried(
             "`/kernelgate bench` of one case alone",
@@ -58,11 +55,7 @@ WITHOUT_FORGING = Chapter(
             "a second run of a commit that failed, which is cancelled, fails or runs out of time",
             "the failure stands",
             "ci/github/test_publish.py::test_a_run_without_a_verdict_takes_no_failure_back",
-            (
-                "cancelled",
-                "failure",
-                "timed_out",
-            ),
+            ("cancelled", "failure", "timed_out"),
         ),
         Tried(
             "a second measurement that is too noisy to tell",
@@ -199,11 +192,7 @@ TEXT = Chapter(
             "inert in comment and summary",
             "ci/github/test_publish.py::test_text_of_a_stranger_is_inert_wherever_it_comes_from",
         ),
-        Tried(
-            "hostile output of the compiler",
-            "inert",
-            "ci/github/test_publish.py::test_compiler_output_is_inert",
-        ),
+        Tried("hostile output of the compiler", "inert", "ci/github/test_publish.py::test_compiler_output_is_inert"),
         Tried(
             "a hostile name of a job and of a step",
             "inert",
@@ -335,21 +324,11 @@ ARCHIVES = Chapter(
             "refused",
             "ci/github/test_untrusted_artifact.py::test_links_and_special_files_are_refused",
         ),
+        Tried("one name twice", "refused", "ci/github/test_untrusted_artifact.py::test_one_name_twice_is_refused"),
         Tried(
-            "one name twice",
-            "refused",
-            "ci/github/test_untrusted_artifact.py::test_one_name_twice_is_refused",
+            "an encrypted member", "refused", "ci/github/test_untrusted_artifact.py::test_an_encrypted_file_is_refused"
         ),
-        Tried(
-            "an encrypted member",
-            "refused",
-            "ci/github/test_untrusted_artifact.py::test_an_encrypted_file_is_refused",
-        ),
-        Tried(
-            "damaged content",
-            "refused",
-            "ci/github/test_untrusted_artifact.py::test_damaged_content_is_refused",
-        ),
+        Tried("damaged content", "refused", "ci/github/test_untrusted_artifact.py::test_damaged_content_is_refused"),
         Tried(
             "an archive over 16 MiB",
             "refused unread",
@@ -526,23 +505,13 @@ COMPLETENESS = Chapter(
             "a label that the policy does not have, alone or beside an honest record",
             "refused; what the honest record shows still blocks",
             "attacks/test_incomplete.py::test_an_invented_label_proves_nothing",
-            (
-                "beside no change",
-                "beside a regression",
-                "alone",
-            ),
+            ("beside no change", "beside a regression", "alone"),
         ),
         Tried(
             "a record of another device under the label l4",
             "refused where it names another capability, open where it names none",
             "attacks/test_incomplete.py::test_a_record_of_another_device_passes_for_no_gpu",
-            (
-                "an H200",
-                "a CPU",
-                "no capability",
-                "no environment",
-                "processes of an environment that is not there",
-            ),
+            ("an H200", "a CPU", "no capability", "no environment", "processes of an environment that is not there"),
         ),
         Tried(
             "a regression in a record that names no capability",
@@ -598,10 +567,7 @@ COMPLETENESS = Chapter(
             "artifacts of many invented labels over a regression",
             "the regression blocks; 16 are downloaded",
             "attacks/test_incomplete.py::test_junk_buries_no_regression",
-            (
-                "17",
-                "505",
-            ),
+            ("17", "505"),
         ),
         Tried(
             "40 artifacts of the same label over a regression",
@@ -633,10 +599,7 @@ COMPLETENESS = Chapter(
             "a kernel that takes the runner down before the case where it is slower",
             "open",
             "ci/github/test_publish.py::test_a_record_that_was_cut_short_keeps_the_verdict_open",
-            (
-                "faster",
-                "equivalent",
-            ),
+            ("faster", "equivalent"),
         ),
         Tried(
             "a record without a base's commit, and another base meanwhile",
@@ -759,12 +722,7 @@ RESOURCES = Chapter(
             "a record that makes kernelgate stumble, wherever that is",
             "refused in one sentence; a check is posted",
             "attacks/test_crafted.py::test_a_record_that_makes_us_stumble_is_refused_and_a_check_is_posted",
-            (
-                "judge",
-                "claims.assess",
-                "render.comment",
-                "render.comment of all",
-            ),
+            ("judge", "claims.assess", "render.comment", "render.comment of all"),
         ),
         Tried(
             "a record that makes kernelgate stumble, beside a regression on another GPU",
@@ -775,12 +733,7 @@ RESOURCES = Chapter(
             "250 cases, or 8 processes of a case, of a plan that asks for 2",
             "not judged",
             "attacks/test_crafted.py::test_more_than_the_plan_warrants_is_not_judged",
-            (
-                "bench-250 cases",
-                "profile-250 cases",
-                "bench-8 processes",
-                "profile-8 processes",
-            ),
+            ("bench-250 cases", "profile-250 cases", "bench-8 processes", "profile-8 processes"),
         ),
         Tried(
             "any mutation of honest records: parts deleted, doubled, replaced by extreme numbers and words",
@@ -838,11 +791,7 @@ COMMANDS = Chapter(
             "ignored",
             "ci/github/test_command.py::test_what_is_no_command_is_ignored",
         ),
-        Tried(
-            "texts that are nearly a command",
-            "ignored",
-            "ci/github/test_command.py::test_other_comments_are_not",
-        ),
+        Tried("texts that are nearly a command", "ignored", "ci/github/test_command.py::test_other_comments_are_not"),
         Tried(
             "unknown verbs",
             "answered with the known ones",
@@ -853,11 +802,7 @@ COMMANDS = Chapter(
             "refused, reaches no shell",
             "ci/github/test_command.py::test_shell_text_is_no_case",
         ),
-        Tried(
-            "too many cases",
-            "refused",
-            "ci/github/test_command.py::test_too_many_cases_are_refused",
-        ),
+        Tried("too many cases", "refused", "ci/github/test_command.py::test_too_many_cases_are_refused"),
         Tried(
             "a push after the command",
             "not measured",
@@ -910,11 +855,7 @@ COMMANDS = Chapter(
             "ci/github/test_admit.py::test_events_that_a_forks_workflow_may_choose_are_asked_the_same",
             ("pull_request_review", "pull_request_review_comment"),
         ),
-        Tried(
-            "events that nobody knows",
-            "not admitted",
-            "ci/github/test_admit.py::test_unknown_events_are_not",
-        ),
+        Tried("events that nobody knows", "not admitted", "ci/github/test_admit.py::test_unknown_events_are_not"),
         Tried(
             "shell text in any input of a dispatch",
             "refused",
@@ -1066,24 +1007,13 @@ ACCEPT = Chapter(
             "somebody without write access accepts a regression",
             "refused in a sentence; it blocks",
             "attacks/test_accept.py::test_who_may_not_write_accepts_nothing",
-            (
-                "none",
-                "read",
-                "triage",
-            ),
+            ("none", "read", "triage"),
         ),
         Tried(
             "the command by a bot, by an App in a person's name, quoted, or elsewhere than on the first line",
             "no command",
             "attacks/test_accept.py::test_what_is_no_command_of_a_person_accepts_nothing",
-            (
-                "a bot",
-                "an App in her name",
-                "a quote",
-                "second line",
-                "code",
-                "behind a comment",
-            ),
+            ("a bot", "an App in her name", "a quote", "second line", "code", "behind a comment"),
         ),
         Tried(
             "another workflow repeats a stranger's command in the bot's name, and the label is set by hand",
@@ -1105,12 +1035,7 @@ ACCEPT = Chapter(
             "the comment is edited or deleted, before it is read or afterwards",
             "it blocks",
             "attacks/test_accept.py::test_a_comment_that_does_not_stand_accepts_nothing",
-            (
-                "before it is read-edited",
-                "before it is read-deleted",
-                "afterwards-edited",
-                "afterwards-deleted",
-            ),
+            ("before it is read-edited", "before it is read-deleted", "afterwards-edited", "afterwards-deleted"),
         ),
         Tried(
             "a push after the acceptance",
@@ -1118,9 +1043,7 @@ ACCEPT = Chapter(
             "attacks/test_accept.py::test_the_next_push_ends_it",
         ),
         Tried(
-            "another base after the acceptance",
-            "it blocks again",
-            "attacks/test_accept.py::test_another_base_ends_it",
+            "another base after the acceptance", "it blocks again", "attacks/test_accept.py::test_another_base_ends_it"
         ),
         Tried(
             "a push just before the comment, so that it means another commit than was looked at",
@@ -1306,11 +1229,7 @@ BUILD = Chapter(
             "not imported",
             "bench/system/test_worker.py::test_the_current_folder_cannot_stand_in_for_the_package",
         ),
-        Tried(
-            "a hook of the repository",
-            "does not run",
-            "bench/system/test_git.py::test_worktree_runs_no_hook",
-        ),
+        Tried("a hook of the repository", "does not run", "bench/system/test_git.py::test_worktree_runs_no_hook"),
         Tried(
             "a filter that the commit's attributes name",
             "does not run",

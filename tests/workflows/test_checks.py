@@ -113,29 +113,6 @@ def test_a_kernel_that_one_target_cannot_compile_is_refused(checks: ChecksJob) -
     assert "too many stages" in said
 
 
-def test_a_badly_formatted_file_is_refused(checks: ChecksJob) -> None:
-    def crowd(tree: Path) -> None:
-        (tree / "bench/crowded.py").write_text('"""Crowded."""\n\nSIDES = ( "base","head" )\n')
-
-    assert "bench/crowded.py" in checks.refused(checks.project.pull(crowd), "lint")
-
-
-def test_a_badly_formatted_kernel_is_refused(checks: ChecksJob) -> None:
-    def crowd(tree: Path) -> None:
-        with (tree / HEADER).open("a", encoding="utf-8") as file:
-            file.write("\nstatic   int crowded;\n")
-
-    assert HEADER in checks.refused(checks.project.pull(crowd), "lint")
-
-
-@pytest.mark.slow
-def test_a_wrong_type_is_refused(checks: ChecksJob) -> None:
-    def mistype(tree: Path) -> None:
-        (tree / "bench/mistyped.py").write_text('"""Mistyped."""\n\nPROCESSES: int = "five"\n')
-
-    assert "bench/mistyped.py:3: error" in checks.refused(checks.project.pull(mistype), "types")
-
-
 @pytest.mark.slow
 def test_a_failing_test_is_refused(checks: ChecksJob) -> None:
     def break_words(tree: Path) -> None:

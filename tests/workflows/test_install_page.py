@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -208,40 +206,3 @@ def test_the_first_pull_request_is_one_that_the_bot_takes(done: CommandDone) -> 
 
 def git(tree: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=tree, capture_output=True, text=True, check=True).stdout.strip()
-
-
-@pytest.mark.parametrize(
-    ("asked", "body", "said"),
-    [
-        ("-X PUT repos/o/r/actions/permissions/workflow -f default_workflow_permission=read", None, "unexpected"),
-        ("-X PUT repos/o/r/actions/permissions/workflow -f default_workflow_permissions=none", None, "not one of"),
-        ("-X PUT repos/o/r/actions/permissions/workflow -f can_approve_pull_request_reviews=true", None, "not of type"),
-        ("repos/o/r/actions/permissions/workflow -f default_workflow_permissions=read", None, "not found"),
-        ("-X PUT repos/o/r/action/permissions/workflow -f default_workflow_permissions=read", None, "not found"),
-        ("-X POST orgs/o/actions/runner-groups --input -", {"visibility": "selected"}, "required"),
-        ("-X POST orgs/o/actions/runner-groups --input -", {"name": "k", "restrict_to_workflows": True}, "unexpected"),
-        (
-            "-X PUT repos/o/r/environments/kernelgate --input -",
-            {"reviewers": [{"type": "Person", "id": 1}]},
-            "not one of",
-        ),
-        (
-            "-X POST repos/o/r/rulesets --input -",
-            {"name": "k", "enforcement": "active", "rules": [{"type": "pull_request", "parameters": {"count": 1}}]},
-            "not valid under any",
-        ),
-    ],
-)
-def test_a_request_that_github_would_not_take_is_refused(
-    asked: str, body: object, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(body)))
-    assert gh.main(["api", *shlex.split(asked)]) == 1
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_typing_error_on_the_page_is_seen(tmp_path: Path) -> None:
-    assert "restricted_to_workflows" in PAGE
-    with pytest.raises(AssertionError, match="restricted_to_workflow"):
-        walk(tmp_path, FORK, PAGE.replace("restricted_to_workflows", "restricted_to_workflow"))

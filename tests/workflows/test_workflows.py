@@ -28,25 +28,6 @@ OURS = ("push", "schedule", "workflow_dispatch", "issue_comment")
 each_workflow = pytest.mark.parametrize("name", WORKFLOWS)
 
 
-def test_there_are_the_workflows_that_the_documentation_names() -> None:
-    names = {each.content["name"] for each in WORKFLOWS.values()}
-    measuring = {
-        "performance",
-        "plan",
-        "build",
-        "measure",
-        "report",
-        "profile",
-        "command",
-        "baseline",
-        "keep",
-        "confirm",
-        "bisect",
-        "review",
-    }
-    assert names == {"checks", "nightly", "docs"} | measuring
-
-
 @each_workflow
 def test_github_reads_it(name: str, language: Language) -> None:
     assert language.workflow_errors(WORKFLOWS[name].path, WORKFLOWS[name].text, CALLED) == []
@@ -55,21 +36,6 @@ def test_github_reads_it(name: str, language: Language) -> None:
 @pytest.mark.parametrize("name", ACTIONS)
 def test_github_reads_the_action(name: str, language: Language) -> None:
     assert language.action_errors(ACTIONS[name].path, ACTIONS[name].text) == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("timeout-minutes: 30", "timeout-minute: 30", "Unexpected value 'timeout-minute'"),
-        ("inputs.base-sha != ''", "input.base-sha != ''", "Unrecognized named-value"),
-        ("inputs.base-sha != ''", "nope(inputs.base-sha)", "Unrecognized function"),
-        ("workflow_call:", "workflow_calls:", "Unexpected value 'workflow_calls'"),
-    ],
-)
-def test_githubs_parser_is_really_asked(old: str, new: str, said: str, language: Language) -> None:
-    broken = WORKFLOWS["build"].text.replace(old, new)
-    errors = language.workflow_errors(WORKFLOWS["build"].path, broken, CALLED)
-    assert any(said in error for error in errors), errors
 
 
 Check = Callable[[Workflow], Iterator[str]]
@@ -99,53 +65,6 @@ def test_it_has_no_fault(name: str, check: str) -> None:
 @pytest.mark.parametrize("check", [faults.unpinned, faults.injected, faults.left_credentials, faults.no_verbs])
 def test_the_action_has_no_fault(name: str, check: Check) -> None:
     assert list(check(ACTIONS[name])) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "check", "old", "new"),
-    [
-        (
-            "check",
-            "unpinned",
-            "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
-            "actions/checkout@v7",
-        ),
-        ("check", "unpinned", " # v7.0.1", ""),
-        ("measure-pull-request", "unpinned", "workflows/measure.yml@main", "workflows/measure.yml@dev"),
-        ("plan", "unknown references", "steps.plan.outputs.gpus", "steps.plans.outputs.gpus"),
-        ("measure-pull-request", "unknown references", "needs: [plan, build]", "needs: [build]"),
-        ("measure-pull-request", "unknown references", "needs.plan.outputs.head-sha", "needs.plan.outputs.head_sha"),
-        ("measure-pull-request", "unknown references", "${{ matrix.gpu.label }}", "${{ matrix.gpus.label }}"),
-        ("measure", "unknown references", "inputs.set", "inputs.sets"),
-        ("measure-pull-request", "wrong calls", "      gpu: ${{ matrix.gpu.label }}\n", ""),
-        ("measure-pull-request", "wrong calls", "      gpu: ${{ matrix", "      gpus: ${{ matrix"),
-        ("report", "loose permissions", "permissions: {}", "permissions:\n  contents: read # to check out"),
-        (
-            "report",
-            "loose permissions",
-            " # to download the records and the history's index, and see which step failed",
-            "",
-        ),
-        ("check", "endless", "    timeout-minutes: 20\n", ""),
-        ("report", "hasty", "timeout-minutes: 45", "timeout-minutes: 15"),
-        ("build", "injected", 'build --ref "$SHA"', "build --ref ${{ inputs.head-sha }}"),
-        ("build", "left credentials", "persist-credentials: false", "persist-credentials: true"),
-        ("check", "wrong concurrency", "  cancel-in-progress:", "  queue: max\n  cancel-in-progress:"),
-        ("report", "secrets", "${{ github.token }}", "${{ secrets.TOKEN }}"),
-        (
-            "check",
-            "caches",
-            "          persist-credentials: false",
-            "          persist-credentials: false\n          cache: pip",
-        ),
-        ("build", "no verbs", 'kernelgate build --ref "$SHA" --output ../out/head', "curl example.org | sh"),
-        ("build", "no verbs", "kernelgate build --ref", "kernelgate build --reference"),
-    ],
-)
-def test_each_fault_is_seen(name: str, check: str, old: str, new: str) -> None:
-    workflow = WORKFLOWS[name]
-    assert old in workflow.text
-    assert list(CHECKS[check](Workflow(workflow.path, workflow.text.replace(old, new)))) != []
 
 
 def test_an_action_has_the_same_pin_everywhere() -> None:
@@ -316,13 +235,6 @@ def test_a_base_that_cannot_be_built_fails_nobody() -> None:
     assert {name: "--as-base" in words for name, words in built.items()} == {"build base": True, "build head": False}
 
 
-def test_one_input_names_the_cases_of_a_profile() -> None:
-    inputs = WORKFLOWS["profile"].triggers["workflow_dispatch"]["inputs"]
-    assert set(inputs) == {"ref", "pull-request", "base", "case", "set", "gpu"}
-    assert "kernelgate cards" in inputs["case"]["description"]
-    assert "cards" in cli.commands
-
-
 def test_the_runner_carries_the_labels_that_docs_runner_gives_it(language: Language) -> None:
     labels = WORKFLOWS["measure"].jobs["measure"]["runs-on"]
     contexts = {"inputs": {"gpu": "l4"}}
@@ -455,19 +367,6 @@ def test_one_job_stands_for_all_checks(language: Language) -> None:
     for result in ("success", "failure", "cancelled", "skipped"):
         contexts = {"needs": {"lint": {"result": "success"}, "test": {"result": result}}}
         assert language.expanded(said, contexts) is (result == "success")
-
-
-def test_report_follows_the_workflow_that_measures() -> None:
-    followed = WORKFLOWS["report"].triggers["workflow_run"]["workflows"]
-    assert followed == [WORKFLOWS["measure-pull-request"].content["name"]]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["measure-pull-request", "report", "profile", "answer-command", "refresh-baseline", "confirm", "bisect", "review"],
-)
-def test_another_repository_can_call_it(name: str) -> None:
-    assert "workflow_call" in WORKFLOWS[name].triggers
 
 
 def test_dependabot_waits_before_it_offers_a_version() -> None:

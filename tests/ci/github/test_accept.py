@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.record import Case, CaseKey, Run
+from kernelgate.bench.record import Case, CaseKey
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.github.accept import accept, chosen
-from kernelgate.ci.github.assemble import Posting, Trusted
+from kernelgate.ci.github.accept import chosen
+from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.command import Command, Refusal
 from kernelgate.ci.judge.gate import Decision, Regression
-from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.gpu import GpuReport
-from tests.ci.desk import Desk
 from tests.runs import run_record
 
 NORM, GELU, SUM = CaseKey("norm", "m1"), CaseKey("gelu", "m1"), CaseKey("sum", "m2")
@@ -54,10 +47,3 @@ def test_what_does_not_block_names_what_does() -> None:
     assert said.why.startswith("m2 was measured and does not block; what blocks by its speed is ")
     assert "norm/m1" in said.why
     assert "all cases together of" in said.why
-
-
-def test_another_comment_is_a_mistake_of_the_workflow(desk: Desk, tmp_path: Path) -> None:
-    (tmp_path / "event.json").write_text("{}", "utf-8")
-    desk.bot.step.environment["GITHUB_EVENT_PATH"] = str(tmp_path / "event.json")  # type: ignore[index]
-    with pytest.raises(UsageError, match="not a comment that accepts"):
-        accept(desk.bot, Run(), tmp_path / "out", Policy(), Trusted())

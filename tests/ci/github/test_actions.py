@@ -9,7 +9,6 @@ import pytest
 
 from kernelgate.bench.core.errors import (
     CardError,
-    CompileError,
     KernelgateError,
     NoDeviceError,
     NoKernelError,
@@ -28,11 +27,6 @@ def test_an_output_cannot_bring_another(tmp_path: Path, value: str) -> None:
     with pytest.raises(UsageError, match="line breaks"):
         step.output(name=value)
     assert not (tmp_path / "out").exists()
-
-
-def test_without_a_runner_outputs_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    Step({}).output(a="1", b="x y")
-    assert capsys.readouterr().out == "a=1\nb=x y\n"
 
 
 @pytest.mark.parametrize("in_file", [False, True])
@@ -148,15 +142,6 @@ def test_a_failure_is_written_down_for_the_report(
     untrusted_artifact.note(error, verb, {"KERNELGATE_FAILURE": str(path)})
     found = checked_failure(path.read_bytes())
     assert (found.fault, found.verb) == (fault, verb)
-
-
-def test_a_compilers_first_error_is_the_message(tmp_path: Path) -> None:
-    excerpt = ("x" * 3000,) * 500
-    error = CompileError("head", "sm_89", "csrc/k.cuh:3: error: no", tmp_path / "log", excerpt)
-    untrusted_artifact.note(error, "build", {"KERNELGATE_FAILURE": str(tmp_path / "failure.json")})
-    found = checked_failure((tmp_path / "failure.json").read_bytes())
-    assert (found.fault, found.target, found.message) == ("build", "sm_89", "csrc/k.cuh:3: error: no")
-    assert len(found.log) == 200
 
 
 def test_the_first_failure_stays(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kernelgate.bench.record import Check, CheckFinding, RunRecord
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.github.annotations import MAX_FINDINGS, changed_lines, line_notes
+from kernelgate.ci.github.annotations import changed_lines, line_notes
 from kernelgate.ci.github.assemble import Posting
 from kernelgate.ci.github.post_check_run import Annotation
 from kernelgate.ci.judge.gate import BlockCode, Blocker, Decision
@@ -58,13 +58,6 @@ def notes(*changes: float, blocked_by: BlockCode | None = None) -> list[tuple[st
     )
     found = line_notes(posting, [("csrc/k.cu", "@@ -1 +1 @@\n-a\n+b")], ["csrc/"])
     return [(note.level, note.message) for note in found]
-
-
-def test_the_regression_comes_first_and_is_never_cut() -> None:
-    ((level, text),) = notes(-20.0, -21.0, -22.0, -23.0, -24.0, 9.0, blocked_by=BlockCode.SLOWER)
-    assert level == "failure"
-    assert text.startswith("s384_b8_h8_d64_fp16: 9.0% slower, ")
-    assert text.endswith(" And 1 more.")
 
 
 @pytest.mark.parametrize("blocked_by", [None, BlockCode.DESCRIPTION])
@@ -131,8 +124,3 @@ def test_what_does_not_block_is_a_warning(known: bool | None, blocks: bool) -> N
 )
 def test_a_finding_elsewhere_than_in_a_kernels_source_has_no_place(file: str | None, line: int | None) -> None:
     assert found_at(RACE.model_copy(update={"file": file, "line": line})) == []
-
-
-def test_two_gpus_find_it_once_and_there_are_never_many() -> None:
-    assert len(found_at(RACE.model_copy(update={"on_base": True}), gpus=2)) == 1
-    assert len(found_at(*(RACE.model_copy(update={"line": n}) for n in range(1, 400)))) == MAX_FINDINGS

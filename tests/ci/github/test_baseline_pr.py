@@ -11,9 +11,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.bench.record import RunRecord, timed_cases
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.baseline_pr import as_baseline, offer, refresh
-from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
 from tests.ci.desk import Desk
@@ -41,19 +39,6 @@ def run_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "run.json"
     record.write(measured(), path)
     return path
-
-
-def test_the_first_baseline_is_offered(desk: Desk, run_json: Path, rules: Policy) -> None:
-    number = refresh(desk.bot, run_json, "l4", rules, force=False)
-    pull = desk.github.pulls[number or 0]
-    assert (pull.head_ref, pull.base_ref, pull.title) == (BRANCH, "main", "Refresh the baseline of l4")
-    assert f"The default branch at {HEAD_SHA} was measured on `l4`" in (pull.body or "")
-    assert f'`pinned = "{HEAD_SHA}"` under `[measure]`' in (pull.body or "")
-    stored = record.from_json(desk.github.files[BRANCH, "stored.json"])
-    assert {side for case in timed_cases(stored) for process in case.processes for side in process.samples_us} == {
-        "head"
-    }
-    assert desk.outputs == {"pull_request": str(number)}
 
 
 def test_a_baseline_keeps_the_days_of_the_one_it_replaces(rules: Policy) -> None:
@@ -166,15 +151,6 @@ def test_bad_days_only_take_longer(
     assert len(desk.slept) == 1
 
 
-def test_the_evidence_stands_in_the_body(rules: Policy) -> None:
-    new = measured()
-    verdict = judge(new, rules, as_baseline(measured("equivalent"), rules), "l4", against="stored.json")
-    body = offer(new, rules.measure.gpus[0], verdict, rules, "https://github.com/x/y/actions/runs/1").body
-    assert "by [this run](https://github.com/x/y/actions/runs/1)." in body
-    assert "against the stored one: " in body
-    assert "| | change | base → head | case |" in body
-
-
 def test_the_numbers_in_short_are_those_of_the_samples(rules: Policy) -> None:
     made = as_baseline(measured(), rules)
     assert made.summary is not None
@@ -200,15 +176,6 @@ def test_what_cannot_be_a_baseline_is_refused(rules: Policy) -> None:
     for path in ("../x.json", "/etc/passwd"):
         with pytest.raises(UsageError, match="inside the repository"):
             offer(new, RunnerGpu(label="l4", target="8.9", baseline=path), None, rules, None)
-
-
-def test_the_verb_names_an_unknown_label(
-    desk: Desk, run_json: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, value in desk.bot.step.environment.items():
-        monkeypatch.setenv(name, value)
-    assert kernelgate(["baseline", "--record", str(run_json), "--label", "b200"]) == 64
-    assert "the policy has no GPU 'b200'; it has: l4" in capsys.readouterr().err
 
 
 def scaled(found: RunRecord, scale: float, day: str = "2026-11-20", driver: str = "") -> RunRecord:

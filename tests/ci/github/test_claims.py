@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.bench.record import Card, Case, RunRecord
-from kernelgate.ci.document.render import markdown_line, plain_line
+from kernelgate.ci.document.render import markdown_line
 from kernelgate.ci.github.claims import Support, assess, cases_of, read_claims
 from kernelgate.ci.judge.verdict import CaseVerdict, Outcome
 from kernelgate.ci.judge.verdict import Finding as Trouble
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.policy.pull_request_rules import Template
-from tests.ci.card_examples import CARD_EXAMPLES
 from tests.ci.report_examples import below_gate, case, faster, judge, noisy, record, same, slower
 
 ONE = case(512, 32, 321.4, 0.0)
@@ -170,18 +169,3 @@ def test_a_claim_on_an_axis_that_there_is_not_says_so() -> None:
     )
     assert "no case has an axis `n` or `seq`; there are" in said_of("seq=512 n=3: 10% faster", same(ONE, 0.1))
     assert said_of("S=640: 10% faster", same(ONE, 0.1)).endswith(" was not measured: no measured case fits it")
-
-
-def test_a_case_without_a_base_supports_no_claim() -> None:
-    made = CARD_EXAMPLES["base_does_not_compile"]()
-    [read], _ = read_claims("M=512: 10% faster")
-    [assessed] = assess([read], made.record, made.verdict, Gates(), Template())
-    assert plain_line(assessed.line) == ("❔ claim M=512: 10% faster was not measured: its case could not be judged")
-
-
-def test_the_line_shows_the_claim_and_the_number() -> None:
-    read, _ = read_claims("S=512: 10% faster @octocat")
-    [assessed] = assess(read, record((ONE,)), judge(Outcome.REGRESSED, slower(ONE, 4.9)), Gates(), Template())
-    assert markdown_line(assessed.line) == (
-        "⚠️ claim `S=512: 10% faster @octocat` is contradicted: `s512_b32_h8_d64_fp16` +4.9% [+4.8, +5.0]"
-    )

@@ -14,7 +14,7 @@ from kernelgate.ci.github import client as bot_module
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import DeniedError, GitHubError, connect
 from kernelgate.ci.github.post_check_run import Annotation, CheckRun, put_check
-from kernelgate.ci.github.upsert import LABELS, Stamp, put_comment, put_labels, state_line, stated
+from kernelgate.ci.github.upsert import Stamp, put_comment, put_labels, state_line, stated
 from kernelgate.ci.judge.gate import Label
 from tests.ci.desk import Desk
 from tests.fakes.github_server import FakeGitHub
@@ -44,28 +44,11 @@ def everything(desk: Desk, stamp: Stamp = STAMP, text: str = "Slower.") -> None:
 # Good days -----------------------------------------------------------------------------------------------------------
 
 
-def test_everything_is_put_in_place(desk: Desk) -> None:
-    everything(desk)
-    assert desk.github.bodies(1) == [f"Slower.\n{state_line('verdict', STAMP)}"]
-    [shown] = desk.github.checks.values()
-    assert (shown["name"], shown["head_sha"], shown["conclusion"]) == ("kernelgate verdict", HEAD, "failure")
-    assert len(shown["annotations"]) == 3
-    assert desk.github.pulls[1].labels == ["performance: regressed"]
-
-
 def test_running_it_twice_changes_nothing_the_second_time(desk: Desk) -> None:
     everything(desk)
     before = len(desk.github.writes())
     everything(desk)
     assert desk.github.writes()[before:] == []
-
-
-def test_the_comment_is_edited_in_place(desk: Desk) -> None:
-    everything(desk)
-    [first] = desk.github.comments
-    put_comment(desk.bot, 1, ["Faster."], Stamp(HEAD, 6, 1))
-    assert list(desk.github.comments) == [first]
-    assert desk.github.bodies(1)[0].startswith("Faster.")
 
 
 def test_github_may_change_line_ends_and_margins(desk: Desk) -> None:
@@ -81,12 +64,6 @@ def test_the_newest_label_is_the_only_one_of_ours(desk: Desk) -> None:
     assert sorted(desk.github.pulls[1].labels) == ["help wanted", "performance: regressed"]
     put_labels(desk.bot, 1, (), STAMP)
     assert desk.github.pulls[1].labels == ["help wanted"]
-
-
-def test_labels_are_created_with_colour_and_meaning(desk: Desk) -> None:
-    put_labels(desk.bot, 1, {Label.IMPROVED}, STAMP)
-    created = desk.github.repository_labels["performance: improved"]
-    assert (created["color"], created["description"]) == LABELS[Label.IMPROVED]
 
 
 def test_annotations_go_out_in_fifties_and_only_once(desk: Desk) -> None:
@@ -319,11 +296,6 @@ def test_a_closed_pull_request_is_left_alone(desk: Desk) -> None:
     assert desk.github.writes() == []
 
 
-def test_a_draft_is_a_pull_request(desk: Desk) -> None:
-    desk.github.pulls[1].draft = True
-    assert put_comment(desk.bot, 1, ["x"], STAMP).outcome == "created"
-
-
 # Attacks -------------------------------------------------------------------------------------------------------------
 
 
@@ -342,21 +314,9 @@ def test_a_marker_inside_our_own_text_is_not_the_state(desk: Desk) -> None:
     assert stated(desk.github.bodies(1)[0], "verdict") == STAMP
 
 
-@pytest.mark.parametrize("topic", ["", "Verdict", "a -->", "x" * 31])
-def test_a_topic_cannot_end_the_marker(topic: str) -> None:
-    with pytest.raises(UsageError, match="not a comment's topic"):
-        state_line(topic, STAMP)
-
-
 def test_a_head_that_is_no_commit_cannot_end_the_marker() -> None:
     with pytest.raises(UsageError):
         state_line("verdict", Stamp("a --> <b>", 1, 1))
-
-
-def test_topics_have_comments_of_their_own(desk: Desk) -> None:
-    put_comment(desk.bot, 1, ["Verdict."], STAMP)
-    put_comment(desk.bot, 1, ["Profile."], STAMP, "profile")
-    assert len(desk.github.comments) == 2
 
 
 def test_a_bot_of_another_name_does_not_pile_up_comments(desk: Desk) -> None:

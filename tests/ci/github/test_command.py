@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.command import Command, Refusal, answer, parse
 from kernelgate.ci.policy.pull_request_rules import Measure
 from tests.ci.desk import Desk
@@ -136,20 +135,9 @@ def test_a_fork_that_is_gone_is_not_measured(desk: Desk, tmp_path: Path, pull: P
     desk.github.problems.clear()
 
 
-def test_a_run_of_the_new_head_proves_nothing(desk: Desk, tmp_path: Path, pull: Pull) -> None:
-    pull.pushed_at = "2026-11-20T10:00:01Z"
-    desk.github.add_run(pull, created_at="2026-11-20T10:00:02Z")
-    assert asked(desk, tmp_path) == {"run": "false"}
-
-
 def test_a_closed_pull_request_is_not_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
     pull.state = "closed"
     assert asked(desk, tmp_path) == {"run": "false"}
-
-
-def test_a_fork_is_served_too(desk: Desk, tmp_path: Path, pull: Pull) -> None:
-    pull.head_repository = "fork/kernels"
-    assert asked(desk, tmp_path)["head_repository"] == "fork/kernels"
 
 
 def test_without_a_card_nothing_is_measured(desk: Desk, tmp_path: Path, pull: Pull) -> None:
@@ -259,20 +247,3 @@ def test_without_the_right_to_comment_the_run_goes_on(desk: Desk, tmp_path: Path
     outputs = asked(desk, tmp_path)
     assert outputs["run"] == "true"
     assert "does `bench` of `aaaaaaa`" in desk.summary
-
-
-def test_a_bad_minute_only_takes_longer(desk: Desk, tmp_path: Path) -> None:
-    for path in ("/collaborators/.*", "/pulls/1", "/actions/runs", "/compare/.*"):
-        desk.github.fault("GET", path, status=502)
-    desk.github.fault("POST", "/issues/comments/.*/reactions", drop="after")
-    assert asked(desk, tmp_path)["run"] == "true"
-    assert len(desk.github.reactions) == 1
-
-
-def test_the_verb(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked(desk, tmp_path)
-    desk.outputs_file.unlink()
-    for name, value in desk.bot.step.environment.items():
-        monkeypatch.setenv(name, value)
-    assert kernelgate(["command"]) == 0
-    assert desk.outputs["run"] == "true"

@@ -12,7 +12,6 @@ from markdown_it.token import Token
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import culprits
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.culprits import LABEL, last_line, put
@@ -93,13 +92,6 @@ def test_it_closes_when_all_is_fixed_or_accepted_and_opens_again(desk: Desk, tmp
     assert "Open again" in desk.github.bodies(again["number"])[-1]
 
 
-def test_nothing_is_begun_for_what_is_over(desk: Desk, tmp_path: Path) -> None:
-    put(desk.bot, told(tmp_path, case(state="fixed", by=FIX)), Policy())
-    assert desk.github.issues == {}
-    put(desk.bot, told(tmp_path, case(), repository="octo-org/others"), Policy())
-    assert desk.github.issues == {}
-
-
 @pytest.mark.parametrize("now", [case(), case(state="fixed", by=FIX)], ids=["slower", "fixed"])
 def test_what_a_person_closed_or_opened_is_left_alone(desk: Desk, tmp_path: Path, now: Json) -> None:
     issue = post(desk, told(tmp_path, case()))
@@ -149,10 +141,6 @@ def test_a_token_that_posts_as_somebody_else_is_refused(desk: Desk, tmp_path: Pa
     assert [one["state"] for one in desk.github.issues.values()] == ["closed"]
 
 
-def test_commits_that_cannot_be_told_apart_are_said_to_be_several(desk: Desk, tmp_path: Path) -> None:
-    assert "One of 3 commits, after" in post(desk, told(tmp_path, case(), commits=3))["body"]
-
-
 def test_hostile_text_of_a_record_stays_text(desk: Desk, tmp_path: Path) -> None:
     hostile = "a`|@everyone<!-- x --><img src=x>"
     fixed = case(hostile, gpu=hostile, why=hostile)
@@ -172,10 +160,3 @@ def test_what_is_no_such_file_is_refused_in_a_sentence(desk: Desk, tmp_path: Pat
     with pytest.raises(UsageError, match="is not what `kernelgate history culprits` writes"):
         culprits.read(tmp_path)
     assert desk.github.issues == {}
-
-
-def test_the_verb(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in desk.bot.step.environment.items():
-        monkeypatch.setenv(name, value)
-    assert kernelgate(["culprits", str(told(tmp_path, case()))]) == 0
-    assert len(desk.github.issues) == 1

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github import results_block
 from kernelgate.ci.github.claims import Claim, Effect, read_claims
-from kernelgate.ci.github.description import Part, describe, split
+from kernelgate.ci.github.description import Part, describe
 from kernelgate.ci.policy.pull_request_rules import Template
 from tests.ci.desk import Desk
 
@@ -92,13 +91,6 @@ def test_the_template_itself_asks_for_everything_and_claims_nothing() -> None:
     assert (said.claims, said.unread) == ((), ())
 
 
-def test_headings_of_the_messages_are_those_of_the_template() -> None:
-    text = (ROOT / ".github" / "pull_request_template.md").read_text(encoding="utf-8")
-    headings = [line for line in text.splitlines() if line.startswith("## ")]
-    assert [one for one in headings if one != "## Statistical results"] == [part.heading for part in Part]
-    assert results_block.is_there(text)
-
-
 def test_what_the_bot_wrote_is_no_claim_and_no_hypothesis() -> None:
     words = "<!-- kernelgate-results -->\n\n10% faster\n\n<!-- /kernelgate-results 0123456789abcdef -->"
     said = describe(f"## Intent and hypothesis\n{words}\n## Claimed effect\n{words}\n- S=512: 5% faster", RULES, KERNEL)
@@ -107,13 +99,6 @@ def test_what_the_bot_wrote_is_no_claim_and_no_hypothesis() -> None:
 
 
 # Incomplete ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "body", [None, "", "\n\n", "Faster!", "<!-- ## Intent and hypothesis\nall of it -->", "<!-- open"]
-)
-def test_nothing_there_is_all_missing(body: str | None) -> None:
-    assert missing(body) == [part.name for part in Part]
 
 
 @pytest.mark.parametrize(
@@ -141,14 +126,6 @@ def test_a_line_without_an_end_is_read_all_the_same(line: str) -> None:
     assert missing(FILLED + line) == []
 
 
-def test_no_box_ticked_is_no_answer() -> None:
-    assert missing(FILLED.replace("[x]", "[ ]")) == ["CORRECTNESS"]
-
-
-def test_none_is_an_answer_to_what_is_claimed() -> None:
-    assert missing(FILLED.replace("- s512_b32_h8_d64_fp16: 10% faster", "none")) == []
-
-
 @pytest.mark.parametrize(("blocks", "said"), [(True, True), (False, False)])
 def test_policy_decides_what_blocks(blocks: bool, said: bool) -> None:
     assert describe("", Template(block_empty_hypothesis=blocks), KERNEL).blocks is said
@@ -159,11 +136,6 @@ def test_a_change_without_a_kernel_and_a_bot_are_not_bothered() -> None:
         assert said.missing == ()
         assert said.excused
         assert not said.blocks
-
-
-def test_sections_end_at_the_next_heading_of_any_kind() -> None:
-    sections = split("## Testing done\nmake test\n\n## Screenshots\nmore\n## Testing done\nand again")
-    assert sections[Part.TESTING].split() == ["make", "test", "and", "again"]
 
 
 def test_a_huge_description_is_read_to_its_end() -> None:
@@ -248,16 +220,6 @@ def test_what_is_not_clear_is_not_guessed(line: str) -> None:
     assert unread == (line,)
 
 
-@pytest.mark.parametrize("line", ["", "none", "N/A", "| --- | --- |", "This should help.", "see below"])
-def test_prose_is_no_claim(line: str) -> None:
-    assert read_claims(line) == ((), ())
-
-
-def test_claims_are_counted() -> None:
-    claims, unread = read_claims("S=512: 10% faster\n" * 100)
-    assert (len(claims), len(unread)) == (20, 20)
-
-
 # The verb ------------------------------------------------------------------------------------------------------------
 
 
@@ -267,11 +229,6 @@ def test_the_verb_reads_a_file(tmp_path: Path, body: str, code: int, capsys: pyt
     path.write_text(body, encoding="utf-8")
     assert kernelgate(["template", str(path)]) == code
     assert ("must be added" in capsys.readouterr().out) == bool(code)
-
-
-def test_the_verb_names_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert kernelgate(["template", "nowhere.md"]) == 64
-    assert "nowhere.md: the description cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

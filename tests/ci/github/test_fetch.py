@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github import untrusted_artifact
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.fetch import fetch
@@ -59,18 +58,6 @@ def test_a_forks_run_is_found_by_its_head_commit(desk: Desk, folder: Path) -> No
     assert taken(desk, folder, run["id"])[0].pull_request == 7
 
 
-def test_the_verb_hands_on_what_was_found(
-    desk: Desk, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA, base_sha=BASE_SHA))
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    for name, value in desk.bot.step.environment.items():
-        monkeypatch.setenv(name, value)
-    assert kernelgate(["fetch", "--run-id", str(run["id"]), "-o", str(folder / "in")]) == 0
-    assert desk.outputs == {"pull_request": "1", "head_sha": HEAD_SHA, "records": "1"}
-    assert "s3cret" not in capsys.readouterr().out
-
-
 # Which pull request --------------------------------------------------------------------------------------------------
 
 
@@ -90,32 +77,12 @@ def test_a_head_that_moved_on_is_still_that_pull_request(desk: Desk, folder: Pat
     assert (info.pull_request, info.head_sha) == (1, HEAD_SHA)
 
 
-def test_a_closed_one_is_found_and_an_open_one_preferred(desk: Desk, folder: Path) -> None:
-    pull = desk.github.open_pull(head_sha=HEAD_SHA, state="closed")
-    run = desk.github.add_run(pull)
-    assert taken(desk, folder, run["id"])[0].pull_request == 1
-    desk.github.open_pull(head_sha=HEAD_SHA)
-    assert taken(desk, folder, run["id"])[0].pull_request == 2
-
-
 def test_two_pull_requests_with_one_head_are_told_from_neither(desk: Desk, folder: Path) -> None:
     pull = desk.github.open_pull(head_sha=HEAD_SHA)
     desk.github.open_pull(head_sha=HEAD_SHA, base_ref="release")
     info, _ = taken(desk, folder, desk.github.add_run(pull)["id"])
     assert info.pull_request is None
     assert info.no_pull_request == "pull requests 2, 1 have the same head, so which one was measured is not known"
-
-
-def test_a_fork_that_is_gone(desk: Desk, folder: Path) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), head_repository=None)
-    assert taken(desk, folder, run["id"])[0].no_pull_request == "the repository that the change came from is gone"
-    # GitHub sends null here, though its description knows no such case.
-    desk.github.problems.clear()
-
-
-def test_a_run_of_another_event_has_none(desk: Desk, folder: Path) -> None:
-    run = desk.github.add_run(desk.github.open_pull(head_sha=HEAD_SHA), event="push")
-    assert "started by push" in str(taken(desk, folder, run["id"])[0].no_pull_request)
 
 
 def test_who_authorised_a_run_says_which_commit(desk: Desk, folder: Path) -> None:
@@ -135,18 +102,6 @@ def test_who_authorised_a_run_says_which_base(desk: Desk, folder: Path) -> None:
     assert (info.run.base_sha, info.refused, files) == (BASE_SHA, (), ["l4.run.json"])
     info, _ = taken(desk, folder, run["id"], asked("d" * 40, 1))
     assert "another base commit" in info.refused[0]
-
-
-def test_a_run_that_was_asked_for_may_have_no_pull_request(desk: Desk, folder: Path) -> None:
-    run = desk.github.add_run(event="workflow_dispatch", head_sha="c" * 40)
-    desk.github.add_artifact(run, "kernelgate-record-l4", RECORD)
-    info, files = taken(desk, folder, run["id"], asked(BASE_SHA))
-    assert (info.pull_request, info.no_pull_request, files) == (None, None, ["l4.run.json"])
-
-
-def test_the_verb_asks_for_the_commit_beside_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert kernelgate(["fetch", "--run-id", "1", "-o", str(folder), "--pull-request", "1"]) == 64
-    assert "belong to --head-sha" in capsys.readouterr().err
 
 
 # An edited description -----------------------------------------------------------------------------------------------
@@ -180,13 +135,6 @@ def test_an_edited_description_meets_what_was_measured_before(desk: Desk, folder
     edited_run(desk, pull)
     info, files = taken(desk, folder, edited_run(desk, pull)["id"])
     assert (info.run.run_id, files, info.under_way) == (measured["id"], ["l4.run.json"], False)
-
-
-def test_a_measurement_under_way_is_waited_for(desk: Desk, folder: Path, pull: Pull) -> None:
-    measured_run(desk, pull)
-    under_way = desk.github.add_run(pull, status="in_progress", conclusion=None)
-    info, files = taken(desk, folder, edited_run(desk, pull)["id"])
-    assert (info.run.run_id, files, info.under_way) == (under_way["id"], [], True)
 
 
 @pytest.mark.parametrize("newer", ["in_progress", "completed"])

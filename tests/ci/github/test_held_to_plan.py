@@ -46,11 +46,6 @@ def short(made: RunRecord) -> RunRecord:
     return made.model_copy(update={"processes": kept.processes})
 
 
-def test_a_whole_record_passes(tmp_path: Path) -> None:
-    found = posting(tmp_path, WHOLE, {"l4": PLAN})
-    assert (found.decision.conclusion, found.decision.label) == ("success", Label.UNCHANGED)
-
-
 @pytest.mark.parametrize(
     ("made", "named"),
     [
@@ -91,11 +86,6 @@ def test_a_label_that_the_policy_does_not_have_proves_nothing(tmp_path: Path) ->
     assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
 
 
-def test_a_gpu_of_the_plan_without_a_record_keeps_the_check_open(tmp_path: Path) -> None:
-    found = posting(tmp_path, WHOLE, {"l4": PLAN, "h100": PLAN.model_copy(update={"label": "h100"})})
-    assert (found.decision.conclusion, found.decision.label) == ("neutral", None)
-
-
 def replanned(made: RunRecord, plan_hash: str) -> RunRecord:
     return made.model_copy(update={"run": made.run.model_copy(update={"plan_hash": plan_hash})})
 
@@ -122,12 +112,6 @@ def test_the_plans_own_hash_is_believed_and_not_the_records(tmp_path: Path) -> N
     assert posting(tmp_path, made, {"l4": stated}).decision.conclusion == "success"
 
 
-def test_a_command_for_more_cases_has_the_same_plan(tmp_path: Path) -> None:
-    few = PLAN.model_copy(update={"cases": WHOLE.cases[1:]})
-    more = posting(tmp_path, replanned(WHOLE, expected_hash(few)), {"l4": few}, "issue_comment")
-    assert more.decision.conclusion == "success"
-
-
 def carded(name: str) -> RunRecord:
     return CARD_EXAMPLES[name]().record
 
@@ -151,14 +135,6 @@ def test_one_library_of_one_card_passes_for_no_other(tmp_path: Path) -> None:
     found = posting(tmp_path, carded("one_library"), {"l4": more})
     assert found.decision.conclusion == "neutral"
     assert found.title.startswith("❔ Incomplete: m64 was not timed; so far: no change: base and head")
-
-
-def test_a_profile_of_one_library_is_a_profile(tmp_path: Path) -> None:
-    made = carded("one_library").model_copy(update={"profile": (record.Profile(case="m512", side="head"),)})
-    run = record.Run(head_sha=HEAD_SHA, base_sha=BASE_SHA, run_id=1, run_attempt=1, event="workflow_dispatch")
-    info = RunInfo(run=run, run_url="https://github.com/o/r/actions/runs/1", conclusion="success")
-    record.write(made, tmp_path / "l4.run.json")
-    assert assemble(tmp_path, info, POLICY, None, "profile").title.startswith("✅ Profiled: m512")
 
 
 def test_a_head_without_a_base_blocks_nothing_and_passes_nothing(tmp_path: Path) -> None:
@@ -189,16 +165,6 @@ def test_a_card_that_the_default_branch_does_not_have_decides_nothing_whatever_i
         made = made if listed else made.model_copy(update={"cards": ()})
         found = posting(tmp_path, made, {"l4": plan.model_copy(update={"label": "l4"})})
         assert (found.decision.conclusion, found.decision.label, found.decision.blockers) == ("neutral", None, ())
-
-
-def test_a_record_without_cards_proves_nothing_where_there_are_none(tmp_path: Path) -> None:
-    assert posting(tmp_path, WHOLE, {"l4": Expected(label="l4")}).decision == Decision("neutral")
-
-
-def test_an_old_record_is_held_against_the_cards_by_its_ids(tmp_path: Path) -> None:
-    cases = tuple(case.model_copy(update={"card": "attention"}) for case in WHOLE.cases)
-    plan = PLAN.model_copy(update={"cards": (record.Card(name="attention"),), "cases": cases})
-    assert posting(tmp_path, WHOLE, {"l4": plan}).decision.conclusion == "success"
 
 
 def test_a_claim_that_a_new_card_contradicts_does_not_block(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.commands.cli import run as kernelgate
 from kernelgate.ci.github.plan import Plan, announce, plan
 from kernelgate.ci.policy.pull_request_rules import Measure, RunnerGpu
 from tests.ci.desk import Desk
@@ -65,23 +64,10 @@ def test_the_changed_files_decide(desk: Desk, tmp_path: Path, files: list[str], 
     assert ("Not measured: " in desk.summary) == (not measure)
 
 
-def test_a_file_moved_out_of_the_kernel_is_measured(desk: Desk, tmp_path: Path) -> None:
-    payload = opened(desk)
-    desk.github.pulls[1].files = [{"filename": "old/k.cuh", "previous_filename": "csrc/k.cuh", "status": "renamed"}]
-    assert planned(desk, tmp_path, payload).measure
-
-
 def test_a_change_too_large_to_list_is_measured(desk: Desk, tmp_path: Path) -> None:
     """GitHub lists 3,000 files, by name: the kernel may be behind them."""
     found = planned(desk, tmp_path, opened(desk, "a/1", "a/2", changed_files=4000))
     assert (found.measure, found.touches_judge) == (True, True)
-
-
-@pytest.mark.parametrize("label", ["documentation", "skip-performance"])
-def test_a_label_skips_and_says_so(desk: Desk, tmp_path: Path, label: str) -> None:
-    found = planned(desk, tmp_path, opened(desk, "csrc/k.cu", labels=["x", label]))
-    assert (found.measure, found.reason) == (False, f"the pull request has the label {label}")
-    assert desk.outputs["measure"] == "false"
 
 
 def test_an_edited_description_is_not_measured_again(desk: Desk, tmp_path: Path) -> None:
@@ -108,12 +94,6 @@ def test_everything_is_handed_on(desk: Desk, tmp_path: Path) -> None:
     assert (desk.outputs["head_sha"], desk.outputs["pull_request"]) == (HEAD, "1")
 
 
-def test_the_commit_is_the_events_and_not_a_later_one(desk: Desk, tmp_path: Path) -> None:
-    payload = opened(desk, "csrc/k.cu")
-    desk.github.pulls[1].head_sha = "f" * 40
-    assert planned(desk, tmp_path, payload).run.head_sha == HEAD
-
-
 # Push and schedule ---------------------------------------------------------------------------------------------------
 
 
@@ -121,18 +101,6 @@ def test_a_push_is_measured_on_every_gpu(desk: Desk, tmp_path: Path) -> None:
     desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
     found = planned(desk, tmp_path, event("push"), TWO)
     assert (found.measure, found.run.head_sha, found.run.base_sha, len(found.gpus)) == (True, HEAD, None, 2)
-
-
-def test_a_dispatched_baseline_names_its_gpu(desk: Desk, tmp_path: Path) -> None:
-    desk.bot.step.environment["GITHUB_SHA"] = HEAD  # type: ignore[index]
-    found = planned(desk, tmp_path, dispatched(gpu="h100", force="true"), TWO)
-    assert [gpu.label for gpu in found.gpus] == ["h100"]
-
-
-def test_without_a_commit_there_is_nothing_to_measure(desk: Desk, tmp_path: Path) -> None:
-    del desk.bot.step.environment["GITHUB_SHA"]  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match="GITHUB_SHA is not set"):
-        planned(desk, tmp_path, event("push"))
 
 
 # Dispatch ------------------------------------------------------------------------------------------------------------
@@ -174,11 +142,6 @@ def test_the_default_branch_is_profiled_alone(desk: Desk, tmp_path: Path) -> Non
     found = planned(desk, tmp_path, dispatched(case="m512"))
     assert (found.run.head_sha, found.run.base_sha, found.cases) == (HEAD, None, ("m512",))
     assert planned(desk, tmp_path, dispatched(case="m512", base="main")).run.base_sha == HEAD, "as was asked for"
-
-
-def test_a_base_of_ones_own(desk: Desk, tmp_path: Path) -> None:
-    desk.github.refs |= {"heads/faster": HEAD, "tags/v1": "d" * 40}
-    assert planned(desk, tmp_path, dispatched(ref="faster", base="v1")).run.base_sha == "d" * 40
 
 
 SHELL = [
@@ -247,12 +210,3 @@ def test_the_default_branch_is_measured_beside_the_pinned_commit(desk: Desk, tmp
     desk.github.merge_bases[BASE, HEAD] = "c" * 40
     with pytest.raises(UsageError, match=r"measure\.pinned of the policy is no commit of the default branch"):
         planned(desk, tmp_path, {}, pinned)
-
-
-def test_the_verb(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned(desk, tmp_path, opened(desk, "csrc/k.cu"))
-    desk.outputs_file.unlink()
-    for name, value in desk.bot.step.environment.items():
-        monkeypatch.setenv(name, value)
-    assert kernelgate(["plan"]) == 0
-    assert desk.outputs["measure"] == "true"

@@ -10,8 +10,6 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github.annotations import line_notes
-from kernelgate.ci.github.assemble import assemble
 from kernelgate.ci.github.fetch import fetch
 from kernelgate.ci.github.publish import post, prepare
 from kernelgate.ci.github.run_info import read_run_info
@@ -125,20 +123,6 @@ def test_each_verdict_has_its_conclusion_and_label(
     folder = measured(desk, tmp_path, l4(example), labels=["performance: regressed"])
     post(desk.bot, folder, POLICY)
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == (conclusion, labels)
-
-
-def test_new_spills_fail_the_check_of_an_unchanged_time(desk: Desk, tmp_path: Path) -> None:
-    content = json.loads(named("equivalent"))
-    kernel = {"target": "sm_89", "name": "attention", "registers": 255}
-    content["builds"] = [
-        {"side": "base", "kernels": [kernel | {"spill_bytes": 0}]},
-        {"side": "head", "kernels": [kernel | {"spill_bytes": 64}]},
-    ]
-    spilling = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
-    post(desk.bot, measured(desk, tmp_path, spilling), POLICY)
-    assert the_check(desk)["conclusion"] == "failure"
-    assert "64 bytes of registers are spilled to local memory; the base spills 0" in the_comment(desk)
-    assert "were not read" not in the_comment(desk)
 
 
 def test_spills_that_nobody_looked_for_are_said_to_be_unknown(desk: Desk, tmp_path: Path) -> None:
@@ -276,21 +260,6 @@ def test_without_post_the_comment_is_printed(desk: Desk, tmp_path: Path, capsys:
     assert kernelgate(["report", "--from", str(folder)]) == 0
     assert "### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n" in capsys.readouterr().out
     assert desk.github.writes() == []
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["report"], "--post needs --from"),
-        (["report", "--post"], "--post needs --from"),
-        (["report", "x.json", "--post"], "--post needs --from"),
-        (["report", "x", "--from", "y"], "--post needs --from"),
-        (["report", "--from", "x", "--post", "--html", "y"], "--post writes no file"),
-    ],
-)
-def test_words_that_do_not_fit_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert kernelgate(words) == 64
-    assert said in capsys.readouterr().err
 
 
 # Whose fault ---------------------------------------------------------------------------------------------------------
@@ -554,13 +523,6 @@ def test_an_outdated_result_touches_nothing(desk: Desk, tmp_path: Path) -> None:
     assert "the head is" in desk.summary
 
 
-def test_a_closed_pull_request_is_left_alone(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, l4("slower"))
-    desk.github.pulls[1].state = "closed"
-    assert post(desk.bot, folder, POLICY) == 0
-    assert desk.github.writes() == []
-
-
 def test_without_a_pull_request_the_summary_has_it(desk: Desk, tmp_path: Path) -> None:
     folder = measured(desk, tmp_path, l4("slower"))
     run = desk.github.add_run(desk.github.pulls[1], head_branch="gone")
@@ -707,28 +669,10 @@ def test_what_blocks_besides_speed_is_the_first_thing_said(
     assert the_check(desk)["output"]["title"].startswith("⛔ Blocked by ")
 
 
-def test_an_uncertain_time_with_spills_does_not_say_that_nothing_is_blocked(desk: Desk, tmp_path: Path) -> None:
-    post(desk.bot, measured(desk, tmp_path, spilling("cannot_tell_throttled")), POLICY)
-    assert the_comment(desk).startswith(
-        "### ⛔ Blocked by new register spills in `attention`; cannot tell: the GPU was"
-    )
-    assert "❌ Blocks: `attention`" in the_comment(desk)
-    assert "does not block" not in the_comment(desk)
-
-
 def test_every_reason_that_blocks_is_named(desk: Desk, tmp_path: Path) -> None:
     post(desk.bot, measured(desk, tmp_path, spilling("slower"), body="thanks"), POLICY)
     assert the_comment(desk).startswith("### ❌ 4.90% slower in 1 of 9 cases on the L4: blocks merge\n")
     assert "Also blocked by new register spills in `attention`, the description. " in the_comment(desk)
-
-
-def test_a_lost_runner_and_an_empty_description_are_both_said(desk: Desk, tmp_path: Path) -> None:
-    lost = {"kernelgate-record-l4": note(fault="runner", message="the GPU is gone")}
-    post(desk.bot, measured(desk, tmp_path, lost, body="thanks"), POLICY)
-    assert the_comment(desk).splitlines()[0] == (
-        "### ⛔ Blocked by the description; speed was not judged (not your fault: the GPU is gone)"
-    )
-    assert the_check(desk)["conclusion"] == "failure"
 
 
 def test_a_gpu_whose_job_ended_well_and_left_nothing_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
@@ -795,13 +739,6 @@ def test_one_comment_with_the_rows_of_each_gpu(desk: Desk, tmp_path: Path) -> No
     assert desk.github.pulls[1].labels == ["performance: regressed"]
 
 
-def test_a_gpu_without_a_record_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
-    lost = {"kernelgate-record-h100": note(fault="runner", message="the GPU is gone")}
-    post(desk.bot, measured(desk, tmp_path, l4("equivalent") | lost), POLICY)
-    assert the_comment(desk).startswith("### 🛠️ Not your fault on `h100`")
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
-
-
 def stopped(desk: Desk, tmp_path: Path, records: dict[str, dict[str, bytes]], job: str, *steps: tuple[str, str]) -> str:
     """Posts a run that left these records and in which this job failed; the comment."""
     run = desk.github.add_run(
@@ -831,11 +768,6 @@ def test_a_record_that_was_cut_short_keeps_the_verdict_open(desk: Desk, tmp_path
     job = "`measure (l4) / measure`"
     assert first == f"### ❔ Incomplete: not everything was measured, since the job {job} stopped at bench"
     assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("neutral", [])
-
-
-def test_a_record_that_was_cut_short_is_slower_all_the_same(desk: Desk, tmp_path: Path) -> None:
-    stopped(desk, tmp_path, l4("slower"), "measure (l4) / measure", ("bench", "failure"))
-    assert (the_check(desk)["conclusion"], desk.github.pulls[1].labels) == ("failure", ["performance: regressed"])
 
 
 def test_a_refused_record_of_one_gpu_keeps_the_verdict_open(desk: Desk, tmp_path: Path) -> None:
@@ -934,13 +866,6 @@ def inert(markdown: str) -> bool:
     return not any(sign in said for sign in ("@octocat", "https://", "#1", "<img", "<!--", "e" * 40))
 
 
-def test_nothing_is_remarked_where_nothing_changed(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, l4("equivalent"))
-    target = read_run_info(folder)
-    said = assemble(folder, target, POLICY, None)
-    assert line_notes(said, [("csrc/k.cuh", PATCH)], ("csrc/",)) == ()
-
-
 # What a run was for --------------------------------------------------------------------------------------------------
 
 
@@ -982,13 +907,6 @@ def test_a_profile_says_what_limits_the_kernel_and_what_to_try(desk: Desk, tmp_p
         assert "**Try:** cut registers from 242 per thread" in shown
         assert "kernelgate profile --base 9f8e7d6c5b4a --case s512_b32_h8_d64_fp16" in shown
     assert "kernelgate bench" not in the_comment(desk)
-
-
-def test_what_was_measured_alone_is_compared_with_nothing(desk: Desk, tmp_path: Path) -> None:
-    content = json.loads(named("slower", base_sha=None)) | {"cases": [], "processes": []}
-    fuzzed = {"kernelgate-record-l4": {"run.json": json.dumps(content).encode()}}
-    post(desk.bot, measured(desk, tmp_path, fuzzed), POLICY, "fuzz")
-    assert f"Of [`{HEAD_SHA[:7]}`]" in the_comment(desk)
 
 
 def test_a_profile_without_a_pull_request_stands_in_the_summary_alone(desk: Desk, tmp_path: Path) -> None:

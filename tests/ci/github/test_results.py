@@ -97,21 +97,6 @@ def test_the_statistics_are_those_of_the_comment(desk: Desk, tmp_path: Path) -> 
     assert len(edits(desk)) == 1
 
 
-@pytest.mark.parametrize("example", ["wrong_result", "wrong_timed_output"])
-def test_where_nothing_was_compared_the_description_stays(desk: Desk, tmp_path: Path, example: str) -> None:
-    post(desk.bot, measured(desk, tmp_path, l4(example), body=MINE), POLICY)
-    assert desk.github.pulls[1].body == MINE
-
-
-def test_a_description_without_the_marks_costs_no_request(desk: Desk, tmp_path: Path) -> None:
-    folder = measured(desk, tmp_path, l4("slower"))
-    post(desk.bot, folder, POLICY)
-    without = len(desk.github.requests)
-    assert not edits(desk)
-    post(desk.bot, folder, POLICY)
-    assert len(desk.github.requests) - without <= without
-
-
 def test_there_are_never_too_many_cases() -> None:
     """Of 250 cases the 30 worst, in a description that GitHub keeps whole."""
     record, verdict = (made := EXAMPLES["equivalent"]()).record, made.verdict
@@ -145,13 +130,6 @@ def test_a_write_that_was_lost_is_repeated_once_at_most(desk: Desk, fault: dict[
     desk.github.fault("PATCH", "/pulls/1", **fault)
     put_results(desk.bot, 1, "results", STAMP)
     assert (pull.body or "").count("results\n\n<!-- /kernelgate-results ") == 1
-
-
-@pytest.mark.parametrize("change", [{"state": "closed"}, {"head_sha": "f" * 40}])
-def test_a_late_result_is_left_out(desk: Desk, change: dict[str, str]) -> None:
-    pull = desk.github.open_pull(**{"head_sha": HEAD_SHA, "body": MINE} | change)
-    assert put_results(desk.bot, 1, "results", STAMP).outdated
-    assert pull.body == MINE
 
 
 def test_a_token_that_may_not_write_says_what_is_missing(desk: Desk, tmp_path: Path) -> None:
