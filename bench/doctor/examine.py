@@ -1,14 +1,222 @@
-"""Looks at everything: the GPU, torch, the machine, what compiles, and the checkout's own kernels."""
+"""Examines a machine: may it compile, does torch start, and do the checkout's kernels work on it."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from kernelgate.bench import record
-from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.doctor import compiling, gpu, kernels, machine
-from kernelgate.bench.doctor.check import MachineCheck
-from kernelgate.bench.system import environment, isolation, progress
+from kernelgate.bench.build import archs, toolchain
+from kernelgate.bench.build.recipe import COMPILER_VARIABLES
+from kernelgate.bench.check import fuzz
+from kernelgate.bench.core.errors import (
+    BuildError,
+    CannotCompileError,
+    KernelgateError,
+    NoDeviceError,
+    UsageError,
+    first_line,
+)
+from kernelgate.bench.doctor import machine
+from kernelgate.bench.doctor.machine import Level, MachineCheck
+from kernelgate.bench.kernel import cards, commit
+from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
+from kernelgate.bench.system import cuda_tools, environment, git, isolation, progress
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Compilers
+# ----------------------------------------------------------------------------------------------------------------------
+
+PATIENCE_S = 10.0
+INSTALL = {
+    "g++": "apt-get install g++",
+    "ninja": "pip install ninja",
+    "ccache": "apt-get install ccache",
+    "nvcc": f"{cuda_tools.TOOLS['nvcc'].install}, or measure libraries that were compiled elsewhere "
+    "(bench --base-library DIR --head-library DIR)",
+}
+
+
+def compile_checks(capability: str | None, variables: Mapping[str, str] = os.environ) -> list[MachineCheck]:
+    """All but torch. `capability`: the GPU's, such as "9.0"; None where there is none."""
+    return [
+        tool_check("g++", version_of("g++"), "nothing can be compiled here"),
+        tool_check("ninja", version_of("ninja"), "nothing can be compiled here"),
+        ccache_check(version_of("ccache")),
+        nvcc_check(_nvcc_missing()),
+        arch_list_check(variables.get(archs.ARCH_LIST, ""), capability),
+        max_jobs_check(variables.get("MAX_JOBS", "")),
+        flags_check(variables),
+        ccache_dir_check(variables.get("CCACHE_DIR", "")),
+    ]
+
+
+def torch_check(found: record.Environment | KernelgateError, has_gpu: bool) -> MachineCheck:
+    if isinstance(found, KernelgateError):
+        return MachineCheck("torch", Level.FAILED, str(found), "make env builds a working environment")
+    if has_gpu and environment.kind(found) == "cpu":
+        fix = (
+            "install a torch that is built for CUDA no newer than the driver's (nvidia-smi shows it): "
+            "https://pytorch.org/get-started/locally"
+        )
+        return MachineCheck("torch", Level.FAILED, f"torch {found.torch} does not see the GPU", fix)
+    return MachineCheck("torch", Level.PASSED, f"torch {found.torch} on {found.device.name}")
+
+
+def tool_check(name: str, version: str | KernelgateError | None, without: str) -> MachineCheck:
+    """`version`: None where the tool is not there, an error where it does not run."""
+    if isinstance(version, str):
+        return MachineCheck(name, Level.PASSED, version)
+    found = "is neither on PATH nor beside Python" if version is None else str(version)
+    return MachineCheck(name, Level.WARNING, f"{found}: {without}", INSTALL[name])
+
+
+def ccache_check(version: str | KernelgateError | None) -> MachineCheck:
+    """Builds do without it."""
+    if version is None:
+        return MachineCheck("ccache", Level.PASSED, f"not installed; builds do without it ({INSTALL['ccache']})")
+    return tool_check("ccache", version, "each compile fails with it")
+
+
+def nvcc_check(missing: str | None) -> MachineCheck:
+    if missing is None:
+        return MachineCheck("nvcc", Level.PASSED, "found")
+    return MachineCheck("nvcc", Level.WARNING, f"{missing}: GPU kernels cannot be compiled here", INSTALL["nvcc"])
+
+
+def arch_list_check(value: str, capability: str | None) -> MachineCheck:
+    """Whether it can be read, and whether what is compiled for it runs here."""
+    name = archs.ARCH_LIST
+    if not value.strip():
+        return MachineCheck(name, Level.PASSED, "not set: compiled for the L4 and the GPU at hand")
+    try:
+        targets = archs.parse(value)
+    except UsageError as error:
+        return MachineCheck(name, Level.WARNING, str(error), f"export {name}={capability or '8.9'}, or unset {name}")
+    here = archs.target(capability.replace(".", "")) if capability else None
+    if here and not archs.serving([(here[0], here[1])], targets):
+        found = f"{value!r} leaves out this machine's GPU, of compute capability {capability}"
+        return MachineCheck(name, Level.WARNING, found, f"export {name}={capability}, or unset {name}")
+    return MachineCheck(name, Level.PASSED, ", ".join(map(archs.sm, targets)))
+
+
+def max_jobs_check(value: str) -> MachineCheck:
+    if not value:
+        return MachineCheck("MAX_JOBS", Level.PASSED, "not set: ninja takes a little more than one for each core")
+    if value.isdecimal() and int(value) > 0:
+        return MachineCheck("MAX_JOBS", Level.PASSED, value)
+    found = f"{value!r} is no number of compilers"
+    return MachineCheck("MAX_JOBS", Level.WARNING, found, "export MAX_JOBS=4 or another number from 1 on, or unset it")
+
+
+def flags_check(variables: Mapping[str, str]) -> MachineCheck:
+    """What changes compiled code on this machine alone."""
+    names = [name for name in dict.fromkeys(("CUDAFLAGS", *COMPILER_VARIABLES)) if variables.get(name)]
+    if not names:
+        return MachineCheck("compiler variables", Level.PASSED, "none is set: CUDAFLAGS, " + ", ".join(_others()))
+    found = " ".join(f"{name}={shlex.quote(variables[name])}" for name in names)
+    fix = f"unset {' '.join(names)}, or put flags into the card, where everybody compiles with them"
+    return MachineCheck("compiler variables", Level.WARNING, f"{found}: compiled otherwise here than elsewhere", fix)
+
+
+def ccache_dir_check(value: str) -> MachineCheck:
+    if not value:
+        return MachineCheck("CCACHE_DIR", Level.PASSED, "not set: ccache keeps its results in the user's cache folder")
+    folder = Path(value).absolute()
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK):
+        return MachineCheck("CCACHE_DIR", Level.PASSED, value)
+    found = f"{value} cannot be written"
+    return MachineCheck("CCACHE_DIR", Level.WARNING, found, "export CCACHE_DIR=~/.cache/ccache, or unset CCACHE_DIR")
+
+
+def version_of(name: str) -> str | KernelgateError | None:
+    """The first line of what `--version` prints; None where there is no such tool, an error where it does not run."""
+    tool = toolchain.on_path(name)
+    if tool is None:
+        return None
+    try:
+        done = subprocess.run([tool, "--version"], capture_output=True, timeout=PATIENCE_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return KernelgateError(f"{tool} does not run: {first_line(error)}")
+    return done.stdout.decode(errors="replace").split("\n")[0].strip()
+
+
+def _others() -> tuple[str, ...]:
+    return tuple(name for name in COMPILER_VARIABLES if name != "CUDAFLAGS")
+
+
+def _nvcc_missing() -> str | None:
+    try:
+        tools = toolchain.find()
+    except KernelgateError as error:
+        return str(error)
+    return None if tools.cuda else tools.cuda_missing
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The checkout's kernels: compiled, loaded, and called on their smallest cases
+# ----------------------------------------------------------------------------------------------------------------------
+
+SMOKE = "smoke"
+"""The suite that a card may have for this, for every device."""
+
+
+def kernel_checks(repo: Path, machine: record.Environment) -> list[MachineCheck]:
+    """One for each card of the checkout; one that says so where there is none."""
+    try:
+        root, found = git.root(repo), cards.of_checkout(repo)
+    except KernelgateError as error:
+        return [_untried(str(error))]
+    if not found.cards and not found.mistakes:
+        return [_untried(f"{repo} has no cards in {cards.FOLDER}/")]
+    mistakes = [MachineCheck("cards", Level.WARNING, str(one), "correct the card") for one in found.mistakes]
+    return [*mistakes, *(kernel_check(root, card, machine) for card in found.cards)]
+
+
+def kernel_check(root: Path, card: CardFacts, machine: record.Environment) -> MachineCheck:
+    """What does not compile may be the sources' fault; a library that does not load, or is wrong, makes unfit."""
+    name = f"kernel {card.name}"
+    try:
+        library = commit.build_card(root, "the working tree", card)
+    except CannotCompileError as error:
+        return MachineCheck(name, Level.WARNING, str(error), "see g++, ninja, nvcc and the variables above")
+    except BuildError as error:
+        fix = "correct the sources; a commit that compiled: kernelgate build --ref COMMIT"
+        return MachineCheck(name, Level.WARNING, str(error), fix)
+    case = smallest_case(card, environment.kind(machine))
+    if case is None:
+        return MachineCheck(name, Level.PASSED, f"compiles; {fuzz.nothing_to_fuzz(card, environment.kind(machine))}")
+    try:
+        fault = fuzz.try_case(library, card, case, machine)
+    except KernelgateError as error:
+        fix = "compile it again for this machine: kernelgate build; the torch beside it must be 2.11 or newer"
+        return MachineCheck(name, Level.FAILED, str(error), fix)
+    if fault:
+        fix = f"kernelgate fuzz; where another commit's kernel fails too (fuzz --ref), it is the machine: {RULED_OUT}"
+        return MachineCheck(name, Level.FAILED, f"{case.id}: {fault}", fix)
+    return MachineCheck(name, Level.PASSED, f"compiles, loads, and is right on {case.id}")
+
+
+RULED_OUT = "driver, torch, memory errors"
+
+
+def smallest_case(card: CardFacts, device: environment.DeviceKind) -> CaseFacts | None:
+    """By the bytes that it moves, of the suite `smoke`; else of all cases that the card names for such a device."""
+    if SMOKE in card.suites:
+        return min(card.suites[SMOKE], key=lambda case: case.bytes or 0.0, default=None)
+    suites = {name: cases for name, cases in card.suites.items() if (name == "cpu") == (device == "cpu")}
+    named = [case for cases in suites.values() for case in cases]
+    named += card.sanitize if device == "cuda" else ()
+    return min(named, key=lambda case: case.bytes or 0.0, default=None)
+
+
+def _untried(why: str) -> MachineCheck:
+    fix = "run this in a checkout that has cards, to see whether its kernels work here"
+    return MachineCheck("kernels", Level.WARNING, f"none was tried: {why}", fix)
 
 
 def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tuple[MachineCheck, ...]:
@@ -19,14 +227,14 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
     """
     checks: list[MachineCheck] = []
     with progress.track("doctor", 3 if gpu_wanted else 4, alike=False) as advance:
-        found = gpu.gpu_facts()
+        found = machine.gpu_facts()
         if isinstance(found, NoDeviceError):
-            checks.append(gpu.gpu_absent(root, found, gpu_wanted))
+            checks.append(machine.gpu_absent(root, found, gpu_wanted))
         else:
-            checks += gpu.gpu_checks(found, root)
+            checks += machine.gpu_checks(found, root)
         advance("torch")
         torch = _torch()
-        checks.append(compiling.torch_check(torch, has_gpu=isinstance(found, gpu.GpuFacts)))
+        checks.append(torch_check(torch, has_gpu=isinstance(found, machine.GpuFacts)))
         advance("the machine")
         checks += machine.machine_checks(root)
         if gpu_wanted:
@@ -35,8 +243,8 @@ def examine(repo: Path, root: Path = Path("/"), gpu_wanted: bool = False) -> tup
             return tuple(checks)
         advance("kernels")
         known = torch if isinstance(torch, record.Environment) else None
-        checks += compiling.compile_checks(known.device.compute_capability if known else None)
-        checks += kernels.kernel_checks(repo, known) if known else []
+        checks += compile_checks(known.device.compute_capability if known else None)
+        checks += kernel_checks(repo, known) if known else []
         advance("")
     return tuple(checks)
 

@@ -1,12 +1,14 @@
-"""Nsight Compute reports: one `Kernel` for each profiled launch, read without ncu, driver or GPU.
+"""Nsight Compute reports: one `ProfiledKernel` for each profiled launch, read without ncu, driver or GPU.
 
 NVIDIA's `ncu_report` package reads reports of older and newer versions. What a report lacks is left out, never guessed.
+`python -m kernelgate.bench.explain.ncu_reader REPORT BYTES` reads one report, in at most so much memory.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -95,7 +97,7 @@ def read(path: Path) -> tuple[ProfiledKernel, ...]:
 
 def apart(path: Path) -> tuple[ProfiledKernel, ...]:
     """The launches, read in a process of its own: over a damaged report NVIDIA's library may end the one it is in."""
-    words = [sys.executable, "-P", "-m", "kernelgate.bench.explain.ncu_process", str(path), str(MAX_MEMORY)]
+    words = [sys.executable, "-P", "-m", "kernelgate.bench.explain.ncu_reader", str(path), str(MAX_MEMORY)]
     try:
         done = subprocess.run(
             words, capture_output=True, timeout=PATIENCE_S, check=False, env=worker.child_environment()
@@ -308,3 +310,19 @@ def plain(text: str) -> str:
     """A rule's message without its link marks and without control characters."""
     linked = _LINK.sub(lambda match: match[1].split(":")[-1 if "//" not in match[1] else 0], text)
     return " ".join("".join(c if c.isprintable() else " " for c in linked).split())
+
+
+def main() -> None:
+    path, most = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (int(most), int(most)))
+    said: object
+    try:
+        said = launches(path)
+    except ReportError as error:
+        said = str(error)
+    sys.stdout.buffer.write(b"\n" + SAID.dump_json(said) + b"\n")
+
+
+if __name__ == "__main__":
+    main()

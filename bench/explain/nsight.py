@@ -14,19 +14,22 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from typing import Literal
 
-from kernelgate.bench.build.archs import Capability
-from kernelgate.bench.build.library import Library, Sides
+from kernelgate.bench.build import package
+from kernelgate.bench.build.archs import Capability, only_gpu
+from kernelgate.bench.build.compiler_errors import HERE
+from kernelgate.bench.build.library import Library, Sides, facts_missing, sources_in
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
-from kernelgate.bench.explain import metrics, ncu_reader, quoted_lines
+from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
 from kernelgate.bench.kernel import watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.watched_call import WarmProcesses, WatchedCall, Watching
-from kernelgate.bench.record import Profile, Side
+from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side
 from kernelgate.bench.system import cuda_tools, progress
 from kernelgate.bench.system.supervise import Running, TimeLimits
 
@@ -186,7 +189,7 @@ def profile_side(running: Running, job: ProfilingJob, options: Options) -> Profi
         case=job.chosen.case.id,
         side=job.side,
         metrics=of_call(kernels),
-        hot_spots=hot and quoted_lines.quoted(hot, job.library),
+        hot_spots=hot and quoted(hot, job.library),
         report=report.name,
         report_sha256=hashlib.sha256(report.read_bytes()).hexdigest(),
     )
@@ -262,3 +265,92 @@ def write_summaries(profiles: Sequence[Profile], out: Path) -> None:
     files.write(out / "profile.csv", rows.getvalue())
     content = json.dumps([one.model_dump() for one in profiles], indent=2)
     files.write(out / "profile.json", content + "\n")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The commit's own lines where samples were taken. A line table may name any file: no other one is opened
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def quoted(found: HotSpots, library: Library) -> HotSpots:
+    """The same with files as the commit names them, and the text of its lines; of any other file its name alone."""
+    own = dict(_own_files(library))
+    texts: dict[str, list[str]] = {}
+
+    def text(path: str, number: int) -> str | None:
+        if path not in texts:
+            texts[path] = own[path].read_text(encoding="utf-8", errors="replace").splitlines()
+        held = texts[path]
+        return held[number - 1].strip()[:MAX_HOT_TEXT] if number <= len(held) else None
+
+    lines = tuple(
+        one.model_copy(update={"file": path or _file_name(one.file), "text": text(path, one.line) if path else None})
+        for one in found.lines
+        for path in (_commit_path(one.file, library, own),)
+    )
+    instructions = tuple(
+        one.model_copy(update={"file": one.file and (_commit_path(one.file, library, own) or _file_name(one.file))})
+        for one in found.instructions
+    )
+    return found.model_copy(update={"lines": lines, "instructions": instructions})
+
+
+def _own_files(library: Library) -> Iterator[tuple[str, Path]]:
+    """What the library was made of: path of the commit (of a package, below the folder that it is imported from) and
+    where a copy is."""
+    folder = sources_in(library)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield path.relative_to(folder).as_posix(), path
+
+
+def _commit_path(file: str, library: Library, own: Mapping[str, Path]) -> str | None:
+    """What a line table calls a file of the commit. A package's may also be compiled where it is called."""
+    is_package = library.manifest.kind == "package"
+    places = (f"{package.SOURCES}/", f"{library.path.resolve()}/") if is_package else (HERE,)
+    prefix = next((place for place in places if file.startswith(place)), None)
+    path = normpath(file.removeprefix(prefix)) if prefix else None
+    return path if path in own else None
+
+
+def _file_name(file: str) -> str:
+    return PurePosixPath(file).name or file
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Profiles of a record
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def with_profiles(record: RunRecord, libraries: Mapping[str, Sides], profiler: Profiler | None) -> RunRecord:
+    """The record with the profiles and a note on each thing that is missing.
+
+    Without a profiler, on a machine without a GPU, nothing is profiled. The kernels' registers and shared memory are in
+    the record's builds already: they travel with the library.
+    """
+    missing = [why for sides in libraries.values() for why in facts_missing(sides)]
+    notes = [Note(code="no_static_analysis", text=f"no static analysis of {why}") for why in missing]
+    if profiler is None:
+        return record.model_copy(update={"notes": (*record.notes, *notes)})
+    done = profiled(profiler)
+    notes += [Note(code="no_profile", text=failure) for failure in done.failures]
+    return record.model_copy(update={"profile": done.profiles, "notes": (*record.notes, *notes)})
+
+
+@contextmanager
+def profiling(
+    libraries: Mapping[str, Sides],
+    cases: Sequence[ChosenCase],
+    out: Path,
+    clock_control: Literal["none", "base"],
+    timeout_s: float,
+    counters: Literal["quick", "full"] = "quick",
+) -> Iterator[Profiler | None]:
+    """A profiler of the cases on this machine, its processes started, reports in `out`; None where there is no GPU."""
+    try:
+        options = Options(out, only_gpu(), counters, clock_control, timeout_s)
+    except NoDeviceError:
+        yield None
+        return
+    with ready(libraries, cases, options) as profiler:
+        yield profiler

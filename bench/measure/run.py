@@ -1,17 +1,20 @@
-"""The verbs `fuzz`, `sanitize` and `bench`, from the words of a call to a record."""
+"""The verb `bench`, from the words of a call to a record."""
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
 from kernelgate.bench import record
 from kernelgate.bench.build import library as built
-from kernelgate.bench.build.library import Libraries, Sides
+from kernelgate.bench.build.library import Libraries, Library, Sides
 from kernelgate.bench.check import accuracy
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, UsageError
@@ -21,7 +24,6 @@ from kernelgate.bench.kernel import cards, commit, compared
 from kernelgate.bench.kernel.cards import Cards, ChosenCase
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.bench.measure import subject
 from kernelgate.bench.system import environment, git
 from kernelgate.bench.system.progress import say
 from kernelgate.bench.system.worker import WorkerPool
@@ -159,7 +161,7 @@ def bench(
     Raises UsageError where that record is of another head, and where there is no case for this machine.
     """
     head = about[0].sides
-    run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), head.head)
+    run = run_identity(next((one.sides.base for one in about if one.sides.base), None), head.head)
     done = fuzz_results(fuzzed, run) if fuzzed else ()
     machine = environment.describe()
     every = compared.select(about, environment.kind(machine), asked.suite, asked.case_ids)
@@ -219,7 +221,7 @@ def accuracy_alone(
     if not accuracy.comparable(about, chosen):
         raise UsageError("no accuracy to compare: it takes a card with cases for this machine and two libraries")
     base = next((one.sides.base for one in about if one.sides.base), None)
-    made = begun(about, subject.describe(base, about[0].sides.head), machine)
+    made = begun(about, run_identity(base, about[0].sides.head), machine)
     made = made.model_copy(update={"cases": tuple(one.recorded for one in chosen)})
     return with_accuracy(made, about, chosen, new_seed() if seed is None else seed)
 
@@ -318,7 +320,7 @@ def put_into(path: Path, sides: Mapping[str, Sides], parts: Callable[[record.Run
 
 def _begun(sides: Mapping[str, Sides]) -> record.RunRecord:
     first = next(iter(sides.values()))
-    return record.RunRecord(run=subject.describe(first.base, first.head), environments=(environment.describe(),))
+    return record.RunRecord(run=run_identity(first.base, first.head), environments=(environment.describe(),))
 
 
 def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
@@ -327,3 +329,37 @@ def fuzz_results(path: Path, about: record.Run) -> tuple[record.Check, ...]:
     if fuzzed.run.head_sha != about.head_sha:
         raise UsageError(f"{path} is about commit {fuzzed.run.head_sha}, not {about.head_sha}; fuzz that one")
     return tuple(check for check in fuzzed.checks if check.kind == "fuzz")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which measurement this is
+# ----------------------------------------------------------------------------------------------------------------------
+
+PRODUCER = "kernelgate"
+
+
+def run_identity(base: Library | None, head: Library, variables: Mapping[str, str] = os.environ) -> record.Run:
+    """The identity of a measurement; the run's numbers where GitHub Actions gives them."""
+    return record.Run(
+        id=secrets.token_hex(8),
+        producer=PRODUCER,
+        version=environment.package_version(PRODUCER),
+        event=variables.get("GITHUB_EVENT_NAME"),
+        repository=variables.get("GITHUB_REPOSITORY"),
+        pull_request=_number(_pull_ref(variables.get("GITHUB_REF"))),
+        base_sha=base.manifest.sha if base else None,
+        head_sha=head.manifest.sha,
+        run_id=_number(variables.get("GITHUB_RUN_ID")),
+        run_attempt=_number(variables.get("GITHUB_RUN_ATTEMPT")),
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _pull_ref(ref: str | None) -> str | None:
+    """ "refs/pull/12/merge" -> "12"; None for a branch or a tag."""
+    found = re.fullmatch(r"refs/pull/(\d+)/(?:merge|head)", ref or "")
+    return found[1] if found else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None

@@ -21,7 +21,7 @@ from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoKernelError, UsageError
 from kernelgate.bench.kernel import cards, compared, fuzz_corpus
 from kernelgate.bench.kernel.compared import Compared
-from kernelgate.bench.measure import subject
+from kernelgate.bench.measure import run
 from kernelgate.bench.measure.run import libraries, new_seed
 from kernelgate.bench.system import environment, lock
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
@@ -54,7 +54,7 @@ def fuzz(
             done = fuzz_all(about, asked, machine, workers)
         head = about[0].sides.head
         made = record.RunRecord(
-            run=subject.describe(None, head), environments=(machine,), cards=tuple(one.recorded for one in about)
+            run=run.run_identity(None, head), environments=(machine,), cards=tuple(one.recorded for one in about)
         )
     if output:
         record.write(made.model_copy(update={"checks": done}), output)

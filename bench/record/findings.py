@@ -1,14 +1,14 @@
-"""Whether it is correct, why it takes so long, what it cost, and what the producer notes."""
+"""Whether it is correct, how exact, why it takes so long, what it cost, and what the producer notes."""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from kernelgate.bench.record.accuracy import OutputAccuracy
-from kernelgate.bench.record.base import (
+from kernelgate.bench.record.subjects import (
     Axes,
+    CaseKey,
     CheckKind,
     Count,
     Finite,
@@ -18,11 +18,130 @@ from kernelgate.bench.record.base import (
     NonNegative,
     Positive,
     Side,
+    Tolerance,
     Whole,
     must_be_unique,
 )
-from kernelgate.bench.record.hot_spots import HotSpots
-from kernelgate.bench.record.identity import CaseKey, Tolerance
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How far outputs lie from the oracle
+# ----------------------------------------------------------------------------------------------------------------------
+
+MAX_DRAWS = 64
+"""Of inputs, for one output of one case."""
+Errors = Annotated[tuple[NonNegative, ...], Field(max_length=MAX_DRAWS)]
+SignedErrors = Annotated[tuple[Finite, ...], Field(max_length=MAX_DRAWS)]
+
+
+class UlpErrors(Model):
+    """One side's errors in units in the last place (ulp), an entry for each draw of inputs.
+
+    The unit of an element is the spacing of the output's dtype at the larger of |oracle| and the output's root mean
+    square, and at least the step between subnormal numbers; of integers it is 1 (docs/statistics.md, "Accuracy").
+    """
+
+    mean: Errors
+    """Of |output - oracle|."""
+    maximum: Errors
+    bias: SignedErrors
+    """Mean of output - oracle."""
+    outward: SignedErrors
+    """Mean of |output| - |oracle|: below 0 where outputs are too near to zero, such as after truncation."""
+
+    @property
+    def draws(self) -> int:
+        return len(self.mean)
+
+    @model_validator(mode="after")
+    def _one_entry_a_draw(self) -> Self:
+        if len({len(self.mean), len(self.maximum), len(self.bias), len(self.outward)}) > 1:
+            raise ValueError("errors need one entry for each draw")
+        return self
+
+
+class OutputAccuracy(Model):
+    """One output of one case, on inputs of one distribution: base and head called on the same draws."""
+
+    case: Annotated[str, Field(min_length=1)]
+    output: str = "out"
+    distribution: str = "normal"
+    """Of the inputs' values; timed cases have normal ones."""
+    base: UlpErrors
+    head: UlpErrors
+    identical: Count = 0
+    """Of the draws, those on which every bit of both sides' outputs is the same."""
+    elements: Positive
+    """Compared in each draw, at least."""
+    not_finite: Count = 0
+    """Elements of all draws that were left out of the errors: NaN or Inf in an output or in the oracle."""
+
+    @model_validator(mode="after")
+    def _of_the_same_draws(self) -> Self:
+        if self.base.draws != self.head.draws:
+            raise ValueError(f"base has {self.base.draws} draws, head has {self.head.draws}")
+        if self.identical > self.base.draws:
+            raise ValueError(f"{self.identical} of {self.base.draws} draws cannot be identical")
+        return self
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Where a profiled kernel's warps were found when they were sampled
+# ----------------------------------------------------------------------------------------------------------------------
+
+MAX_HOT_LINES = 20
+MAX_HOT_INSTRUCTIONS = 30
+MAX_HOT_TEXT = 200
+"""Characters of a line and of an instruction."""
+
+Text = Annotated[str, Field(max_length=MAX_HOT_TEXT)]
+
+
+class HotLine(Model):
+    """One line of the sources and the samples in the code that it was compiled to."""
+
+    file: Text
+    """Of the commit, from the repository's root; of any other file its name alone, such as cuda_fp16.hpp."""
+    line: Positive
+    text: Text | None = None
+    """As the commit has it; null of other files."""
+    samples: Count
+    stall: Text | None = None
+    """What most of these samples waited for, as Nsight Compute names its warp states: "long_scoreboard"."""
+
+
+class HotInstruction(Model):
+    """One instruction of the machine code."""
+
+    sass: Text
+    file: Text | None = None
+    line: Positive | None = None
+    """What it was compiled from, as of a line; null where the code has no line table."""
+    samples: Count
+    stall: Text | None = None
+
+
+class HotSpots(Model):
+    """The samples of one launch. How many there are depends on how long it ran: only shares of them are compared."""
+
+    samples: Positive
+    """All of the kernel's; those listed are the most frequent."""
+    lines: Annotated[tuple[HotLine, ...], Field(max_length=MAX_HOT_LINES)] = ()
+    """The hottest first. Empty where the code has no line table."""
+    instructions: Annotated[tuple[HotInstruction, ...], Field(max_length=MAX_HOT_INSTRUCTIONS)] = ()
+    """The hottest first."""
+
+    @model_validator(mode="after")
+    def _holds_no_more_than_all(self) -> Self:
+        for what, listed in (("lines", self.lines), ("instructions", self.instructions)):
+            held = sum(one.samples for one in listed)
+            if held > self.samples:
+                raise ValueError(f"its {what} hold {held} samples, of {self.samples}")
+        return self
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Checks, profiles, notes and baselines
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 class FuzzResult(Model):

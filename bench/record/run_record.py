@@ -1,18 +1,170 @@
-"""The whole record, and its times case by case."""
+"""The times of each process, the whole record, and its file."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from kernelgate.bench.record.base import COMPARED, Model, Role, must_be_unique
-from kernelgate.bench.record.builds import Build
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import RecordError, faults
 from kernelgate.bench.record.findings import Check, Cost, Note, Profile, Summary
-from kernelgate.bench.record.identity import Card, Case, CaseKey, Environment, Expected, Run
-from kernelgate.bench.record.processes import Process, Telemetry, Timing
+from kernelgate.bench.record.subjects import (
+    COMPARED,
+    Build,
+    Card,
+    Case,
+    CaseKey,
+    Count,
+    Environment,
+    Expected,
+    Finite,
+    Microseconds,
+    Model,
+    NonNegative,
+    Positive,
+    Role,
+    Run,
+    Share,
+    Side,
+    Whole,
+    must_be_unique,
+    without_nulls,
+)
+
+
+class Telemetry(Model):
+    """The device while one case was timed in one process: medians; the hottest temperature."""
+
+    sm_mhz: NonNegative | None = None
+    max_sm_mhz: NonNegative | None = None
+    """The highest clock that the device has."""
+    memory_mhz: NonNegative | None = None
+    temperature_c: Finite | None = None
+    power_w: NonNegative | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    """Every reason that was seen."""
+    throttle_shares: dict[str, Share] = {}
+    """The share of the readings that gave each reason; a reason without one counts as given by all of them."""
+
+
+class Calls(Model):
+    """Of one side's calls in one process: how many were made, and what is known of them."""
+
+    made: Count | None = None
+    compared: Count | None = None
+    """Calls whose whole outputs were compared with what is right."""
+    failed: Count = 0
+    """Of those that were compared, the wrong ones."""
+    repeated: Count | None = None
+    """Calls that read inputs which an earlier call of that process had read in the same form."""
+
+
+class OutputErrors(Model):
+    """How far a side's compared outputs lay from the oracle."""
+
+    maximum: NonNegative | None = None
+    """Largest |output - oracle|; null where an output was not finite."""
+    mean: NonNegative | None = None
+    bias_ulp: Finite | None = None
+    """The mean signed error in units in the last place."""
+
+
+class Condensed(Model):
+    """What is kept of a side's samples once they can decide nothing more."""
+
+    count: Positive
+    location_us: Microseconds
+    variance: NonNegative
+    """Of the logarithm of one sample."""
+    autocorrelation: tuple[Finite, ...] = ()
+    """At lags 1, 2, …"""
+    quantiles_us: dict[str, Microseconds] = {}
+    """By percentile, such as "50"."""
+    mode_shares: tuple[Share, ...] = ()
+
+
+class Timing(Model):
+    """One case in one process. A sample is the time of one call.
+
+    Of the role `witness`, a sample is the mean time of the calls of one batch; base and head ran apart, and the samples
+    of one index were taken one after the other.
+    """
+
+    card: str = ""
+    case: Annotated[str, Field(min_length=1)]
+    samples_us: Annotated[dict[Side, tuple[Microseconds, ...]], BeforeValidator(without_nulls)] = {}
+    """Index i is round i; all sides but the reference, which is timed in some of the rounds, have one length."""
+    condensed: dict[Side, Condensed] = {}
+    """In place of samples."""
+    positions: dict[Side, tuple[Count, ...]] = {}
+    """The place of each sample in its round."""
+    previous: dict[Side, tuple[Side | None, ...]] = {}
+    """What ran just before each sample."""
+    started_us: dict[Side, tuple[Finite, ...]] = {}
+    """When each sample began, since the first."""
+    sm_mhz: dict[Side, tuple[NonNegative, ...]] = {}
+    """The SM clock during each sample."""
+    inner_repeats: Positive | None = None
+    """Calls inside one timed interval; the samples are already divided by it."""
+    pause_us: NonNegative | None = None
+    """Idle time before each sample."""
+    clock_step_us: NonNegative | None = None
+    """The step in which this clock's times come."""
+    graph_us: dict[Side, Microseconds] = {}
+    """Median time of one call replayed from a CUDA graph: the kernel without its launch overhead."""
+    calls: dict[Side, Calls] = {}
+    errors: dict[Side, OutputErrors] = {}
+    autotuned: dict[Side, str] = {}
+    """What an autotuner chose."""
+    memory_bytes: dict[Side, Count] = {}
+    """The most memory that one call holds beside its inputs: outputs, and what it takes from torch's allocator."""
+    telemetry: Telemetry | None = None
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        lengths = {side: len(samples) for side, samples in self.samples_us.items()}
+        if len({length for side, length in lengths.items() if side != "reference"}) > 1:
+            raise ValueError(f"samples_us needs arrays of one length, one entry a round; got {lengths}")
+        for name in ("positions", "previous", "started_us", "sm_mhz"):
+            odd = {side for side, values in getattr(self, name).items() if len(values) != lengths.get(side)}
+            if odd:
+                raise ValueError(f"{name} needs one entry for each sample; not so for {', '.join(sorted(odd))}")
+        return self
+
+    @property
+    def key(self) -> CaseKey:
+        return CaseKey(self.card, self.case)
+
+
+class Process(Model):
+    """One fresh process: the unit of replication. Not every process holds every case."""
+
+    id: str
+    environment: str = "0"
+    role: Role = "paired"
+    loaded: tuple[Side, ...] = ()
+    """The sides, in the order in which their libraries were loaded."""
+    seed: str | None = None
+    started_at: str | None = None
+    """ISO 8601, UTC."""
+    gpu_seconds: NonNegative | None = None
+    wall_seconds: NonNegative | None = None
+    exit: Whole | None = None
+    timings: tuple[Timing, ...] = ()
+
+    @model_validator(mode="after")
+    def _each_case_once(self) -> Self:
+        must_be_unique((f"{timing.card}/{timing.case}" for timing in self.timings), f"timings of process {self.id}")
+        return self
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The whole record, and its times case by case
+# ----------------------------------------------------------------------------------------------------------------------
 
 SCHEMA: Literal["kernelgate.run/2"] = "kernelgate.run/2"
 
@@ -117,3 +269,41 @@ def timed_cases(record: RunRecord, roles: Collection[Role] = COMPARED) -> tuple[
             for timing in process.timings:
                 found[timing.key].append(TimedProcess(process, timing))
     return tuple(TimedCase(case, tuple(found[case.key])) for case in record.cases)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Files, written whole or not at all
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def to_json(record: RunRecord) -> str:
+    """The record as it is written to disk; `from_json(to_json(r)) == r`."""
+    return record.model_dump_json(by_alias=True, exclude_none=True) + "\n"
+
+
+def from_json(text: str | bytes, name: str = "record") -> RunRecord:
+    """The record in `text`. Raises RecordError naming the first faults and where."""
+    try:
+        return RunRecord.model_validate_json(text)
+    except ValidationError as error:
+        raise RecordError(f"{name} is not a {SCHEMA} record: {faults(error)}") from None
+
+
+def read(path: Path) -> RunRecord:
+    """The record in a file. Raises RecordError where it cannot be read or does not fit the schema."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {error.strerror}") from None
+    return from_json(text, str(path))
+
+
+def write(record: RunRecord, path: Path) -> None:
+    """Puts the record into place in one step. Raises OutputError where it cannot be written."""
+    files.write(path, to_json(record))
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema that docs/run-record.schema.json holds."""
+    schema = RunRecord.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **schema}

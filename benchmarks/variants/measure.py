@@ -20,7 +20,7 @@ from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.explain import nsight
 from kernelgate.bench.kernel import cards, compared
 from kernelgate.bench.kernel.cards import ChosenCase
-from kernelgate.bench.measure import subject
+from kernelgate.bench.measure import run
 from kernelgate.bench.measure.bisect import Workbench
 from kernelgate.bench.measure.commit_range import CommitRange
 from kernelgate.bench.record import RunRecord, Timing
@@ -121,7 +121,7 @@ def paired(made: RunRecord, sha: str, tries: int) -> RunRecord:
 
 def _made(setup: Setup, chosen: ChosenCase) -> RunRecord:
     return RunRecord(
-        run=record.Run(id="variants", producer=subject.PRODUCER, base_sha=_sha(0)),
+        run=record.Run(id="variants", producer=run.PRODUCER, base_sha=_sha(0)),
         environments=(setup.environment,),
         cards=(chosen.card.recorded,),
         cases=(chosen.recorded,),

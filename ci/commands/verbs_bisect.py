@@ -11,8 +11,7 @@ import click
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 
 if TYPE_CHECKING:
-    from kernelgate.bench.measure.bisect import LastBuilt, Workbench
-    from kernelgate.bench.measure.bisect_trial import TrialBench
+    from kernelgate.bench.measure.bisect import LastBuilt, TrialBench, Workbench
     from kernelgate.bench.measure.commit_range import BuiltCommits, CommitRange
     from kernelgate.ci.bisect.words import SearchResult
     from kernelgate.ci.bisect.words_of_ends import BuiltResult, FailingResult
@@ -66,8 +65,8 @@ def bisect(
     """
     from kernelgate.bench import record
     from kernelgate.bench.core import files
+    from kernelgate.bench.measure import bisect, commit_range
     from kernelgate.bench.measure import bisect as commits
-    from kernelgate.bench.measure import bisect_trial, commit_range
     from kernelgate.ci.bisect import words, words_of_ends
     from kernelgate.ci.policy import policy
 
@@ -87,9 +86,9 @@ def bisect(
     rules = policy.load(policy_file)
     if fuzz:
         try:
-            with bisect_trial.opened(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
+            with bisect.opened_trial(Path.cwd(), ends, case, seed, rules.fuzz.gpu_limit_s) as trials:
                 failing = _first_failing(trials, rules.bisect)
-        except bisect_trial.NothingFailsError as error:
+        except bisect.NothingFailsError as error:
             say(words_of_ends.nothing_to_json(str(error)), None)
             if not as_json:
                 raise

@@ -24,16 +24,16 @@ def doctor(gpu: bool, as_json: bool, output: Path | None) -> int:
     Exit codes: 0 fit, 1 not fit.
     """
     from kernelgate.bench.core import files
-    from kernelgate.bench.doctor import check
+    from kernelgate.bench.doctor import machine
     from kernelgate.bench.doctor.examine import examine
 
     if output:
         files.try_file(output)
     checks = examine(Path.cwd(), gpu_wanted=gpu)
     if output:
-        files.write(output, check.to_json(checks) + "\n")
-    click.echo(check.to_json(checks) if as_json else check.report(checks))
-    return 0 if check.fit(checks) else 1
+        files.write(output, machine.to_json(checks) + "\n")
+    click.echo(machine.to_json(checks) if as_json else machine.report(checks))
+    return 0 if machine.fit(checks) else 1
 
 
 @click.command()

@@ -119,15 +119,14 @@ def _measure(
 def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: MeasuringRules) -> RunRecord:
     """The record of these cards, kept at `path` while it grows. A head with wrong results is not timed."""
     from kernelgate.bench.check import accuracy
-    from kernelgate.bench.explain import causes
+    from kernelgate.bench.explain import nsight
     from kernelgate.bench.kernel import compared
     from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.measure import subject
     from kernelgate.bench.system import environment
     from kernelgate.bench.timing import process
 
     machine = environment.describe()
-    run = subject.describe(next((one.sides.base for one in about if one.sides.base), None), about[0].sides.head)
+    run = verbs.run_identity(next((one.sides.base for one in about if one.sides.base), None), about[0].sides.head)
     begun = verbs.begun(about, run, machine)
     touched = [one for one in about if not one.same]
     if not touched:
@@ -139,9 +138,9 @@ def measured(about: Sequence[Compared], workers: WorkerPool, path: Path, rules: 
     # What times and what profiles loads torch while the head is fuzzed.
     workers.prepare({**process.FIRST, accuracy.WORKER: 1} if chosen else {})
     out, counters = path.parent / "profile", rules.counters
-    with causes.profiling(sides, profiled, out, how.clock_control, how.timeout_s, counters) as profiler:
+    with nsight.profiling(sides, profiled, out, how.clock_control, how.timeout_s, counters) as profiler:
         timed = _checked_and_timed(touched, chosen, begun, workers, path, rules)
-        return causes.add(timed, sides, profiler) if timed.processes else timed
+        return nsight.with_profiles(timed, sides, profiler) if timed.processes else timed
 
 
 def _profiled(case: ChosenCase, rules: MeasuringRules) -> ChosenCase:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelgate.bench import record
-from kernelgate.bench.measure import bisect_trial
+from kernelgate.bench.measure import bisect
 from kernelgate.ci.commands import cli
 from tests import miniature
 
@@ -127,9 +127,9 @@ def test_that_no_fuzz_case_fails_is_an_answer_too(
     as_json: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def opened(*_: object) -> None:
-        raise bisect_trial.NothingFailsError("no fuzz case fails at b and passes at a (seed 1)")
+        raise bisect.NothingFailsError("no fuzz case fails at b and passes at a (seed 1)")
 
-    monkeypatch.setattr(bisect_trial, "opened", opened)
+    monkeypatch.setattr(bisect, "opened_trial", opened)
     answer = tmp_path / "answer.json"
     assert cli.run(["bisect", "a", "b", "--fuzz", "--answer", str(answer), *as_json]) == 2
     said = capsys.readouterr()

@@ -27,7 +27,7 @@ from kernelgate.bench.build import archs
 from kernelgate.bench.build.library import Library, Sides
 from kernelgate.bench.check import fuzz, sanitize
 from kernelgate.bench.doctor import examine as doctor
-from kernelgate.bench.doctor.check import Level, MachineCheck
+from kernelgate.bench.doctor.machine import Level, MachineCheck
 from kernelgate.bench.explain import ncu_reader, nsight
 from kernelgate.bench.explain.nsight import Options
 from kernelgate.bench.kernel import cards, fuzz_risk, watched_call

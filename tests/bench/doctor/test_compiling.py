@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.doctor import compiling
-from kernelgate.bench.doctor.check import Level, MachineCheck
+from kernelgate.bench.doctor import examine
+from kernelgate.bench.doctor.machine import Level, MachineCheck
 
 
 def passes(check: MachineCheck) -> bool:
@@ -21,16 +21,16 @@ def passes(check: MachineCheck) -> bool:
 @pytest.mark.parametrize(
     ("check", "found"),
     [
-        (compiling.tool_check("ninja", "1.13.2", "x"), "1.13.2"),
-        (compiling.ccache_check("ccache version 4.8"), "4.8"),
-        (compiling.ccache_check(None), "not installed; builds do without it"),
-        (compiling.arch_list_check("", "9.0"), "not set"),
-        (compiling.arch_list_check("8.9;9.0a", "9.0"), "sm_89, sm_90a"),
-        (compiling.arch_list_check("8.0", "8.9"), "sm_80"),
-        (compiling.arch_list_check("8.9", None), "sm_89"),
-        (compiling.max_jobs_check("3"), "3"),
-        (compiling.flags_check({"HOME": "/root", "CUDAFLAGS": ""}), "none is set: CUDAFLAGS, CPATH"),
-        (compiling.ccache_dir_check(""), "not set"),
+        (examine.tool_check("ninja", "1.13.2", "x"), "1.13.2"),
+        (examine.ccache_check("ccache version 4.8"), "4.8"),
+        (examine.ccache_check(None), "not installed; builds do without it"),
+        (examine.arch_list_check("", "9.0"), "not set"),
+        (examine.arch_list_check("8.9;9.0a", "9.0"), "sm_89, sm_90a"),
+        (examine.arch_list_check("8.0", "8.9"), "sm_80"),
+        (examine.arch_list_check("8.9", None), "sm_89"),
+        (examine.max_jobs_check("3"), "3"),
+        (examine.flags_check({"HOME": "/root", "CUDAFLAGS": ""}), "none is set: CUDAFLAGS, CPATH"),
+        (examine.ccache_dir_check(""), "not set"),
     ],
 )
 def test_what_compiles(check: MachineCheck, found: str) -> None:
@@ -41,16 +41,16 @@ def test_what_compiles(check: MachineCheck, found: str) -> None:
 @pytest.mark.parametrize(
     ("check", "found", "fix"),
     [
-        (compiling.tool_check("g++", None, "nothing can"), "neither on PATH nor", "apt-get install g++"),
-        (compiling.tool_check("ninja", KernelgateError("ninja does not run: no"), "x"), "does not run", "pip install"),
-        (compiling.ccache_check(KernelgateError("ccache does not run: no")), "each compile fails", "apt-get install"),
-        (compiling.arch_list_check("sm_89", None), "'sm_89' is not a compute capability", "TORCH_CUDA_ARCH_LIST=8.9,"),
-        (compiling.arch_list_check("8.9", "9.0"), "leaves out this machine's GPU", "TORCH_CUDA_ARCH_LIST=9.0,"),
-        (compiling.max_jobs_check("0"), "'0' is no number of compilers", "MAX_JOBS=4"),
-        (compiling.max_jobs_check("all"), "'all'", "MAX_JOBS=4"),
-        (compiling.flags_check({"CUDAFLAGS": "-G -g"}), "CUDAFLAGS='-G -g': compiled otherwise", "unset CUDAFLAGS,"),
-        (compiling.flags_check({"CPATH": "/opt"}), "CPATH=/opt", "unset CPATH,"),
-        (compiling.ccache_dir_check(f"{__file__}/x"), "x cannot be written", "unset CCACHE_DIR"),
+        (examine.tool_check("g++", None, "nothing can"), "neither on PATH nor", "apt-get install g++"),
+        (examine.tool_check("ninja", KernelgateError("ninja does not run: no"), "x"), "does not run", "pip install"),
+        (examine.ccache_check(KernelgateError("ccache does not run: no")), "each compile fails", "apt-get install"),
+        (examine.arch_list_check("sm_89", None), "'sm_89' is not a compute capability", "TORCH_CUDA_ARCH_LIST=8.9,"),
+        (examine.arch_list_check("8.9", "9.0"), "leaves out this machine's GPU", "TORCH_CUDA_ARCH_LIST=9.0,"),
+        (examine.max_jobs_check("0"), "'0' is no number of compilers", "MAX_JOBS=4"),
+        (examine.max_jobs_check("all"), "'all'", "MAX_JOBS=4"),
+        (examine.flags_check({"CUDAFLAGS": "-G -g"}), "CUDAFLAGS='-G -g': compiled otherwise", "unset CUDAFLAGS,"),
+        (examine.flags_check({"CPATH": "/opt"}), "CPATH=/opt", "unset CPATH,"),
+        (examine.ccache_dir_check(f"{__file__}/x"), "x cannot be written", "unset CCACHE_DIR"),
     ],
 )
 def test_what_does_not_says_how_to_fix_it(check: MachineCheck, found: str, fix: str) -> None:
@@ -61,9 +61,9 @@ def test_what_does_not_says_how_to_fix_it(check: MachineCheck, found: str, fix: 
 
 
 def test_a_folder_that_ccache_would_make_is_writable(tmp_path: Path) -> None:
-    assert passes(compiling.ccache_dir_check(str(tmp_path / "not" / "yet")))
+    assert passes(examine.ccache_dir_check(str(tmp_path / "not" / "yet")))
     (tmp_path / "file").touch()
-    assert not passes(compiling.ccache_dir_check(str(tmp_path / "file")))
+    assert not passes(examine.ccache_dir_check(str(tmp_path / "file")))
 
 
 def test_versions_are_the_tools_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +71,8 @@ def test_versions_are_the_tools_own(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert compiling.version_of("right") == "right 1.2"
-    assert compiling.version_of("nowhere-to-be-found") is None
-    broken = compiling.version_of("wrong")
+    assert examine.version_of("right") == "right 1.2"
+    assert examine.version_of("nowhere-to-be-found") is None
+    broken = examine.version_of("wrong")
     assert isinstance(broken, KernelgateError)
     assert "does not run" in str(broken)

@@ -13,25 +13,25 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError, OutputError
-from kernelgate.bench.doctor import check as checks
-from kernelgate.bench.doctor import compiling, examine, gpu, machine
-from kernelgate.bench.doctor.check import Level, MachineCheck
+from kernelgate.bench.doctor import examine, machine
+from kernelgate.bench.doctor import machine as checks
+from kernelgate.bench.doctor.machine import Level, MachineCheck
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.ci.commands import cli
 from tests.bench import driver
 
 ROOT = Path(__file__).parents[3]
-GPU = gpu.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30), 2040, True, (), 0)
+GPU = machine.GpuFacts("NVIDIA L4", "570.1", Reading(2040, 6251, 45, 30), 2040, True, (), 0)
 
 
 def test_a_machine_without_a_gpu_will_measure_the_cpu_kernel(tmp_path: Path) -> None:
-    check = gpu.gpu_absent(tmp_path, NoDeviceError("no driver"))
+    check = machine.gpu_absent(tmp_path, NoDeviceError("no driver"))
     assert check.level is Level.WARNING
     assert check.found == "this machine has no NVIDIA GPU: the CPU kernel will be measured"
 
 
 def test_a_gpu_runner_without_its_gpu_is_not_fit(tmp_path: Path) -> None:
-    check = gpu.gpu_absent(tmp_path, NoDeviceError("no driver"), wanted=True)
+    check = machine.gpu_absent(tmp_path, NoDeviceError("no driver"), wanted=True)
     assert not checks.fit([check])
     assert check.fix
 
@@ -40,7 +40,7 @@ def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
     for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
         (tmp_path / f"sys/bus/pci/devices/{name}").mkdir(parents=True)
         (tmp_path / f"sys/bus/pci/devices/{name}/vendor").write_text(f"{vendor}\n")
-    check = gpu.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not respond: Driver Not Loaded"))
+    check = machine.gpu_absent(tmp_path, NoDeviceError("the NVIDIA driver does not respond: Driver Not Loaded"))
     assert check.level is Level.FAILED
     assert "Driver Not Loaded" in check.found
     assert check.fix
@@ -49,19 +49,19 @@ def test_a_gpu_whose_driver_does_not_answer_is_a_fault(tmp_path: Path) -> None:
 
 def test_facts_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.install(monkeypatch, nvmlDeviceGetComputeRunningProcesses=lambda _: [SimpleNamespace(pid=42)])
-    facts = gpu.gpu_facts()
-    assert facts == gpu.GpuFacts(
+    facts = machine.gpu_facts()
+    assert facts == machine.GpuFacts(
         "NVIDIA H200", "580.1", Reading(1980, 3201, 41, 123.456, max_sm_mhz=1980), 1980, True, (42,), 0
     )
     driver.install(monkeypatch, nvmlInit=driver.refused)
-    assert isinstance(gpu.gpu_facts(), NoDeviceError)
+    assert isinstance(machine.gpu_facts(), NoDeviceError)
 
 
 def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "usr/local/cuda/bin").mkdir(parents=True)
     (tmp_path / "usr/local/cuda/bin/ncu").touch()
     monkeypatch.setenv("PATH", "/nowhere")
-    checks = gpu.gpu_checks(GPU, tmp_path)
+    checks = machine.gpu_checks(GPU, tmp_path)
     assert {check.level for check in checks} == {Level.PASSED}
     assert all(check.fix is None for check in checks)
     assert checks[0].found == "NVIDIA L4, driver 570.1"
@@ -70,23 +70,23 @@ def test_a_fit_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("check", "level", "found", "fix"),
     [
-        (gpu.persistence_check(False), Level.WARNING, "off", "nvidia-smi -pm 1"),
-        (gpu.processes_check((7, 8)), Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
-        (gpu.throttle_check(("gpu_idle", "hw_thermal_slowdown")), Level.FAILED, "hw_thermal_slowdown", "cooling"),
-        (gpu.temperature_check(81), Level.FAILED, "81 °C", "cool down"),
-        (gpu.ecc_check(3), Level.FAILED, "3 uncorrected", "reset"),
+        (machine.persistence_check(False), Level.WARNING, "off", "nvidia-smi -pm 1"),
+        (machine.processes_check((7, 8)), Level.FAILED, "2 on the GPU (7 8)", "ps -fp 7 8"),
+        (machine.throttle_check(("gpu_idle", "hw_thermal_slowdown")), Level.FAILED, "hw_thermal_slowdown", "cooling"),
+        (machine.temperature_check(81), Level.FAILED, "81 °C", "cool down"),
+        (machine.ecc_check(3), Level.FAILED, "3 uncorrected", "reset"),
         (
             machine.disk_check({Path("/a"): 9 << 30, Path("/b"): 1 << 30}),
             Level.FAILED,
             "1.0 GiB free in /b",
             "free some",
         ),
-        (compiling.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
+        (examine.nvcc_check("nvcc is nowhere"), Level.WARNING, "nvcc is nowhere", "pip install nvidia-cuda-nvcc"),
         (machine.load_check("1.50 1.00 0.5 1/99 1", 4), Level.WARNING, "1.50", "end what else computes"),
         (machine.steal_check(0.05), Level.WARNING, "5.0%", "not shared"),
-        (compiling.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
+        (examine.torch_check(KernelgateError("torch does not start"), False), Level.FAILED, "not start", "make env"),
         (
-            compiling.torch_check(record.Environment(torch="2.13.0+cpu"), True),
+            examine.torch_check(record.Environment(torch="2.13.0+cpu"), True),
             Level.FAILED,
             "torch 2.13.0+cpu does not see the GPU",
             "built for CUDA",
@@ -103,21 +103,21 @@ def test_what_is_not_fit_says_how_to_fix_it(check: MachineCheck, level: Level, f
 @pytest.mark.parametrize(
     "check",
     [
-        gpu.persistence_check(True),
-        gpu.persistence_check(None),
-        gpu.processes_check(()),
-        gpu.throttle_check(("gpu_idle", "applications_clocks_setting")),
-        gpu.temperature_check(80),
-        gpu.temperature_check(None),
-        gpu.ecc_check(0),
-        gpu.ecc_check(None),
+        machine.persistence_check(True),
+        machine.persistence_check(None),
+        machine.processes_check(()),
+        machine.throttle_check(("gpu_idle", "applications_clocks_setting")),
+        machine.temperature_check(80),
+        machine.temperature_check(None),
+        machine.ecc_check(0),
+        machine.ecc_check(None),
         machine.disk_check({Path("/a"): 2 << 30}),
-        compiling.nvcc_check(None),
+        examine.nvcc_check(None),
         machine.load_check("0.90 1.00 0.5 1/99 1", 4),
         machine.load_check(None, 4),
         machine.steal_check(0.01),
         machine.steal_check(None),
-        compiling.torch_check(record.Environment(torch="2.13.0+cpu"), False),
+        examine.torch_check(record.Environment(torch="2.13.0+cpu"), False),
     ],
 )
 def test_what_is_fit_passes(check: MachineCheck) -> None:
@@ -135,10 +135,10 @@ def test_a_runner_that_cannot_keep_kernels_apart_is_told(why: str | None, level:
 
 def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert gpu.ncu_check(tmp_path).level is Level.WARNING
+    assert machine.ncu_check(tmp_path).level is Level.WARNING
     (tmp_path / "opt/nvidia/nsight-compute/2025.3").mkdir(parents=True)
     (tmp_path / "opt/nvidia/nsight-compute/2025.3/ncu").touch()
-    assert gpu.ncu_check(tmp_path).level is Level.PASSED
+    assert machine.ncu_check(tmp_path).level is Level.PASSED
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_ncu_is_found_beside_the_path_too(tmp_path: Path, monkeypatch: pytest.Mo
 def test_counters_may_be_open_to_root_alone(tmp_path: Path, flag: int, user: int, level: Level) -> None:
     (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
     (tmp_path / "proc/driver/nvidia/params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {flag}\n")
-    check = gpu.counters_check(tmp_path, user)
+    check = machine.counters_check(tmp_path, user)
     assert check.level is level
     assert (check.fix is None) == (level is Level.PASSED)
 

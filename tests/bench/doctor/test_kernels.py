@@ -9,8 +9,8 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.core.errors import CannotCompileError, KernelgateError
-from kernelgate.bench.doctor import kernels
-from kernelgate.bench.doctor.check import Level, MachineCheck
+from kernelgate.bench.doctor import examine
+from kernelgate.bench.doctor.machine import Level, MachineCheck
 from kernelgate.bench.kernel import cards, commit
 from kernelgate.bench.kernel.cards import CardFacts
 from tests import faulty
@@ -36,10 +36,10 @@ def only(checks: list[MachineCheck]) -> MachineCheck:
 @pytest.mark.slow
 @pytest.mark.usefixtures("cache")
 def test_a_kernel_that_works_and_one_that_is_wrong(repo: Path) -> None:
-    assert only(kernels.kernel_checks(repo, MACHINE)).found == "compiles, loads, and is right on n32_fp32"
+    assert only(examine.kernel_checks(repo, MACHINE)).found == "compiles, loads, and is right on n32_fp32"
     source = repo / "csrc" / "scale.cpp"
     source.write_text(source.read_text(encoding="utf-8").replace("= factor *", "= 2 * factor *"), encoding="utf-8")
-    check = only(kernels.kernel_checks(repo, MACHINE))
+    check = only(examine.kernel_checks(repo, MACHINE))
     assert check.level is Level.FAILED
     assert check.found.startswith("n32_fp32: ")
 
@@ -48,14 +48,14 @@ def test_a_kernel_that_works_and_one_that_is_wrong(repo: Path) -> None:
 @pytest.mark.usefixtures("cache")
 def test_a_kernel_that_does_not_compile_is_not_the_machines_fault(repo: Path) -> None:
     (repo / "csrc" / "scale.cpp").write_text("#error broken\n", encoding="utf-8")
-    check = only(kernels.kernel_checks(repo, MACHINE))
+    check = only(examine.kernel_checks(repo, MACHINE))
     assert check.level is Level.WARNING
     assert "#error broken" in check.found
 
 
 def test_the_smallest_case_of_the_device(repo: Path) -> None:
     card = cards.of_checkout(repo)["scale"]
-    smallest = {device: kernels.smallest_case(card, device) for device in ("cpu", "cuda")}
+    smallest = {device: examine.smallest_case(card, device) for device in ("cpu", "cuda")}
     assert {device: case and case.id for device, case in smallest.items()} == {"cpu": "n32_fp32", "cuda": "n8_fp32"}
 
 
@@ -63,14 +63,14 @@ def test_a_card_that_has_smoke_cases_is_tried_on_those_whatever_the_device(repo:
     card = cards.of_checkout(repo)["scale"]
     smoke: CardFacts = card.model_copy(update={"suites": {**card.suites, "smoke": card.suites["pr"][:1]}})
     for device in ("cpu", "cuda"):
-        case = kernels.smallest_case(smoke, device)
+        case = examine.smallest_case(smoke, device)
         assert case is not None
         assert case.id == "n64_fp32"
 
 
 def test_attention_is_tried_at_32_keys() -> None:
     for device in ("cpu", "cuda"):
-        case = kernels.smallest_case(faulty.card(), device)
+        case = examine.smallest_case(faulty.card(), device)
         assert case is not None
         assert case.axes["S"] == 32
 
@@ -88,7 +88,7 @@ def test_a_machine_that_cannot(
 
     monkeypatch.setattr(commit, "build_card", refuse if level is Level.WARNING else lambda *_: None)
     monkeypatch.setattr(fuzz, "try_case", refuse)
-    check = only(kernels.kernel_checks(repo, MACHINE))
+    check = only(examine.kernel_checks(repo, MACHINE))
     assert (check.level, check.found) == (level, str(raised))
 
 
@@ -96,11 +96,11 @@ def test_a_kernel_without_cases_for_this_machine_is_compiled(repo: Path, monkeyp
     card = cards.of_checkout(repo)["scale"]
     without: CardFacts = card.model_copy(update={"suites": {**card.suites, "cpu": ()}})
     monkeypatch.setattr(commit, "build_card", lambda *_: None)
-    found = kernels.kernel_check(repo, without, MACHINE).found
+    found = examine.kernel_check(repo, without, MACHINE).found
     assert found == "compiles; the card scale has no cases for a machine without a GPU"
 
 
 def test_a_checkout_without_cards_and_no_checkout(tmp_path: Path) -> None:
     empty = repository(tmp_path / "empty", {"README": ""})
-    assert "has no cards" in only(kernels.kernel_checks(empty, MACHINE)).found
-    assert "none was tried" in only(kernels.kernel_checks(tmp_path, MACHINE)).found
+    assert "has no cards" in only(examine.kernel_checks(empty, MACHINE)).found
+    assert "none was tried" in only(examine.kernel_checks(tmp_path, MACHINE)).found

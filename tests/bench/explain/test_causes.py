@@ -6,7 +6,7 @@ import pytest
 
 from kernelgate.bench.build.library import Library, Manifest, Sides
 from kernelgate.bench.core.errors import NoDeviceError
-from kernelgate.bench.explain import causes
+from kernelgate.bench.explain import nsight
 from kernelgate.bench.explain.nsight import Options, Profiler, ProfilingResult
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.record import Note, Profile, RunRecord
@@ -28,15 +28,15 @@ def test_without_a_gpu_nothing_is_profiled(tmp_path: Path, monkeypatch: pytest.M
     def no_gpu() -> tuple[int, int]:
         raise NoDeviceError("none")
 
-    monkeypatch.setattr(causes, "only_gpu", no_gpu)
-    with causes.profiling(KNOWN, [CASE], tmp_path, "none", 10.0) as profiler:
+    monkeypatch.setattr(nsight, "only_gpu", no_gpu)
+    with nsight.profiling(KNOWN, [CASE], tmp_path, "none", 10.0) as profiler:
         assert profiler is None
-        assert causes.add(RECORD, KNOWN, profiler) == RECORD
+        assert nsight.with_profiles(RECORD, KNOWN, profiler) == RECORD
 
 
 def test_how_to_profile_on_this_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(causes, "only_gpu", lambda: (8, 9))
-    with causes.profiling(KNOWN, [], tmp_path, "base", 10.0, "full") as profiler:
+    monkeypatch.setattr(nsight, "only_gpu", lambda: (8, 9))
+    with nsight.profiling(KNOWN, [], tmp_path, "base", 10.0, "full") as profiler:
         assert profiler is not None
         assert profiler.options == Options(tmp_path, (8, 9), "full", "base", 10.0)
 
@@ -48,7 +48,7 @@ def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatc
         lambda *_: ProfilingResult((one,), ("no profile of base at case: why",)),
     )
     sides = {"attention": Sides(library("cuobjdump is missing"), library(None))}
-    found = causes.add(RECORD, sides, Profiler((), Options(tmp_path, (8, 9)), None))
+    found = nsight.with_profiles(RECORD, sides, Profiler((), Options(tmp_path, (8, 9)), None))
     assert found.profile == (one,)
     assert found.notes == (
         BEFORE,
@@ -59,4 +59,4 @@ def test_what_is_missing_is_noted_and_the_rest_stands(tmp_path: Path, monkeypatc
 
 def test_a_library_for_the_cpu_alone_misses_nothing() -> None:
     sides = {"attention": Sides(None, library("it was compiled for the CPU alone", targets=()))}
-    assert causes.add(RECORD, sides, None) == RECORD
+    assert nsight.with_profiles(RECORD, sides, None) == RECORD

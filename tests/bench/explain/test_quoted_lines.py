@@ -10,7 +10,7 @@ import pytest
 from kernelgate.bench.build import package
 from kernelgate.bench.build.compiler_errors import HERE
 from kernelgate.bench.build.library import PACKAGE, SOURCES, Library, Manifest
-from kernelgate.bench.explain import quoted_lines
+from kernelgate.bench.explain import nsight
 from kernelgate.bench.record import MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
 
 ELSEWHERE = "what stands elsewhere"
@@ -41,7 +41,7 @@ def shown(found: HotSpots) -> tuple[str | None, ...]:
 
 @pytest.mark.parametrize("file", [f"{HERE}csrc/norm.cuh", f"{HERE}csrc/a/../norm.cuh"])
 def test_a_line_of_the_commit_is_quoted(tmp_path: Path, file: str) -> None:
-    found = quoted_lines.quoted(spots(file), library(tmp_path))
+    found = nsight.quoted(spots(file), library(tmp_path))
     assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
 
 
@@ -49,14 +49,14 @@ def test_a_line_of_the_commit_is_quoted(tmp_path: Path, file: str) -> None:
 def test_a_line_of_a_package_is_quoted_wherever_it_was_compiled(tmp_path: Path, place: str) -> None:
     """Ahead of time, or where it is called."""
     file = f"{place.format(library=tmp_path)}/csrc/norm.cuh"
-    found = quoted_lines.quoted(spots(file), library(tmp_path, "package"))
+    found = nsight.quoted(spots(file), library(tmp_path, "package"))
     assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
 
 
 def test_a_long_line_is_cut_and_one_behind_the_end_has_no_text(tmp_path: Path) -> None:
     held = library(tmp_path)
-    assert quoted_lines.quoted(spots(FILE, 3), held).lines[0].text == "y" * MAX_HOT_TEXT
-    assert quoted_lines.quoted(spots(FILE, 4), held).lines[0].text is None
+    assert nsight.quoted(spots(FILE, 3), held).lines[0].text == "y" * MAX_HOT_TEXT
+    assert nsight.quoted(spots(FILE, 4), held).lines[0].text is None
 
 
 @pytest.mark.parametrize("kind", ["extension", "package"])
@@ -70,7 +70,7 @@ def test_a_line_table_that_names_another_file_gets_nothing_of_it(
 ) -> None:
     outside = tmp_path / "secret.txt"
     outside.write_text(f"{ELSEWHERE}\n" * 3, encoding="utf-8")
-    found = quoted_lines.quoted(spots(place.format(outside=outside)), library(tmp_path / "library", kind))
+    found = nsight.quoted(spots(place.format(outside=outside)), library(tmp_path / "library", kind))
     assert shown(found) == ("secret.txt", None, "secret.txt")
 
 
@@ -78,11 +78,11 @@ def test_a_link_among_the_sources_is_not_followed(tmp_path: Path) -> None:
     held = library(tmp_path / "library")
     (tmp_path / "secret.txt").write_text(f"{ELSEWHERE}\n" * 3, encoding="utf-8")
     (held.folder / SOURCES / "csrc" / "link.cuh").symlink_to(tmp_path / "secret.txt")
-    assert quoted_lines.quoted(spots(f"{HERE}csrc/link.cuh"), held).lines[0].text is None
+    assert nsight.quoted(spots(f"{HERE}csrc/link.cuh"), held).lines[0].text is None
 
 
 def test_a_library_without_sources_has_files_and_lines(tmp_path: Path) -> None:
     held = library(tmp_path)
     for file in (tmp_path / SOURCES / "csrc").iterdir():
         file.unlink()
-    assert shown(quoted_lines.quoted(spots(FILE), held)) == ("norm.cuh", None, "norm.cuh")
+    assert shown(nsight.quoted(spots(FILE), held)) == ("norm.cuh", None, "norm.cuh")

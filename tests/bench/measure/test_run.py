@@ -135,7 +135,7 @@ def test_fuzz_results_of_another_head_are_refused(tmp_path: Path) -> None:
 def test_a_record_that_a_profile_begins_says_where_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = record.Environment(device=record.Device(name="NVIDIA L4", compute_capability="8.9"))
     monkeypatch.setattr(verbs.environment, "describe", lambda: here)
-    monkeypatch.setattr(verbs.subject, "describe", lambda *_: HEAD)
+    monkeypatch.setattr(verbs, "run_identity", lambda *_: HEAD)
     path, profile = tmp_path / "run.json", (record.Profile(case="a", side="head", metrics={"duration_us": 1.0}),)
     both = {"attention": Sides(None, Library(Path("b"), Manifest.model_construct(), cached=True))}
     verbs.put_into(path, both, lambda _: {"profile": profile})

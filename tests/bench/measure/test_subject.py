@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.library import Library, Manifest
-from kernelgate.bench.measure import subject
+from kernelgate.bench.measure import run
 
 
 def library(sha: str | None) -> Library:
@@ -16,7 +16,7 @@ def library(sha: str | None) -> Library:
 
 
 def test_a_run_on_a_laptop() -> None:
-    found = subject.describe(library("a" * 40), library(None), {})
+    found = run.run_identity(library("a" * 40), library(None), {})
     assert (found.base_sha, found.head_sha, found.repository, found.run_id) == ("a" * 40, None, None, None)
     assert found.created_at
     assert abs((datetime.now(UTC) - datetime.fromisoformat(found.created_at)).total_seconds()) < 60
@@ -24,7 +24,7 @@ def test_a_run_on_a_laptop() -> None:
 
 def test_a_run_in_a_workflow() -> None:
     variables = {"GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "12", "GITHUB_RUN_ATTEMPT": "3"}
-    found = subject.describe(None, library("b" * 40), variables)
+    found = run.run_identity(None, library("b" * 40), variables)
     assert (found.base_sha, found.repository, found.run_id, found.run_attempt) == (None, "a/b", 12, 3)
 
 
@@ -38,15 +38,15 @@ def test_a_run_in_a_workflow() -> None:
     ],
 )
 def test_the_pull_request_is_the_one_of_the_ref(ref: str, number: int | None) -> None:
-    assert subject.describe(None, library(None), {"GITHUB_REF": ref}).pull_request == number
+    assert run.run_identity(None, library(None), {"GITHUB_REF": ref}).pull_request == number
 
 
 def test_a_record_says_who_made_it_and_has_an_id_of_its_own() -> None:
-    one, other = (subject.describe(None, library(None), {"GITHUB_EVENT_NAME": "push"}) for _ in range(2))
+    one, other = (run.run_identity(None, library(None), {"GITHUB_EVENT_NAME": "push"}) for _ in range(2))
     assert (one.producer, one.event) == ("kernelgate", "push")
     assert one.id
     assert one.id != other.id
 
 
 def test_numbers_that_are_none_are_left_out() -> None:
-    assert subject.describe(None, library(None), {"GITHUB_RUN_ID": "twelve"}).run_id is None
+    assert run.run_identity(None, library(None), {"GITHUB_RUN_ID": "twelve"}).run_id is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.measure.bisect_trial import TrialRuns
+from kernelgate.bench.measure.bisect import TrialRuns
 from kernelgate.ci.bisect import first_failing, words_of_ends
 from kernelgate.ci.bisect.first_failing import FailingStanding, FirstFailing
 from kernelgate.ci.bisect.words_of_ends import FailingResult
