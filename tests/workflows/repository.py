@@ -42,9 +42,9 @@ def _begun() -> Path:
     tree.mkdir()
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(origin))
     for name in filter(None, git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")):
-        if (ROOT / name).is_file():
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name)
+            shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
     git(tree, "init", "--quiet", "--initial-branch=main")
     git(tree, "remote", "add", "origin", str(origin))
     git(tree, "add", "--all")
