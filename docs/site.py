@@ -21,7 +21,12 @@ LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The front page is the README, whose links begin one folder further up."""
+    """The front page is the README, whose links begin one folder further up; and the schemas of what commands print."""
+    from kernelgate.ci.commands import schema
+
+    for name, model in schema.models().items():
+        address = f"schemas/{name.replace(' ', '-')}.schema.json"
+        files.append(File.generated(config, address, content=schema.text(model)))
     files.append(File.generated(config, "index.md", content=(ROOT / "README.md").read_text(encoding="utf-8")))
     return files
 

@@ -1,7 +1,6 @@
-"""`kernelgate`: the list of its verbs, and how an error or a verb's answer becomes an exit code.
+"""`kernelgate`: the list of its commands, and how an error or a command's answer becomes an exit code.
 
-Each verb is thin: it reads its words, calls one function, and returns its exit code. Heavy imports (torch, scipy,
-jinja2) stay inside the verbs, so that `kernelgate --help` answers at once.
+A command's file is loaded when the command is called, so that `kernelgate --help` answers at once.
 """
 
 from __future__ import annotations
@@ -9,89 +8,99 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from importlib import import_module
 
 import click
 
 from kernelgate.bench.core.errors import KernelgateError, OutputError
-from kernelgate.ci.commands import (
-    exit_codes,
-    lab,
-    session,
-    session_page,
-    verbs_bisect,
-    verbs_check,
-    verbs_github,
-    verbs_history,
-    verbs_judge,
-    verbs_local,
-    verbs_measure,
-)
-from kernelgate.ci.commands import process_setup as surroundings
+from kernelgate.ci.commands import exit_codes, process_setup
+
+SECTIONS = {
+    "Start here": {
+        "pr": ("local", "Do locally what a pull request gets: build, fuzz, time, judge, comment."),
+        "doctor": ("local", "Say whether this machine is fit to measure, and how to make it so."),
+        "cards": ("measure", "List the cards in .ci/kernels, and check them."),
+    },
+    "Build and measure": {
+        "build": ("measure", "Compile the kernels of one commit. Needs no GPU."),
+        "fuzz": ("check", "Compare each kernel with its oracle on random inputs."),
+        "bench": ("measure", "Time base and head against each other."),
+        "accuracy": ("check", "Compare the errors of base and head against float64."),
+        "sanitize": ("check", "Look for invalid accesses, races and misused barriers. Needs a GPU."),
+        "profile": ("measure", "Profile base and head with Nsight Compute. Needs a GPU."),
+        "resources": ("measure", "Show registers, spills and occupancy of base and head. Needs no GPU."),
+    },
+    "Judge and explain": {
+        "compare": ("judge", "Judge run records: improved, regressed, equivalent, and how sure that is."),
+        "report": ("judge", "Render the comment and the page of a run record."),
+        "analyze": ("explain", "Name the bottleneck of each kernel in an Nsight Compute report."),
+        "decide": ("explain", "Say what to do next, from a speed-up and a time."),
+        "template": ("steps", "Check a pull request's description."),
+    },
+    "Over time": {
+        "history": ("verbs_history", "Keep every measurement, and show how speed has changed."),
+        "bisect": ("verbs_bisect", "Find the commit that made a case slower or wrong."),
+    },
+    "Optimise": {
+        "session": ("session_page", "Optimise a kernel: gates in order, one change a try."),
+        "recommend": ("lab", "Say what to try next on a profiled kernel."),
+        "outcomes": ("lab", "Say what came of all tries of all sessions."),
+        "patterns": ("lab", "List the patterns that apply now."),
+        "prompt": ("lab", "Print the text that an agent begins a session with."),
+        "mcp": ("lab", "Serve the commands to a coding agent."),
+    },
+    "Other": {
+        "cache": ("local", "Manage the cache of compiled libraries."),
+        "schema": ("schema", "Print the JSON Schema of what a command prints with --json."),
+        "step": ("steps", "The steps of GitHub workflows."),
+    },
+}
+"""The commands: for each the file below ci/commands that has it, and its line in --help."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+class Commands(click.Group):
+    """The sections above, each command loaded when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*(name for section in SECTIONS.values() for name in section), *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for section in SECTIONS.values():
+            if cmd_name in section:
+                file, _ = section[cmd_name]
+                module = import_module(f"{__package__}.{file}")
+                command: click.Command = getattr(module, cmd_name)
+                return command
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (_, text) in section.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="kernelgate")
 def cli() -> None:
     """Continuous integration for GPU kernels: build, fuzz, time, judge, and report in one comment."""
 
 
-for _verb in (
-    verbs_measure.cards,
-    verbs_measure.build,
-    verbs_check.fuzz,
-    verbs_measure.bench,
-    verbs_check.sanitize,
-    verbs_measure.profile,
-    verbs_measure.resources,
-    verbs_local.accuracy,
-    verbs_local.cache,
-    verbs_local.doctor,
-    verbs_local.pr,
-    verbs_bisect.bisect,
-    verbs_judge.analyze,
-    verbs_judge.decide,
-    lab.recommend,
-    lab.outcomes,
-    verbs_judge.compare,
-    verbs_judge.report,
-    lab.patterns,
-    lab.mcp,
-    lab.prompt,
-    verbs_history.history,
-    session.session,
-    verbs_github.fetch_,
-    verbs_github.template,
-    verbs_github.plan,
-    verbs_github.command,
-    verbs_github.accept,
-    verbs_github.baseline,
-    verbs_github.admit,
-    verbs_github.reuse,
-    verbs_github.index,
-    verbs_github.culprits,
-    verbs_github.ends,
-    verbs_github.bisected,
-):
-    cli.add_command(_verb)
-session.session.add_command(session_page.page)
-
-
 def main() -> None:
     """The `kernelgate` command. Whatever ends it is said in a sentence, never as a traceback."""
-    surroundings.open_descriptors()
-    surroundings.take_any_character()
+    process_setup.open_descriptors()
+    process_setup.take_any_character()
     exit_codes.stop_on_signals()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one verb and returns its exit code: a verb returns its own, errors carry theirs.
+    """Runs one command and returns its exit code: a command returns its own, errors carry theirs.
 
     An option may also be a variable, such as KERNELGATE_BENCH_CASE for `bench --case`: that is how workflows hand on
     what people typed, which then never meets a shell.
     """
     try:
-        surroundings.require_memory()
+        process_setup.require_memory()
         code = cli.main(arguments, prog_name="kernelgate", standalone_mode=False, auto_envvar_prefix="KERNELGATE")
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -101,20 +110,22 @@ def run(arguments: list[str]) -> int:
 
 
 def _ended(error: BaseException, arguments: list[str]) -> int:
-    """Says what ended a verb, to people and to the workflow that may have asked for a note of it."""
+    """Says what ended a command, to people and to the workflow that may have asked for a note of it."""
     from kernelgate.bench.system.progress import inert  # here, because rich is not loaded for nothing
 
-    code, said = exit_codes.of_error(error)
-    _say(error if isinstance(error, click.ClickException) else inert(said))
+    code, sentence = exit_codes.of_error(error)
+    _say(error if isinstance(error, click.ClickException) else inert(sentence))
     if isinstance(error, KernelgateError) and "KERNELGATE_FAILURE" in os.environ:
         from kernelgate.ci.github import untrusted_artifact
 
         try:
-            untrusted_artifact.note(error, arguments[0])
+            untrusted_artifact.note(error, next(word for word in arguments if word != "step"))
         except OutputError as unwritten:
             _say(f"kernelgate: no note of this failure: {unwritten}")
     if code in (exit_codes.CLOSED_PIPE, exit_codes.INPUT_OUTPUT):
-        _give_up_output()
+        # What could not be written is not tried again when the interpreter ends, which would complain, too.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
@@ -124,12 +135,6 @@ def _say(what: click.ClickException | str) -> None:
             what.show()
         elif what:
             click.echo(what, err=True)
-
-
-def _give_up_output() -> None:
-    """What could not be written is not tried again when the interpreter ends, which would speak of it, too."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

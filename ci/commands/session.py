@@ -10,7 +10,7 @@ import click
 
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.commands.exit_codes import STOP
-from kernelgate.ci.commands.step_answer import step_answer
+from kernelgate.ci.commands.options import step_answer
 
 if TYPE_CHECKING:
     from kernelgate.ci.lab.folder import Session

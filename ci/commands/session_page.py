@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError
-from kernelgate.ci.commands.session import as_json_option, checkout, named
+from kernelgate.ci.commands.session import as_json_option, checkout, named, session
 
 
-@click.command()
+@session.command()
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the page into this HTML file.")
 @click.option("--serve", is_flag=True, help="Show it live to browsers of this machine, until Ctrl-C.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8756, show_default=True, help="For --serve; 0: any.")

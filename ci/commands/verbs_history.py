@@ -10,7 +10,7 @@ import click
 from kernelgate.bench.core.errors import KernelgateError, UsageError
 from kernelgate.ci.commands import history_places
 from kernelgate.ci.commands.history_places import FOLDER, Places
-from kernelgate.ci.commands.step_answer import step_answer
+from kernelgate.ci.commands.options import step_answer
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object (docs/schemas/).")
 
@@ -158,7 +158,7 @@ def next_(places: Places) -> None:
 def culprits(places: Places, as_json: bool, output: Path | None) -> None:
     """Show which commits made a case slower, as comparisons confirmed it, and what became of each since.
 
-    With -o, `culprits.json` and the record of each comparison are put there: what `kernelgate culprits` posts.
+    With -o, `culprits.json` and the record of each comparison are put there: what `kernelgate step culprits` posts.
     """
     from kernelgate.bench.core import files
     from kernelgate.ci.history import culprits, database, nights, store

@@ -37,8 +37,8 @@ from kernelgate.ci.report.headline import cause
 def accept(bot: Bot, subject: Run, into: Path, rules: Policy, trusted: Trusted) -> bool:
     """Whether the event's comment was accepted; then the folder has what `report --from` posts.
 
-    `subject`: commits and pull request, as `kernelgate command` found them. Raises UsageError where the event holds no
-    such comment.
+    `subject`: commits and pull request, as `step command` found them. Raises UsageError where the event holds no such
+    comment.
     """
     event = bot.step.event()
     asked, wanted = command.requester(event), command.parse(command.body_of(event))

@@ -1,4 +1,4 @@
-"""From a folder of `kernelgate fetch` to everything that is to be posted: evidence of each GPU, decision, report.
+"""From a folder of `kernelgate step fetch` to everything that is to be posted: evidence of each GPU, decision, report.
 
 Nothing here talks to GitHub; publish.py does.
 """

@@ -1,4 +1,4 @@
-"""What GitHub itself says of a workflow run: `kernelgate fetch` writes it, `kernelgate report --from` goes by it."""
+"""What GitHub itself says of a workflow run: `step fetch` writes it, `report --from` goes by it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def read_run_info(folder: Path) -> RunInfo:
     try:
         return RunInfo.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise UsageError(f"{path} is not what `kernelgate fetch` writes: {type(error).__name__}") from None
+        raise UsageError(f"{path} is not what `kernelgate step fetch` writes: {type(error).__name__}") from None
 
 
 RUNNER_STEPS = ("doctor", "set up", "check out", "download", "upload", "initialize", "complete job")

@@ -78,7 +78,7 @@ def test_a_key_is_no_order_to_the_runner(
         monkeypatch.setenv(name, value)
     twice = json.dumps("\n::set-output name=pull_request::1\n##[error]x")
     Path("run.json").write_text(f"{{{twice}: 1, {twice}: 2}}", "utf-8")
-    assert kernelgate(["baseline", "--record", "run.json", "--label", "l4"]) == 3
+    assert kernelgate(["step", "baseline", "--record", "run.json", "--label", "l4"]) == 3
     printed = capsys.readouterr()
     said = printed.out + printed.err
     assert "stands twice" in said

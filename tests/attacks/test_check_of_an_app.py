@@ -53,7 +53,7 @@ def test_the_install_page_hands_the_verb_what_it_reads() -> None:
     assert re.fullmatch(r"actions/create-github-app-token@[0-9a-f]{40}", steps[0]["uses"])
     shipped = yaml.safe_load((ROOT / ".github/workflows/report.yml").read_text("utf-8"))
     assert steps[-1]["run"] == shipped["jobs"]["report"]["steps"][-1]["run"]
-    tokens = {"KERNELGATE_REPORT_TOKEN", "KERNELGATE_ACCEPT_TOKEN"}
+    tokens = {"KERNELGATE_REPORT_TOKEN", "KERNELGATE_STEP_ACCEPT_TOKEN"}
     assert set(steps[-1]["env"]) == {*tokens, "KERNELGATE_BOT"}
     names = [one.get("name") for one in shipped["jobs"]["report"]["steps"]]
     assert {"accept", "fetch"} < set(names), "the page names them"

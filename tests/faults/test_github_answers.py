@@ -169,7 +169,7 @@ def test_the_verb_ends_with_a_sentence(
     for name, value in desk.bot.step.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_expired")
-    assert kernelgate(["fetch", "--run-id", "1", "-o", str(tmp_path / "in")]) == 3
+    assert kernelgate(["step", "fetch", "--run-id", "1", "-o", str(tmp_path / "in")]) == 3
     said = capsys.readouterr().err.splitlines()
     assert said == ["kernelgate: run: the token is expired or not valid (HTTP 401)"]
 

@@ -45,15 +45,15 @@ def test_with_json_a_step_answers_with_one_object(
     if in_file:
         monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "out"))
 
-    assert kernelgate(["index", "-o", "x.sqlite", "--json"]) == 0
+    assert kernelgate(["step", "index", "-o", "x.sqlite", "--json"]) == 0
 
     said = capsys.readouterr()
-    assert validated("step", said.out) == {"outputs": {"file": "x.sqlite"}, "said": ["50% is left"]}
+    assert validated("step index", said.out) == {"outputs": {"file": "x.sqlite"}, "said": ["50% is left"]}
     assert said.err == "::warning title=kernelgate::50%25 is left\n"
     if in_file:
         assert (tmp_path / "out").read_text() == "file=x.sqlite\n"
 
-    kernelgate(["index", "-o", "x.sqlite"])  # without it, steps print as ever
+    kernelgate(["step", "index", "-o", "x.sqlite"])  # without it, steps print as ever
     assert capsys.readouterr().out.startswith("::warning title=kernelgate::50%25 is left\n")
 
 

@@ -169,7 +169,7 @@ def test_one_comment_is_begun_and_becomes_the_answer(
     (tmp_path / "answer.json").write_text(json.dumps(TIMED))
     for name, value in desk.bot.step.environment.items():
         monkeypatch.setenv(name, value)
-    words = ["bisected", "--from", str(tmp_path), "--good", GOOD, "--bad", BAD, "--post"]
+    words = ["step", "bisected", "--from", str(tmp_path), "--good", GOOD, "--bad", BAD, "--post"]
     assert kernelgate([*words, "--number", str(pull.number)]) == 0
     other, own = desk.github.bodies(pull.number)
     assert other.startswith("mine")

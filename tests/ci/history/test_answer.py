@@ -42,7 +42,7 @@ def checkout(tmp_path: Path, empty_sqlite: Path, monkeypatch: pytest.MonkeyPatch
 def answered(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int = 0) -> Any:
     """The object that the verb printed, alone on standard output."""
     assert cli.run(["history", *words, "--json"]) == code, capsys.readouterr().err
-    name = "step" if words[0] == "next" else f"history-{words[0]}"
+    name = "step index" if words[0] == "next" else f"history {words[0]}"
     return validated(name, capsys.readouterr().out)
 
 
@@ -90,4 +90,4 @@ def test_what_is_suspected_and_told_answers_what_its_schema_says(capsys: pytest.
     assert [one["cases"] for one in answered(capsys, ["tonight"])["pairs"]] == [["norm/two"]]
     [culprit] = answered(capsys, ["culprits", "-o", "told"])["culprits"]
     assert (culprit["commit"], culprit["cases"][0]["case"]) == (sha(STEP), "one")
-    assert validated("history-culprits", Path("told/culprits.json").read_text())["culprits"] == [culprit]
+    assert validated("history culprits", Path("told/culprits.json").read_text())["culprits"] == [culprit]

@@ -41,7 +41,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answered(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int = 0) -> Any:
     """The object that the verb printed, alone on standard output."""
     assert cli.run(["session", *words, "--json"]) == code, capsys.readouterr().err
-    name = "step" if words[0] == "review" else f"session-{words[0]}"
+    name = "step index" if words[0] == "review" else f"session {words[0]}"
     return validated(name, capsys.readouterr().out)
 
 

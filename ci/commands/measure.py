@@ -1,37 +1,53 @@
-"""The verbs that compile and measure, on the machine where the code is."""
+"""The commands that compile and measure, on the machine where the code is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
-from kernelgate.bench.core import files
+from kernelgate.bench import record
+from kernelgate.bench.build import build as builder
+from kernelgate.bench.build.archs import only_gpu
+from kernelgate.bench.build.library import Library
+from kernelgate.bench.build.occupancy import Occupancy
+from kernelgate.bench.check import accuracy
+from kernelgate.bench.core import files, hardware
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.explain import nsight
+from kernelgate.bench.explain import tile as calculator
+from kernelgate.bench.explain.tile import BlockNeeds
+from kernelgate.bench.kernel import cards as kernel_cards
+from kernelgate.bench.kernel import commit, compared
+from kernelgate.bench.kernel.cards import ChosenCase
+from kernelgate.bench.measure import list_cards
+from kernelgate.bench.measure import run as measuring
+from kernelgate.bench.record import Build
+from kernelgate.bench.system import progress
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker import worker_pool
+from kernelgate.bench.timing import process
+from kernelgate.ci.commands.answers import ListedCards
+from kernelgate.ci.commands.options import PATH, answers, policy_file, two_sides
+from kernelgate.ci.document import answer
+from kernelgate.ci.explain import analyze as profiles
+from kernelgate.ci.judge import early_stop, static
+from kernelgate.ci.judge.static import StaticFinding
+from kernelgate.ci.pipeline import artifacts, prior
+from kernelgate.ci.policy import policy
+from kernelgate.ci.report import thresholds
 
-if TYPE_CHECKING:
-    from kernelgate.bench.core.hardware import GpuModel
-    from kernelgate.bench.explain.tile import BlockNeeds
 
-
-def two_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The options that name base and head, of which the base may be left out."""
-    return both_sides(click.option("--alone", is_flag=True, help="The head without a base.")(verb))
-
-
-def both_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The options that name base and head."""
-    for option in (
-        click.option("--head-library", type=click.Path(path_type=Path), help="This compiled library is the head."),
-        click.option("--head", help="This commit is the head, instead of the working tree."),
-        click.option("--base-library", type=click.Path(path_type=Path), help="This compiled library is the base."),
-        click.option("--base", help="The base commit. Default: where this branch left the default branch."),
-    ):
-        verb = option(verb)
-    return verb
+@dataclass(frozen=True)
+class BuildAnswer:
+    libraries: Mapping[str, Library]
+    """By their cards."""
+    left_out: Mapping[str, str]
+    """Cards without a library, and why."""
 
 
 @click.command()
@@ -51,7 +67,7 @@ def both_sides(verb: Callable[..., int | None]) -> Callable[..., int | None]:
     is_flag=True,
     help="Leave out what has no card or does not compile, and say why in the output: the head is then measured alone.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: `libraries`, and what was `left_out`.")
+@answers(BuildAnswer, "Print one JSON object: `libraries`, and what was `left_out`.")
 def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool, as_json: bool) -> None:
     """Compile the kernels of one commit's cards into the cache, and print where they are. Needs no GPU.
 
@@ -60,43 +76,25 @@ def build(ref: str | None, output: Path | None, time_limit: float, is_base: bool
 
     Exit codes: 0 done, 1 does not compile, 2 the commit has no kernel, 3 could not run, 64 usage.
     """
-    from kernelgate.bench.build import build
-    from kernelgate.bench.kernel import commit
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import progress
-    from kernelgate.bench.system.supervise import TimeLimits
-    from kernelgate.ci.commands import answers
-    from kernelgate.ci.pipeline import hand_over
 
     if output:
         files.try_folder(output)
     how = commit.HowToBuild(limits=TimeLimits(total_s=time_limit), forgiving=is_base)
-    built = verbs.libraries(Path.cwd(), ref, None, how)
+    built = measuring.libraries(Path.cwd(), ref, None, how)
     for library in built.built.values():
-        progress.say(build.describe(library))
+        progress.say(builder.describe(library))
     for name, why in built.absent.items():
         progress.say(f"{name} is left out: {why}")
-    made = hand_over.export(built, output) if output else built
+    made = artifacts.export(built, output) if output else built
     if as_json:
-        libraries = tuple(
-            answers.BuiltLibrary(
-                card=name,
-                sha=one.manifest.sha,
-                targets=one.manifest.targets,
-                path=str(one.path),
-                cached=built.built[name].cached,
-                seconds=one.manifest.seconds,
-            )
-            for name, one in made.built.items()
-        )
-        click.echo(answers.BuildAnswer(libraries=libraries, left_out=dict(made.absent)).shown())
+        click.echo(answer.shown(BuildAnswer(made.built, made.absent)))
     for library in () if as_json else made.built.values():
         click.echo(library.path)
 
 
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Only list: needs neither torch nor a compiler.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: `cards`, `mistakes`, and what was `checked`.")
+@answers(ListedCards, "Print one JSON object: `cards`, `mistakes`, and what was `checked`.")
 def cards(only_list: bool, as_json: bool) -> int:
     """List the cards in .ci/kernels, and check them: sources, operators, inputs, call and oracle. Needs no GPU.
 
@@ -104,20 +102,30 @@ def cards(only_list: bool, as_json: bool) -> int:
 
     Exit codes: 0 all are right, 1 mistakes, 2 no cards, 3 could not run, 64 usage.
     """
-    from kernelgate.bench.measure import list_cards
 
     return list_cards.run(Path.cwd(), check=not only_list, as_json=as_json, say=click.echo)
 
 
+@dataclass(frozen=True)
+class BenchAnswer:
+    record: str
+    """The file."""
+    cases: int
+    processes: int
+    gpu_seconds: float
+    next: str
+    """The command that judges it."""
+
+
 @click.command()
 @click.option("--base", help="Time against this commit. Default: where this branch left the default branch.")
-@click.option("--base-library", type=click.Path(path_type=Path), help="Time against this compiled library.")
+@click.option("--base-library", type=PATH, help="Time against this compiled library.")
 @click.option("--head", help="Time this commit instead of the working tree.")
-@click.option("--head-library", type=click.Path(path_type=Path), help="Time this compiled library.")
+@click.option("--head-library", type=PATH, help="Time this compiled library.")
 @click.option("--alone", is_flag=True, help="Time the head without a base, next to the reference; for baselines.")
 @click.option(
     "--pinned-library",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="With --alone: time this commit's compiled library in the same processes, as the history's nights do.",
 )
 @click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
@@ -137,7 +145,7 @@ def cards(only_list: bool, as_json: bool) -> int:
 @click.option(
     "--fuzz",
     "fuzzed",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Take the results of `kernelgate fuzz -o FILE` into the record.",
 )
 @click.option("--same", is_flag=True, help="Also time cards whose base and head are the same library.")
@@ -145,12 +153,12 @@ def cards(only_list: bool, as_json: bool) -> int:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("out/run.json"),
     show_default=True,
     help="Run record.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: where the record is, and what it holds.")
+@answers(BenchAnswer, "Print one JSON object: where the record is, and what it holds.")
 def bench(
     base: str | None,
     base_library: Path | None,
@@ -177,16 +185,6 @@ def bench(
     Ends with the accuracy of both sides, for at most 10 s of the device.
     Prints the record's path; judge it with `kernelgate compare`.
     """
-    from kernelgate.bench import record
-    from kernelgate.bench.check import accuracy
-    from kernelgate.bench.kernel import cards, compared
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import progress
-    from kernelgate.bench.system.worker import worker_pool
-    from kernelgate.bench.timing import process
-    from kernelgate.ci.judge import early_stop
-    from kernelgate.ci.pipeline import prior
-    from kernelgate.ci.policy import policy
 
     if pinned_library and not alone:
         raise UsageError("--pinned-library goes with --alone: beside a base, the head is compared with that")
@@ -194,15 +192,15 @@ def bench(
     if fuzzed:
         record.read(fuzzed)
     rules = policy.load()
-    judging = cards.of_checkout(Path.cwd())
+    judging = kernel_cards.of_checkout(Path.cwd())
     target = next((known.target for known in rules.measure.gpus if known.label == gpu), None)
     # With a label, this is a workflow's run: the cards of its checkout are the default branch's.
     least = rules.processes.minimum
-    plan_hash = cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
+    plan_hash = kernel_cards.planned(judging, least, gpu, target, rules.checks).hash if gpu else None
     how = {**rules.timing.model_dump(), "resume": resume}
     most = min(processes or rules.processes.limit, rules.processes.limit)
-    asked = verbs.TimingOptions(most, suite, case_ids, rounds, seed, least, gpu, target, plan_hash, same, **how)
-    verbs.check_cases(judging, suite, case_ids)
+    asked = measuring.TimingOptions(most, suite, case_ids, rounds, seed, least, gpu, target, plan_hash, same, **how)
+    measuring.check_cases(judging, suite, case_ids)
     past = prior.past(rules, progress.say)
 
     def open_cases(so_far: record.RunRecord) -> frozenset[record.CaseKey]:
@@ -213,27 +211,20 @@ def bench(
         workers = stack.enter_context(worker_pool())
         if not head_library and not base_library:  # they load torch while libraries are compiled
             workers.prepare(needed)
-        sides = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
+        sides = measuring.sides(Path.cwd(), base, base_library, head, head_library, alone)
         if pinned_library:
-            sides = verbs.beside(sides, verbs.libraries(Path.cwd(), None, pinned_library))
+            sides = measuring.beside(sides, measuring.libraries(Path.cwd(), None, pinned_library))
         about = compared.judged(judging, sides, "default branch" if gpu else None)
         workers.prepare(needed)
-        verbs.bench(about, asked, output, open_cases, fuzzed, workers)
-    click.echo(_bench_answer(output) if as_json else output)
-
-
-def _bench_answer(output: Path) -> str:
-    from kernelgate.bench import record
-    from kernelgate.ci.commands import answers
-
-    made = record.read(output)
-    return answers.BenchAnswer(
-        record=str(output),
-        cases=len(made.cases),
-        processes=len(made.processes),
-        gpu_seconds=sum(one.gpu_seconds for one in made.costs),
-        next=f"kernelgate compare {output}",
-    ).shown()
+        measuring.bench(about, asked, output, open_cases, fuzzed, workers)
+    if as_json:
+        made = record.read(output)
+        seconds = sum(cost.gpu_seconds for cost in made.costs)
+        judged_by = f"kernelgate compare {output}"
+        done = BenchAnswer(str(output), len(made.cases), len(made.processes), seconds, judged_by)
+        click.echo(answer.shown(done))
+    else:
+        click.echo(output)
 
 
 @click.command()
@@ -255,10 +246,10 @@ def _bench_answer(output: Path) -> str:
     help="quick: the figures of the comment, at most 12 passes. full: all that Nsight Compute knows.",
 )
 @click.option("--kernel", help="Profile the kernels whose name matches this. Default: as the card says, else all.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("out/profile"), show_default=True)
-@click.option("--record", "run", type=click.Path(path_type=Path), help="Put the metrics into this run record.")
-@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: `profiles`, `reports` and `failures`.")
+@click.option("--out", type=PATH, default=Path("out/profile"), show_default=True)
+@click.option("--record", "run", type=PATH, help="Put the metrics into this run record.")
+@policy_file
+@answers(nsight.ProfilingResult, "Print one JSON object: `profiles` and `failures`.")
 def profile(
     base: str | None,
     base_library: Path | None,
@@ -277,32 +268,21 @@ def profile(
 
     Exit codes: 0 both were profiled, 3 a profile is missing and why, 64 usage.
     """
-    from kernelgate.bench.build.archs import only_gpu
-    from kernelgate.bench.explain import nsight
-    from kernelgate.bench.kernel import cards, compared
-    from kernelgate.bench.kernel.cards import ChosenCase
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.system import progress
-    from kernelgate.ci.commands import answers
-    from kernelgate.ci.explain import analyze as profiles
-    from kernelgate.ci.policy import policy
-    from kernelgate.ci.report import thresholds
 
     known = policy.load(policy_file)
     rules = known.profiling
-    verbs.try_record(run)
+    measuring.try_record(run)
     files.try_folder(out)
     options = nsight.Options(out, only_gpu(), which, rules.clock_control, rules.timeout_s, kernel)
-    compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    about = compared.judged(cards.of_checkout(Path.cwd()), compiled)
+    compiled = measuring.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    about = compared.judged(kernel_cards.of_checkout(Path.cwd()), compiled)
     targets = [ChosenCase(one.card, one.card.target) for one in about]
     chosen = compared.select(about, "cuda", None, cases) if cases else targets
     done = nsight.profile({one.card.name: one.sides for one in about}, chosen, options)
     if run is not None and done.profiles:
-        verbs.put_into(run, compiled, lambda _: {"profile": done.profiles})
+        measuring.put_into(run, compiled, lambda _: {"profile": done.profiles})
     if as_json:
-        reports = tuple(str(out / one.report) for one in done.profiles if one.report)
-        click.echo(answers.ProfileAnswer(profiles=done.profiles, reports=reports, failures=done.failures).shown())
+        click.echo(answer.shown(done))
     else:
         for text in profiles.sides_to_text(out, done.profiles, thresholds.bottleneck_limits(known)):
             click.echo(text)
@@ -311,13 +291,30 @@ def profile(
     return 3 if done.failures else 0
 
 
+@dataclass(frozen=True)
+class CompilerFacts:
+    builds: tuple[Build, ...]
+    findings: tuple[StaticFinding, ...]
+
+
+@dataclass(frozen=True)
+class TileAnswer:
+    """Of `resources --tile`: whether a block fits on a multiprocessor, and how many of them."""
+
+    gpu: str
+    needs: BlockNeeds
+    fits: Occupancy | None
+    sentence: str
+
+
 @click.command()
 @two_sides
-@click.option("--record", "run", type=click.Path(path_type=Path), help="Add the result to this run record.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object: `resources` and `findings`; of --tile, whether it `fits`."
+@click.option("--record", "run", type=PATH, help="Add the result to this run record.")
+@answers(
+    CompilerFacts | TileAnswer,
+    "Print one JSON object: `builds` and `findings`; of --tile, whether it `fits`.",
 )
-@click.option("--policy", "policy_file", type=click.Path(path_type=Path), help="Default: .ci/kernelgate.toml.")
+@policy_file
 @click.option("--tile", help="Compile nothing: would this fit? Rows x columns of a card's tile, or bytes (48KiB).")
 @click.option("--card", help="For --tile: the card, where there are several.")
 @click.option("--stages", type=int, default=2, show_default=True, help="For --tile: number of pipeline stages.")
@@ -343,45 +340,19 @@ def resources(
     Exit codes: 0 nothing that the policy blocks, 1 a finding that the policy fails, 3 could not run, 64 usage.
     """
     if tile is not None:
-        from kernelgate.bench.core import hardware
-        from kernelgate.bench.explain import tile as calculator
-        from kernelgate.bench.measure import run as verbs
-
-        needs, device = verbs.block_needs(Path.cwd(), card, tile, stages, warps), hardware.gpu(gpu)
-        click.echo(_tile_answer(needs, device) if as_json else calculator.explain(needs, device))
+        needs, device = measuring.block_needs(Path.cwd(), card, tile, stages, warps), hardware.gpu(gpu)
+        sentence = calculator.explain(needs, device)
+        fits = calculator.fit(needs, device)
+        made = TileAnswer(device.name, needs, None if isinstance(fits, str) else fits, sentence)
+        click.echo(answer.shown(made) if as_json else sentence)
         return 0
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.ci.judge import static
-    from kernelgate.ci.policy import policy
-
-    verbs.try_record(run)
-    compiled = verbs.sides(Path.cwd(), base, base_library, head, head_library, alone)
-    builds = verbs.builds(compiled)
+    measuring.try_record(run)
+    compiled = measuring.sides(Path.cwd(), base, base_library, head, head_library, alone)
+    builds = measuring.builds(compiled)
     if run is not None:
-        verbs.put_into(run, compiled, lambda old: {"builds": verbs.with_builds(old.builds, builds)})
+        measuring.put_into(run, compiled, lambda old: {"builds": measuring.with_builds(old.builds, builds)})
     findings = static.judge(builds, policy.load(policy_file).static)
-    click.echo(static.to_json(builds, findings) if as_json else static.to_text(builds))
+    click.echo(answer.shown(CompilerFacts(builds, findings)) if as_json else static.to_text(builds))
     for finding in findings:
         click.echo(str(finding), err=True)
     return static.exit_code(findings)
-
-
-def _tile_answer(needs: BlockNeeds, device: GpuModel) -> str:
-    from kernelgate.bench.explain import tile as calculator
-    from kernelgate.ci.commands import answers
-
-    found = calculator.fit(needs, device)
-    fits = None if isinstance(found, str) else found
-    return answers.TileAnswer(
-        gpu=device.name,
-        fits=fits is not None,
-        shared_bytes=needs.shared_bytes,
-        threads=needs.threads,
-        registers=calculator.about(needs.least_registers) or None,
-        least_registers=needs.least_registers or None,
-        blocks=fits.blocks if fits else None,
-        warps=fits.warps if fits else None,
-        occupancy_pct=fits.percent if fits else None,
-        limits=fits.limits if fits else (),
-        said=calculator.explain(needs, device),
-    ).shown()

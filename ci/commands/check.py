@@ -1,23 +1,47 @@
-"""The verbs that check a kernel's results, on the machine where the code is."""
+"""The commands that check a kernel's results, on the machine where the code is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from kernelgate.bench import record
+from kernelgate.bench.build.library import Sides
+from kernelgate.bench.check import fuzz as fuzzer
+from kernelgate.bench.check import sanitize as sanitizer
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.kernel import cards, compared
+from kernelgate.bench.measure import run as measuring
+from kernelgate.bench.measure import run_checks
+from kernelgate.bench.record import RunRecord
+from kernelgate.ci.commands.options import PATH, answers, both_sides, policy_file
+from kernelgate.ci.document import answer, escape, render
+from kernelgate.ci.policy import policy
+from kernelgate.ci.report import accuracy as accuracy_words
+from kernelgate.ci.report import correctness
 
-if TYPE_CHECKING:
-    from kernelgate.bench.check.soak import Soak
+
+@dataclass(frozen=True)
+class SoakedCard:
+    card: str
+    tried: int
+    failed: int
+    repeat: dict[str, str]
+    """Of each different failure, the command that repeats it."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class SoakAnswer:
+    soaked: tuple[SoakedCard, ...]
 
 
 @click.command()
 @click.option("--ref", help="Fuzz this commit instead of the working tree.")
-@click.option("--library", type=click.Path(path_type=Path), help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
+@click.option("--library", type=PATH, help="Fuzz a compiled library: FOLDER[@sha256:DIGEST].")
 @click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
 @click.option(
     "--case",
@@ -43,8 +67,8 @@ if TYPE_CHECKING:
     help="With --hours: the folder of what is kept and tried first. Default: corpus/ in the cache.",
 )
 @click.option("--smallest-first", is_flag=True, help="The small configurations first, to the first that fails.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the results as a run record.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: `checks`; with --hours `soaked`.")
+@click.option("-o", "--output", type=PATH, help="Write the results as a run record.")
+@answers(RunRecord | SoakAnswer, "Print the checks as a run record; with --hours one JSON object, `soaked`.")
 def fuzz(
     ref: str | None,
     library: Path | None,
@@ -64,13 +88,6 @@ def fuzz(
     Exit codes: 0 all passed, 1 a case failed or it does not compile, 2 skipped because there is no kernel, 3 could not
     be run, 64 usage.
     """
-    from kernelgate.bench import record
-    from kernelgate.bench.check import fuzz
-    from kernelgate.bench.measure import run_checks
-    from kernelgate.ci.commands import answers
-    from kernelgate.ci.document import escape, render
-    from kernelgate.ci.policy import policy
-    from kernelgate.ci.report import correctness
 
     if hours is None and corpus is not None:
         raise UsageError("--corpus goes with --hours")
@@ -81,40 +98,31 @@ def fuzz(
             )
         soaked = run_checks.soak(Path.cwd(), ref, library, seed, hours * 3600, corpus)
         if as_json:
-            click.echo(_soak_answer(soaked))
+            cards_ = (
+                SoakedCard(soak.card.name, soak.tried, soak.failed, dict(soak.kept), soak.summary()) for soak in soaked
+            )
+            click.echo(answer.shown(SoakAnswer(tuple(cards_))))
         for soak in () if as_json else soaked:
             click.echo(soak.summary())
         return int(any(soak.failed for soak in soaked))
     if output:
         files.try_file(output)
-    limits = fuzz.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
+    limits = fuzzer.FuzzLimits(time_limit, policy.load().fuzz.gpu_limit_s, smallest_first)
     done = run_checks.fuzz(Path.cwd(), ref, library, run_checks.FuzzOptions(seed, case_ids, limits), output)
     if as_json:
-        click.echo(answers.FuzzAnswer(checks=done).shown())
+        click.echo(record.to_json(RunRecord(checks=done)).rstrip())
     for check in () if as_json else done:
-        click.echo(fuzz.summary(check))
-        if said := correctness.in_words(record.RunRecord(checks=done), check):
+        click.echo(fuzzer.summary(check))
+        if said := correctness.in_words(RunRecord(checks=done), check):
             click.echo(f"  {escape.visible(render.plain_line(said))}")
-    return fuzz.exit_code(done)
-
-
-def _soak_answer(soaked: Sequence[Soak]) -> str:
-    from kernelgate.ci.commands import answers
-
-    rows = (
-        answers.SoakedCard(
-            card=one.card.name, tried=one.tried, failed=one.failed, repeat=dict(one.kept), said=one.summary()
-        )
-        for one in soaked
-    )
-    return answers.SoakAnswer(soaked=tuple(rows)).shown()
+    return fuzzer.exit_code(done)
 
 
 @click.command()
 @click.option("--ref", help="Check this commit instead of the working tree.")
-@click.option("--library", type=click.Path(path_type=Path), help="Check a compiled library (a folder with kernel.so).")
+@click.option("--library", type=PATH, help="Check a compiled library (a folder with kernel.so).")
 @click.option("--base", help="Where something is found, look whether this commit has it, too.")
-@click.option("--base-library", type=click.Path(path_type=Path), help="The same of a compiled library.")
+@click.option("--base-library", type=PATH, help="The same of a compiled library.")
 @click.option(
     "--tool",
     "tools",
@@ -124,8 +132,8 @@ def _soak_answer(soaked: Sequence[Soak]) -> str:
 )
 @click.option("--case", "cases", multiple=True, help="Default: the smallest that launch every kernel; may be repeated.")
 @click.option("--quick", is_flag=True, help="As in a pull request: the policy's tools, within the policy's seconds.")
-@click.option("--record", "run", type=click.Path(path_type=Path), help="Put the checks into this run record.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: `checks`, one for each card.")
+@click.option("--record", "run", type=PATH, help="Put the checks into this run record.")
+@answers(RunRecord, "Print the checks as a run record.")
 def sanitize(
     ref: str | None,
     library: Path | None,
@@ -143,28 +151,55 @@ def sanitize(
 
     Exit codes: 0 nothing found, 1 something found, 3 not everything could be run (why), 64 usage.
     """
-    from kernelgate.bench.build.library import Sides
-    from kernelgate.bench.check import sanitize as sanitizer
-    from kernelgate.bench.kernel import cards, compared
-    from kernelgate.bench.measure import run as verbs
-    from kernelgate.bench.measure import run_checks
-    from kernelgate.ci.commands import answers
-    from kernelgate.ci.policy import policy
 
     rules = policy.load().sanitizer
-    verbs.try_record(run)
-    heads = verbs.libraries(Path.cwd(), ref, library)
+    measuring.try_record(run)
+    heads = measuring.libraries(Path.cwd(), ref, library)
     alone = base is None and base_library is None
     sides = {name: Sides(None, one) for name, one in heads.built.items()}
-    sides = sides if alone else verbs.against(heads, verbs.bases(Path.cwd(), base, base_library))
+    sides = sides if alone else measuring.against(heads, measuring.bases(Path.cwd(), base, base_library))
     options = sanitizer.SanitizerOptions(
         tools or (rules.tools if quick else sanitizer.TOOLS), rules.seconds if quick else None
     )
     done = run_checks.sanitize(compared.judged(cards.of_checkout(Path.cwd()), sides), options, cases)
     if run is not None:
-        verbs.put_into(run, sides, lambda old: {"checks": verbs.with_checks(old.checks, done)})
+        measuring.put_into(run, sides, lambda old: {"checks": measuring.with_checks(old.checks, done)})
     if as_json:
-        click.echo(answers.SanitizeAnswer(checks=done).shown())
+        click.echo(record.to_json(RunRecord(checks=done)).rstrip())
     for line in () if as_json else (line for check in done for line in sanitizer.to_text(check)):
         click.echo(line)
     return sanitizer.exit_code(done)
+
+
+@click.command()
+@both_sides
+@click.option("--suite", help="pr, cpu, or one that a card names. Default: pr on a GPU, cpu elsewhere.")
+@click.option("--case", "case_ids", multiple=True, help="Written as `kernelgate cards` lists them; may be repeated.")
+@click.option("--seed", type=click.IntRange(min=0), help="The random seed. Default: a new one.")
+@answers(RunRecord, "Print the run record, with every figure.")
+@policy_file
+def accuracy(
+    base: str | None,
+    base_library: Path | None,
+    head: str | None,
+    head_library: Path | None,
+    suite: str | None,
+    case_ids: tuple[str, ...],
+    seed: int | None,
+    as_json: bool,
+    policy_file: Path | None,
+) -> int:
+    """Compare the errors of base and head against float64, in units in the last place, on the same inputs.
+
+    `kernelgate bench` does the same after timing. Takes at most 10 s of the device.
+
+    Exit codes: 0 not less accurate, 1 less accurate, 2 nothing could be measured, 3 could not run, 64 usage.
+    """
+
+    rules = policy.load(policy_file).accuracy
+    judging = cards.of_checkout(Path.cwd())
+    measuring.check_cases(judging, suite, case_ids)
+    about = compared.judged(judging, measuring.sides(Path.cwd(), base, base_library, head, head_library, False))
+    made = measuring.accuracy_alone(about, suite, case_ids, seed)
+    click.echo(record.to_json(made).rstrip() if as_json else accuracy_words.to_text(made, rules))
+    return accuracy_words.exit_code(made, rules)

@@ -1,0 +1,72 @@
+"""The commands that explain a time: a profile's bottleneck, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from kernelgate.ci.commands.answers import AnalyzeAnswer
+from kernelgate.ci.commands.options import PATH, answers, policy_file
+from kernelgate.ci.document import answer
+from kernelgate.ci.explain import analyze as profiles
+from kernelgate.ci.explain import next_step
+from kernelgate.ci.policy import policy
+from kernelgate.ci.report import thresholds
+
+
+@click.command()
+@click.argument("report", type=PATH)
+@click.option("--against", type=PATH, help="An earlier report: say what changed since.")
+@answers(AnalyzeAnswer, "Print one JSON object: `kernels`, a list in the report's order.")
+@policy_file
+def analyze(report: Path, against: Path | None, as_json: bool, policy_file: Path | None) -> None:
+    """Name the bottleneck of each kernel in an Nsight Compute REPORT, and what to try next. Needs no GPU."""
+    limits = thresholds.bottleneck_limits(policy.load(policy_file))
+    analyses = profiles.analyze(report, limits)
+    before = profiles.analyze(against, limits) if against else ()
+    click.echo((profiles.to_json if as_json else profiles.to_text)(analyses, before))
+
+
+@dataclass(frozen=True)
+class DecideAnswer:
+    priority: str
+    sentence: str
+    command: str
+    stops: bool
+    """Profile before anything else; exit code 1."""
+    keep: str | None
+    """With --before-ms: whether the fix is worth keeping."""
+
+
+@click.command()
+@click.argument("speedup", type=float)
+@click.argument("milliseconds", type=float)
+@click.option("--kernel-ms", type=float, help="Of the call's kernels alone, such as the record's graph_us / 1000.")
+@click.option("--before-ms", type=float, help="Of a call before the last fix: says whether to keep it.")
+@answers(DecideAnswer)
+@policy_file
+def decide(
+    speedup: float,
+    milliseconds: float,
+    kernel_ms: float | None,
+    before_ms: float | None,
+    as_json: bool,
+    policy_file: Path | None,
+) -> int:
+    """Say what to do next, from SPEEDUP over the reference (0.8 is slower) and the MILLISECONDS of one call.
+
+    Exit codes: 0, 1 below the policy's gates.reference_min: stop and profile, 64 usage.
+    """
+    bands = thresholds.bands(policy.load(policy_file))
+    step = next_step.decide(speedup, milliseconds, bands, kernel_ms)
+    keep = None if before_ms is None else next_step.worth_keeping(before_ms, milliseconds, bands)
+    if as_json:
+        click.echo(answer.shown(DecideAnswer(step.priority, step.sentence, step.command, step.stops, keep)))
+        return int(step.stops)
+    if keep is not None:
+        click.echo(keep)
+    click.echo(step.sentence)
+    click.echo(f"Next: {step.command}")
+    return int(step.stops)

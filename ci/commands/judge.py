@@ -1,0 +1,149 @@
+"""The commands that judge what was measured. They need no GPU."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from kernelgate.bench import record
+from kernelgate.bench.core import files
+from kernelgate.bench.core.errors import UsageError
+from kernelgate.bench.system import progress
+from kernelgate.ci.commands.options import PATH, answers, policy_file, preset
+from kernelgate.ci.document import answer, render, terminal
+from kernelgate.ci.judge import compare as judging
+from kernelgate.ci.judge.answer import CompareAnswer
+from kernelgate.ci.pipeline import default_branch, nightly, prior
+from kernelgate.ci.policy import policy
+from kernelgate.ci.report.build import compared_report, reported
+from kernelgate.ci.report.page import write as write_page
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=PATH)
+@click.option("--baseline", type=PATH, help="Compare the heads with the ones in this baseline file.")
+@answers(CompareAnswer, "Print one JSON object a line for each record.")
+@policy_file
+@preset
+@click.option("--details", is_flag=True, help="Also print what the comment folds: statistics, profile, machine.")
+def compare(
+    records: tuple[Path, ...],
+    baseline: Path | None,
+    as_json: bool,
+    policy_file: Path | None,
+    preset: str,
+    details: bool,
+) -> int:
+    """Judge run records: improved, regressed, slower, faster, equivalent or inconclusive, and how sure that is.
+
+    The verdict is the last line of each record's text, in the words of the comment.
+
+    Exit codes: 0 improved, 1 regressed, 2 no gate acts (equivalent, slower or faster: the sentence says which), 3
+    inconclusive, such as a regression that is not yet confirmed, or cannot be judged (why), 64 usage. With several
+    records the worst of them: 1, then 3, 2, 0.
+    """
+    rules = policy.load(policy_file, preset)
+    past = prior.past(rules, progress.say)
+    codes = []
+    for number, one in enumerate(judging.compare(records, rules, baseline, past)):
+        if as_json:
+            click.echo(judging.as_json(one.verdict))
+        else:
+            said = compared_report(one, rules, named=len(records) > 1)
+            click.echo(("\n" if number else "") + terminal.text(said, details), nl=False)
+        codes.append(judging.exit_code(one.verdict))
+    return judging.worst_exit_code(codes)
+
+
+@dataclass(frozen=True)
+class RenderedReport:
+    markdown: str
+    """The comment."""
+    files: tuple[str, ...]
+    """That were written."""
+
+
+@click.command()
+@click.argument("run", required=False, type=PATH)
+@click.option("--from", "folder", type=PATH, help="The folder that `kernelgate step fetch` filled.")
+@click.option("--post", is_flag=True, help="With --from: post comment, check run, label and job summary.")
+@click.option(
+    "--task",
+    type=click.Choice(["bench", "profile", "fuzz"]),
+    default="bench",
+    show_default=True,
+    help="What the run was for; all but bench get a comment of their own, and no check run or label.",
+)
+@click.option("--page", help="With --post: the address of the page, which the comment links to.")
+@click.option("--token", help="With --post: whose check run it is, such as a GitHub App's; default: GITHUB_TOKEN.")
+@click.option("--baseline", type=PATH, help="Also compare the head with this baseline.")
+@click.option("--html", type=PATH, help="Write the page, one file that opens anywhere.")
+@click.option("-o", "--output", type=PATH, help="Write the comment's Markdown instead of printing it.")
+@answers(RenderedReport, "Print one JSON object: the comment's `markdown`, and `files` written.")
+@policy_file
+@preset
+def report(
+    run: Path | None,
+    folder: Path | None,
+    post: bool,
+    task: Literal["bench", "profile", "fuzz"],
+    page: str | None,
+    token: str | None,
+    baseline: Path | None,
+    html: Path | None,
+    output: Path | None,
+    as_json: bool,
+    policy_file: Path | None,
+    preset: str,
+) -> int:
+    """Render the pull-request comment of a run record, and the HTML page with its plots.
+
+    With --from it is the comment on everything that a workflow run left behind, with the pull request's claims; --post,
+    which needs GITHUB_TOKEN and GITHUB_REPOSITORY, puts it on the pull request. KERNELGATE_BOT names the login that the
+    token posts as, unless that is a workflow's own.
+
+    In a terminal the comment is printed as it would look; anywhere else, and with -o, it is Markdown. The exit code
+    says only whether it could be rendered; `kernelgate compare` gives the verdict as an exit code.
+    """
+    rules = default_branch.rules(policy_file, preset)
+    past = prior.past(rules, progress.say)
+    if (run is None) == (folder is None) or (post and folder is None):
+        raise UsageError(
+            "Missing argument: give a run record, or --from and a folder of `kernelgate step fetch`; --post needs "
+            "--from"
+        )
+    if post and as_json:
+        raise UsageError("--post prints nothing that --json could stand for")
+    if post and (html or output):
+        raise UsageError("--post writes no file: render the page by a call of its own, with --from and --html")
+    for asked in filter(None, (html, output)):
+        files.try_file(asked)
+    if folder is not None:
+        from kernelgate.ci.github import client, publish
+        from kernelgate.ci.github.actions import Step
+        from kernelgate.ci.github.assemble import Trusted
+
+        trusted = Trusted(default_branch.expected(rules), past, nights=nightly.nights(progress.say))
+        if post:
+            return publish.post(client.connect(Step().with_token(token)), folder, rules, task, page, trusted)
+        ready = publish.prepare(folder, rules, task, trusted)
+        built, page_text = ready.posting.report, publish.page_of(ready, rules)
+    elif run is not None:
+        stored = (baseline.name, record.read(baseline)) if baseline else None
+        measured = record.read(run)
+        found = reported(measured, rules, str(run), stored, past(measured))
+        built, page_text = found.report, write_page(found, rules.gates)
+    if html:
+        files.write(html, page_text)
+    if output:
+        files.write(output, render.comment(built))
+    if as_json:
+        written = tuple(str(path) for path in (html, output) if path)
+        click.echo(answer.shown(RenderedReport(render.comment(built), written)))
+    elif not output:
+        render.show(built, sys.stdout)
+    return 0
