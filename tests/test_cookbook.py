@@ -12,8 +12,8 @@ import pytest
 from kernelgate.bench.build import toolchain
 from kernelgate.bench.explain.nsight import PERMISSION
 from kernelgate.ci.commands import cli
-from kernelgate.ci.explain import actions
-from kernelgate.ci.explain.actions import Action
+from kernelgate.ci.explain import recommend
+from kernelgate.ci.explain.recommend import Action
 from tests import docs_code
 
 ROOT = Path(__file__).parent.parent
@@ -57,7 +57,7 @@ def test_no_link_is_dead() -> None:
     assert named == set(re.findall(r"^\[(\w+)\]: https://\S+$", TEXT, re.MULTILINE))
 
 
-@pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.name)
+@pytest.mark.parametrize("action", recommend.ACTIONS, ids=lambda action: action.name)
 def test_each_action_links_to_its_section(action: Action) -> None:
     path, _, fragment = action.link.partition("#")
     assert ROOT / path == COOKBOOK

@@ -18,7 +18,7 @@ class Variant:
     what: str
     why: str
     action: str
-    """Of ci/explain/actions.py."""
+    """Of ci/explain/recommend.py."""
     variable: str
     """What it varies: tile, stages, warps, …"""
     edits: tuple[Edit, ...]

@@ -12,7 +12,7 @@ from benchmarks.fuzzing.bug import Bug, control
 from benchmarks.variants.family import Family, diff
 from benchmarks.variants.measure import BaseProfile, TriedVariant
 from kernelgate.bench.record import Environment
-from kernelgate.ci.explain.actions import CATALOGUE
+from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.lab import log
 from kernelgate.ci.lab.log import Closed, Decided, Event, GateAttempt, Opened, TriedChange
 

@@ -17,7 +17,7 @@ class PromptAnswer(VerbAnswer):
 
 class AdviceRow(VerbAnswer):
     name: str
-    """Of the action, in `ci/explain/actions.py`; stable."""
+    """Of the action, in `ci/explain/recommend.py`; stable."""
     action: str
     reason: str
     expected_gain_pct: float | None

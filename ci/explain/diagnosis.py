@@ -1,4 +1,4 @@
-"""What a rule of bottleneck.py finds: which bottleneck, how sure it is, and the figures that say so."""
+"""What a profile says, what is derived from it, and what a rule of bottleneck.py finds in it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,128 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelgate.ci.explain.bottleneck_limits import BottleneckLimits
-from kernelgate.ci.explain.facts import Facts
+from kernelgate.bench.explain.metrics import STALL_PREFIX, STALLS
+from kernelgate.bench.explain.ncu_reader import ProfiledKernel
+
+
+@dataclass(frozen=True)
+class BottleneckLimits:
+    """From where on a figure counts; the policy has them, with their reasons."""
+
+    launch_bound_us: float
+    unit_busy_pct: float
+    bandwidth_busy_pct: float
+    """The same of DRAM and L2."""
+    saturated_pct: float
+    """From here on a unit is the limit, whatever warps wait for."""
+    low_occupancy_pct: float
+    enough_occupancy_pct: float
+    idle_share: float
+    conflict_share: float
+    excess_share: float
+    local_share: float
+    barrier_share: float
+    diverged_threads: float
+    """Of a warp's 32, that work in an instruction on average."""
+
+
+TENSOR_UNUSED_PCT = 2.0
+"""The counter of the tensor pipe shows up to 1.1% for kernels without a single tensor instruction."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A kernel's figures, and what several rules derive from them; None is what the report does not say."""
+
+    kernel: ProfiledKernel
+
+    def __getitem__(self, key: str) -> float | None:
+        return self.kernel.figures.get(key)
+
+    def get(self, key: str) -> float:
+        """0 where the report lacks it: for rules that only ask whether something is large."""
+        return self.kernel.figures.get(key, 0.0)
+
+    def ratio(self, top: str, bottom: str) -> float | None:
+        a, b = self[top], self[bottom]
+        return a / b if a is not None and b else None
+
+    @property
+    def stalls(self) -> dict[str, float]:
+        """Cycles for each issued instruction, largest first, without those that are no waiting."""
+        waiting = {
+            reason: self.get(STALL_PREFIX + reason)
+            for reason in STALLS
+            if reason not in ("selected", "not_selected") and STALL_PREFIX + reason in self.kernel.figures
+        }
+        return dict(sorted(waiting.items(), key=lambda item: -item[1]))
+
+    def stall_share(self, *reasons: str) -> float | None:
+        """These reasons' share of a warp's waiting."""
+        stalls = self.stalls
+        total = sum(stalls.values())
+        return sum(stalls.get(reason, 0.0) for reason in reasons) / total if total > 0 else None
+
+    @property
+    def l2_busy(self) -> float | None:
+        """L2 throughput; from its sectors where only those were read, of which 2/3 of the peak is all it ever does."""
+        if self["l2_pct"] is not None:
+            return self["l2_pct"]
+        sectors = self["l2_sectors_pct"]
+        return None if sectors is None else min(100.0, 1.5 * sectors)
+
+    @property
+    def l1_busy(self) -> float | None:
+        known = [value for key in ("l1_pct", "lsu_data_pct") if (value := self[key]) is not None]
+        return max(known) if known else None
+
+    @property
+    def compute_busy(self) -> float | None:
+        """The busiest pipe or the issue slots, over the whole device and the whole time; tensor cores apart."""
+        pipes = [self[key] for key in ("fma_pct", "alu_pct", "xu_pct", "fp64_pct", "lsu_pct", "issue_pct")]
+        known = [pipe for pipe in pipes if pipe is not None]
+        active = self.active_share
+        busy = max(known) * (1.0 if active is None else active) if known else None
+        whole = self["sm_pct"]
+        if whole is not None and whole > self.get("tensor_pct") + 5:
+            return max(whole, busy or 0.0)
+        return busy
+
+    @property
+    def active_share(self) -> float | None:
+        """Mean over the multiprocessors of the share of the kernel's time in which they had a block."""
+        share = self.ratio("sm_active_cycles", "elapsed_cycles")
+        return None if share is None else min(1.0, share)
+
+    @property
+    def memory_stalled(self) -> float | None:
+        return self.stall_share("long_scoreboard", "lg_throttle", "drain")
+
+
+def limiter(kernel: ProfiledKernel) -> str | None:
+    """What keeps more blocks off a multiprocessor, in words."""
+    names = {
+        "blocks_by_registers": "registers",
+        "blocks_by_shared": "shared memory",
+        "blocks_by_warps": "the block's size",
+        "blocks_by_limit": "the number of blocks",
+    }
+    known = {words: kernel.figures[key] for key, words in names.items() if kernel.figures.get(key)}
+    if not known or (kernel.figures.get("theoretical_occupancy_pct") or 0.0) >= 100:
+        return None
+    least = min(known.values())
+    return " and ".join(words for words, blocks in known.items() if blocks == least)
+
+
+def nvidia_gain(kernel: ProfiledKernel, *identifiers: str) -> float | None:
+    """The largest whole-kernel speed-up that NVIDIA's rules of these names estimate, in percent of the time."""
+    gains = [
+        rule.speedup_pct
+        for rule in kernel.rules
+        if rule.identifier in identifiers and rule.whole_kernel and rule.speedup_pct is not None
+    ]
+    return max(gains) if gains else None
+
 
 SURE = 0.5
 """Of a strength, which is a scale of our own."""

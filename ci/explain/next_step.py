@@ -1,14 +1,68 @@
-"""`kernelgate decide`: what to do next, from a speed-up over the reference and the time of one call."""
+"""What to do next: from a speed-up and the time of a call (`kernelgate decide`), its launch, and a ladder of sizes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.ci.explain import launch
-from kernelgate.ci.explain.launch import LaunchShare
+
+# ----------------------------------------------------------------------------------------------------------------------
+# How much of a call is its launch
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LaunchShare:
+    """One call: its time as it is made one by one, and that of its kernels alone, as a CUDA graph replays them."""
+
+    call_us: float
+    kernel_us: float
+
+    @property
+    def launch_us(self) -> float:
+        return max(0.0, self.call_us - self.kernel_us)
+
+    @property
+    def kernel_gain_pct(self) -> float:
+        """How much of the call goes away with a kernel that takes no time at all."""
+        return 100.0 * min(self.kernel_us, self.call_us) / self.call_us
+
+    def fused_speedup(self, calls: int) -> float:
+        """How many times faster `calls` of these get as one launch that does the work of all."""
+        return calls * self.call_us / (self.launch_us + calls * min(self.kernel_us, self.call_us))
+
+
+def launch_sentence(share: LaunchShare) -> str:
+    """Such as "the launch takes 10 of 15 µs: a faster kernel wins at most 33%, …"."""
+    return (
+        f"the launch takes {share.launch_us:.3g} of {share.call_us:.3g} µs: a faster kernel wins at most "
+        f"{share.kernel_gain_pct:.0f}%, two calls fused into one are {share.fused_speedup(2):.2g}× as fast, four "
+        f"{share.fused_speedup(4):.2g}×"
+    )
+
+
+def is_launch_cause(pairs: Sequence[tuple[LaunchShare, LaunchShare]], limit: float) -> bool:
+    """Whether calls changed by their launch rather than by their kernels; `pairs`: base and head in each process.
+
+    In every process calls change the same way, and the launch makes more than half of that change, and more than
+    `limit` of the slower call.
+    """
+    ways = {after.call_us > before.call_us for before, after in pairs}
+    return len(ways) == 1 and all(_explains(before, after, limit) for before, after in pairs)
+
+
+def _explains(before: LaunchShare, after: LaunchShare, limit: float) -> bool:
+    slower = max(before, after, key=lambda share: share.call_us)
+    change, of_launch = after.call_us - before.call_us, after.launch_us - before.launch_us
+    return slower.launch_us > limit * slower.call_us and of_launch * change > 0 and abs(of_launch) > abs(change) / 2
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `kernelgate decide`
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 class Priority(StrEnum):
@@ -89,7 +143,7 @@ def _of_launch(speedup: float, milliseconds: float, bands: Bands, kernel_ms: flo
         share = LaunchShare(call_us, 1000 * kernel_ms)
         if share.launch_us <= bands.launch_share * call_us:
             return None
-        said = launch.sentence(share)
+        said = launch_sentence(share)
         return NextStep(Priority.LAUNCH, f"{said[0].upper()}{said[1:]}", f"{fewer}; {times}.", _BENCH)
     if call_us >= bands.launch_bound_us:
         return None
@@ -118,3 +172,106 @@ def _of_speedup(speedup: float, bands: Bands) -> NextStep:
 
 _PROFILE = "kernelgate profile --base main"
 _BENCH = "kernelgate bench --base main"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A ladder of sizes. Slow already at the smallest: the launch; slow further up: bandwidth or occupancy
+# ----------------------------------------------------------------------------------------------------------------------
+
+LEAST_RUNGS = 5
+"""Fewer show no tendency, and are no ladder: a suite has a few sizes anyway."""
+
+
+class LadderFinding(StrEnum):
+    SLOW_FROM_THE_START = "slow from the start"
+    SLOW_FURTHER_UP = "slow further up"
+    FAST_THROUGHOUT = "fast throughout"
+
+
+@dataclass(frozen=True)
+class SizedCase:
+    """A case that was timed beside its reference: typical times in microseconds."""
+
+    card: str
+    axes: Mapping[str, object]
+    head_us: float
+    reference_us: float
+    base_us: float | None = None
+    """None where the head was measured alone."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One size."""
+
+    size: int
+    head_us: float
+    reference_us: float
+    base_us: float | None = None
+
+    @property
+    def speedup(self) -> float:
+        return self.reference_us / self.head_us
+
+
+@dataclass(frozen=True)
+class Ladder:
+    card: str
+    axis: str
+    rungs: tuple[Rung, ...]
+    """From the smallest size to the largest."""
+
+
+@dataclass(frozen=True)
+class LadderDiagnosis:
+    finding: LadderFinding
+    sentence: str
+
+
+def longest_ladder(cases: Sequence[SizedCase]) -> Ladder | None:
+    """The longest series of cases of one card that differ in one whole number alone.
+
+    None where there are fewer than LEAST_RUNGS.
+    """
+    found: list[Ladder] = []
+    for axis in dict.fromkeys(name for case in cases for name, value in case.axes.items() if _size(value)):
+        groups: dict[tuple[str, frozenset[tuple[str, object]]], dict[int, Rung]] = {}
+        for case in cases:
+            size = _size(case.axes.get(axis))
+            if size is not None:
+                rest = frozenset((name, value) for name, value in case.axes.items() if name != axis)
+                rung = Rung(size, case.head_us, case.reference_us, case.base_us)
+                groups.setdefault((case.card, rest), {})[size] = rung
+        for (card, _), rungs in groups.items():
+            found.append(Ladder(card, axis, tuple(rungs[size] for size in sorted(rungs))))
+    longest = max(found, key=lambda one: len(one.rungs), default=None)
+    return longest if longest is not None and len(longest.rungs) >= LEAST_RUNGS else None
+
+
+def diagnose_ladder(found: Ladder, profile_below: float) -> LadderDiagnosis:
+    """`profile_below`: times as fast as the reference, below which a size counts as slow."""
+    first = found.rungs[0]
+    slow = [rung for rung in found.rungs[1:] if rung.speedup < profile_below]
+    at_first = f"at {found.axis}={first.size} {first.speedup:.2g}× as fast as the reference"
+    if first.speedup < profile_below:
+        rest = f"and slow at {len(slow)} of {len(found.rungs) - 1} larger sizes" if slow else "and fast further up"
+        what = "look at the launch and at what every call does, before tiles and bandwidth"
+        return LadderDiagnosis(
+            LadderFinding.SLOW_FROM_THE_START, f"slow where there is hardly any work: {at_first}, {rest}; {what}"
+        )
+    if slow:
+        worst = min(slow, key=lambda rung: rung.speedup)
+        said = f"fast at the smallest size, {at_first}, and slow further up, {worst.speedup:.2g}× at {worst.size}"
+        return LadderDiagnosis(
+            LadderFinding.SLOW_FURTHER_UP, f"{said}; look at what grows with the size: bandwidth, occupancy"
+        )
+    least = min(found.rungs, key=lambda rung: rung.speedup)
+    said = f"fast at all {len(found.rungs)} sizes, at least {least.speedup:.2g}× at {found.axis}={least.size}"
+    return LadderDiagnosis(LadderFinding.FAST_THROUGHOUT, said)
+
+
+def _size(value: object) -> int | None:
+    """A record holds every number as a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
+        return None
+    return int(value)

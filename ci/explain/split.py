@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
-from kernelgate.ci.explain.facts import TENSOR_UNUSED_PCT
+from kernelgate.ci.explain.diagnosis import TENSOR_UNUSED_PCT
 from kernelgate.ci.explain.figures import pair
 
 Figures = Mapping[str, float]

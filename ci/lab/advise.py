@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from kernelgate.ci.document.formatting import counted
-from kernelgate.ci.explain.actions import CATALOGUE, Action, against
 from kernelgate.ci.explain.analyze import Analysis
-from kernelgate.ci.explain.recommend import Recommendation
+from kernelgate.ci.explain.recommend import CATALOGUE, Action, Recommendation, against
 from kernelgate.ci.lab import calibration
 from kernelgate.ci.lab.advice_answer import (
     AdvisedAction,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.record import CaseKey, RunRecord, rates, timed_cases
-from kernelgate.ci.explain.launch import LaunchShare
+from kernelgate.ci.explain.next_step import LaunchShare
 from kernelgate.ci.judge import reference
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab.seen import DoctorFinding, JudgedTimes, Thresholds

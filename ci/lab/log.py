@@ -117,7 +117,7 @@ class TriedChange(_Event):
     variables: tuple[str, ...] = ()
     """What the change varies, as far as a program can see it: kernels, tile, threads, stages, …"""
     action: str | None = None
-    """The stable name of the kind of change (ci/explain/actions.py); None where nobody said."""
+    """The stable name of the kind of change (ci/explain/recommend.py); None where nobody said."""
     recommended: bool = False
     """Whether the action was the recommendation at that time."""
     predicted_gain_pct: float | None = None

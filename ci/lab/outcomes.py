@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelgate.ci.explain.actions import CATALOGUE
+from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.judge.case import Status
 from kernelgate.ci.lab import folder as sessions
 from kernelgate.ci.lab import labels

@@ -22,8 +22,8 @@ from pydantic import ValidationError
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.explain.actions import CATALOGUE
 from kernelgate.ci.explain.diagnosis import Bottleneck
+from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.github import command, upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, GitHubError, patiently
@@ -240,7 +240,7 @@ def _wrong_labels(found: CorrectionAnswer, tries: tuple[TriedChange, ...]) -> st
         return f"the session {found.session} has no try {found.number}; it has {len(tries)}"
     known = {*CATALOGUE, *(one.action for one in tries)}
     if found.action is not None and found.action not in known:
-        return f"no action is called {found.action}; `kernelgate recommend` and ci/explain/actions.py name them"
+        return f"no action is called {found.action}; `kernelgate recommend` and ci/explain/recommend.py name them"
     if found.bottleneck is not None and found.bottleneck not in set(Bottleneck):
         return f"no bottleneck is called {found.bottleneck}; there are {', '.join(Bottleneck)}"
     now = (found.action or tried.action, found.bottleneck or tried.bottleneck)

@@ -19,9 +19,9 @@ from kernelgate.bench.kernel.cards import Cards
 from kernelgate.bench.record import RunRecord
 from kernelgate.bench.system import git, lock
 from kernelgate.bench.system.progress import say
-from kernelgate.ci.explain import in_words
-from kernelgate.ci.explain.actions import CATALOGUE
+from kernelgate.ci.explain import budget
 from kernelgate.ci.explain.analyze import analyze_kernel
+from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.judge.case import CaseVerdict, RecordVerdict
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.lab import advising, coming, expecting, figures, folder, measuring, variables, watching
@@ -320,4 +320,4 @@ def _cause(measured: RunRecord, verdict: RecordVerdict) -> str | None:
     both = next((one for one in why.both_sides(measured) if one.base is not None and one.key in changed), None)
     if both is None:
         return None
-    return " ".join(in_words.sentences(why.budget_of(measured, both, changed[both.key])))
+    return " ".join(budget.sentences(why.budget_of(measured, both, changed[both.key])))

@@ -31,10 +31,10 @@ from kernelgate.ci.document.drawing import (
 )
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
-from kernelgate.ci.explain import figures, roofline
+from kernelgate.ci.explain import analyze, figures
+from kernelgate.ci.explain.analyze import Roofline
 from kernelgate.ci.explain.budget import Budget
 from kernelgate.ci.explain.moved_samples import MovedLine, SampleShare, moved_lines
-from kernelgate.ci.explain.roofline import Roofline
 from kernelgate.ci.report.why import Both
 
 # What the change is made of -------------------------------------------------------------------------------------------
@@ -100,8 +100,8 @@ def drawings(profiled: Both) -> list[Markup]:
 
 
 def _roofline(profiled: Both) -> Markup | None:
-    head = roofline.place(profiled.head)
-    placed = {"base": roofline.place(profiled.base) if profiled.base else None, "head": head}
+    head = analyze.roofline_of(profiled.head)
+    placed = {"base": analyze.roofline_of(profiled.base) if profiled.base else None, "head": head}
     spots = {side: spot for side, one in placed.items() if one is not None and (spot := _spot(one)) is not None}
     peak, bandwidth = head.peak_flops, head.peak_bytes_per_second
     if "head" not in spots or not peak or not bandwidth:

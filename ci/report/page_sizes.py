@@ -28,7 +28,7 @@ from kernelgate.ci.document.drawing import (
     text,
 )
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.explain.ladder import Ladder, Rung
+from kernelgate.ci.explain.next_step import Ladder, Rung
 
 # A ladder of sizes ----------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,8 @@ from statistics import median
 from kernelgate.bench.record import Card, CaseKey, Run, RunRecord, Side, TimedCase, rates, timed_cases
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Block, Bullets, Code, Column, Line, Paragraph, Piece, Section, Strong, Table
-from kernelgate.ci.explain import ladder, launch
-from kernelgate.ci.explain.ladder import Ladder, SizedCase
-from kernelgate.ci.explain.launch import LaunchShare
+from kernelgate.ci.explain import next_step
+from kernelgate.ci.explain.next_step import Ladder, LaunchShare, SizedCase
 from kernelgate.ci.judge import reference, sentences
 from kernelgate.ci.judge.case import MeanVerdict, Status
 from kernelgate.ci.policy.policy import Guidance, Policy
@@ -172,7 +171,7 @@ def launches(record: RunRecord, cases: Sequence[JudgedCase], limit: float) -> tu
     if not large:
         return ()
     said: Line = (f"The launch takes more than {100 * limit:.0f}% of the head's call, {MEASURED}:",)
-    lines: list[Line] = [(name, ": ", launch.sentence(share), ".") for name, share in large[:MAX_CASES]]
+    lines: list[Line] = [(name, ": ", next_step.launch_sentence(share), ".") for name, share in large[:MAX_CASES]]
     if len(large) > MAX_CASES:
         lines.append((f"So it does in {formatting.counted(len(large) - MAX_CASES, 'more case')}.",))
     return Paragraph(said), Bullets(tuple(lines))
@@ -184,7 +183,7 @@ def why_by_launch(record: RunRecord, cases: Sequence[JudgedCase], policy: Policy
     pairs = _pairs(record, news.case.key) if news is not None else []
     if news is None or len(pairs) < policy.processes.minimum:
         return ()
-    if not launch.is_cause(pairs, policy.guidance.launch_share):
+    if not next_step.is_launch_cause(pairs, policy.guidance.launch_share):
         return ()
     launches = (median(pair[at].launch_us for pair in pairs) for at in (0, 1))
     kernels = (median(pair[at].kernel_us for pair in pairs) for at in (0, 1))
@@ -219,7 +218,7 @@ def ladder_of(gpu: GpuReport) -> Ladder | None:
     if gpu.record is None:
         return None
     axes = {case.key: case.axes for case in gpu.record.cases}
-    return ladder.ladder(
+    return next_step.longest_ladder(
         [
             SizedCase(case.card, axes.get(case.key, {}), case.head_us, case.reference_us, case.base_us)
             for case in (one.case for one in gpu.cases)
@@ -245,7 +244,7 @@ def ladder_sections(gpu: GpuReport, guidance: Guidance) -> tuple[Section, ...]:
     found = ladder_of(gpu)
     if found is None:
         return ()
-    said = ladder.diagnose(found, guidance.profile_below).sentence
+    said = next_step.diagnose_ladder(found, guidance.profile_below).sentence
     titles = ("base", "head", f"× {ladder_reference(gpu, found)}")
     columns = (Column(found.axis, numeric=True), *(Column(one, numeric=True) for one in titles))
     rows = tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelgate.ci.explain.bottleneck_limits import BottleneckLimits
+from kernelgate.ci.explain.diagnosis import BottleneckLimits
 from kernelgate.ci.explain.next_step import Bands
 from kernelgate.ci.policy.policy import Policy
 

@@ -28,11 +28,10 @@ from kernelgate.ci.document.model import (
     Strong,
     Table,
 )
-from kernelgate.ci.explain import analyze, budget, figures, in_words
+from kernelgate.ci.explain import analyze, budget, figures
 from kernelgate.ci.explain.analyze import Analysis
-from kernelgate.ci.explain.bottleneck_limits import BottleneckLimits
 from kernelgate.ci.explain.budget import Budget
-from kernelgate.ci.explain.diagnosis import SURE, WORDS
+from kernelgate.ci.explain.diagnosis import SURE, WORDS, BottleneckLimits
 from kernelgate.ci.explain.recommend import Recommendation, against_change
 from kernelgate.ci.judge import cards, static
 from kernelgate.ci.policy.policy import Static
@@ -117,7 +116,7 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
     where, other = _where(case, case is news[0], label), _other_kernel(record, found.key)
-    lines: list[Line] = [(Strong("Why"), *where, *other, " ".join(in_words.sentences(split)))]
+    lines: list[Line] = [(Strong("Why"), *where, *other, " ".join(budget.sentences(split)))]
     if case.status.is_slower and (action := _action(split, _analysed(found, limits), label)) is not None:
         lines.append(action)
     return tuple(lines)

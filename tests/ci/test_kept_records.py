@@ -10,7 +10,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Line
-from kernelgate.ci.explain.roofline import place
+from kernelgate.ci.explain.analyze import roofline_of
 from kernelgate.ci.judge.completeness import Completeness, against_plan
 from kernelgate.ci.judge.early_stop import undecided
 from kernelgate.ci.judge.verdict import CaseVerdict, Direction, Outcome, RecordVerdict, Status, exit_code, judge
@@ -143,7 +143,7 @@ def test_the_roofline_of_an_int8_kernel_is_that_of_int8() -> None:
     """137.4 billion operations in 225 µs, of 8192 a clock on 132 multiprocessors at 1743 MHz."""
     measured = record.read(CARDS / "int8_same.json")
     [both] = why.both_sides(measured)
-    roof = place(both.head)
+    roof = roofline_of(both.head)
     assert roof.achieved_flops == pytest.approx(610e12, rel=0.01)
     assert roof.peak_flops == pytest.approx(1885e12, rel=0.01)
     assert (roof.roof, roof.percent_of_roof) == ("tensor", pytest.approx(32.4, abs=0.5))

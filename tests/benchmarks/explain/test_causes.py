@@ -16,7 +16,7 @@ from benchmarks.fuzzing.planting import SOURCES
 from kernelgate.bench import record
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.record import RunRecord
-from kernelgate.ci.explain import budget, in_words
+from kernelgate.ci.explain import budget
 
 DATA = Path(__file__).parents[2] / "data"
 REPORTS = {"banks": ("bank conflicts",), "occupancy": ("occupancy ",), "spills": ("spills, ",)}
@@ -58,7 +58,7 @@ class PlantedChange:
     @property
     def said(self) -> str:
         """What "Why" says first."""
-        return in_words.sentences(budget.budget(self.base, self.head, self.change_pct))[0]
+        return budget.sentences(budget.budget(self.base, self.head, self.change_pct))[0]
 
     @property
     def is_named(self) -> bool:

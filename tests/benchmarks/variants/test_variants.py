@@ -14,7 +14,7 @@ from benchmarks.variants.logs import FamilyLog
 from benchmarks.variants.measure import BaseProfile, TriedVariant
 from kernelgate.bench import record
 from kernelgate.bench.record import Device, Environment
-from kernelgate.ci.explain.actions import CATALOGUE
+from kernelgate.ci.explain.recommend import CATALOGUE
 from kernelgate.ci.lab.log import Closed, GateAttempt, Opened, TriedChange
 from kernelgate.ci.policy import policy
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from kernelgate.ci.explain.actions import ACTIONS, CATALOGUE, against
 from kernelgate.ci.explain.diagnosis import Bottleneck
+from kernelgate.ci.explain.recommend import ACTIONS, CATALOGUE, against
 
 
 def test_names_are_stable_words_and_stand_once() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelgate.bench.explain.metrics import STALL_PREFIX
-from kernelgate.ci.explain import in_words, split
-from kernelgate.ci.explain.budget import Budget, budget
+from kernelgate.ci.explain import split
+from kernelgate.ci.explain.budget import Budget, budget, sentences
 
 KERNEL: dict[str, float] = {
     "duration_us": 100.0,
@@ -107,7 +107,7 @@ def test_any_figures_will_do(
 ) -> None:
     """A record may come from anywhere."""
     made = budget(before, after, change_pct, clocks)
-    assert all(sentence.endswith(".") for sentence in in_words.sentences(made))
+    assert all(sentence.endswith(".") for sentence in sentences(made))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_any_figures_will_do(
     ],
 )
 def test_what_moved_is_named_first(figures: dict[str, float], words: str) -> None:
-    assert in_words.sentences(of(changed(**figures)))[0].startswith(words)
+    assert sentences(of(changed(**figures)))[0].startswith(words)
 
 
 def test_instructions_that_wait_less_are_no_gain_of_their_own() -> None:
@@ -208,7 +208,7 @@ def test_a_little_more_traffic_does_not_explain_long_waits() -> None:
 
 def test_a_small_part_is_not_called_the_cause() -> None:
     made = of(changed(instructions=10.1e6, duration_us=108.0))
-    assert in_words.sentences(made) == ("the profile shows a change of +8.0%, but not what it comes of.",)
+    assert sentences(made) == ("the profile shows a change of +8.0%, but not what it comes of.",)
 
 
 def test_at_the_rate_of_dram_time_goes_with_the_bytes() -> None:
@@ -222,14 +222,14 @@ def test_at_the_rate_of_dram_time_goes_with_the_bytes() -> None:
 
 def test_a_launch_more_is_a_cause() -> None:
     once, twice = {**KERNEL, "launches": 1.0, "call_us": 100.0}, {**KERNEL, "launches": 2.0, "call_us": 200.0}
-    first, *_ = in_words.sentences(budget(once, twice, 99.0))
+    first, *_ = sentences(budget(once, twice, 99.0))
     assert first == "more kernel launches in a call, 1 → 2: 99.0 of the 99.0 points."
 
 
 def test_noise_of_a_wait_is_no_cause() -> None:
     made = of(changed(stall_long_scoreboard=3.1))
     assert (made.is_shown, made.causes) == (True, ())
-    assert in_words.sentences(made) == ("the profile shows a change of +1.2%, but not what it comes of.",)
+    assert sentences(made) == ("the profile shows a change of +1.2%, but not what it comes of.",)
 
 
 @pytest.mark.parametrize(
@@ -239,17 +239,15 @@ def test_a_profile_shows_what_is_of_its_direction_and_size(measured_pct: float, 
     made = budget(KERNEL, changed(instructions=11e6), measured_pct)
     assert made.is_shown is shown
     assert bool(made.causes) is shown
-    assert in_words.sentences(made)[0].startswith("the profile does not show it: +10.0% there") is not shown
+    assert sentences(made)[0].startswith("the profile does not show it: +10.0% there") is not shown
 
 
 def test_what_a_profile_lacks_explains_nothing() -> None:
     bare = {"duration_us": 100.0, "sm_mhz": 1700.0}
-    assert in_words.sentences(of({**bare, "duration_us": 110.0}, bare)) == (
+    assert sentences(of({**bare, "duration_us": 110.0}, bare)) == (
         "the profile shows a change of +10.0%, but not what it comes of.",
     )
-    assert in_words.sentences(budget({}, KERNEL, 10.0)) == (
-        "the profile does not say: it holds no duration of both sides.",
-    )
+    assert sentences(budget({}, KERNEL, 10.0)) == ("the profile does not say: it holds no duration of both sides.",)
 
 
 def test_what_did_not_change_is_said() -> None:
@@ -260,4 +258,4 @@ def test_what_did_not_change_is_said() -> None:
 
 def test_most_of_it_unexplained_is_said() -> None:
     half = replace(of(changed(instructions=11e6)), change_pct=19.0, unexplained_pct=9.0)
-    assert in_words.sentences(half)[0].endswith("; 9.0 points stay unexplained.")
+    assert sentences(half)[0].endswith("; 9.0 points stay unexplained.")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kernelgate.ci.explain.ladder import LadderFinding, SizedCase, diagnose, ladder
+from kernelgate.ci.explain.next_step import LadderFinding, SizedCase, diagnose_ladder, longest_ladder
 
 AXES = {"B": 32, "H": 8, "dtype": "fp16", "causal": False}
 
@@ -27,28 +27,28 @@ def cases(*speedups: float, start: int = 32, card: str = "attention") -> list[Si
     ],
 )
 def test_where_a_kernel_is_slow(speedups: Sequence[float], finding: LadderFinding, said: str) -> None:
-    found = ladder(cases(*speedups))
+    found = longest_ladder(cases(*speedups))
     assert found is not None
-    diagnosis = diagnose(found, 1.0)
+    diagnosis = diagnose_ladder(found, 1.0)
     assert diagnosis.finding is finding
     assert said in diagnosis.sentence
 
 
 def test_the_longest_series_is_the_ladder_in_whatever_order_it_was_timed() -> None:
     others = [SizedCase("attention", {**AXES, "S": 512, "B": batch}, 10.0, 10.0) for batch in (16, 48)]
-    found = ladder([*others, *reversed(cases(1, 1, 1, 1, 1))])
+    found = longest_ladder([*others, *reversed(cases(1, 1, 1, 1, 1))])
     assert found is not None
     assert (found.axis, [rung.size for rung in found.rungs]) == ("S", [32, 64, 128, 256, 512])
 
 
 def test_a_few_sizes_and_a_switch_are_no_ladder() -> None:
-    assert ladder(cases(1, 1, 1, 1)) is None
-    assert ladder([SizedCase("", {"causal": on}, 1.0, 1.0) for on in (False, True)]) is None
-    assert ladder([]) is None
+    assert longest_ladder(cases(1, 1, 1, 1)) is None
+    assert longest_ladder([SizedCase("", {"causal": on}, 1.0, 1.0) for on in (False, True)]) is None
+    assert longest_ladder([]) is None
 
 
 def test_the_sizes_of_two_cards_are_two_ladders() -> None:
-    found = ladder([*cases(1, 1, 1, 1, 1), *cases(2, 2, 2, 2, 2, 2, card="norm")])
+    found = longest_ladder([*cases(1, 1, 1, 1, 1), *cases(2, 2, 2, 2, 2, 2, card="norm")])
     assert found is not None
     assert (found.card, {rung.speedup for rung in found.rungs}) == ("norm", {2.0})
-    assert ladder([*cases(1, 1, 1), *cases(1, 1, 1, start=256, card="norm")]) is None
+    assert longest_ladder([*cases(1, 1, 1), *cases(1, 1, 1, start=256, card="norm")]) is None

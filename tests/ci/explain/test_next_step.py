@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from kernelgate.ci.commands import cli
-from kernelgate.ci.explain import launch
-from kernelgate.ci.explain.launch import LaunchShare
-from kernelgate.ci.explain.next_step import Bands, Priority, decide
+from kernelgate.ci.explain import next_step
+from kernelgate.ci.explain.next_step import Bands, LaunchShare, Priority, decide
 
 BANDS = Bands(0.5, 1.0, 1.5, 2.0, launch_bound_us=10.0, launch_share=0.33, target=1.2, keep_from=1.2)
 
@@ -92,7 +91,7 @@ def test_a_launch_of_10_us_before_a_kernel_of_5_leaves_a_third_to_the_kernel() -
     assert share.kernel_gain_pct == pytest.approx(100 / 3)
     assert share.fused_speedup(4) == pytest.approx(2.0)
     assert share.fused_speedup(10**6) == pytest.approx(3.0, abs=1e-3)
-    assert launch.sentence(share) == (
+    assert next_step.launch_sentence(share) == (
         "the launch takes 10 of 15 µs: a faster kernel wins at most 33%, two calls fused into one are 1.5× as fast, "
         "four 2×"
     )

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelgate.ci.explain.ladder import Ladder, Rung
+from kernelgate.ci.explain.next_step import Ladder, Rung
 from kernelgate.ci.policy.policy import Gates
 from kernelgate.ci.report import page_sizes
 from kernelgate.ci.report.page import write
