@@ -126,10 +126,15 @@ class Step:
         return self.environment.get("GITHUB_REPOSITORY") or None
 
     @property
+    def repository_url(self) -> str | None:
+        server = self.environment.get("GITHUB_SERVER_URL")
+        return f"{server}/{self.repository}" if server and self.repository else None
+
+    @property
     def run_url(self) -> str | None:
         """The page of the run that this step belongs to."""
-        server, run = self.environment.get("GITHUB_SERVER_URL"), self.environment.get("GITHUB_RUN_ID")
-        return f"{server}/{self.repository}/actions/runs/{run}" if server and run and self.repository else None
+        run = self.environment.get("GITHUB_RUN_ID")
+        return f"{self.repository_url}/actions/runs/{run}" if self.repository_url and run else None
 
     def event(self) -> Event:
         """What GitHub sent. Raises UsageError outside of a workflow."""

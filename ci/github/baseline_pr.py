@@ -43,7 +43,7 @@ from kernelgate.ci.github.propose import Offer, put
 from kernelgate.ci.github.untrusted_artifact import RefusedError
 from kernelgate.ci.judge import days, ratchet
 from kernelgate.ci.judge.bootstrap import bootstrap
-from kernelgate.ci.judge.history import History, Past, no_past
+from kernelgate.ci.judge.history import Past, no_past
 from kernelgate.ci.judge.verdict import Outcome, RecordVerdict, judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.policy.pull_request_rules import RunnerGpu
@@ -94,9 +94,18 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
     known = past(new)
     verdict = judge(new, rules, stored, label, path, known) if stored else None
     taken = acceptances.since(bot, stored, new.run.head_sha or "", verdict) if stored and verdict else ()
-    before = Before(stored, taken, _best(new, gpu, stored, rules, known), force)
+    best = None
+    if stored is not None:
+        beside = Path(ratchet.beside(path, "best"))
+        held = record.read(beside) if beside.exists() else None
+        best = ratchet.best(held, stored, as_baseline(new, rules, stored), rules, known)
+    before = Before(stored, taken, best, force)
     if not moves(new, verdict, rules, before):
-        bot.step.log(f"the baseline of {label} is unchanged: {_unmoved(new, stored, verdict)}")
+        why = verdict.reason if verdict else ""
+        if stored and (other := ratchet.changed(new.environment, stored.environment)):
+            parts = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
+            why = f"it is of another machine ({parts}), so that no change is the code's alone; --force renews it"
+        bot.step.log(f"the baseline of {label} is unchanged: {why}")
         bot.step.output(pull_request="")
         return None
     number = put(bot, offer(new, gpu, verdict, rules, bot.step.run_url, before))
@@ -106,23 +115,6 @@ def refresh(bot: Bot, measured: Path, label: str, rules: Policy, force: bool, pa
 
 def baseline_path(gpu: RunnerGpu) -> str:
     return gpu.baseline or f".ci/baseline_{gpu.label}.json"
-
-
-def _unmoved(new: RunRecord, stored: RunRecord | None, verdict: RecordVerdict | None) -> str:
-    """Why nothing is offered, and what to do where nothing ever will be."""
-    other = ratchet.changed(new.environment, stored.environment) if stored else ()
-    if other:
-        said = " and ".join(f"{one.name} {visible(one.was, 40)} then, {visible(one.now, 40)} now" for one in other)
-        return f"it is of another machine ({said}), so that no change is the code's alone; --force renews it"
-    return verdict.reason if verdict else ""
-
-
-def _best(new: RunRecord, gpu: RunnerGpu, stored: RunRecord | None, rules: Policy, known: History) -> RunRecord | None:
-    if stored is None:
-        return None
-    path = Path(ratchet.beside(baseline_path(gpu), "best"))
-    held = record.read(path) if path.exists() else None
-    return ratchet.best(held, stored, as_baseline(new, rules, stored), rules, known)
 
 
 def _moved_cases(new: RunRecord, verdict: RecordVerdict, rules: Policy, before: Before) -> frozenset[CaseKey]:

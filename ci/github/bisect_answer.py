@@ -15,7 +15,6 @@ from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Strong, Verbatim
 from kernelgate.ci.github import plan, untrusted_artifact, upsert
-from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.bisect_request import SearchKind
 from kernelgate.ci.github.client import Bot
 from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
@@ -34,7 +33,7 @@ def text_of(bot: Bot, folder: Path, asked: Searched) -> str:
         hold(bot, found, (asked.good, asked.bad), asked.case)
     except RefusedError as error:
         return failed(str(error), asked)
-    return answered(found, asked, _links(bot.step))
+    return answered(found, asked, Links(bot.step.repository_url))
 
 
 def put_search(bot: Bot, number: int, text: str, refused: bool = False) -> None:
@@ -44,11 +43,6 @@ def put_search(bot: Bot, number: int, text: str, refused: bool = False) -> None:
     """
     run = 0 if refused else int(bot.step.environment.get("GITHUB_RUN_ID") or 0)
     upsert.say(bot, number, text, f"<!-- kernelgate-bisect run={run} -->")
-
-
-def _links(step: Step) -> Links:
-    server = step.environment.get("GITHUB_SERVER_URL")
-    return Links(repository=f"{server}/{step.repository}" if server and step.repository else None)
 
 
 ANSWER, FAILURE = "answer.json", "failure.json"
@@ -259,7 +253,8 @@ def _level(found: Found, on_github: Links) -> list[Block]:
 
 def _timed(found: TimedAnswer, on_github: Links) -> list[Block]:
     about: Line = (Code(found.case), ": ")
-    change = (Strong(_change(found)), f" {_between(found)}")
+    size = f"{formatting.percent(abs(found.change_pct), 2)} {'slower' if found.change_pct > 0 else 'faster'}"
+    change = (Strong(size), f" {_between(found)}")
     if found.found == "none":
         measured = f" ({_between(found)})" if found.processes else ": what is built is the same at both"
         return [Paragraph((*about, Strong("no change:"), f" both ends take the same time{measured}."))]
@@ -311,10 +306,6 @@ def _commits(culprits: Sequence[str], on_github: Links) -> Line:
         shown += [", " if shown else "", *links.commit(sha, "", on_github)]
     left = len(culprits) - MAX_SHOWN
     return (*shown, f" and {left} more") if left > 0 else tuple(shown)
-
-
-def _change(found: TimedAnswer) -> str:
-    return f"{formatting.percent(abs(found.change_pct), 2)} {'slower' if found.change_pct > 0 else 'faster'}"
 
 
 def _between(found: TimedAnswer) -> str:

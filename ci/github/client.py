@@ -112,7 +112,12 @@ def patiently(what: str, step: Callable[[], T], bot: Bot) -> T:
         except (GithubException, NoAnswerError, requests.RequestException) as error:
             wait = _wait_s(error, attempt)
             if wait is None:
-                raise _refusal(what, error) from None
+                status = error.status if isinstance(error, GithubException) else 0
+                if status == 401:
+                    raise GitHubError(f"{what}: the token is expired or not valid (HTTP 401)") from None
+                if status == 403:
+                    raise DeniedError(f"{what}: GitHub refused: {_described(error)}") from None
+                raise GitHubError(f"{what}: {_described(error)}") from None
             if attempt == TRIES - 1 or waited + wait > MAX_WAIT_S:
                 raise GitHubError(f"{what}: gave up after {attempt + 1} tries: {_described(error)}") from None
             bot.step.log(f"{what}: {_described(error)}; trying again in {wait:.0f} s")
@@ -138,26 +143,13 @@ def _wait_s(error: Exception, attempt: int) -> float | None:
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     limited = isinstance(error, RateLimitExceededException) or error.status == 429 or "retry-after" in headers
     if limited and error.status in (403, 429):
-        return max(1.0, _limit_wait_s(headers))
+        after, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
+        if after.isascii() and after.isdigit():
+            return max(1.0, float(after))
+        if headers.get("x-ratelimit-remaining") == "0" and reset.isascii() and reset.isdigit():
+            return max(1.0, float(reset) - time.time() + 1)
+        return SECONDARY_WAIT_S
     return backoff if error.status >= 500 or error.status in (408, 409) else None
-
-
-def _limit_wait_s(headers: dict[str, str]) -> float:
-    after, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
-    if after.isascii() and after.isdigit():
-        return float(after)
-    if headers.get("x-ratelimit-remaining") == "0" and reset.isascii() and reset.isdigit():
-        return float(reset) - time.time() + 1
-    return SECONDARY_WAIT_S
-
-
-def _refusal(what: str, error: Exception) -> GitHubError:
-    status = error.status if isinstance(error, GithubException) else 0
-    if status == 401:
-        return GitHubError(f"{what}: the token is expired or not valid (HTTP 401)")
-    if status == 403:
-        return DeniedError(f"{what}: GitHub refused: {_described(error)}")
-    return GitHubError(f"{what}: {_described(error)}")
 
 
 def _described(error: Exception) -> str:

@@ -88,10 +88,10 @@ class Refusal:
 
 def parse(body: str) -> Command | Refusal | None:
     """The command on the first line of a comment; None where the comment is none; why, where it cannot be read."""
-    found = _found(body)
-    if found is None or is_review(body):
+    line = _after_kernelgate(body)
+    if line is None or is_review(body):
         return None
-    words = _words(found)
+    words = _words(line)
     if not words or words[0].casefold() not in VERBS:
         return Refusal(
             "write /kernelgate and then bench, profile or fuzz, optionally followed by case ids; "
@@ -103,7 +103,7 @@ def parse(body: str) -> Command | Refusal | None:
     reason, done = "", "run"
     if words[0].casefold() == ACCEPT:
         done = ACCEPTED
-        named, *given = _BECAUSE.split(found["words"], maxsplit=1)
+        named, *given = _BECAUSE.split(line, maxsplit=1)
         words, reason = re.split(r"[ \t]+", named.strip(" \t")), "".join(given).strip(" \t")
         if (lacks := _lack(words[1:], reason)) is not None:
             return Refusal(lacks, done)
@@ -117,19 +117,20 @@ def parse(body: str) -> Command | Refusal | None:
 
 def is_review(body: str) -> bool:
     """Whether a comment answers a session: then ci/lab/review.py says what becomes of it, and nobody else."""
-    found = _found(body)
-    words = _words(found) if found else []
+    words = _words(_after_kernelgate(body) or "")
     return bool(words) and words[0].casefold() in REVIEWS
 
 
-def _found(body: str) -> re.Match[str] | None:
+def _after_kernelgate(body: str) -> str | None:
+    """The rest of the first line, where that is a command."""
     # Only what a keyboard makes separates lines and words: anything else is part of a word, which then is no case.
     first = next((line for line in re.split(r"\r\n|\r|\n", body) if line.strip()), "")
-    return _COMMAND.fullmatch(first.strip(" \t"))
+    found = _COMMAND.fullmatch(first.strip(" \t"))
+    return (found["words"] or "") if found else None
 
 
-def _words(found: re.Match[str]) -> list[str]:
-    return [word for word in re.split(r"[ \t]+", found["words"] or "") if word]
+def _words(line: str) -> list[str]:
+    return [word for word in re.split(r"[ \t]+", line) if word]
 
 
 _BECAUSE = re.compile(r"(?:^|[ \t])because(?=[ \t]|$)", re.IGNORECASE)
@@ -227,15 +228,23 @@ def _decide(
         return command
     if not asked.in_pull and command.bisect:
         return command.bisect
-    pull = patiently("pull request", lambda: _pull(bot, asked.number), bot)
+
+    def look() -> PullRequest:
+        pull = bot.repository.get_pull(asked.number)
+        pull.update()
+        return pull
+
+    pull = patiently("pull request", look, bot)
     if pull.state != "open":
         return Refusal("the pull request is closed")
     if not patiently("time of the push", lambda: _was_head(bot, pull, asked.at), bot):
         return Refusal("something was pushed since you asked; look at it and ask again")
     if command.bisect:  # what they looked at, whatever is pushed while this goes on
         return replace(command.bisect, bad=command.bisect.bad or pull.head.sha)
-    if watches_no_kernel(rules) and patiently("files", lambda: skipped(_files(pull), (), rules), bot) == NO_CARD:
-        return Refusal(NO_CARD)
+    if watches_no_kernel(rules):
+        files = patiently("files", lambda: changed_names(pull, list(pull.get_files())), bot)
+        if skipped(files, (), rules) == NO_CARD:
+            return Refusal(NO_CARD)
     return command, pull
 
 
@@ -257,22 +266,12 @@ def _search(bot: Bot, asked: Requester, wanted: BisectRequest, rules: Measure) -
     step.log(f"bisect {found.good} {found.bad} for {asked.login}")
 
 
-def _files(pull: PullRequest) -> list[str] | None:
-    return changed_names(pull, list(pull.get_files()))
-
-
 def permission(bot: Bot, login: str) -> str:
     """Of a login in the repository: such as "write"; "none" of somebody unknown."""
     try:
         return bot.repository.get_collaborator_permission(login)
     except UnknownObjectException:
         return "none"
-
-
-def _pull(bot: Bot, number: int) -> PullRequest:
-    pull = bot.repository.get_pull(number)
-    pull.update()
-    return pull
 
 
 def _was_head(bot: Bot, pull: PullRequest, at: datetime) -> bool:
@@ -307,15 +306,15 @@ def refusal(asked: Requester, why: Refusal) -> str:
 
 def react(bot: Bot, asked: Requester, content: str) -> None:
     """A reaction is optional: where it fails, the log says so and the rest continues."""
+
+    def step() -> object:
+        # GitHub gives the same reaction back where it is there already, so this may be repeated.
+        return bot.repository.get_issue(asked.number).get_comment(asked.comment_id).create_reaction(content)
+
     try:
-        patiently("reaction", lambda: _create_reaction(bot, asked, content), bot)
+        patiently("reaction", step, bot)
     except GitHubError as error:
         bot.step.warn(str(error))
-
-
-def _create_reaction(bot: Bot, asked: Requester, content: str) -> None:
-    # GitHub gives the same reaction back where it is there already, so this may be repeated.
-    bot.repository.get_issue(asked.number).get_comment(asked.comment_id).create_reaction(content)
 
 
 def reply(bot: Bot, asked: Requester, text: str) -> None:

@@ -66,22 +66,18 @@ def _subject(commit: str) -> str:
 
 def _put(bot: Bot, culprit: KnownCulprit, comparison: str) -> str:
     pull = patiently("pull request", lambda: _pull_of(bot, culprit.commit), bot)
+    fixed = any(case.state == "fixed" for case in culprit.cases)
+    reason = "reopened" if culprit.is_slower else "completed" if fixed else "not_planned"
     wanted = WantedIssue(
         LABEL,
         _subject(culprit.commit),
         title(culprit),
         body(culprit, pull, comparison, bot.step),
         "open" if culprit.is_slower else "closed",
-        _reason(culprit),
+        reason,
         news(culprit, bot.step),
     )
     return upsert.put_issue(bot, wanted).outcome
-
-
-def _reason(culprit: KnownCulprit) -> str:
-    if culprit.is_slower:
-        return "reopened"
-    return "completed" if any(case.state == "fixed" for case in culprit.cases) else "not_planned"
 
 
 def _pull_of(bot: Bot, commit: str) -> int | None:
@@ -138,12 +134,14 @@ def title(culprit: KnownCulprit) -> str:
 
 def body(culprit: KnownCulprit, pull: int | None, comparison_: str, step: Step) -> str:
     """All but the last line. `comparison_`: Markdown of the report on both commits; empty where it is not at hand."""
+    cases = [word for case in culprit.worst_first[:MAX_ROWS] for word in ("--case", case.named)]
+    bench = escape.shell("kernelgate", "bench", "--base", culprit.previous, "--head", culprit.commit, *cases)
     each = "each case" if len(culprit.cases) > 1 else "it"
     sure = f"both commits were timed beside each other in the same processes; {each} has its 95% interval."
     parts = [
         render.blocks(
             (
-                Paragraph(_what(culprit, pull, _links(step))),
+                Paragraph(_what(culprit, pull, Links(step.repository_url))),
                 _table(culprit),
                 Paragraph((Strong("How sure:"), f" {sure} Nights alone open no issue.")),
             )
@@ -152,7 +150,7 @@ def body(culprit: KnownCulprit, pull: int | None, comparison_: str, step: Step) 
         render.blocks(
             (
                 Paragraph((Strong("Repeat it"), " on such a GPU:")),
-                Verbatim(_commands(culprit)),
+                Verbatim((bench, "kernelgate compare out/run.json")),
                 Paragraph(
                     (
                         Strong("It closes"),
@@ -169,7 +167,7 @@ def body(culprit: KnownCulprit, pull: int | None, comparison_: str, step: Step) 
 
 def news(culprit: KnownCulprit, step: Step) -> str:
     """Why the issue is closed, or open again."""
-    on_github = _links(step)
+    on_github = Links(step.repository_url)
     if culprit.is_slower:
         slower = [case for case in culprit.worst_first if case.state == "slower"]
         return render.blocks((Paragraph(("Open again: slower as before are ", *_names(slower), ".")),))
@@ -198,8 +196,10 @@ def _what(culprit: KnownCulprit, pull: int | None, on_github: Links) -> Line:
     commit, previous = (links.commit(sha, "", on_github) for sha in (culprit.commit, culprit.previous))
     cases = formatting.counted(len(culprit.cases), "case")
     brought: Line = ()
-    if pull is not None:
-        brought = (", which came with ", *_pull(pull, on_github))
+    if pull is not None and on_github.repository:
+        brought = (", which came with ", Link(f"#{pull}", f"{on_github.repository}/pull/{pull}"))
+    elif pull is not None:
+        brought = (f", which came with pull request {pull}",)
     if culprit.commits == 1:
         return (
             Strong("Commit"),
@@ -212,11 +212,6 @@ def _what(culprit: KnownCulprit, pull: int | None, on_github: Links) -> Line:
         )
     among = f"One of {culprit.commits} commits, after "
     return (among, *previous, " up to ", *commit, *brought, f", made {cases} slower. They could not be told apart.")
-
-
-def _pull(number: int, on_github: Links) -> Line:
-    address = f"{on_github.repository}/pull/{number}"
-    return (Link(f"#{number}", address) if on_github.repository else f"pull request {number}",)
 
 
 def _table(culprit: KnownCulprit) -> Table:
@@ -237,12 +232,6 @@ def _row(case: KnownCase) -> tuple[Line, ...]:
     return ((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now[case.state])
 
 
-def _commands(culprit: KnownCulprit) -> tuple[str, ...]:
-    cases = [word for case in culprit.worst_first[:MAX_ROWS] for word in ("--case", case.named)]
-    bench = escape.shell("kernelgate", "bench", "--base", culprit.previous, "--head", culprit.commit, *cases)
-    return (bench, "kernelgate compare out/run.json")
-
-
 def _names(cases: list[KnownCase]) -> Line:
     shown: list[Piece] = []
     for case in cases[:MAX_ROWS]:
@@ -261,8 +250,3 @@ def _over(state: str, by: str, cases: list[KnownCase], on_github: Links) -> Line
         *_names(cases),
         ".",
     )
-
-
-def _links(step: Step) -> Links:
-    server = step.environment.get("GITHUB_SERVER_URL")
-    return Links(repository=f"{server}/{step.repository}" if server and step.repository else None)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from github.File import File
 from github.PullRequest import PullRequest
-from github.WorkflowJob import WorkflowJob
 from github.WorkflowRun import WorkflowRun
 
 from kernelgate.bench.record import Run
@@ -78,6 +77,10 @@ def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | No
     # Only a label says that there may be something: a report has few calls to spare.
     if seen is not None and wanted.pull_request is not None and Label.ACCEPTED in seen.labels:
         accepted = acceptances.standing(bot, wanted.pull_request, wanted.head_sha or "")
+    # A run that a command started is the default branch's, whatever the pull request changes. A change that is too
+    # large for GitHub to list may touch what measures it.
+    by_pull = pull is not None and run.event.startswith("pull_request")
+    names = seen.names if seen is not None else None
     known = wanted.model_copy(update={"event": run.event, "run_id": run.id, "run_attempt": run.run_attempt})
     known = _of_repository(bot, known)
     return RunInfo(
@@ -85,8 +88,7 @@ def _ended(bot: Bot, run: WorkflowRun, found: Found, into: Path, asked: Run | No
         run_url=run.html_url,
         pull=seen,
         conclusion=run.conclusion,
-        # A run that a command started is the default branch's, whatever the pull request changes.
-        changes_judges=pull is not None and run.event.startswith("pull_request") and _changes_judges(seen),
+        changes_judges=by_pull and (names is None or any(name.startswith(JUDGES) for name in names)),
         refused=artifacts.take_in(bot, run, jobs, known, into),
         failed=tuple(job for job in jobs if job.conclusion not in _ENDED_WELL),
         gpus=gpus_of(jobs),
@@ -230,11 +232,6 @@ def _seen(pull: PullRequest, files: Sequence[File], names: Sequence[str] | None)
     )
 
 
-def _changes_judges(seen: SeenPull | None) -> bool:
-    """Whether the change touches what measures it, or is too large for GitHub to list."""
-    return seen is None or seen.names is None or any(name.startswith(JUDGES) for name in seen.names)
-
-
 # The jobs ------------------------------------------------------------------------------------------------------------
 
 
@@ -247,12 +244,11 @@ def _jobs(bot: Bot, run: WorkflowRun) -> tuple[WorkflowRun, tuple[Job, ...]]:
     listed = patiently("jobs", lambda: list(run.jobs("latest")), bot)
     if any(job.run_attempt > run.run_attempt for job in listed):
         run = _run(bot, run.id)
-    return run, tuple(map(_job, listed))
-
-
-def _job(job: WorkflowJob) -> Job:
-    stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)
-    return Job(name=job.name, conclusion=job.conclusion or "none", step=stopped)
+    jobs = []
+    for job in listed:
+        stopped = next((step.name for step in job.steps if (step.conclusion or "none") not in _ENDED_WELL), None)
+        jobs.append(Job(name=job.name, conclusion=job.conclusion or "none", step=stopped))
+    return run, tuple(jobs)
 
 
 def _says_something(jobs: Iterable[Job]) -> bool:

@@ -107,7 +107,9 @@ def post(
         decision.conclusion, posting.title, texts[0], notes, info.run_url, posting.judged, decision.settled
     )
     ended = [written, *_post_verdict(bot, info, posting, check)]
-    if _may_be_two(*ended[:: len(ended) - 1]):
+    begun = written.comments if isinstance(written, Posted) else None
+    if begun is not None and not (isinstance(ended[-1], Posted) and ended[-1].comments == begun):
+        # What was posted last does not show that nobody else began a comment as well.
         ended.append(_one(bot, "comment", PULLS, lambda: until_done("comment", look, bot)))
     if isinstance(written, Posted) and not written.left:
         ended += _post_results(bot, info, posting)
@@ -134,13 +136,6 @@ def _post_verdict(bot: Bot, info: RunInfo, posting: Posting, check: CheckRun) ->
         labels = frozenset(filter(None, marks))
         ended.append(_one(bot, "label", PULLS, lambda: put_labels(bot, number, labels, stamp)))
     return ended
-
-
-def _may_be_two(comment: Ended, last: Ended) -> bool:
-    """Whether a comment was begun, and what was posted last does not show that nobody else began one as well."""
-    if not isinstance(comment, Posted) or comment.comments is None:
-        return False
-    return not isinstance(last, Posted) or last.comments != comment.comments
 
 
 def _one(bot: Bot, what: str, permission: str, put: Callable[[], Posted]) -> Ended:

@@ -127,13 +127,7 @@ def checked_record(data: bytes, known: Run, name: str = "artifact") -> RunRecord
         found = record.from_json(data, RECORD)
     except KernelgateError as error:
         raise RefusedError(f"{name} is refused: {visible(str(error))}") from None
-    _must_be_short(found, name)
-    _belongs(found, known, name)
-    return found
-
-
-def _must_be_short(found: RunRecord, name: str) -> None:
-    """Refuses what would keep the judge busy for longer than its job may take."""
+    # Refuses what would keep the judge busy for longer than its job may take.
     for what, entries, most in _lists(found):
         if len(entries) > most:
             _refuse(name, f"it has {len(entries)} {what}, more than {most}")
@@ -142,6 +136,8 @@ def _must_be_short(found: RunRecord, name: str) -> None:
     )
     if samples > MAX_SAMPLES:
         _refuse(name, f"it has {samples} samples, more than {MAX_SAMPLES}")
+    _belongs(found, known, name)
+    return found
 
 
 def _lists(found: RunRecord) -> Iterator[tuple[str, Sequence[Any], int]]:
@@ -190,27 +186,19 @@ def _belongs(found: RunRecord, known: Run, name: str) -> None:
     )
     for what, stated, fact in facts:
         if stated is not None and fact is not None and stated != fact:
-            said, known_as = _briefly(str(stated), str(fact))
-            _refuse(name, f"the record is of another {what}: it says {said}, GitHub says {known_as}")
+            commits = formatting.is_commit(str(stated)) and formatting.is_commit(str(fact))
+            # Two commits by as much as tells them apart.
+            short = 7 if commits and str(stated)[:7] != str(fact)[:7] else None
+            shown = visible(str(stated)[:short], 80)
+            _refuse(name, f"the record is of another {what}: it says {shown}, GitHub says {str(fact)[:short]}")
     # Where failed jobs are run again, the others keep what they left in an earlier attempt.
     if run.run_attempt is not None and known.run_attempt is not None and run.run_attempt > known.run_attempt:
         _refuse(name, f"the record is of another attempt: it says {run.run_attempt}, GitHub says {known.run_attempt}")
     if run.pull_request is not None and known.pull_request is None:
         _refuse(name, f"the record names pull request {run.pull_request}, GitHub knows none for this run")
-    if run.base_sha is None and known.base_sha is not None and _has_base(found):
+    has_base = any("base" in timing.samples_us for process in found.processes for timing in process.timings)
+    if run.base_sha is None and known.base_sha is not None and has_base:
         _refuse(name, "the record does not say which commit its base is")
-
-
-def _briefly(stated: str, fact: str) -> tuple[str, str]:
-    """Two commits by as much as tells them apart, anything else as it is."""
-    commits = formatting.is_commit(stated) and formatting.is_commit(fact)
-    if commits and stated[:7] != fact[:7]:
-        return stated[:7], fact[:7]
-    return visible(stated, 80), fact
-
-
-def _has_base(found: RunRecord) -> bool:
-    return any("base" in timing.samples_us for process in found.processes for timing in process.timings)
 
 
 def plain_json(data: bytes, name: str) -> None:
