@@ -28,7 +28,6 @@ from kernelgate.ci.github import (
 )
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.assemble import Trusted
-from kernelgate.ci.github.bisect_answer import Searched
 from kernelgate.ci.github.bisect_request import SearchKind
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.pipeline import artifacts, default_branch, nightly, prior
@@ -261,7 +260,7 @@ def bisected(folder: Path, good: str, bad: str, case: str, kind: SearchKind, num
     """Say which commit a search found, from its answer as untrusted data. Needs GITHUB_TOKEN."""
 
     bot = client.connect(Step())
-    text = bisect_answer.text_of(bot, folder, Searched(good, bad, kind, case))
+    text = bisect_answer.text_of(bot, folder, bisect_request.BisectRequest(good, bad, case, kind))
     if not post:
         bot.step.show(text)
     elif number is None:

@@ -19,7 +19,7 @@ from kernelgate.ci.document import render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Code, Line
 from kernelgate.ci.github import acceptances, command
-from kernelgate.ci.github.acceptances import AcceptedCase, KeptAcceptance
+from kernelgate.ci.github.acceptances import KeptAcceptance
 from kernelgate.ci.github.assemble import Posting, Trusted
 from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.command import ACCEPT, ACCEPTED, ALL, Command, Refusal, Requester
@@ -87,7 +87,7 @@ def _decided(
         by=asked.login,
         reason=visible(wanted.reason),
         base_sha=base,
-        cases=tuple(AcceptedCase(card=case.card, id=case.id) for case in cases),
+        cases=tuple(cases),
     )
     return kept, info
 
@@ -150,7 +150,7 @@ def _answer(kept: KeptAcceptance, posting: Posting) -> Line:
     everywhere = " on every GPU" if len(posting.gpus) > 1 else ""
     head = posting.gpus[0].run.head_sha or ""
     line: Line = (Code(f"@{kept.by}"), " accepted of ", Code(head[:7]), f"{everywhere}: ")
-    line = (*line, *remarks.listed(kept.keys, {}), ". This ends with the next push, or with another base. ")
+    line = (*line, *remarks.listed(kept.cases, {}), ". This ends with the next push, or with another base. ")
     left = dict.fromkeys(one.case for one in posting.decision.regressions if not one.accepted)
     others = [one for one in posting.decision.blockers if one.code is not BlockCode.SLOWER]
     if left:

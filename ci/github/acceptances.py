@@ -37,13 +37,6 @@ MAX_KEPT = 20
 """Of a commit: the newest. Each costs a call to GitHub in every report."""
 
 
-class AcceptedCase(Model):
-    """A case; without an id all cases of the card together."""
-
-    card: str
-    id: str
-
-
 class KeptAcceptance(Model):
     """What one comment accepted."""
 
@@ -55,17 +48,14 @@ class KeptAcceptance(Model):
     reason: str
     base_sha: str
     """What the commit was compared with."""
-    cases: tuple[AcceptedCase, ...]
+    cases: tuple[CaseKey, ...]
+    """One without an id is all cases of its card together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
-    @property
-    def keys(self) -> tuple[CaseKey, ...]:
-        return tuple(CaseKey(case.card, case.id) for case in self.cases)
-
     def of(self, head_sha: str) -> tuple[Acceptance, ...]:
         """For the gate, of the commit that the check run belongs to."""
-        return tuple(Acceptance(key, self.by, self.reason, head_sha, self.base_sha) for key in self.keys)
+        return tuple(Acceptance(key, self.by, self.reason, head_sha, self.base_sha) for key in self.cases)
 
 
 def digest(body: str) -> str:
@@ -135,7 +125,7 @@ _WRITTEN = re.compile(r"```json\n(?P<json>[^`]*)\n```")
 
 def _summary(kept: KeptAcceptance) -> str:
     who: Line = (Code(f"@{kept.by}"), " accepts, compared with ", Code(kept.base_sha[:7]), ": ")
-    return render.markdown_line((*who, *remarks.listed(kept.keys, {}), ". Reason: ", visible(kept.reason)))
+    return render.markdown_line((*who, *remarks.listed(kept.cases, {}), ". Reason: ", visible(kept.reason)))
 
 
 def _read(run: CheckRun) -> KeptAcceptance | None:

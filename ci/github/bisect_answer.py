@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,14 +14,14 @@ from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.escape import visible
 from kernelgate.ci.document.model import Block, Bullets, Code, Line, Paragraph, Piece, Strong, Verbatim
 from kernelgate.ci.github import plan, untrusted_artifact, upsert
-from kernelgate.ci.github.bisect_request import SearchKind
+from kernelgate.ci.github.bisect_request import BisectRequest, SearchKind
 from kernelgate.ci.github.client import Bot
 from kernelgate.ci.github.untrusted_artifact import FailureNote, RefusedError
 from kernelgate.ci.report import links
 from kernelgate.ci.report.links import Links
 
 
-def text_of(bot: Bot, folder: Path, asked: Searched) -> str:
+def text_of(bot: Bot, folder: Path, asked: BisectRequest) -> str:
     """What is said of the answer in a folder: also why it is none, and why it is refused."""
     try:
         found = read(folder, asked.kind)
@@ -211,18 +210,7 @@ NO_ANSWER = (
 )
 
 
-@dataclass(frozen=True)
-class Searched:
-    """What was asked for."""
-
-    good: str
-    bad: str
-    kind: SearchKind
-    case: str
-    """Empty where none was named."""
-
-
-def answered(found: Found, asked: Searched, on_github: Links) -> str:
+def answered(found: Found, asked: BisectRequest, on_github: Links) -> str:
     """Markdown. All that the answer says stands in it as text."""
     every = levels(found)
     parts: list[Block] = _level(found, on_github)
@@ -235,7 +223,7 @@ def answered(found: Found, asked: Searched, on_github: Links) -> str:
     return render.blocks((*parts, *_repeat(found, asked)))
 
 
-def failed(why: str, asked: Searched) -> str:
+def failed(why: str, asked: BisectRequest) -> str:
     """Markdown: why there is no answer."""
     return render.blocks((Paragraph((Strong("No answer:"), " ", why)), *_repeat(None, asked)))
 
@@ -323,7 +311,7 @@ def _stepped_over(reasons: Mapping[str, str]) -> list[Block]:
     return [Paragraph((Strong("Stepped over"), f" {stepped}, which could not be measured:")), Bullets(tuple(lines))]
 
 
-def _repeat(found: Found | None, asked: Searched) -> list[Block]:
+def _repeat(found: Found | None, asked: BisectRequest) -> list[Block]:
     # What the answer says of its case and seed is held to its form; no other word of it becomes a command.
     words = ["kernelgate", "bisect", asked.good, asked.bad]
     words += ["--build"] if asked.kind == "build" else ["--fuzz"] if asked.kind == "fuzz" else []

@@ -144,6 +144,21 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+@functools.lru_cache(maxsize=20_000)
+def _problem(asked: tuple[str, str, tuple[tuple[str, str], ...], str], status: int, came: str | None) -> str | None:
+    """What of a request or its answer does not fit GitHub's description."""
+    method, address, query, sent = asked
+    request = MockRequest("https://api.github.com", method.lower(), address, args=dict(query), data=sent.encode())
+    try:
+        specification().validate_request(request)
+        if status < 300 and came is not None:
+            specification().validate_response(request, MockResponse(came.encode(), status))
+    except Exception as error:
+        faults = getattr(error.__cause__ or error, "schema_errors", ()) or [error.__cause__ or error]
+        return "; ".join(f"{getattr(one, 'json_path', '')} {getattr(one, 'message', one)}"[-300:] for one in faults)
+    return None
+
+
 Handler = Callable[..., Answer]
 ROUTES: list[tuple[str, str, re.Pattern[str], str, Handler]] = []
 
@@ -375,19 +390,12 @@ class FakeGitHub:
         address = f"/repos/{self.repository}" + path
         for name, value in values.items():
             address = address.replace(f"{{{name}}}", quote(value, safe=""))
-        body = b"" if request.body is None else json.dumps(request.body).encode()
-        asked = MockRequest("https://api.github.com", request.method.lower(), address, args=request.query, data=body)
-        where = f"{request.method} {request.path}"
-        try:
-            if answer.status < 400:
-                specification().validate_request(asked)
-            if answer.status < 300 and answer.body is not None:
-                said = MockResponse(json.dumps(answer.body).encode(), answer.status)
-                specification().validate_response(asked, said)
-        except Exception as error:
-            faults = getattr(error.__cause__ or error, "schema_errors", ()) or [error.__cause__ or error]
-            said = [f"{getattr(one, 'json_path', '')} {getattr(one, 'message', one)}"[-300:] for one in faults]
-            self.problems.append(f"{where}: {'; '.join(said)}")
+        sent = "" if request.body is None else json.dumps(request.body)
+        # Without the port of this server, so that what was seen to fit once is not looked at again.
+        came = json.dumps(answer.body).replace(self.url, "https://api.github.com") if answer.body is not None else None
+        asked = (request.method, address, tuple(request.query.items()), sent)
+        if answer.status < 400 and (problem := _problem(asked, answer.status, came)) is not None:
+            self.problems.append(f"{request.method} {request.path}: {problem}")
 
     def _page(self, request: Request, items: list[Any], wrap: str | None = None) -> Answer:
         size, page = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))

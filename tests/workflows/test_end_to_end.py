@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -99,17 +98,6 @@ def test_documentation_is_not_measured_and_the_check_says_so(project: Project) -
     assert project.server.bodies(1) == []
     [check] = project.server.checks.values()
     assert check["conclusion"] in ("neutral", "skipped", "success")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("label", ["documentation", "skip-performance"])
-def test_a_label_skips_measuring_and_the_summary_names_it(label: str, project: Project) -> None:
-    pull, payload, merge = project.pull(touch_kernel)
-    pull.labels.append(label)
-    payload["pull_request"] = project.server.show_pull(pull, whole=True)
-    run = project.measure((pull, payload, merge))
-    assert run.jobs["build"].conclusion == "skipped", run.log
-    assert label in run.summary
 
 
 @pytest.mark.slow
@@ -399,16 +387,6 @@ def test_a_forks_edited_workflow_gets_no_write_token(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_forged_record_is_not_judged(project: Project) -> None:
-    run = project.measure(project.pull(edited(forge_a_record), STRANGER))
-    assert run.conclusion == "success", run.log
-    report = project.report(run)
-    assert report.conclusion == "success", report.log
-    assert all("faster" not in body.lower() for body in project.server.bodies(1))
-    assert {check["conclusion"] for check in project.server.checks.values()} <= {"neutral", "action_required"}
-
-
-@pytest.mark.slow
 def test_a_forks_changes_to_the_judge_do_not_judge(project: Project) -> None:
     """The fork's kernelgate is never run with a GPU: what measures is main's."""
 
@@ -441,22 +419,6 @@ def test_a_maintainers_command_measures_and_answers(project: Project) -> None:
     assert project.server.reactions
     assert any(str(run.id) in body for body in project.server.bodies(pull.number)), "no link to the run"
     assert any("slower" in body.lower() for body in project.server.bodies(pull.number)), run.log
-
-
-@pytest.mark.parametrize("right", ["none", "read"])
-def test_a_strangers_command_is_refused_politely_and_nothing_runs(right: str, project: Project) -> None:
-    pull, _, _ = project.pull(touch_kernel)
-    project.server.collaborators["stranger"] = right
-    run = project.comment(pull, "/kernelgate bench", "stranger")
-    assert {name: job.conclusion for name, job in run.jobs.items()} == {
-        "authorise": "success",
-        "build": "skipped",
-        "measure": "skipped",
-        "report": "skipped",
-        "accept": "skipped",
-        "bisect": "skipped",
-    }
-    assert len(project.server.bodies(pull.number)) == 2, "the command and the refusal"
 
 
 @pytest.mark.slow
@@ -526,17 +488,6 @@ def test_a_maintainer_accepts_a_regression(project: Project) -> None:
 SHELL = ("$(touch {file})", "`touch {file}`", "; touch {file} #", '" && touch {file} && "', "'\n touch {file}\n'")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", SHELL)
-def test_shell_text_in_a_command_is_never_run(text: str, project: Project, tmp_path: Path) -> None:
-    file = tmp_path / "owned"
-    pull, _, _ = project.pull(touch_kernel)
-    project.server.collaborators["maintainer"] = "write"
-    run = project.comment(pull, f"/kernelgate bench {text.format(file=file)}", "maintainer")
-    assert not file.exists(), run.log
-    assert "build" not in run.jobs or run.jobs["build"].conclusion == "skipped"
-
-
 @pytest.mark.nightly
 def test_a_search_by_a_comment_compiles_and_its_comment_becomes_the_answer(project: Project) -> None:
     pull, _, _ = project.pull(break_kernel)
@@ -565,21 +516,6 @@ INPUTS = [
     for workflow in ("profile", "refresh-baseline")
     for name in workflows()[workflow].triggers["workflow_dispatch"]["inputs"]
 ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("workflow", "name", "text"), [(*one, text) for one, text in zip(INPUTS, cycle(SHELL))])
-def test_shell_text_in_an_input_is_never_run(
-    workflow: str, name: str, text: str, project: Project, tmp_path: Path
-) -> None:
-    """Also where GitHub's own page would not let it be typed: the API takes any text."""
-    file = tmp_path / "owned"
-    run = project.dispatch(f"{workflow}.yml", **{name: text.format(file=file)})
-    assert not file.exists(), run.log
-    assert run.conclusion == "failure", run.log
-    assert (run.jobs["plan / plan"].conclusion == "failure") == (name != "force"), run.log
-    assert "Traceback" not in run.log
-    assert project.server.pulls == {}
 
 
 # Profiles ------------------------------------------------------------------------------------------------------------
@@ -624,16 +560,6 @@ def test_a_profile_of_a_branch_is_on_the_page_of_its_run(project: Project) -> No
 
 
 @pytest.mark.slow
-def test_the_default_branch_is_profiled_alone(project: Project) -> None:
-    main = project.repository.main
-    project.server.merge_bases["main", main] = main
-    run = project.dispatch("profile.yml")
-    assert run.conclusion == "success", run.log
-    assert re.search(rf"^Of \[`{main[:7]}`\]\(\S+\) alone$", run.summary, re.M)
-    assert "kernelgate-library-base" not in project.platform.artifacts(run.id)
-
-
-@pytest.mark.slow
 def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
     before = project.repository.git("ls-remote", "origin", "refs/heads/main")
     run = project.dispatch("refresh-baseline.yml", force="true")
@@ -642,13 +568,3 @@ def test_the_baseline_is_offered_and_never_pushed(project: Project) -> None:
     assert project.server.refs["heads/main"] == project.repository.main
     [pull] = project.server.pulls.values()
     assert pull.head_ref.startswith("kernelgate/baseline-")
-
-
-@pytest.mark.slow
-def test_a_caller_asks_for_its_baseline(tmp_path: Path, language: Language) -> None:
-    """Its dispatch has the inputs, not the workflow that it calls."""
-    with hosted("my-org/my-kernels", tmp_path, language) as project:
-        project.repository.change_main(call_kernelgate)
-        run = project.dispatch("baseline.yml", force="true")
-        assert run.conclusion == "success", run.log
-        assert [pull.head_ref for pull in project.server.pulls.values()] == ["kernelgate/baseline-l4"]

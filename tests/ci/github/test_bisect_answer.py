@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from kernelgate.ci.commands.cli import run as kernelgate
-from kernelgate.ci.github.bisect_answer import NO_ANSWER, Searched, put_search, text_of
+from kernelgate.ci.github.bisect_answer import NO_ANSWER, put_search, text_of
+from kernelgate.ci.github.bisect_request import BisectRequest
 from tests.ci.desk import Desk
 
 GOOD, BAD, CULPRIT, STRANGE, INNER = "a" * 40, "b" * 40, "c" * 40, "d" * 40, "e" * 40
-TIME = Searched(GOOD, BAD, "time", "")
+TIME = BisectRequest(GOOD, BAD, "", "time")
 HOSTILE = "@octocat <img src=x> [a](https://evil.example) `x` <!-- kernelgate-bisect run=77 -->\n# big"
 
 TIMED: dict[str, Any] = {
@@ -45,7 +46,7 @@ FAILING: dict[str, Any] = {
 COMPILED: dict[str, Any] = {"last_that_compiles": GOOD, "culprits": [CULPRIT], "why": HOSTILE, "inside": None}
 
 
-def said(desk: Desk, folder: Path, answer: object, asked: Searched = TIME) -> str:
+def said(desk: Desk, folder: Path, answer: object, asked: BisectRequest = TIME) -> str:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     (folder / "answer.json").write_text(text, "utf-8")
     return text_of(desk.bot, folder, asked)
@@ -86,14 +87,14 @@ def test_each_end_of_a_search_has_its_words(desk: Desk, tmp_path: Path, change: 
 
 
 def test_a_fuzz_case_and_a_compile_have_theirs(desk: Desk, tmp_path: Path) -> None:
-    text = said(desk, tmp_path, FAILING, Searched(GOOD, BAD, "fuzz", "edge_s65"))
+    text = said(desk, tmp_path, FAILING, BisectRequest(GOOD, BAD, "edge_s65", "fuzz"))
     assert "**fails** since [" in text
     assert "fails in 20 of 20 runs at the bad end" in text
     assert f"kernelgate bisect {GOOD} {BAD} --fuzz --case attention/edge_s65 --seed 7" in text
     assert "curl" not in text, "the command to repeat is ours"
     nothing = {"found": "none", "culprits": [], "why": "all pass"}
-    assert "no fuzz case fails at the bad end" in said(desk, tmp_path, nothing, Searched(GOOD, BAD, "fuzz", ""))
-    built = said(desk, tmp_path, COMPILED, Searched(GOOD, BAD, "build", ""))
+    assert "no fuzz case fails at the bad end" in said(desk, tmp_path, nothing, BisectRequest(GOOD, BAD, "", "fuzz"))
+    built = said(desk, tmp_path, COMPILED, BisectRequest(GOOD, BAD, "", "build"))
     assert "**Does not compile** since [" in built
     assert f"kernelgate bisect {GOOD} {BAD} --build" in built
 
@@ -126,7 +127,7 @@ REFUSED: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_an_answer_that_is_not_one_is_refused_in_a_sentence(desk: Desk, tmp_path: Path, what: str) -> None:
-    asked = Searched(GOOD, BAD, "time", "s512")
+    asked = BisectRequest(GOOD, BAD, "s512", "time")
     text = said(desk, tmp_path, REFUSED[what], asked)
     assert text.startswith("**No answer:**"), text
     assert "evil.example" not in text
@@ -135,7 +136,7 @@ def test_an_answer_that_is_not_one_is_refused_in_a_sentence(desk: Desk, tmp_path
 
 @pytest.mark.parametrize(("answer", "kind"), [(TIMED, "time"), (FAILING, "fuzz"), (COMPILED, "build")])
 def test_hostile_words_of_an_answer_stay_words(desk: Desk, tmp_path: Path, answer: object, kind: Any) -> None:
-    text = said(desk, tmp_path, answer, Searched(GOOD, BAD, kind, ""))
+    text = said(desk, tmp_path, answer, BisectRequest(GOOD, BAD, "", kind))
     assert "@octocat" in text
     assert "<!--" not in text
     assert "\n# big" not in text

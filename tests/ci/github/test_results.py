@@ -52,11 +52,8 @@ def test_it_is_filled_and_filled_anew_and_nothing_else_changes() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "",
         "no marks",
-        "<!-- /kernelgate-results -->",
         BEGIN,
-        f"<!-- /kernelgate-results -->{BEGIN}",
         f"{BEGIN}\nwords of the author\n<!-- /kernelgate-results -->",
         f"{BEGIN}\nwords of the author\n<!-- /kernelgate-results 0123456789abcdef -->",
         f"{PLACE}{'x' * 65_500}",

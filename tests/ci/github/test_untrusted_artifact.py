@@ -144,8 +144,6 @@ def test_an_encrypted_file_is_refused() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"PK",
         b"not a zip",
         zipped({"run.json": HONEST})[:-30],
         zipped({"run.json": HONEST}).replace(b"\x08", b"\x63"),
