@@ -5,7 +5,7 @@ KERNELGATE := $(VENV)/bin/kernelgate
 READY := $(VENV)/.ready
 JUDGING := $(VENV)/.judging
 # What plan, report, the bot and the history need: no torch, no compiler, no tools for developers.
-JUDGE := alembic click fsspec jinja2 numpy pydantic PyGithub requests rich scipy SQLAlchemy zstandard
+JUDGE := click fsspec jinja2 numpy pydantic PyGithub requests rich scipy SQLAlchemy zstandard
 # These and all that they need, by the hash of each file: the jobs that hold the write token install nothing else.
 LOCK := requirements-judge.txt
 PARSER := tests/workflows/node_modules/.ready

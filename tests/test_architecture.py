@@ -175,7 +175,7 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     found = set(done.stdout.split())
     assert "click" in found
-    assert not found & {"torch", "scipy", "numpy", "jinja2", "pydantic", "rich", "sqlalchemy", "fsspec", "alembic"}
+    assert not found & {"torch", "scipy", "numpy", "jinja2", "pydantic", "rich", "sqlalchemy", "fsspec"}
 
 
 def test_no_class_name_stands_twice() -> None:

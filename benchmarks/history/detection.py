@@ -10,10 +10,11 @@ import numpy as np
 from scipy import special
 
 from benchmarks.history.series import CODE_A_NIGHT, NIGHTS, Generator, SeriesLabel, nights, truth
-from kernelgate.ci.history import changes, confirm, schedule
-from kernelgate.ci.history.changes import Change, Night
+from kernelgate.ci.history import changes, confirm, tonight
+from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.confirm import PairMeasured
-from kernelgate.ci.history.schedule import Suspicion
+from kernelgate.ci.history.facts import CaseName, Change
+from kernelgate.ci.history.tonight import Suspicion
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.policy.policy import Policy
 
@@ -21,6 +22,7 @@ POLICY = Policy()
 WANDER = math.log(1.65)
 """How far the spread between processes moves from day to day, as a standard deviation of its logarithm: as recorded."""
 PROCESS_SECONDS = 3.0
+CASE = CaseName("", "card", "case", "gpu")
 SEEN_BACK = 150
 """Nights that the simulated nightly looks at; a year takes a twentieth of the time then."""
 
@@ -69,9 +71,9 @@ def night(label: SeriesLabel, seen: Sequence[Night], lived: Lived, rng: Generato
     """One night: what is suspected, what is measured, what is told."""
     known = known_spread(label)
     suspected = [confirm.settled(one, lived.measured, POLICY, known) for one in detector(seen)]
-    asked = [Suspicion("", one, PROCESS_SECONDS, label.spread_pct) for one in suspected]
-    planned = schedule.of_night(asked, POLICY)
-    lived.seconds += planned.gpu_seconds
+    asked = [Suspicion(CASE, one, PROCESS_SECONDS, label.spread_pct) for one in suspected]
+    planned = tonight.planned(asked, POLICY)
+    lived.seconds += sum(pair.gpu_seconds for pair in planned.pairs)
     by_pair = {(one.previous, one.commit): one for one in suspected}
     for pair in planned.pairs:
         lived.measured.append(compared(label, by_pair[pair.previous, pair.commit], pair.processes, rng))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from kernelgate.ci.history.changes import Change, Night
+from kernelgate.ci.history.changes import Night
+from kernelgate.ci.history.facts import Change
 
 WINDOW, P = 50, 0.001
 

@@ -17,7 +17,7 @@ from benchmarks.history.detection import POLICY, compared, detect, false, found,
 from benchmarks.history.series import CODE_A_NIGHT, NIGHTS, Generator, SeriesLabel, recorded_spreads
 from kernelgate.bench.system.progress import say
 from kernelgate.ci.history import confirm
-from kernelgate.ci.history.changes import Change
+from kernelgate.ci.history.facts import Change
 
 SPREADS = (0.013, 0.142)
 """Percent, between processes, as recorded: bound by arithmetic, bound by memory."""

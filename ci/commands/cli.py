@@ -38,8 +38,8 @@ SECTIONS = {
         "template": ("steps", "Check a pull request's description."),
     },
     "Over time": {
-        "history": ("verbs_history", "Keep every measurement, and show how speed has changed."),
-        "bisect": ("verbs_bisect", "Find the commit that made a case slower or wrong."),
+        "history": ("history", "Keep every measurement, and show how speed has changed."),
+        "bisect": ("bisect", "Find the commit that made a case slower or wrong."),
     },
     "Optimise": {
         "session": ("session_page", "Optimise a kernel: gates in order, one change a try."),

@@ -44,7 +44,6 @@ def models() -> dict[str, Any]:
 def _beside() -> dict[str, Any]:
     """Of commands whose `--json` does not name its model itself."""
     from kernelgate.ci.commands import answers
-    from kernelgate.ci.history import answer as history
     from kernelgate.ci.lab import session_answer as sessions
     from kernelgate.ci.lab.advice_answer import OutcomesAnswer, Recommended
     from kernelgate.ci.lab.log import TriedChange
@@ -54,16 +53,6 @@ def _beside() -> dict[str, Any]:
 
     return {
         "bisect": answers.BisectAnswer,
-        "history add": history.AddedRecords,
-        "history changes": history.ShownChanges,
-        "history condense": history.CondensedRecords,
-        "history culprits": history.ShownCulprits,
-        "history export": history.ExportedHistory | history.ExportedFiles,
-        "history import": history.ImportedTimes,
-        "history rebuild": history.RebuiltIndex,
-        "history show": history.ShownHistory,
-        "history site": history.WrittenSite,
-        "history tonight": history.ShownTonight,
         "outcomes": OutcomesAnswer,
         "patterns": PatternsJson,
         "prompt": answers.PromptAnswer,

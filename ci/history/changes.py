@@ -17,17 +17,22 @@ from itertools import groupby
 from typing import Literal
 
 import numpy as np
+from scipy import special
 
-from kernelgate.ci.history import drift, levels
+from kernelgate.ci.history import levels
+from kernelgate.ci.history.facts import Change
 from kernelgate.ci.history.levels import Levels
 from kernelgate.ci.judge.stats import Array
 from kernelgate.ci.policy.change_rules import ChangeRules
 
-State = Literal["suspected", "confirmed", "refuted", "accepted"]
 LIKELY = 0.001
 """A gap between nights belongs to a change if it holds it with at least this probability."""
 SURELY = 0.5
 """A night counts as bad from this probability on."""
+KNOTS = 32
+"""Nights at which a ramp is tried to begin or to end."""
+RAMP_NUMBERS = 4
+"""What a ramp may choose: level, size, begin, end."""
 NORMAL_95 = 1.959964
 """Standard deviations to either side that hold 95% of a normal distribution."""
 
@@ -57,26 +62,6 @@ class _Point:
     error: float
 
 
-@dataclass(frozen=True)
-class Change:
-    """The level was another one at `commit` than at `previous`; the nights do not show where between them."""
-
-    kind: Literal["step", "drift"]
-    previous: str
-    previous_place: int
-    commit: str
-    place: int
-    environment: str
-    change_pct: float
-    interval_pct: tuple[float, float]
-    """95%."""
-    state: State = "suspected"
-    chance: float = 1.0
-    """The probability that there is a change at all, as the nights show it."""
-    why: str = ""
-    """What decided the state."""
-
-
 def of_series(nights: Iterable[Night], rules: ChangeRules) -> tuple[Change, ...]:
     """All changes that the nights of one series suggest, oldest first. Nights that say nothing are left out."""
     ordered = sorted((one for one in nights if _says_something(one)), key=lambda one: one.place)
@@ -95,9 +80,7 @@ def _columns(nights: Sequence[Night]) -> tuple[Array, Array]:
     return np.array([one.log_ratio for one in nights]), np.array([one.error for one in nights])
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Steps
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- steps -----------------------------------------------------------------------------------------------------------
 
 
 def _steps(nights: Sequence[Night], known: Levels, rules: ChangeRules) -> list[Change]:
@@ -189,9 +172,7 @@ def _overlap(one: Change, other: Change) -> bool:
     return one.previous_place < other.place and other.previous_place < one.place
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Drift
-# ----------------------------------------------------------------------------------------------------------------------
+# ---- drift -----------------------------------------------------------------------------------------------------------
 
 
 def _with_drift(points: Sequence[_Point], found: Sequence[Change], rules: ChangeRules) -> list[Change]:
@@ -206,7 +187,7 @@ def _with_drift(points: Sequence[_Point], found: Sequence[Change], rules: Change
         values, errors = (np.array([getattr(one, name) for one in part]) for name in ("value", "error"))
         places = [one.night.place for one in part]
         firsts = [range(bisect_right(places, one.previous_place), bisect_left(places, one.place) + 1) for one in run]
-        slow = drift.instead_of(firsts, values, errors, rules)
+        slow = _instead_of(firsts, values, errors, rules)
         if slow is None:
             kept += run
             continue
@@ -234,3 +215,83 @@ def _joined(parts: Mapping[str, Sequence[Night]], known: Mapping[str, Levels]) -
             error = math.hypot(night.error, known[key].spread)
             made.append(_Point(night, night.log_ratio - offsets[key], error))
     return made
+
+
+# ---- a ramp ----------------------------------------------------------------------------------------------------------
+#
+# Level, an even rise or fall, and level again. It and the steps are compared by their misfit, to which each free number
+# adds log n (Schwarz 1978).
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """The level moves by `size`, a log ratio, from night `first` to night `last`."""
+
+    first: int
+    last: int
+    size: float
+    error: float
+    misfit: float
+
+
+def _instead_of(places: Sequence[range], values: Array, errors: Array, rules: ChangeRules) -> Ramp | None:
+    """The ramp that explains the nights better than steps do; None where none does, or is large and certain enough.
+
+    `places`: of each step, the nights that may be the first one after it.
+    """
+    found = _ramp(values, errors, rules.drift_nights)
+    if found is None or abs(found.size) < math.log1p(rules.drift_pct / 100):
+        return None
+    free = math.log(len(values))
+    stairs = _misfit_of_steps(places, values, errors) + (2 * len(places) + 1) * free
+    p = 2 * float(special.ndtr(-abs(found.size) / found.error))
+    return found if found.misfit + RAMP_NUMBERS * free < stairs and p < rules.drift_p else None
+
+
+def _ramp(values: Array, errors: Array, shortest: int) -> Ramp | None:
+    """The ramp over at least `shortest` nights that fits best; None of fewer nights."""
+    n = len(values)
+    if n <= shortest:
+        return None
+    gap = max(1, n // KNOTS)
+    knots = [*range(0, n - 1, gap), n - 1]
+    found = _best(knots, knots, values, errors, shortest)
+    while found and gap > 1:  # closer and closer around the best
+        near = range(-gap, gap + 1, max(1, gap // 4))
+        firsts, lasts = ([at + off for off in near if 0 <= at + off < n] for at in (found.first, found.last))
+        found, gap = _best(firsts, lasts, values, errors, shortest), gap // 4
+    return found
+
+
+def _best(firsts: Sequence[int], lasts: Sequence[int], values: Array, errors: Array, shortest: int) -> Ramp | None:
+    """Of all ramps between these nights, by weighted least squares of a level and a size."""
+    tried = np.array([(a, b) for a in firsts for b in lasts if b - a >= shortest])
+    if not len(tried):
+        return None
+    weights = 1 / errors**2
+    weights /= weights.sum()
+    begin, end = tried[:, :1], tried[:, 1:]
+    shapes = np.clip((np.arange(len(values)) - begin) / (end - begin), 0.0, 1.0)
+    shapes -= (shapes @ weights)[:, None]
+    centred = values - weights @ values
+    across = shapes**2 @ weights
+    sizes = shapes @ (weights * centred) / across
+    misfits = (float(weights @ centred**2) - sizes**2 * across) * float((1 / errors**2).sum())
+    best = int(np.argmin(misfits))
+    error = 1 / math.sqrt(float(across[best]) * float((1 / errors**2).sum()))
+    return Ramp(int(begin[best, 0]), int(end[best, 0]), float(sizes[best]), error, float(misfits[best]))
+
+
+def _misfit_of_steps(places: Sequence[range], values: Array, errors: Array) -> float:
+    """With each step where it fits best while the others stay."""
+    cuts = [place[len(place) // 2] for place in places]
+    for at, place in enumerate(places):
+        tried = ([*cuts[:at], cut, *cuts[at + 1 :]] for cut in place)
+        cuts = min(tried, key=lambda every: _misfit(every, values, errors))
+    return _misfit(cuts, values, errors)
+
+
+def _misfit(cuts: Sequence[int], values: Array, errors: Array) -> float:
+    cuts = sorted(cuts)
+    parts = zip(np.split(values, cuts), np.split(1 / errors**2, cuts), strict=True)
+    return sum(float(w @ (part - np.average(part, weights=w)) ** 2) for part, w in parts if len(part))

@@ -1,4 +1,5 @@
-"""What a paired comparison of both commits makes of a suspicion. Only what is confirmed here is told to people.
+"""What a paired comparison of both commits makes of a suspicion, and which commits between them it came down to. Only
+what is confirmed here is told to people.
 
 The comparison is judged as any other (ci/judge/spread.py): its processes are the unit, and how far they scatter is not
 known beforehand.
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernelgate.ci.document import formatting
-from kernelgate.ci.history.changes import Change
+from kernelgate.ci.history.facts import Change
 from kernelgate.ci.judge import spread
 from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.judge.stats import Array, Pooled
@@ -130,3 +131,53 @@ def _processes(measured: PairMeasured) -> Array:
     n = measured.processes
     shape = np.linspace(-1.0, 1.0, n)
     return np.asarray(measured.effect + measured.spread * shape / np.std(shape, ddof=1))
+
+
+# ---- among several commits -------------------------------------------------------------------------------------------
+#
+# The older end is compared with commits between, by halves: each comparison holds both in the same processes, and shows
+# more than half of the change, or less. It takes one commit to have made most of it. `kernelgate bisect` finds it in
+# one go, on a machine at hand; this is for workflows, a pair of commits at a time.
+
+
+@dataclass(frozen=True)
+class NarrowedRange:
+    """The change was made after `low`, and not after `high`: places on the default branch."""
+
+    low: int
+    high: int
+    middle: tuple[int, ...]
+    """Places to compare next, the one that halves the range first; none where nothing tells more."""
+
+
+def narrowed(change: Change, measured: Sequence[PairMeasured], policy: Policy) -> NarrowedRange:
+    """`measured`: of the case."""
+    low, high = change.previous_place, change.place
+    asked: dict[int, list[PairMeasured]] = {}
+    for one in measured:
+        if one.base == change.previous and low < one.head_place < high:
+            asked.setdefault(one.head_place, []).append(one)
+    open_ = set()
+    for place, own in sorted(asked.items()):
+        shows = _shows(change, own, policy)
+        if shows is None:
+            open_ |= {place} if len(own) >= policy.changes.looks else set()
+        elif shows:
+            high = min(high, place)
+        else:
+            low = max(low, place)
+    low = min(low, high - 1)
+    half = (low + high) / 2
+    between = (place for place in range(low + 1, high) if place not in open_)
+    return NarrowedRange(low, high, tuple(sorted(between, key=lambda place: (abs(place - half), place))))
+
+
+def _shows(change: Change, own: Sequence[PairMeasured], policy: Policy) -> bool | None:
+    """Whether most of the change was there already; None where that is not certain."""
+    pooled = together(own, policy)
+    half = math.log1p(change.change_pct / 100) / 2
+    reach = pooled.half_width(policy.changes.confirm_p)
+    along = math.copysign(1.0, half)
+    if along * pooled.change - reach > abs(half):
+        return True
+    return False if along * pooled.change + reach < abs(half) else None

@@ -1,133 +1,91 @@
 """Which commits made a case slower, certainly enough to tell people, and what became of each since.
 
 A change is told once a comparison of both its commits confirmed it. Where several commits lie between the two, they are
-searched first: by halves (`narrow.py`), or by `kernelgate bisect`, which leaves an event `found`.
+searched first: by halves (`confirm.narrowed`), or by `kernelgate bisect`, which leaves an event `found`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from kernelgate.ci.document import formatting
-from kernelgate.ci.history import narrow, nights, shown
-from kernelgate.ci.history.answer import ShownCulprits
-from kernelgate.ci.history.changes import Change
+from kernelgate.ci.history import confirm, nights, series
 from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.history.facts import CaseName, Change, CommitSearch, Culprit, CulpritCase, KnownCulprits
 from kernelgate.ci.history.nights import CaseChanges
-from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, RECORD, SERIES
 from kernelgate.ci.policy.policy import Policy
 
-
-@dataclass(frozen=True)
-class CulpritCase:
-    """What the commit did to one case on one kind of GPU."""
-
-    card: str
-    case: str
-    gpu: str
-    change_pct: float
-    interval_pct: tuple[float, float]
-    """95%."""
-    why: str
-    """What confirmed it."""
-    state: Literal["slower", "fixed", "accepted"]
-    by: str
-    """The commit that fixed it, or who accepted it; empty while it is slower."""
-    record: str | None
-    """Of the comparison of both commits, by its name in the store."""
-
-
-@dataclass(frozen=True)
-class Culprit:
-    """One of the commits after `previous`, up to `commit`; mostly there is but one."""
-
-    repository: str
-    previous: str
-    commit: str
-    commits: int
-    cases: tuple[CulpritCase, ...]
-
-
-@dataclass(frozen=True)
-class CommitSearch:
-    """A confirmed change that lies somewhere among several commits."""
-
-    gpu: str
-    card: str
-    case: str
-    good: str
-    bad: str
-    """The change was made after `good`, and not after `bad`."""
-    base: str
-    """The older end of the comparisons, and …"""
-    middle: tuple[int, ...]
-    """… places of commits to compare it with, the one that tells most first."""
-
-
-@dataclass(frozen=True)
-class KnownCulprits:
-    culprits: tuple[Culprit, ...]
-    """The oldest first."""
-    searches: tuple[CommitSearch, ...]
-    """What is to be searched for before it is told."""
+LONGEST = 300
+"""Characters of a name or a reason that is told."""
 
 
 def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy) -> KnownCulprits:
     """All that may be told of these cases. Those that got faster are nobody's fault."""
-    places: dict[str, int] = {
-        row.sha: row.place
-        for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None)))
-    }
+    asked = sa.select(COMMIT.c.sha, COMMIT.c.place).where(COMMIT.c.place.is_not(None))
+    places: dict[str, int] = {row.sha: row.place for row in connection.execute(asked)}
     line = {place: sha for sha, place in places.items()}
-    searched = [row._asdict() for row in connection.execute(sa.select(EVENT).filter_by(kind="found"))]
+    searched = connection.execute(sa.select(EVENT).filter_by(kind="found")).all()
     groups: dict[tuple[str, str, str], list[CulpritCase]] = {}
     searches = []
     for one in found:
+        name = one.series
         for at, change in enumerate(one.changes):
             if change.state not in ("confirmed", "accepted") or change.change_pct <= 0:
                 continue
-            ends = _searched(one, change, searched, places)
+            ends = _searched(name, change, searched, places)
             if ends is None:
-                measured = _measured(connection, one, places) if change.place - change.previous_place > 1 else []
-                left = narrow.of_change(change, measured, policy)
-                ends = line.get(left.low, change.previous), line.get(left.high, change.commit)
+                measured = _measured(connection, name, places) if change.place - change.previous_place > 1 else []
+                left = confirm.narrowed(change, measured, policy)
+                good, bad = line.get(left.low, change.previous), line.get(left.high, change.commit)
                 if left.middle:
-                    searches.append(CommitSearch(one.gpu, one.card, one.case, *ends, change.previous, left.middle))
-                    ends = None
-            if ends is not None:
-                case = _case(connection, one, change, one.changes[at + 1 :], policy)
-                groups.setdefault((one.repository, *ends), []).append(case)
-    culprits = [Culprit(*key, _between(places, *key[1:]), tuple(cases)) for key, cases in groups.items()]
-    return KnownCulprits(tuple(sorted(culprits, key=lambda one: places.get(one.commit, 0))), tuple(searches))
+                    where = {"gpu": name.gpu, "card": name.card, "case": name.case, "good": good, "bad": bad}
+                    searches.append(CommitSearch(**where, base=change.previous, middle=left.middle))
+                    continue
+                ends = good, bad
+            state, by = _since(change, one.changes[at + 1 :], policy)
+            case = CulpritCase(
+                card=name.card[:LONGEST],
+                case=name.case[:LONGEST],
+                gpu=name.gpu[:LONGEST],
+                change_pct=change.change_pct,
+                interval_pct=change.interval_pct,
+                why=change.why[:LONGEST],
+                state=state,
+                by=by[:LONGEST],
+                record=_record(connection, name, change),
+            )
+            groups.setdefault((name.repository, *ends), []).append(case)
+    culprits = (
+        Culprit(repository=repository, previous=old, commit=new, commits=_between(places, old, new), cases=tuple(cases))
+        for (repository, old, new), cases in groups.items()
+    )
+    oldest_first = sorted(culprits, key=lambda one: places.get(one.commit, 0))
+    return KnownCulprits(culprits=tuple(oldest_first), searches=tuple(searches))
 
 
 def _searched(
-    one: CaseChanges, change: Change, searched: Iterable[Mapping[str, Any]], places: Mapping[str, int]
+    name: CaseName, change: Change, searched: Iterable[Any], places: Mapping[str, int]
 ) -> tuple[str, str] | None:
     """The commits that `kernelgate bisect` came down to; None where nobody asked it."""
     for event in searched:
-        mine = (event["card"], event["case"], event["gpu"]) == (one.card, one.case, one.gpu)
-        place = places.get(event["sha"])
-        if mine and event["previous"] and place is not None and change.previous_place < place <= change.place:
-            return event["previous"], event["sha"]
+        mine = (event.card, event.case, event.gpu) == (name.card, name.case, name.gpu)
+        place = places.get(event.sha)
+        if mine and event.previous and place is not None and change.previous_place < place <= change.place:
+            return event.previous, event.sha
     return None
 
 
-def _measured(connection: sa.Connection, one: CaseChanges, places: Mapping[str, int]) -> list[PairMeasured]:
+def _measured(connection: sa.Connection, name: CaseName, places: Mapping[str, int]) -> list[PairMeasured]:
     """All comparisons of the case."""
-    every = shown.series(connection, Wanted(one.card, one.case, one.gpu))
-    mine = (each for each in every if (each.repository, each.card, each.case, each.gpu) == _names(one))
-    return [pair for each in mine for pair in nights.pairs(each, places)]
-
-
-def _names(one: CaseChanges) -> tuple[str, str, str, str]:
-    return one.repository, one.card, one.case, one.gpu
+    every = series.series(connection, Wanted(name.card, name.case, name.gpu))
+    mine = (one for one in every if (one.repository, one.gpu) == (name.repository, name.gpu))
+    return [pair for one in mine for pair in nights.pairs(one, places)]
 
 
 def _between(places: Mapping[str, int], previous: str, commit: str) -> int:
@@ -135,27 +93,12 @@ def _between(places: Mapping[str, int], previous: str, commit: str) -> int:
     return max(1, places[commit] - places[previous]) if {previous, commit} <= places.keys() else 1
 
 
-def _case(
-    connection: sa.Connection, one: CaseChanges, change: Change, later: Sequence[Change], policy: Policy
-) -> CulpritCase:
-    became, by = _since(change, later, policy)
-    return CulpritCase(
-        card=one.card,
-        case=one.case,
-        gpu=one.gpu,
-        change_pct=change.change_pct,
-        interval_pct=change.interval_pct,
-        why=change.why,
-        state=became,
-        by=by,
-        record=_record(connection, one, change),
-    )
-
-
 def _since(
     change: Change, later: Sequence[Change], policy: Policy
 ) -> tuple[Literal["slower", "fixed", "accepted"], str]:
-    """It is fixed once confirmed changes since have taken all of it back, but for what counts as none."""
+    """What became of it, and by what: the commit that fixed it, or who accepted it. It is fixed once confirmed changes
+    since have taken all of it back, but for what counts as none.
+    """
     if change.state == "accepted":
         return "accepted", change.why
     total = math.log1p(change.change_pct / 100)
@@ -166,7 +109,7 @@ def _since(
     return "slower", ""
 
 
-def _record(connection: sa.Connection, one: CaseChanges, change: Change) -> str | None:
+def _record(connection: sa.Connection, name: CaseName, change: Change) -> str | None:
     """The newest record that compared both commits."""
     base, head = COMMIT.alias(), COMMIT.alias()
     compared = (
@@ -176,18 +119,10 @@ def _record(connection: sa.Connection, one: CaseChanges, change: Change) -> str 
         .join(base, COMPARISON.c.base_id == base.c.id)
         .join(head, COMPARISON.c.head_id == head.c.id)
         .where(base.c.sha == change.previous, head.c.sha == change.commit, COMPARISON.c.status.is_not(None))
-        .where(SERIES.c.card == one.card, SERIES.c.case == one.case, SERIES.c.gpu == one.gpu)
+        .where(SERIES.c.card == name.card, SERIES.c.case == name.case, SERIES.c.gpu == name.gpu)
         .order_by(RECORD.c.made.desc(), RECORD.c.name)
     )
     return connection.execute(compared).scalars().first()
-
-
-# ---- in words --------------------------------------------------------------------------------------------------------
-
-
-def answer(told: KnownCulprits) -> ShownCulprits:
-    """What `history culprits --json` prints."""
-    return ShownCulprits.model_validate(told, from_attributes=True)
 
 
 def text(told: KnownCulprits) -> str:

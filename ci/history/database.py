@@ -1,6 +1,7 @@
-"""The index's database: SQLite in one file, or Postgres by URL, brought to this version's tables when it is opened.
+"""The index's database: SQLite in one file, or Postgres by its URL, both through SQLAlchemy.
 
-It is an index: whatever happens to it, `kernelgate history rebuild` makes it again from the store.
+It is an index: whatever happens to it, `kernelgate history rebuild` makes it again from the store. An index of another
+version is made again in the same way; nothing is migrated.
 """
 
 from __future__ import annotations
@@ -9,23 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import URL, make_url
 
 from kernelgate.bench.core.errors import KernelgateError, UsageError, first_line
+from kernelgate.ci.history.tables import METADATA, REMOVED, REVISION, VERSION
 
-REVISION = "0006"
-"""The newest step of `migrations/versions/`."""
-VERSION_TABLE = "kernelgate_history"
-"""Where Alembic keeps which step was the last: its usual name may be another project's in a shared database."""
-WAIT_S = 60.0
+WAIT_S = 60
 """For another writer of a SQLite file."""
-WRITING = 7_026_011
-"""Names the lock of a Postgres database's writer. One at a time, as in SQLite, so that no two wait for each other."""
 
 
 class HistoryIndexError(KernelgateError):
@@ -40,50 +34,47 @@ class Database:
     engine: sa.Engine
 
 
-def at(where: str | Path) -> Database:
-    """The database of a SQLite file's path or a postgresql:// URL. Raises HistoryIndexError where that is none."""
-    url = _url(where)
-    name = url.database or "" if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
-    if url.get_backend_name() == "sqlite":
-        with suppress(OSError):  # SQLite says what is wrong
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-        engine = sa.create_engine(url, connect_args={"timeout": WAIT_S})
-        sa.event.listen(engine, "connect", _quick_and_safe)
-        sa.event.listen(engine, "begin", _begin)
-    else:
-        engine = sa.create_engine(url)
-    found = Database(name, engine)
+def at(where: str | Path, renew: bool = False) -> Database:
+    """The index at a SQLite file's path or a postgresql:// URL, made where there is none. Raises HistoryIndexError.
+
+    `renew`: an index of another version is emptied and gets this version's tables.
+    """
+    found = _opened(where, make=True)
     try:
-        _migrate(found)
+        with reading(found) as connection:
+            revision = _revision(connection)
+        if revision is None or (renew and revision != REVISION):
+            _make(found)
+        else:
+            _require(found, revision)
     except BaseException:
-        engine.dispose()
+        found.engine.dispose()
         raise
     return found
 
 
 def existing(where: str | Path) -> Database:
-    """As `at`, to be read alone: nothing is made or changed there. Raises HistoryIndexError where it is not there, or
-    is another version's."""
-    url = _url(where)
-    name = url.database or "" if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
-    if url.get_backend_name() == "sqlite":
-        if not Path(name).is_file():
-            raise HistoryIndexError(f"there is no history at {name}")
-        file = f"file:{quote(str(Path(name).absolute()))}"
-        url = url.set(database=file, query={"mode": "ro", "uri": "true"})
-    found = Database(name, sa.create_engine(url, poolclass=sa.NullPool))
+    """As `at`, to be read alone: nothing is made or changed there. Raises HistoryIndexError where it is not there."""
+    found = _opened(where, make=False)
     with reading(found) as connection:
-        if _revision(connection) != REVISION:
-            raise HistoryIndexError(f"{name} was written by another kernelgate: `kernelgate history rebuild` renews it")
+        _require(found, _revision(connection))
     return found
+
+
+def is_there(where: str | Path) -> bool:
+    """Whether there is an index of this version."""
+    try:
+        existing(where).engine.dispose()
+    except HistoryIndexError:
+        return False
+    return True
 
 
 @contextmanager
 def reading(database: Database) -> Iterator[sa.Connection]:
     """One consistent state of the index, whatever others write meanwhile."""
     with _faults(database), database.engine.connect() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execution_options(isolation_level="REPEATABLE READ")
+        connection.execution_options(isolation_level="SERIALIZABLE")
         with connection.begin():
             yield connection
 
@@ -91,69 +82,71 @@ def reading(database: Database) -> Iterator[sa.Connection]:
 @contextmanager
 def writing(database: Database) -> Iterator[sa.Connection]:
     """A transaction: all of it is in the index once the block ends, or nothing. One process writes at a time."""
-    with _faults(database), database.engine.connect() as connection:
-        connection.execution_options(kernelgate_writes=True)
-        with connection.begin():
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(WRITING)))
-            yield connection
+    with _faults(database), database.engine.begin() as connection:
+        _lock(connection)
+        yield connection
 
 
-def _url(where: str | Path) -> URL:
+def _lock(connection: sa.Connection) -> None:
+    """Whoever has written this row is the only writer until it commits, in any database."""
+    connection.execute(sa.update(VERSION).values(version_num=VERSION.c.version_num))
+
+
+def _opened(where: str | Path, make: bool) -> Database:
     if isinstance(where, Path) or "://" not in where:
-        return URL.create("sqlite", database=str(where))
+        if make:
+            with suppress(OSError):  # SQLite says what is wrong
+                Path(where).parent.mkdir(parents=True, exist_ok=True)
+        elif not Path(where).is_file():
+            raise HistoryIndexError(f"there is no history at {where}")
+        # SQLAlchemy's recipe for transactions that hold for reads as well; readers do not wait for the writer.
+        engine = sa.create_engine(URL.create("sqlite", database=str(where)), connect_args={"timeout": WAIT_S})
+        if make:
+            sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA journal_mode=WAL").close())
+        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+        return Database(str(where), engine)
     try:
         url = make_url(where)
     except exc.ArgumentError:
         url = URL.create("unknown")
     if url.drivername.partition("+")[0] not in ("postgresql", "postgres"):
         raise UsageError("--database takes a file's path, or postgresql://USER@HOST/NAME")
-    return url.set(drivername="postgresql+psycopg")
-
-
-def _quick_and_safe(connection: Any, _: object) -> None:
-    """With a write-ahead log readers never wait. NORMAL: a power cut may undo what was added last, never half of it."""
-    connection.isolation_level = None  # Python would begin transactions at moments of its own
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
-        connection.execute(f"PRAGMA {pragma}").close()
-
-
-def _begin(connection: sa.Connection) -> None:
-    """Two transactions that begin as readers and then write would refuse each other at once, without waiting."""
-    writes = connection.get_execution_options().get("kernelgate_writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    name = url.render_as_string(hide_password=True)
+    return Database(name, sa.create_engine(url.set(drivername="postgresql+psycopg")))
 
 
 def _revision(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table(VERSION_TABLE):
+    """Of the index's tables; None where there are none."""
+    if not sa.inspect(connection).has_table(VERSION.name):
         return None
-    found: str | None = connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608
+    found: str | None = connection.execute(sa.select(VERSION.c.version_num)).scalar()
     return found
 
 
-def _migrate(database: Database) -> None:
-    """Alembic alone takes 0.2 s to load, so it is only asked where something is missing."""
-    with reading(database) as connection:
-        before = _revision(connection)
-    if before == REVISION:
-        return
-    if before is not None and before > REVISION:
-        later = f"{database.name} was written by a later kernelgate"
-        raise HistoryIndexError(f"{later}: update this one, or name another database")
-    with writing(database) as connection:
-        if _revision(connection) != REVISION:  # another process may have been faster
-            upgrade(connection)
+def _require(database: Database, revision: str | None) -> None:
+    if revision != REVISION:
+        why = "is of another version of kernelgate: `kernelgate history rebuild` makes it again from the store"
+        raise HistoryIndexError(f"{database.name} {why}")
 
 
-def upgrade(connection: sa.Connection, to: str = "head") -> None:
-    """Runs the steps that the connection's database lacks, in its transaction."""
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, to)
+def _make(database: Database) -> None:
+    """Gives the database this version's tables, all of them empty."""
+    try:
+        with _faults(database), database.engine.begin() as connection:
+            connection.execute(sa.schema.CreateTable(VERSION, if_not_exists=True))
+            _lock(connection)
+            if _revision(connection) == REVISION:
+                return  # another process was faster
+            old = sa.MetaData()
+            names = {*METADATA.tables, *REMOVED}
+            old.reflect(connection, only=lambda name, _: name in names)
+            old.drop_all(connection)
+            METADATA.create_all(connection)
+            connection.execute(sa.insert(VERSION).values(version_num=REVISION))
+    except HistoryIndexError:
+        with reading(database) as connection:
+            if _revision(connection) != REVISION:  # as where another process has made them meanwhile
+                raise
 
 
 @contextmanager
@@ -161,13 +154,9 @@ def _faults(database: Database) -> Iterator[None]:
     try:
         yield
     except exc.DBAPIError as error:
-        raise HistoryIndexError(f"the index {database.name}: {_said(error)}") from None
-
-
-def _said(error: exc.DBAPIError) -> str:
-    first = first_line(error.orig) if error.orig else first_line(error)
-    if "database is locked" in first:
-        return f"another process has been writing for {WAIT_S:g} s: try again"
-    if "not a database" in first or "malformed" in first:
-        return f"{first}: move the file away, and run `kernelgate history rebuild`"
-    return first
+        reason = first_line(error.orig or error)
+        if "database is locked" in reason:
+            reason = f"another process has been writing for {WAIT_S} s: try again"
+        elif "not a database" in reason or "malformed" in reason:
+            reason += ": move the file away, and run `kernelgate history rebuild`"
+        raise HistoryIndexError(f"the index {database.name}: {reason}") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from kernelgate.bench.core.errors import RecordError, faults
 from kernelgate.bench.record import (
@@ -21,10 +21,11 @@ from kernelgate.bench.record import (
     NonNegative,
     Positive,
     Run,
+    RunRecord,
     Side,
 )
-from kernelgate.ci.judge.spread import KnownSpread
 
+CONDENSED: Literal["kernelgate.condensed/1"] = "kernelgate.condensed/1"
 SCHEMA: Literal["kernelgate.entry/1"] = "kernelgate.entry/1"
 """Raise its number when records are judged in another way: every record is then judged once more."""
 StoreFile = TypeVar("StoreFile", bound=Model)
@@ -72,28 +73,31 @@ class CaseEntry(Model):
     """Why no verdict may rest on these times."""
 
 
-class SpreadEntry(Model):
-    """What was known of a case's comparisons together, where each of them is not."""
-
-    gpu: str
-    card: str = ""
-    case: Annotated[str, Field(min_length=1)]
-    known: KnownSpread
-
-
 class Entry(Model):
     schema_: Annotated[Literal["kernelgate.entry/1"], Field(alias="schema")] = SCHEMA
     name: str
     """The sha256 of what was measured."""
     rules: str = ""
-    """By which it was judged; empty for what nobody judges, such as other tools' results."""
+    """By which it was judged."""
     run: Run = Run()
     environment: Environment = Environment()
     outcome: str | None = None
     reason: str | None = None
     cases: tuple[CaseEntry, ...] = ()
     costs: tuple[Cost, ...] = ()
-    spreads: tuple[SpreadEntry, ...] = ()
+
+
+class CondensedRecord(Model):
+    """A record without its samples, and what was made of it while it had them: its verdict stays as it was."""
+
+    schema_: Annotated[Literal["kernelgate.condensed/1"], Field(alias="schema")]
+    raw: str
+    """The sha256 of the record that it was."""
+    record: RunRecord
+    entry: Entry
+    """As that one was judged, by the rules that it names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True)
 
 
 class SeriesEvent(Model):
@@ -121,15 +125,20 @@ def to_json(entry: Entry) -> bytes:
 
 def from_json(data: bytes, name: str) -> Entry:
     """Raises RecordError where `data` is no entry."""
-    return parsed(Entry, data, name, f"a {SCHEMA}")
+    return _parsed(Entry, data, name, f"a {SCHEMA}")
+
+
+def condensed(data: bytes, name: str) -> CondensedRecord:
+    """Raises RecordError where `data` is no condensed record."""
+    return _parsed(CondensedRecord, data, name, f"a {CONDENSED}")
 
 
 def event(data: bytes, name: str) -> SeriesEvent:
     """Raises RecordError where `data` is no event."""
-    return parsed(SeriesEvent, data, name, "an event")
+    return _parsed(SeriesEvent, data, name, "an event")
 
 
-def parsed(form: type[StoreFile], data: bytes, name: str, what: str) -> StoreFile:
+def _parsed(form: type[StoreFile], data: bytes, name: str, what: str) -> StoreFile:
     """A file of the store. Raises RecordError, which says that `name` is not `what`."""
     try:
         return form.model_validate_json(data)

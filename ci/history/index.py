@@ -1,20 +1,23 @@
-"""Writes the index: what a measurement's entry adds to it, each in one transaction, and nothing twice."""
+"""Writes the index: what a measurement's entry adds to it, each in one transaction, and nothing twice.
+
+Whoever calls this holds the lock of `database.writing`: what is not there now is not there when it is inserted.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from kernelgate.bench.core.errors import one_line
-from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, SpreadEntry, moment
-from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES, SPREAD
+from kernelgate.ci.history.entry import CaseEntry, Entry, SeriesEvent, moment
+from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 
 SHARED = ("repository", "gpu", "driver", "torch", "triton", "cuda", "clock_policy", "producer")
+"""Columns that the series of a record have in common."""
 BATCH = 500
 """Values of one query: SQLite takes 32,766 of them, 999 of old."""
 
@@ -26,11 +29,8 @@ def holds(connection: sa.Connection, name: str, rules: str) -> bool:
 
 def condensed(connection: sa.Connection, names: Iterable[str]) -> set[str]:
     """Those of these records that are kept without their samples."""
-    wanted, found = list(names), set[str]()
-    for start in range(0, len(wanted), BATCH):
-        asked = sa.select(RECORD.c.name).where(RECORD.c.name.in_(wanted[start : start + BATCH]))
-        found.update(connection.execute(asked.where(RECORD.c.condensed.is_not(None))).scalars())
-    return found
+    asked = sa.select(RECORD.c.name, RECORD.c.id).where(RECORD.c.condensed.is_not(None))
+    return set(_ids(connection, asked, RECORD.c.name, list(names)))
 
 
 def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -> None:
@@ -38,22 +38,23 @@ def add(connection: sa.Connection, entry: Entry, condensed: str | None = None) -
 
     `condensed`: the name of what is kept in the record's place, where that is not the record itself.
     """
-    record = _record(connection, entry, condensed)
+    where = _environment(entry)
+    record = _record(connection, entry, where, condensed)
     commits = _commits(connection, entry)
-    named = [_identity(entry, case) for case in entry.cases]
-    keys = [hashlib.sha256(json.dumps(one).encode()).hexdigest() for one in named]
+    named = [{**where, "card": text(case.card), "case": text(case.case)} for case in entry.cases]
+    keys = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest() for one in named]
     series = _series(connection, dict(zip(keys, named, strict=True)))
     points, comparisons = [], []
-    for case, key in zip(entry.cases, keys, strict=True):
-        points += list(_points(case, series[key], record, commits))
-        comparisons += list(_comparisons(case, series[key], record, commits))
+    for key, case in dict(zip(keys, entry.cases, strict=True)).items():  # names that differ in control characters alone
+        own = {"series_id": series[key], "record_id": record, "finding": case.finding and text(case.finding)}
+        points += [own | one for one in _points(case, commits)]
+        comparisons += [own | one for one in _comparisons(case, commits)]
     costs = [
-        {"record_id": record, "number": number, "phase": text(cost.phase), **cost.model_dump(exclude={"phase"})}
+        {"record_id": record, "number": number, **cost.model_dump(), "phase": text(cost.phase)}
         for number, cost in enumerate(entry.costs)
     ]
-    spreads = [_spread(one, number, record) for number, one in enumerate(entry.spreads)]
-    for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs), (SPREAD, spreads)):
-        insert_new(connection, table, rows)
+    for table, rows in ((POINT, points), (COMPARISON, comparisons), (COST, costs)):
+        insert(connection, table, rows)
     _renew(connection, entry, [series[key] for key in keys])
 
 
@@ -96,50 +97,45 @@ def place(connection: sa.Connection, line: Sequence[str]) -> None:
         connection.execute(update, moved)
 
 
-def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Inserts the rows that the table's unique columns do not know yet."""
-    if rows:
-        connection.execute(_insert(connection, table), list(rows))
-
-
 def add_event(connection: sa.Connection, name: str, event: SeriesEvent) -> None:
     """Puts in what was decided, which is known by the name of its file."""
-    said = {key: text(value) if value is not None else None for key, value in event.model_dump().items()}
-    insert_new(connection, EVENT, [{"name": name, **said}])
+    if connection.execute(sa.select(EVENT.c.id).filter_by(name=name)).first() is None:
+        row = {key: None if value is None else text(value) for key, value in event.model_dump().items()}
+        insert(connection, EVENT, [{"name": name, **row}])
 
 
-def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    made = postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
-    return made.on_conflict_do_nothing()
+def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(sa.insert(table), list(rows))
 
 
 # ---- the parts of an entry -------------------------------------------------------------------------------------------
 
 
-def _record(connection: sa.Connection, entry: Entry, condensed: str | None) -> int:
-    """The measurement's row, which holds nothing else yet. Another writer of it waits here until this one has ended."""
+def _record(connection: sa.Connection, entry: Entry, where: Mapping[str, str], condensed: str | None) -> int:
+    """The measurement's row, which holds nothing else yet."""
     run = entry.run
     row = {
         "name": entry.name,
         "rules": entry.rules,
         "made": moment(run.created_at),
-        "repository": text(run.repository),
-        "producer": _producer(entry),
+        "repository": where["repository"],
+        "producer": where["producer"],
         "event": text(run.event),
         "base_sha": run.base_sha and text(run.base_sha),
         "head_sha": run.head_sha and text(run.head_sha),
-        "gpu": text(entry.environment.device.name),
+        "gpu": where["gpu"],
         "outcome": entry.outcome,
         "reason": entry.reason and text(entry.reason),
         "cards": json.dumps(sorted({text(case.card) for case in entry.cases}), ensure_ascii=False),
-        "environment": environment_of(_environment(entry)),
+        "environment": environment_of(where),
         "condensed": condensed,
     }
-    fresh: int | None = connection.execute(_insert(connection, RECORD).returning(RECORD.c.id), row).scalar()
-    if fresh is not None:
+    record: int | None = connection.execute(sa.select(RECORD.c.id).filter_by(name=entry.name)).scalar()
+    if record is None:
+        fresh: int = connection.execute(sa.insert(RECORD).values(**row).returning(RECORD.c.id)).scalar_one()
         return fresh
-    updated = sa.update(RECORD).where(RECORD.c.name == entry.name).values(**row).returning(RECORD.c.id)
-    record: int = connection.execute(updated).scalar_one()
+    connection.execute(sa.update(RECORD).where(RECORD.c.id == record).values(**row))
     _forget(connection, record)
     return record
 
@@ -148,24 +144,29 @@ def _forget(connection: sa.Connection, record: int) -> None:
     every = sa.select(SERIES.c.id)  # both tables lie in the order of series
     for table in (POINT, COMPARISON):
         connection.execute(sa.delete(table).where(table.c.series_id.in_(every), table.c.record_id == record))
-    for table in (COST, SPREAD):
-        connection.execute(sa.delete(table).where(table.c.record_id == record))
+    connection.execute(sa.delete(COST).where(COST.c.record_id == record))
 
 
 def _commits(connection: sa.Connection, entry: Entry) -> dict[str, int]:
+    """The numbers of all commits that the entry names."""
     named = {one.commit for case in entry.cases for one in case.points}
     named |= {sha for case in entry.cases for one in case.comparisons for sha in (one.base, one.head)}
     shas = sorted({text(sha) for sha in named if sha is not None})
-    insert_new(connection, COMMIT, [{"sha": sha} for sha in shas])
-    return _ids(connection, COMMIT.c.sha, COMMIT.c.id, shas)
+    asked = sa.select(COMMIT.c.sha, COMMIT.c.id)
+    known = _ids(connection, asked, COMMIT.c.sha, shas)
+    new = [sha for sha in shas if sha not in known]
+    insert(connection, COMMIT, [{"sha": sha} for sha in new])
+    return known | _ids(connection, asked, COMMIT.c.sha, new)
 
 
 def _series(connection: sa.Connection, named: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
     """The numbers of these series by their keys; most are known from earlier measurements."""
-    known = _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
-    new = [{"key": key, **one, "environment": environment_of(one)} for key, one in named.items() if key not in known]
-    insert_new(connection, SERIES, new)
-    return known if len(known) == len(named) else _ids(connection, SERIES.c.key, SERIES.c.id, list(named))
+    asked = sa.select(SERIES.c.key, SERIES.c.id)
+    known = _ids(connection, asked, SERIES.c.key, list(named))
+    new = {key: one for key, one in named.items() if key not in known}
+    rows = [{"key": key, **one, "environment": environment_of(one), "newest": ""} for key, one in new.items()]
+    insert(connection, SERIES, rows)
+    return known | _ids(connection, asked, SERIES.c.key, list(new))
 
 
 def _renew(connection: sa.Connection, entry: Entry, ids: Sequence[int]) -> None:
@@ -180,27 +181,19 @@ def _renew(connection: sa.Connection, entry: Entry, ids: Sequence[int]) -> None:
         connection.execute(sa.update(SERIES).where(*older).values(newest=made, reference=name))
 
 
-def _ids(connection: sa.Connection, key: sa.Column[str], id_: sa.Column[int], wanted: Sequence[str]) -> dict[str, int]:
+def _ids(
+    connection: sa.Connection, asked: sa.Select[Any], key: sa.Column[str], wanted: Sequence[str]
+) -> dict[str, int]:
     found: dict[str, int] = {}
     for start in range(0, len(wanted), BATCH):
-        asked = sa.select(key, id_).where(key.in_(wanted[start : start + BATCH]))
-        found.update((str(name), int(number)) for name, number in connection.execute(asked))
+        rows = connection.execute(asked.where(key.in_(wanted[start : start + BATCH]))).all()
+        found.update({row[0]: row[1] for row in rows})
     return found
 
 
 def environment_of(fields: Mapping[str, str]) -> str:
     """A short name of what the series of a record have in common."""
-    said = json.dumps([fields[key] for key in SHARED])
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
-
-
-def _identity(entry: Entry, case: CaseEntry) -> dict[str, str]:
-    return {
-        "repository": text(entry.run.repository),
-        "card": text(case.card),
-        "case": text(case.case),
-        **{key: value for key, value in _environment(entry).items() if key != "repository"},
-    }
+    return hashlib.sha256(json.dumps([fields[key] for key in SHARED]).encode()).hexdigest()[:16]
 
 
 def _environment(entry: Entry) -> dict[str, str]:
@@ -213,65 +206,27 @@ def _environment(entry: Entry) -> dict[str, str]:
         "triton": text(where.triton),
         "cuda": text(where.cuda),
         "clock_policy": text(where.clock_policy),
-        "producer": _producer(entry),
+        "producer": " ".join(filter(None, (text(entry.run.producer), text(entry.run.version)))),
     }
 
 
-def _producer(entry: Entry) -> str:
-    return " ".join(filter(None, (text(entry.run.producer), text(entry.run.version))))
-
-
-def _points(case: CaseEntry, series: int, record: int, commits: Mapping[str, int]) -> Iterable[dict[str, Any]]:
+def _points(case: CaseEntry, commits: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     for point in case.points:
-        yield {
-            "series_id": series,
-            "record_id": record,
-            "side": point.side,
-            "commit_id": commits[text(point.commit)] if point.commit is not None else None,
-            "us": point.us,
-            "error": point.error,
-            "processes": _int32(point.processes),
-            "rounds": _int32(point.rounds),
-            "finding": case.finding and text(case.finding),
-        }
+        commit = commits[text(point.commit)] if point.commit is not None else None
+        yield {**point.model_dump(exclude={"commit"}), "commit_id": commit}
 
 
-def _comparisons(case: CaseEntry, series: int, record: int, commits: Mapping[str, int]) -> Iterable[dict[str, Any]]:
+def _comparisons(case: CaseEntry, commits: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     for number, one in enumerate(case.comparisons):
         low, high = one.interval_pct or (None, None)
         yield {
-            "series_id": series,
-            "record_id": record,
-            "base_id": commits[text(one.base)],
+            **one.model_dump(exclude={"base", "head", "interval_pct"}),
             "number": number,
+            "base_id": commits[text(one.base)],
             "head_id": commits[text(one.head)] if one.head is not None else None,
-            "effect": one.effect,
-            "error": one.error,
-            "spread_pct": one.spread_pct,
-            "noise_pct": one.noise_pct,
-            "processes": _int32(one.processes),
-            "status": one.status,
             "low_pct": low,
             "high_pct": high,
-            "finding": case.finding and text(case.finding),
         }
-
-
-def _spread(one: SpreadEntry, number: int, record: int) -> dict[str, Any]:
-    known = one.known
-    return {
-        "record_id": record,
-        "number": number,
-        "card": text(one.card),
-        "case": text(one.case),
-        "gpu": text(one.gpu),
-        **known.model_dump(exclude={"last_seen"}),
-        "last_seen": moment(known.last_seen),
-    }
-
-
-def _int32(value: int) -> int:
-    return min(value, 2**31 - 1)
 
 
 def text(value: str | None) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.history import condensed, database, entry, index, judging, store
+from kernelgate.ci.history import database, entry, index, judging, store
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import Entry, SeriesEvent
 from kernelgate.ci.history.store import Store
@@ -19,6 +19,7 @@ from kernelgate.ci.policy.policy import Policy
 
 BATCH = 50
 """Measurements of one transaction of a rebuild: one at a time takes five times as long."""
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -40,22 +41,19 @@ def add_record(archive: Archive, data: bytes, source: str) -> bool:
     with database.reading(archive.database) as connection:
         if name in index.condensed(connection, [name]):
             return False
-    judged = _judgement(archive, name)
+    judged = _kept_judgement(archive, name)
     if judged is None:
         made = record.from_json(data, source)  # before anything is kept
         store.put(archive.store, "records", name, data)
         judged = _judge(archive, name, made)
     else:
         store.put(archive.store, "records", name, data)  # it may have been removed since
-    return _indexed(archive, judged)
-
-
-def add_entry(archive: Archive, found: Entry) -> bool:
-    """Keeps another tool's measurement; its name is that of its content. False where the history had it."""
-    data = entry.to_json(found.model_copy(update={"name": "", "rules": ""}))
-    name = store.name_of(data)
-    store.put(archive.store, "imports", name, data)
-    return _indexed(archive, found.model_copy(update={"name": name, "rules": ""}))
+    with database.reading(archive.database) as connection:
+        if index.holds(connection, name, judged.rules):
+            return False
+    with database.writing(archive.database) as connection:
+        index.add(connection, judged)
+    return True
 
 
 def add_event(archive: Archive, event: SeriesEvent) -> None:
@@ -67,7 +65,7 @@ def add_event(archive: Archive, event: SeriesEvent) -> None:
         index.add_event(connection, name, event)
 
 
-def rebuild(archive: Archive, say: Callable[[str], None]) -> int:
+def rebuild(archive: Archive, say: Say) -> int:
     """Makes the index hold exactly what the store does, and returns how many measurements that are.
 
     Others may add and read meanwhile; killed, it is simply run again. A file that is damaged is said and left out.
@@ -75,7 +73,6 @@ def rebuild(archive: Archive, say: Callable[[str], None]) -> int:
     with database.reading(archive.database) as connection:
         known, decided = index.known(connection)  # before the store is listed: what is added after that is not gone
     names = [*store.names(archive.store, "records")]
-    imports = [*store.names(archive.store, "imports")]
     replaced = [*store.names(archive.store, "condensed")]  # after the records, one of which may be replaced meanwhile
     old: set[str] = set()
     for batch in _batches(replaced):
@@ -87,45 +84,40 @@ def rebuild(archive: Archive, say: Callable[[str], None]) -> int:
     with database.writing(archive.database) as connection:
         index.remove(connection, index.condensed(connection, known) - old)
     failed = 0
-    for kind, every in (("records", [name for name in names if name not in old]), ("imports", imports)):
-        for batch in _batches(every):
-            entries = dict(_entries(archive, kind, batch, say))
-            with database.writing(archive.database) as connection:
-                gone = index.condensed(connection, batch)  # meanwhile, so that they are there in another form
-                for name in entries.keys() - gone:
-                    index.add(connection, entries[name])
-            failed += len(set(batch) - entries.keys() - gone)
+    for batch in _batches([name for name in names if name not in old]):
+        entries = dict(_entries(archive, batch, say))
+        with database.writing(archive.database) as connection:
+            gone = index.condensed(connection, batch)  # meanwhile, so that they are there in another form
+            for name in entries.keys() - gone:
+                index.add(connection, entries[name])
+        failed += len(set(batch) - entries.keys() - gone)
     events = dict(_events(archive, say))
     with database.writing(archive.database) as connection:
         for name, event in events.items():
             index.add_event(connection, name, event)
         index.remove_events(connection, decided - events.keys())
-        index.remove(connection, known - {*names, *imports, *old})
-    return len({*names, *imports, *old}) - failed
+        index.remove(connection, known - {*names, *old})
+    return len({*names, *old}) - failed
 
 
 def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
     return (names[start : start + BATCH] for start in range(0, len(names), BATCH))
 
 
-def _condensed(
-    archive: Archive, names: Sequence[str], say: Callable[[str], None]
-) -> Iterator[tuple[str, tuple[Entry, str]]]:
+def _condensed(archive: Archive, names: Sequence[str], say: Say) -> Iterator[tuple[str, tuple[Entry, str]]]:
     """By the names of the records that they were: what was made of them, and their own names."""
     for name in names:
         try:
-            found = condensed.from_json(store.get(archive.store, "condensed", name) or b"", name)
+            found = entry.condensed(store.get(archive.store, "condensed", name) or b"", name)
             yield found.raw, (found.entry, name)
         except KernelgateError as error:
             say(f"left out: {error}")
 
 
-def _entries(
-    archive: Archive, kind: str, names: Sequence[str], say: Callable[[str], None]
-) -> Iterator[tuple[str, Entry]]:
+def _entries(archive: Archive, names: Sequence[str], say: Say) -> Iterator[tuple[str, Entry]]:
     for name in names:
         try:
-            yield name, _entry(archive, kind, name)
+            yield name, judgement(archive, name)
         except KernelgateError as error:
             with database.reading(archive.database) as connection:
                 gone = index.condensed(connection, [name])
@@ -133,7 +125,7 @@ def _entries(
                 say(f"left out: {error}")
 
 
-def _events(archive: Archive, say: Callable[[str], None]) -> Iterator[tuple[str, SeriesEvent]]:
+def _events(archive: Archive, say: Say) -> Iterator[tuple[str, SeriesEvent]]:
     for name in store.names(archive.store, "events"):
         try:
             yield name, entry.event(store.get(archive.store, "events", name) or b"", name)
@@ -141,23 +133,16 @@ def _events(archive: Archive, say: Callable[[str], None]) -> Iterator[tuple[str,
             say(f"left out: {error}")
 
 
-def _entry(archive: Archive, kind: str, name: str) -> Entry:
-    if kind == "records":
-        judged = _judgement(archive, name)
-        if judged is not None:
-            return judged
-        data = store.get(archive.store, "records", name) or b""
-        return _judge(archive, name, record.from_json(data, name))
-    data = store.get(archive.store, "imports", name) or b""
-    return entry.from_json(data, name).model_copy(update={"name": name, "rules": ""})
+def judgement(archive: Archive, name: str, made: record.RunRecord | None = None) -> Entry:
+    """What the judge makes of the record, which is kept. `made`: the record, where it was read already."""
+    known = _kept_judgement(archive, name)
+    if known is None:
+        made = made or record.from_json(store.get(archive.store, "records", name) or b"", name)
+        known = _judge(archive, name, made)
+    return known
 
 
-def judgement(archive: Archive, name: str, made: record.RunRecord) -> Entry:
-    """What the judge makes of the record, which is kept."""
-    return _judgement(archive, name) or _judge(archive, name, made)
-
-
-def _judgement(archive: Archive, name: str) -> Entry | None:
+def _kept_judgement(archive: Archive, name: str) -> Entry | None:
     """What was made of the record; None where it was not judged by these rules, or the file of it is damaged."""
     try:
         data = store.get(archive.store, "judgements", f"{name}-{archive.rules}")
@@ -171,12 +156,3 @@ def _judge(archive: Archive, name: str, made: record.RunRecord) -> Entry:
     judged = judging.judged(name, made, archive.policy)
     store.write(archive.store, "judgements", f"{name}-{archive.rules}", entry.to_json(judged))
     return judged
-
-
-def _indexed(archive: Archive, found: Entry) -> bool:
-    with database.reading(archive.database) as connection:
-        if index.holds(connection, found.name, found.rules):
-            return False
-    with database.writing(archive.database) as connection:
-        index.add(connection, found)
-    return True

@@ -3,8 +3,8 @@
 A night is a head that ran beside a pinned commit in the same processes. Nights of another pinned commit or of another
 environment are apart: only what has both in common can be compared.
 
-A case that never ran beside a pinned commit, such as one that another tool measured, is looked at by its times alone.
-They scatter by more than one run shows, since nothing cancels the machine out; how far is seen from one to the next.
+A case that never ran beside a pinned commit is looked at by its times alone. They scatter by more than one run shows,
+since nothing cancels the machine out; how far is seen from one to the next.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import sqlalchemy as sa
 from kernelgate.bench.record import Device
 from kernelgate.ci.document import formatting, terminal
 from kernelgate.ci.document.model import Code, Column, Line, Table
-from kernelgate.ci.history import changes, confirm, shown
-from kernelgate.ci.history.answer import ChangedSeries, ChangeShown, ShownChanges
-from kernelgate.ci.history.changes import Change, Night
+from kernelgate.ci.history import changes, confirm, series
+from kernelgate.ci.history.changes import Night
 from kernelgate.ci.history.confirm import PairMeasured
-from kernelgate.ci.history.shown import ShownSeries, Wanted
+from kernelgate.ci.history.facts import CaseName, Change, HistoryComparison, MeasuredSeries
+from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.tables import COMMIT, EVENT, POINT
 from kernelgate.ci.policy.policy import Policy
 
-HEADS = shown.POINTS.where(POINT.c.side == "head")
+HEADS = series.POINTS.where(POINT.c.side == "head")
 LEAST_TIMES = 4
 """Fewer do not show how far they scatter."""
 NORMAL_MAD = 1.4826
@@ -38,12 +38,9 @@ NORMAL_MAD = 1.4826
 
 @dataclass(frozen=True)
 class CaseChanges:
-    """The changes of one case of a card on one kind of GPU, oldest first."""
+    """The changes of one case, oldest first."""
 
-    repository: str
-    card: str
-    case: str
-    gpu: str
+    series: CaseName
     places: tuple[int, ...]
     """Of the nights' commits, in their order."""
     changes: tuple[Change, ...]
@@ -52,128 +49,94 @@ class CaseChanges:
     pinned: bool = True
     """Whether the nights are against a pinned commit; else they are times, which a change of the machine meets too."""
 
-    @property
-    def nights(self) -> int:
-        return len(self.places)
-
 
 def of_index(connection: sa.Connection, wanted: Wanted, policy: Policy) -> tuple[CaseChanges, ...]:
     """What the history knows of each case that has nights. Raises KernelgateError where nothing has these names."""
     places = {row.sha: row.place for row in connection.execute(sa.select(COMMIT.c.sha, COMMIT.c.place))}
-    decided = [row._asdict() for row in connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name))]
+    decided = connection.execute(sa.select(EVENT).order_by(EVENT.c.made, EVENT.c.name)).all()
     groups: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
-    for row in shown.chosen(connection, wanted):
+    for row in series.chosen(connection, wanted):
         groups.setdefault((row["card"], row["case"], row["gpu"], row["repository"]), []).append(row)
-    made = []
+    found = []
     for (card, case, gpu, repository), rows in sorted(groups.items()):  # one at a time: all of them may be gigabytes
-        group = shown.loaded(connection, rows, wanted.since, None)
-        if not any(map(_pinned, (row for one in group for row in one.comparisons))):
-            group = shown.loaded(connection, rows, wanted.since, HEADS)
-        made.append(_of_case((repository, card, case, gpu), group, places, decided, policy))
-    return tuple(one for one in made if one.nights)
+        group = series.loaded(connection, rows, wanted.since, None)
+        if not any(_is_pinned(row) for one in group for row in one.comparisons):
+            group = series.loaded(connection, rows, wanted.since, HEADS)
+        name = CaseName(repository, card, case, gpu)
+        same = (row for row in decided if (row.card, row.case, row.gpu) == (card, case, gpu))
+        own = [row for row in same if row.repository in ("", repository)]
+        found.append(_of_case(name, group, places, own, policy))
+    return tuple(one for one in found if one.places)
 
 
 def _of_case(
-    key: tuple[str, str, str, str],
-    group: Sequence[ShownSeries],
+    name: CaseName,
+    group: Sequence[MeasuredSeries],
     places: Mapping[str, int | None],
-    decided: Iterable[Mapping[str, Any]],
+    decided: Sequence[Any],
     policy: Policy,
 ) -> CaseChanges:
-    same = [row for row in decided if (row["card"], row["case"], row["gpu"]) == key[1:]]
-    own = [row for row in same if row["repository"] in ("", key[0])]
-    excluded = {row["sha"] for row in own if row["kind"] == "excluded"}
-    accepted = {row["sha"]: row for row in own if row["kind"] == "accepted"}
-    against = [night for number, one in enumerate(group) for night in _nights(one, number)]
-    times = [] if against else [night for number, one in enumerate(group) for night in _times(one, number)]
-    nights = [night for night in (*against, *times) if night.commit not in excluded]
+    excluded = {row.sha for row in decided if row.kind == "excluded"}
+    accepted = {row.sha: f"by {row.who}: {row.why}" for row in decided if row.kind == "accepted"}
+    nights = [night for number, one in enumerate(group) for night in _nights(one, number)]
+    pinned = bool(nights)
+    if not pinned:
+        nights = [night for number, one in enumerate(group) for night in _times(one, number)]
+    nights = [night for night in nights if night.commit not in excluded]
     measured = [pair for one in group for pair in pairs(one, places)]
-    found = [_accepted(change, accepted) for change in changes.of_series(nights, policy.changes)]
-    settled = tuple(confirm.settled(one, measured, policy) for one in found)
+    settled = []
+    for change in changes.of_series(nights, policy.changes):
+        named = replace(change, series=name, pinned=pinned)
+        if (why := accepted.get(change.commit)) is not None:
+            named = replace(named, state="accepted", why=why)
+        settled.append(confirm.settled(named, measured, policy))
     ordered = tuple(sorted(night.place for night in nights))
     spread_pct = 100 * median(pair.spread for pair in measured) if measured else None
-    return CaseChanges(*key, ordered, settled, spread_pct, pinned=bool(against))
+    return CaseChanges(name, ordered, tuple(settled), spread_pct, pinned)
 
 
-def _nights(series: ShownSeries, number: int) -> Iterable[Night]:
-    for row in series.comparisons:
-        if _pinned(row) and row["head"] is not None and row["place"] is not None and row["error"] is not None:
-            yield Night(
-                commit=row["head"],
-                place=row["place"],
-                environment=f"{number} {row['base']}",
-                log_ratio=row["effect"],
-                error=row["error"],
-                processes=row["processes"],
-            )
+def _nights(one: MeasuredSeries, number: int) -> Iterator[Night]:
+    for row in one.comparisons:
+        if _is_pinned(row) and row.head is not None and row.place is not None and row.error is not None:
+            yield Night(row.head, row.place, f"{number} {row.base}", row.effect, row.error, row.processes)
 
 
-def _times(series: ShownSeries, number: int) -> Iterator[Night]:
-    """Each head's time. In the order of time where no commit's place is known, as in another project's past."""
-    heads = [row for row in series.points if row["side"] == "head" and row["finding"] is None and row["commit"]]
-    placed = [row for row in heads if row["place"] is not None]
+def _times(one: MeasuredSeries, number: int) -> Iterator[Night]:
+    """Each head's time. In the order of time where no commit's place is known."""
+    heads = [row for row in one.points if row.side == "head" and row.finding is None and row.commit]
+    placed = [row for row in heads if row.place is not None]
     rows = placed or heads
     if len(rows) < LEAST_TIMES:
         return
-    logs = [math.log(row["us"]) for row in rows]
+    logs = [math.log(row.us) for row in rows]
     scatter = NORMAL_MAD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
     for order, (row, value) in enumerate(zip(rows, logs, strict=True)):
-        yield Night(
-            commit=row["commit"],
-            place=row["place"] if placed else order,
-            environment=str(number),
-            log_ratio=value,
-            error=math.hypot(row["error"] or 0.0, scatter),
-            processes=max(1, row["processes"]),
-        )
+        place = order if row.place is None else row.place
+        error = math.hypot(row.error or 0.0, scatter)
+        yield Night(row.commit or "", place, str(number), value, error, max(1, row.processes))
 
 
-def _pinned(row: Mapping[str, Any]) -> bool:
+def _is_pinned(row: HistoryComparison) -> bool:
     """What the judge has no status of is no comparison of base and head; what has a finding is not to be believed."""
-    return row["status"] is None and row["finding"] is None
+    return row.status is None and row.finding is None
 
 
-def pairs(series: ShownSeries, places: Mapping[str, int | None]) -> Iterable[PairMeasured]:
+def pairs(one: MeasuredSeries, places: Mapping[str, int | None]) -> Iterator[PairMeasured]:
     """Comparisons of two commits that are both on the default branch, in the order in which they were made."""
-    for row in sorted(series.comparisons, key=lambda one: (one["made"] or "", one["record"])):
-        base, head = places.get(row["base"]), row["place"]
-        known = None not in (base, head, row["error"], row["spread_pct"]) and row["status"] is not None
-        if known and row["finding"] is None and row["processes"] > 1:
-            yield PairMeasured(
-                base=row["base"],
-                base_place=base or 0,
-                head=row["head"],
-                head_place=head,
-                effect=row["effect"],
-                error=row["error"],
-                spread=row["spread_pct"] / 100,
-                processes=row["processes"],
-            )
+    for row in sorted(one.comparisons, key=lambda row: (row.made or "", row.record)):
+        base = places.get(row.base)
+        if row.status is None or row.finding is not None or row.processes < 2 or row.head is None:
+            continue
+        if base is not None and row.place is not None and row.error is not None and row.spread_pct is not None:
+            spread = row.spread_pct / 100
+            ends = (row.base, base, row.head, row.place)
+            yield PairMeasured(*ends, row.effect, row.error, spread, row.processes)
 
 
-def _accepted(change: Change, accepted: Mapping[str, Mapping[str, Any]]) -> Change:
-    row = accepted.get(change.commit)
-    return change if row is None else replace(change, state="accepted", why=f"by {row['who']}: {row['why']}")
-
-
-def answer(found: Iterable[CaseChanges]) -> ShownChanges:
-    """What `history changes --json` prints."""
-    return ShownChanges(
-        changes=tuple(
-            ChangeShown(
-                series=ChangedSeries(repository=one.repository, card=one.card, case=one.case, gpu=one.gpu),
-                commit=change.commit,
-                previous=change.previous,
-                change_pct=change.change_pct,
-                interval_pct=change.interval_pct,
-                state=change.state,
-                kind=change.kind,
-                why=change.why,
-                pinned=one.pinned,
-            )
-            for one, change in _oldest_first(found)
-        )
-    )
+def oldest_first(found: Iterable[CaseChanges]) -> tuple[Change, ...]:
+    """The changes of all cases."""
+    every = [(change, one.series) for one in found for change in one.changes]
+    return tuple(one for one, _ in sorted(every, key=lambda two: (two[0].place, two[1].card, two[1].case, two[1].gpu)))
 
 
 def text(found: Sequence[CaseChanges]) -> str:
@@ -183,34 +146,27 @@ def text(found: Sequence[CaseChanges]) -> str:
             f"No changes can be looked for: no case has a head beside a pinned commit (a side\n"
             f"commit:<sha>) whose place on the default branch is known, nor {LEAST_TIMES} times of heads.\n"
         )
-    every = _oldest_first(found)
-    shown_ = [(one, change) for one, change in every if change.state != "refuted"]
-    nights = formatting.counted(sum(one.nights for one in found), "night")
-    looked = f"{formatting.counted(len(found), 'case')}, {nights}"
-    refuted = len(every) - len(shown_)
-    end = f"{looked}: {len(shown_) or 'no'} {'change' if len(shown_) == 1 else 'changes'}"
+    every = oldest_first(found)
+    told = [one for one in every if one.state != "refuted"]
+    nights = formatting.counted(sum(len(one.places) for one in found), "night")
+    end = f"{formatting.counted(len(found), 'case')}, {nights}: {len(told) or 'no'} change{'s' * (len(told) != 1)}"
+    refuted = len(every) - len(told)
     end += f", {refuted} suspected and refuted\n" if refuted else "\n"
-    unpinned = sum(not one.pinned for one in found)
-    if unpinned:
+    if unpinned := sum(not one.pinned for one in found):
         alone = formatting.counted(unpinned, "case")
         end += f"By times alone in {alone}: with no pinned commit beside them, the machine counts, too.\n"
-    if not shown_:
+    if not told:
         return end
     columns = (Column("commits"), Column("change", True), Column("state"), Column("case"))
-    table = Table(columns, tuple(_row(one, change) for one, change in shown_))
-    return f"{terminal.table(table)}\n\n{end}"
+    return f"{terminal.table(Table(columns, tuple(map(_row, told))))}\n\n{end}"
 
 
-def _row(one: CaseChanges, change: Change) -> tuple[Line, ...]:
+def _row(change: Change) -> tuple[Line, ...]:
     slowly = " slowly" if change.kind == "drift" else ""
+    case, gpu = (change.series.written, change.series.gpu) if change.series else ("", "")
     return (
         (f"{change.previous[:7]}..{change.commit[:7]}",),
         (f"{formatting.percent(change.change_pct, 2, sign=True)}{slowly}",),
         (change.state,),
-        (Code("/".join(filter(None, (one.card, one.case)))), *formatting.device(Device(name=one.gpu or None))),
+        (Code(case), *formatting.device(Device(name=gpu or None))),
     )
-
-
-def _oldest_first(found: Iterable[CaseChanges]) -> list[tuple[CaseChanges, Change]]:
-    every = [(one, change) for one in found for change in one.changes]
-    return sorted(every, key=lambda pair: (pair[1].place, pair[0].card, pair[0].case, pair[0].gpu))

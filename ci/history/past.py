@@ -1,14 +1,16 @@
-"""What the index knows of a record's cases: how far their processes scatter, and what the same code took on other days.
+"""What the index knows of a record's cases: how far their processes scatter, what the same code took on other days, and
+their last times on the default branch.
 
-Only what was made before the record counts, so that judging a record again gives the same verdict, and no record is
-judged by itself. Asked are the newest records on the same kind of GPU that hold a card of the record.
+For a verdict, only what was made before the record counts, so that judging a record again gives the same verdict, and
+no record is judged by itself. Asked are the newest records on the same kind of GPU that hold a card of the record.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +20,7 @@ from kernelgate.ci.history import database
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import moment
 from kernelgate.ci.history.index import text
-from kernelgate.ci.history.tables import COMPARISON, POINT, RECORD, SERIES, SPREAD
+from kernelgate.ci.history.tables import COMMIT, COMPARISON, POINT, RECORD, SERIES
 from kernelgate.ci.judge.days import KEPT_DAYS
 from kernelgate.ci.judge.history import MOST_PCT, History, joined
 from kernelgate.ci.judge.spread import KnownSpread
@@ -26,23 +28,11 @@ from kernelgate.ci.policy.policy import Policy
 
 FORGOTTEN = 0.001
 """The weight of all that is older, below which nothing older is looked at."""
+LAST = 20
+"""Times of a case for whoever looks at one pull request."""
 
 _Case = tuple[str, str]
 """Card and id, as the index writes them."""
-_Time = tuple[_Case, str, str, float]
-"""Of a case: which code took so long on which day."""
-
-
-@dataclass(frozen=True)
-class SeenSpread:
-    """What one comparison, or several together, show of a case's processes."""
-
-    case: _Case
-    made: str
-    spread_pct: float
-    noise_pct: float
-    df: float
-    comparisons: int
 
 
 @dataclass(frozen=True)
@@ -56,6 +46,16 @@ class AskedCases:
     keys: frozenset[CaseKey]
 
 
+@dataclass(frozen=True)
+class RecentTimes:
+    """Of one environment, the oldest first: times of two do not compare."""
+
+    times_us: tuple[float, ...]
+    first_day: str
+    """Such as 2026-08-01; empty where the record does not say."""
+    last_day: str
+
+
 def asked(record: RunRecord) -> AskedCases | None:
     """What to ask for this record; None where the GPU has no name, or nothing was timed."""
     gpu, keys = record.environment.device.name, frozenset(case.key for case in record.cases)
@@ -67,26 +67,39 @@ def asked(record: RunRecord) -> AskedCases | None:
 def of_database(index: Database, wanted: AskedCases, policy: Policy) -> History:
     """The history of these cases. Raises HistoryIndexError."""
     own = {(text(key.card), text(key.id)): (wanted.gpu, key) for key in wanted.keys}
+    cards = {card for card, _ in own}
     with database.reading(index) as connection:
+        # Of a card that is new, all records would be looked through in vain.
+        query = sa.select(SERIES.c.id).where(SERIES.c.gpu == wanted.gpu, SERIES.c.card.in_(cards))
+        if connection.execute(query.limit(1)).first() is None:
+            return History()
         newest = _newest(wanted, policy.history.newest_records)
-        spreads, times = list(_imported(connection, wanted)), list[_Time]()
-        if _known(connection, wanted):
-            spreads += _compared(connection, wanted, newest)
-            times += _timed(connection, wanted, newest)
+        spreads = dict(_spreads(connection, _of(COMPARISON, newest, own), policy.spread.history_memory_df))
+        days = dict(_days(connection, _of(POINT, newest, own)))
     return History(
-        {own[case]: known for case, known in _spreads(spreads, policy.spread.history_memory_df) if case in own},
-        {own[case]: days for case, days in _days(times) if case in own},
+        {own[case]: known for case, known in spreads.items() if case in own},
+        {own[case]: known for case, known in days.items() if case in own},
     )
 
 
-# ---- the index is asked ----------------------------------------------------------------------------------------------
-
-
-def _known(connection: sa.Connection, wanted: AskedCases) -> bool:
-    """Whether any record may hold such a card: of one that is new, all records would be looked through in vain."""
-    cards = {text(key.card) for key in wanted.keys}
-    query = sa.select(SERIES.c.id).where(SERIES.c.gpu == wanted.gpu, SERIES.c.card.in_(cards))
-    return connection.execute(query.limit(1)).first() is not None
+def last_times(connection: sa.Connection, names: tuple[str, str, str, str]) -> RecentTimes | None:
+    """By repository, card, case and kind of GPU: heads of the default branch that a verdict may rest on."""
+    own = (SERIES.c.repository, SERIES.c.card, SERIES.c.case, SERIES.c.gpu)
+    query = (
+        sa.select(POINT.c.series_id, POINT.c.us, RECORD.c.made)
+        .join(SERIES, SERIES.c.id == POINT.c.series_id)
+        .join(RECORD, RECORD.c.id == POINT.c.record_id)
+        .join(COMMIT, COMMIT.c.id == POINT.c.commit_id)
+        .where(*(column == name for column, name in zip(own, names, strict=True)))
+        .where(POINT.c.side == "head", POINT.c.finding.is_(None), COMMIT.c.place.is_not(None))
+        .order_by(COMMIT.c.place.desc(), RECORD.c.made.desc(), RECORD.c.id.desc())
+        .limit(LAST)
+    )
+    newest_first = connection.execute(query).all()
+    rows = [row for row in reversed(newest_first) if row.series_id == newest_first[0].series_id]
+    if not rows:
+        return None
+    return RecentTimes(tuple(row.us for row in rows), (rows[0].made or "")[:10], (rows[-1].made or "")[:10])
 
 
 def _newest(wanted: AskedCases, count: int) -> sa.CTE:
@@ -105,88 +118,61 @@ def _newest(wanted: AskedCases, count: int) -> sa.CTE:
     return query.cte("newest")
 
 
-def _of(table: sa.Table, newest: sa.CTE, wanted: AskedCases, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """These columns of the cases' rows in the newest records, after card, case and moment."""
+def _of(table: sa.Table, newest: sa.CTE, cases: Iterable[_Case]) -> sa.Select[Any]:
+    """Card, case and moment of the cases' rows in the newest records."""
     there = sa.and_(table.c.series_id == SERIES.c.id, table.c.record_id == newest.c.id)
+    cards, ids = zip(*cases, strict=True)
     return (
-        sa.select(SERIES.c.card, SERIES.c.case, newest.c.made, *columns)
+        sa.select(SERIES.c.card, SERIES.c.case, newest.c.made)
         .select_from(newest.join(SERIES, SERIES.c.environment == newest.c.environment).join(table, there))
-        .where(SERIES.c.card.in_({text(key.card) for key in wanted.keys}))
-        .where(SERIES.c.case.in_({text(key.id) for key in wanted.keys}))
+        .where(SERIES.c.card.in_(set(cards)), SERIES.c.case.in_(set(ids)))
     )
 
 
-def _compared(connection: sa.Connection, wanted: AskedCases, newest: sa.CTE) -> Iterator[SeenSpread]:
-    """Each paired comparison's spread."""
+def _spreads(connection: sa.Connection, query: sa.Select[Any], memory_df: float) -> Iterator[tuple[_Case, KnownSpread]]:
+    """Of each case what its paired comparisons show together, as far as they still count."""
     columns = (COMPARISON.c.spread_pct, COMPARISON.c.noise_pct, COMPARISON.c.processes)
-    query = _of(COMPARISON, newest, wanted, *columns).where(
-        COMPARISON.c.noise_pct.is_not(None), COMPARISON.c.spread_pct.is_not(None), COMPARISON.c.processes > 1
-    )
-    for card, case, made, spread, noise, processes in connection.execute(query):
-        yield SeenSpread((card, case), made, spread, noise, processes - 1, 1)
-
-
-def _imported(connection: sa.Connection, wanted: AskedCases) -> Iterator[SeenSpread]:
-    """What was known before comparisons came to the history one by one."""
-    one = SPREAD.c
-    query = sa.select(one.card, one.case, one.last_seen, one.spread_pct, one.noise_pct, one.df, one.comparisons)
-    query = query.where(one.gpu == wanted.gpu)
-    if wanted.before:
-        query = query.where(sa.or_(one.last_seen.is_(None), one.last_seen < wanted.before))
-    for card, case, made, spread, noise, df, comparisons in connection.execute(query):
-        yield SeenSpread((card, case), made or "", spread, noise, df, comparisons)
-
-
-def _timed(connection: sa.Connection, wanted: AskedCases, newest: sa.CTE) -> Iterator[_Time]:
-    """What each commit took on each day, as far as nothing speaks against these times."""
-    day = sa.func.substr(newest.c.made, sa.literal_column("1"), sa.literal_column("10"))
-    query = _of(POINT, newest, wanted).where(POINT.c.commit_id.is_not(None), POINT.c.finding.is_(None))
-    # Of another environment the same commit is other code, and another series.
-    columns = (SERIES.c.card, SERIES.c.case, POINT.c.series_id, POINT.c.commit_id, day)
-    daily = query.with_only_columns(*columns, sa.func.avg(POINT.c.us)).group_by(*columns)
-    for row in connection.execute(daily):
-        card, case, series, commit, made, us = row
-        yield (card, case), f"{series}/{commit}", made, us
-
-
-# ---- and put together ------------------------------------------------------------------------------------------------
-
-
-def _spreads(seen: Iterable[SeenSpread], memory_df: float) -> Iterator[tuple[_Case, KnownSpread]]:
-    """Of each case what its comparisons show together, as far as they are still remembered."""
-    newest_first = sorted(seen, key=lambda one: one.made, reverse=True)
-    by_case: dict[_Case, list[SeenSpread]] = {}
-    left: dict[_Case, float] = {}
-    for one in newest_first:
-        if left.setdefault(one.case, 1.0) > FORGOTTEN:
-            by_case.setdefault(one.case, []).append(one)
-            left[one.case] *= max(0.0, 1 - one.df / memory_df)
-    for case, kept in by_case.items():
-        whole, *later = map(_as_known, reversed(kept))
-        for known in later:
-            whole = joined(whole, known, memory_df)
+    known = (COMPARISON.c.noise_pct.is_not(None), COMPARISON.c.spread_pct.is_not(None), COMPARISON.c.processes > 1)
+    rows: Sequence[Any] = connection.execute(query.add_columns(*columns).where(*known)).all()
+    newest_first = sorted(rows, key=lambda row: row.made, reverse=True)
+    by_case = sorted(newest_first, key=lambda row: (row.card, row.case))
+    for case, seen in groupby(by_case, key=lambda row: (row.card, row.case)):
+        kept, left = [], 1.0
+        for row in seen:
+            if left > FORGOTTEN:
+                kept.append(_known(row))
+                left *= max(0.0, 1 - (row.processes - 1) / memory_df)
+        *later, whole = kept
+        for newer in reversed(later):
+            whole = joined(whole, newer, memory_df)
         yield case, whole
 
 
-def _as_known(one: SeenSpread) -> KnownSpread:
+def _known(row: Any) -> KnownSpread:
     return KnownSpread(
-        spread_pct=min(one.spread_pct, MOST_PCT),
-        noise_pct=min(one.noise_pct, MOST_PCT),
-        df=one.df,
-        comparisons=one.comparisons,
-        last_seen=one.made or None,
+        spread_pct=min(row.spread_pct, MOST_PCT),
+        noise_pct=min(row.noise_pct, MOST_PCT),
+        df=row.processes - 1,
+        comparisons=1,
+        last_seen=row.made,
     )
 
 
-def _days(times: Iterable[_Time]) -> Iterator[tuple[_Case, tuple[BaselineDay, ...]]]:
-    """The newest days of code that was timed on several."""
+def _days(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[tuple[_Case, tuple[BaselineDay, ...]]]:
+    """The newest days of code that was timed on several, as far as nothing speaks against these times."""
+    made = query.selected_columns.made
+    day = sa.func.substr(made, sa.literal_column("1"), sa.literal_column("10"))
+    # Of another environment the same commit is other code, and another series.
+    columns = (SERIES.c.card, SERIES.c.case, POINT.c.series_id, POINT.c.commit_id, day)
+    right = query.where(POINT.c.commit_id.is_not(None), POINT.c.finding.is_(None))
+    daily = right.with_only_columns(*columns, sa.func.avg(POINT.c.us)).group_by(*columns)
     codes: dict[tuple[_Case, str], list[tuple[str, float]]] = {}
-    for case, code, day, us in times:
-        codes.setdefault((case, code), []).append((day, us))
+    for card, case, series, commit, taken_on, us in connection.execute(daily):
+        codes.setdefault(((card, case), f"{series}/{commit}"), []).append((taken_on, us))
     by_case: dict[_Case, list[BaselineDay]] = {}
-    for (case, code), taken in codes.items():
+    for (key, code), taken in codes.items():
         if len(taken) > 1:
-            days = (BaselineDay(measured=day, code=code, median_us=us) for day, us in taken)
-            by_case.setdefault(case, []).extend(days)
-    for case, found in by_case.items():
-        yield case, tuple(sorted(found, key=lambda one: (one.measured, one.code))[-KEPT_DAYS:])
+            known = (BaselineDay(measured=on, code=code, median_us=us) for on, us in taken)
+            by_case.setdefault(key, []).extend(known)
+    for key, found in by_case.items():
+        yield key, tuple(sorted(found, key=lambda one: (one.measured, one.code))[-KEPT_DAYS:])

@@ -1,32 +1,42 @@
-"""What a terminal shows of the history: of each case the newest environments, and of these the last measurements.
+"""The history in a terminal: one line for each series, or for each commit of the one series that was asked for.
 
-The index is asked for just that: reading a history of years for its end takes seconds.
+Of each case the newest environments are shown, and of these the last measurements. The index is asked for just that:
+reading a history of years for its end takes seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
 
-from kernelgate.ci.history import shown
-from kernelgate.ci.history.shown import COMPARISONS, POINTS, ShownSeries, Wanted
+from kernelgate.ci.document import formatting, terminal
+from kernelgate.ci.document.model import Code, Column, Line, Table
+from kernelgate.ci.history import series
+from kernelgate.ci.history.facts import HistoryComparison, HistoryPoint, MeasuredSeries, pct
+from kernelgate.ci.history.series import COMPARISONS, ENVIRONMENT, POINTS, Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, POINT, RECORD
 
 ENVIRONMENTS = 3
 """Of a case; the earlier ones are in --json."""
 ROWS = 30
 """Of one series."""
+SPARKS = "▁▂▃▄▅▆▇█"
+DRAWN = 20
+"""Points of a sparkline."""
+FLAT = 0.01
+"""A sparkline's whole height is at least 1% of the time, so that noise draws no mountains."""
 
 
 @dataclass(frozen=True)
 class RecentSeries:
     """The last heads of a series, on the default branch where any of them is known to be there."""
 
-    series: ShownSeries
+    series: MeasuredSeries
     """Its last points in order, and the comparisons that they have with their own bases."""
     count: int
     """Of all such heads."""
@@ -36,37 +46,45 @@ class RecentSeries:
     """Heads that are not on the default branch."""
 
 
-@dataclass(frozen=True)
-class Recent:
-    series: tuple[RecentSeries, ...]
-    single: bool
-    """One case of a card on one kind of GPU."""
-    earlier: int
-    """Environments that are left out."""
-
-
-def of_index(connection: sa.Connection, wanted: Wanted) -> Recent:
+def text(connection: sa.Connection, wanted: Wanted) -> str:
     """The newest series of what was asked for. Raises KernelgateError where nothing has these names."""
-    chosen = sorted(shown.chosen(connection, wanted), key=_case)
+    chosen = sorted(series.chosen(connection, wanted), key=_case)
     cases = [list(alike) for _, alike in groupby(chosen, key=_case)]
-    found, earlier = [], 0
+    single = len(cases) == 1
+    found: list[RecentSeries] = []
+    earlier = 0
     for rows in cases:
         since = [row for row in rows if wanted.since is None or row["newest"] >= wanted.since]
         ordered = sorted(since, key=lambda row: (row["newest"], row["id"]))
-        made = [_series(connection, row, wanted.since, len(cases) == 1) for row in ordered[-ENVIRONMENTS:]]
+        made = (_recent(connection, row, wanted.since, single) for row in ordered[-ENVIRONMENTS:])
         found += [one for one in made if one is not None]
         earlier += len(ordered[:-ENVIRONMENTS])
-    return Recent(tuple(found), len(cases) == 1, earlier)
+    if not found:
+        return "nothing was measured since then\n"
+    if single:
+        parts = [_named(found[0].series, case=True), *map(_commits, found)]
+    else:
+        groups: dict[str, list[RecentSeries]] = {}
+        for one in found:
+            groups.setdefault(f"{_named(one.series)}\n{_environment(one.series)}", []).append(one)
+        parts = [f"{title}\n{terminal.table(_overview(rows))}" for title, rows in groups.items()]
+    if left_out := sum(one.left_out for one in found):
+        counted = formatting.counted(left_out, "measurement")
+        parts.append(f"Left out: {counted} of commits that are not on the default branch; --json\nhas them.")
+    if earlier:
+        of = "" if single else " of cases"
+        parts.append(f"Left out: {formatting.counted(earlier, 'earlier environment')}{of}; --json has them.")
+    return "\n\n".join(parts) + "\n"
 
 
 def _case(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return row["card"], row["case"], row["gpu"], row["repository"]
 
 
-def _series(
+def _recent(
     connection: sa.Connection, row: Mapping[str, Any], since: str | None, compared: bool
 ) -> RecentSeries | None:
-    mine = POINTS.add_columns(POINT.c.record_id).where(POINT.c.series_id == row["id"], POINT.c.side == "head")
+    mine = POINTS.where(POINT.c.series_id == row["id"], POINT.c.side == "head")
     mine = mine if since is None else mine.where(RECORD.c.made >= since)
     counts = mine.with_only_columns(sa.func.count(), sa.func.count(COMMIT.c.place), maintain_column_froms=True)
     every, placed = connection.execute(counts).one()
@@ -76,17 +94,67 @@ def _series(
     order = (*([COMMIT.c.place] if placed else []), RECORD.c.made, RECORD.c.name)
     newest = mine.order_by(*(column.desc().nulls_last() for column in order)).limit(ROWS)
     oldest = mine.order_by(*(column.asc().nulls_first() for column in order)).limit(1)
-    points = [one._asdict() for one in connection.execute(newest)][::-1]
+    points = tuple(HistoryPoint(**one._asdict()) for one in connection.execute(newest))[::-1]
     count = placed or every
-    first = points[0]["us"] if compared or count == len(points) else connection.execute(oldest).one().us
-    comparisons = tuple(_comparisons(connection, row["id"], points)) if compared else ()
-    plain = replace(shown.named(row), points=tuple(points), comparisons=comparisons)
+    first = points[0].us if compared or count == len(points) else connection.execute(oldest).one().us
+    comparisons: tuple[HistoryComparison, ...] = ()
+    if compared:
+        own = COMPARISON.c.series_id == row["id"], RECORD.c.name.in_([one.record for one in points])
+        asked = COMPARISONS.where(*own, COMPARISON.c.status.is_not(None))
+        comparisons = tuple(HistoryComparison(**one._asdict()) for one in connection.execute(asked))
+    plain = replace(series.named(row), points=points, comparisons=comparisons)
     return RecentSeries(plain, count, first, every - count)
 
 
-def _comparisons(
-    connection: sa.Connection, series: int, points: Sequence[Mapping[str, Any]]
-) -> Iterator[Mapping[str, Any]]:
-    records = [one["record_id"] for one in points]
-    mine = COMPARISON.c.series_id == series, COMPARISON.c.record_id.in_(records), COMPARISON.c.status.is_not(None)
-    return (one._asdict() for one in connection.execute(COMPARISONS.where(*mine)))
+def sparkline(times: Iterable[float]) -> str:
+    """The last of these times, the longest highest."""
+    drawn = list(times)[-DRAWN:]
+    low = min(drawn)
+    height = max(max(drawn) - low, FLAT * low)
+    return "".join(SPARKS[min(len(SPARKS) - 1, int((one - low) / height * len(SPARKS)))] for one in drawn)
+
+
+def _overview(found: Sequence[RecentSeries]) -> Table:
+    rows: list[tuple[Line, ...]] = []
+    for one in found:
+        times = [point.us for point in one.series.points]
+        moved = formatting.percent(100 * (times[-1] / one.first_us - 1), sign=True)
+        since_first = moved if one.count > 1 else formatting.MISSING
+        last = formatting.durations(times[-1])
+        rows.append(((Code(one.series.case),), (str(one.count),), last, (since_first,), (sparkline(times),)))
+    columns = (Column("case"), Column("times", True), Column("last", True), Column("since first", True))
+    return Table((*columns, Column("last 20")), tuple(rows))
+
+
+def _named(one: MeasuredSeries, case: bool = False) -> str:
+    on = f"on {one.gpu or 'an unknown device'}"
+    of = f"of {one.repository}" if one.repository else ""
+    return " ".join(filter(None, (one.written if case else one.card, of, on)))
+
+
+def _environment(one: MeasuredSeries) -> str:
+    known = (f"{key.replace('_', ' ')} {one.environment[key]}" for key in ENVIRONMENT if key in one.environment)
+    return textwrap.fill(", ".join(known) or "environment unknown", terminal.WIDTH)
+
+
+def _commits(one: RecentSeries) -> str:
+    """Heads alone: what base and reference took is in --json."""
+    points, changes = one.series.points, {row.record: row for row in one.series.comparisons}
+    columns = (Column("measured"), Column("commit"), Column("time", True), Column("±", True))
+    rows = tuple(_row(point, changes.get(point.record)) for point in points)
+    parts = [_environment(one.series), terminal.table(Table((*columns, Column("against its base", True)), rows))]
+    if one.count > len(points):
+        parts.insert(1, f"({one.count - len(points)} earlier ones: --json)")
+    return "\n".join(parts)
+
+
+def _row(point: HistoryPoint, change: HistoryComparison | None) -> tuple[Line, ...]:
+    error, effect = pct(point.error), pct(change.effect) if change else None
+    against = formatting.percent(effect, 2, sign=True) if effect is not None else formatting.MISSING
+    return (
+        ((point.made or "?")[:10],),
+        (formatting.commit(point.commit, formatting.MISSING),),
+        formatting.durations(point.us),
+        (formatting.MISSING if error is None else formatting.percent(error, 2),),
+        ("not to be trusted" if point.finding else against,),
+    )

@@ -6,57 +6,62 @@ killed between the two has lost nothing, and the next run goes on; several at on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.ci.history import condensed, database, index, keep, nights, store
+from kernelgate.bench.record import Condensed, RunRecord, Timing
+from kernelgate.ci.history import database, index, keep, nights, store
+from kernelgate.ci.history.entry import CONDENSED, CondensedRecord, Entry
+from kernelgate.ci.history.facts import CondensedRecords
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.nights import CaseChanges
-from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, EVENT, POINT, RECORD, SERIES
+from kernelgate.ci.judge import modes
 from kernelgate.ci.policy.policy import Policy
 
+QUANTILES = (5, 25, 50, 75, 95)
+LAGS = 3
+BY_SAMPLE = ("samples_us", "positions", "previous", "started_us", "sm_mhz")
+DIGITS = 7
+"""Significant ones, of numbers that nothing is computed from."""
 RUN = 5
 """Measurements in a row whose median is a series' best, as on the dashboard."""
 
 
-@dataclass(frozen=True)
-class Condensing:
-    """What became of the store. Bytes as they lie there, packed."""
-
-    records: int = 0
-    before: int = 0
-    after: int = 0
-    raw: int = 0
-    """Records that keep their samples."""
-
-
-def condense(archive: Archive, released: Collection[str], today: datetime, say: Callable[[str], None]) -> Condensing:
+def condense(archive: Archive, released: Collection[str], today: datetime) -> CondensedRecords:
     """Takes the samples from every record that can decide nothing more. `released`: the commits up to the release."""
     with database.reading(archive.database) as connection:
         kept = needed(connection, archive.policy, released, today)
-        rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed).where(RECORD.c.rules != "")).all()
-    done = Condensing()
+        rows = connection.execute(sa.select(RECORD.c.name, RECORD.c.condensed)).all()
+    done = CondensedRecords()
+    left: list[str] = []
     for name, was in rows:
         if was is not None:
             _remove(archive, name)  # as after one that was killed
         elif name in kept:
-            done = replace(done, raw=done.raw + 1)
+            done = replace(done, with_every_sample=done.with_every_sample + 1)
         else:
             try:
                 before, after = _condense(archive, name)
             except KernelgateError as error:
-                say(f"left as it is: {error}")
+                left.append(f"left as it is: {error}")
                 continue
-            done = replace(done, records=done.records + 1, before=done.before + before, after=done.after + after)
-    return done
+            done = replace(
+                done,
+                condensed=done.condensed + 1,
+                bytes_before=done.bytes_before + before,
+                bytes_after=done.bytes_after + after,
+            )
+    return replace(done, left=tuple(left))
 
 
 def _condense(archive: Archive, name: str) -> tuple[int, int]:
@@ -67,7 +72,8 @@ def _condense(archive: Archive, name: str) -> tuple[int, int]:
     before += sum(store.size(archive.store, "judgements", one) for one in store.judgements(archive.store, name))
     made = record.from_json(data, name)
     entry = keep.judgement(archive, name, made)
-    new = condensed.to_json(condensed.of_record(name, made, entry, archive.policy))
+    short = condensed_record(name, made, entry, archive.policy)
+    new = short.model_dump_json(by_alias=True, exclude_defaults=True).encode()
     own = store.name_of(new)
     store.put(archive.store, "condensed", own, new)
     store.get(archive.store, "condensed", own)  # raises where it is not what was written
@@ -128,7 +134,8 @@ def _regressed(connection: sa.Connection) -> Iterator[str]:
 
 def _suspected(connection: sa.Connection, case: CaseChanges) -> Iterator[str]:
     """Records of the commits between which an open suspicion lies, both among them."""
-    own = sa.select(SERIES.c.id).filter_by(repository=case.repository, card=case.card, case=case.case, gpu=case.gpu)
+    name = case.series
+    own = sa.select(SERIES.c.id).filter_by(repository=name.repository, card=name.card, case=name.case, gpu=name.gpu)
     for change in (one for one in case.changes if one.state == "suspected"):
         asked = (
             sa.select(RECORD.c.name)
@@ -157,3 +164,41 @@ def _measures(connection: sa.Connection, series: int, released: Collection[str],
     width = min(RUN, len(rows))
     runs = [rows[start : start + width] for start in range(len(rows) - width + 1)]
     yield from (row.name for row in min(runs, key=lambda run: median(row.us for row in run)))
+
+
+# ---- what is kept of samples -----------------------------------------------------------------------------------------
+
+
+def condensed_record(name: str, record: RunRecord, entry: Entry, policy: Policy) -> CondensedRecord:
+    """What is kept of the record of this name. `entry`: what was made of it."""
+    processes = tuple(
+        process.model_copy(update={"timings": tuple(_timing(one, policy) for one in process.timings)})
+        for process in record.processes
+    )
+    without = record.model_copy(update={"processes": processes})
+    return CondensedRecord(schema_=CONDENSED, raw=name, record=without, entry=entry)
+
+
+def _timing(timing: Timing, policy: Policy) -> Timing:
+    kept = {side: _side(samples, policy) for side, samples in timing.samples_us.items() if samples}
+    return timing.model_copy(update={**{name: {} for name in BY_SAMPLE}, "condensed": {**timing.condensed, **kept}})
+
+
+def _side(samples_us: Sequence[float], policy: Policy) -> Condensed:
+    logs = np.log(samples_us)
+    off = logs - logs.mean()
+    variance = float(off @ off / max(1, len(logs) - 1))
+    lags = range(1, min(LAGS, len(logs) - 1) + 1) if variance else ()
+    two = modes.two_modes([logs], policy.limits)
+    return Condensed(
+        count=len(logs),
+        location_us=_rounded(float(np.median(samples_us))),
+        variance=_rounded(variance),
+        autocorrelation=tuple(_rounded(float(off[lag:] @ off[:-lag] / (off @ off))) for lag in lags),
+        quantiles_us={str(one): _rounded(float(np.percentile(samples_us, one))) for one in QUANTILES},
+        mode_shares=(_rounded(1 - two.shares[0]), _rounded(two.shares[0])) if two else (),
+    )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

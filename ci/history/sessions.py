@@ -17,9 +17,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from kernelgate.bench.core.errors import KernelgateError, RecordError, faults
 from kernelgate.bench.record import Model
-from kernelgate.ci.history import database, export, store
+from kernelgate.ci.history import database, store
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.keep import Archive
+from kernelgate.ci.history.series import EXPORT
 from kernelgate.ci.history.tables import SESSION
 
 Key = tuple[str, str]
@@ -121,17 +122,15 @@ def listed(index: Database) -> list[SessionEntry]:
         return [SessionEntry(**row._mapping) for row in connection.execute(sa.select(SESSION).order_by(*order))]
 
 
-def of_export(path: Path) -> tuple[KeptSession, ...] | None:
-    """The sessions in the file of a `history export`; None where it is none. Raises RecordError of a damaged one."""
+def of_export(path: Path) -> tuple[KeptSession, ...]:
+    """The sessions in the file of a `history export`. Raises RecordError of anything else."""
     try:
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if f'"{export.SCHEMA}"' not in text[:100]:
-            return None
+        text = path.read_text(encoding="utf-8")
+        if f'"{EXPORT}"' not in text[:100]:
+            raise RecordError(f"{path} is no export of a history: write one with `kernelgate history export`")
         rows = json.loads(text).get("sessions", [])
         kept = [{key: row[key] for key in ("repository", "name", "log")} for row in rows]
         return TypeAdapter(tuple[KeptSession, ...]).validate_python(kept)
-    except UnicodeDecodeError:
-        return None
     except ValidationError as error:
         raise RecordError(f"{path}: its sessions are damaged: {faults(error)}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

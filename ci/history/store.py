@@ -2,7 +2,6 @@
 
     records/ab/ab12….json.zst             a run record, named by the sha256 of its bytes
     judgements/ab/ab12…-<rules>.json.zst  what was made of it, named by record and rules: nothing is judged twice
-    imports/cd/cd34….json.zst             a measurement of another tool, named by the sha256 of its bytes
     condensed/12/1234….json.zst           a record without its samples, and what was made of it: named in the same way
     events/ef/ef56….json.zst              what was decided of a series, named by the sha256 of its bytes
     sessions/0a/0a78….json.zst            the log of an optimisation session, named by the sha256 of its bytes
@@ -25,7 +24,7 @@ from fsspec.implementations.local import LocalFileSystem
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, OutputError, first_line
 
-Kind = Literal["records", "judgements", "condensed", "imports", "events", "sessions"]
+Kind = Literal["records", "judgements", "condensed", "events", "sessions"]
 SUFFIX = ".json.zst"
 LEVEL = 3
 """Of zstd: level 9 takes seven times as long for 3% less."""

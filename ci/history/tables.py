@@ -1,4 +1,4 @@
-"""The index's tables, alike in SQLite and Postgres. `migrations/` brings a database to them."""
+"""The index's tables, alike in SQLite and Postgres. Whoever changes them raises `REVISION`."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sqlalchemy import (
     Text,
 )
 
-METADATA = MetaData(
-    naming_convention={
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+REVISION = "0007"
+METADATA = MetaData()
+REMOVED = ("spread",)
+"""Tables of earlier versions."""
+
+VERSION = Table("kernelgate_history", METADATA, Column("version_num", Text, primary_key=True))
+"""One row, which every writer locks. Its name may stand in a database beside another project's."""
 
 RECORD = Table(
     "record",
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),  # sha256 of what was measured
-    Column("rules", Text, nullable=False),  # that judged it; empty for other tools' results
+    Column("rules", Text, nullable=False),  # that judged it
     Column("made", Text),  # ISO 8601, UTC, as `entry.moment` writes it
     Column("repository", Text, nullable=False),
     Column("producer", Text, nullable=False),
@@ -38,8 +38,8 @@ RECORD = Table(
     Column("gpu", Text, nullable=False),  # the kind
     Column("outcome", Text),
     Column("reason", Text),
-    Column("cards", Text, nullable=False, server_default=""),  # a JSON list
-    Column("environment", Text, nullable=False, server_default=""),  # the one of its series
+    Column("cards", Text, nullable=False),  # a JSON list
+    Column("environment", Text, nullable=False),  # the one of its series
     Index("ix_record_made", "made"),
     Column("condensed", Text),  # the name of what is kept in the record's place, once its samples are not
 )
@@ -67,9 +67,9 @@ SERIES = Table(
     Column("cuda", Text, nullable=False),
     Column("clock_policy", Text, nullable=False),
     Column("producer", Text, nullable=False),  # such as "kernelgate 0.1.0"
-    Column("newest", Text, nullable=False, server_default=""),  # when its newest record was made, …
+    Column("newest", Text, nullable=False),  # when its newest record was made, …
     Column("reference", Text),  # … and what that one's card calls its reference
-    Column("environment", Text, nullable=False, server_default=""),  # names all but card and case, in short
+    Column("environment", Text, nullable=False),  # names all but card and case, in short
     Index("ix_series_environment", "environment"),
 )
 
@@ -123,7 +123,7 @@ EVENT = Table(
     Column("previous", Text),
     Column("who", Text, nullable=False),
     Column("why", Text, nullable=False),
-    Column("repository", Text, nullable=False, server_default=""),  # empty: not known
+    Column("repository", Text, nullable=False),  # empty: not known
 )
 
 COST = Table(
@@ -134,22 +134,6 @@ COST = Table(
     Column("phase", Text, nullable=False),
     Column("gpu_seconds", Double, nullable=False),
     Column("retried", Boolean, nullable=False),
-)
-
-# What an imported file knows of many comparisons together.
-SPREAD = Table(
-    "spread",
-    METADATA,
-    Column("record_id", ForeignKey("record.id"), primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("card", Text, nullable=False),
-    Column("case", Text, nullable=False),
-    Column("gpu", Text, nullable=False),
-    Column("spread_pct", Double, nullable=False),
-    Column("noise_pct", Double, nullable=False),
-    Column("df", Double, nullable=False),
-    Column("comparisons", Integer, nullable=False),
-    Column("last_seen", Text),
 )
 
 SESSION = Table(
@@ -174,5 +158,3 @@ SESSION = Table(
     Column("usd", Double),  # null where nothing is known of what it cost
     Column("log", Text, nullable=False),  # all of it, as it stands in the store
 )
-
-__all__ = ["COMMIT", "COMPARISON", "COST", "EVENT", "METADATA", "POINT", "RECORD", "SERIES", "SESSION", "SPREAD"]

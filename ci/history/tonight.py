@@ -1,122 +1,221 @@
-"""What to compare tonight: each GPU's share of `schedule.py`, as commands whose records confirm or refute."""
+"""What to compare tonight: the pairs of commits that fit into the night's GPU-seconds on each kind of GPU, as commands
+whose records confirm or refute what is suspected. A workflow's run takes one of them, the next run the next.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
 from kernelgate.ci.document import escape, formatting
-from kernelgate.ci.history import schedule
-from kernelgate.ci.history.answer import PairTonight, PostponedCase, ShownTonight
-from kernelgate.ci.history.changes import Change
+from kernelgate.ci.history import culprits, entry, store
+from kernelgate.ci.history.facts import CaseName, Change, NightPlan, PlannedPair, PostponedCase
 from kernelgate.ci.history.nights import CaseChanges
-from kernelgate.ci.history.schedule import PlannedPair, Schedule, Suspicion
-from kernelgate.ci.history.tables import COMMIT, COST, POINT, SERIES
+from kernelgate.ci.history.store import Store
+from kernelgate.ci.history.tables import COMMIT, COST, POINT, RECORD, SERIES
+from kernelgate.ci.judge import power
 from kernelgate.ci.policy.policy import Policy
+from kernelgate.ci.policy.pull_request_rules import RunnerGpu
+
+NIGHT = timedelta(hours=12)
+NEAR = 3
+"""Commits around the middle of a range that runs take turns among."""
+LOOKED_AT = 20
+"""Records of a kind of GPU: those that people measured themselves have no label."""
 
 
 @dataclass(frozen=True)
-class Tonight:
-    """What one kind of GPU is to measure."""
+class Suspicion:
+    """A suspected change of one series, with what comparing its commits takes."""
 
-    gpu: str
-    schedule: Schedule
+    series: CaseName
+    change: Change
+    process_seconds: float
+    """GPU-seconds of one process of a comparison, for this case."""
+    spread_pct: float | None = None
+    """How far the case's processes are known to scatter; None where it is not known."""
+    waited: int = 0
+    """Nights that it has been waiting for its turn."""
 
 
-def of_index(connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy) -> tuple[Tonight, ...]:
-    """One for each kind of GPU that has a suspicion; each has the whole of the policy's GPU-seconds.
+def planned(suspicions: Iterable[Suspicion], policy: Policy, spent: Mapping[str, float] | None = None) -> NightPlan:
+    """The most promising pairs that fit: by how much change each second is likely to reveal, and how long it waited.
 
-    Commits that are not on the default branch, as in another project's past, cannot be built here.
+    `spent`: GPU-seconds of this night by kind of GPU; each has the whole of the policy's.
+    """
+    groups: dict[tuple[str, str, str], list[Suspicion]] = {}
+    for one in suspicions:
+        if one.change.state == "suspected":
+            groups.setdefault((one.series.gpu, one.change.previous, one.change.commit), []).append(one)
+    by_worth = sorted(groups.items(), key=lambda item: _worth(item[1]), reverse=True)
+    left: dict[str, float] = {}
+    pairs, postponed = [], []
+    for (gpu, previous, commit), group in sorted(by_worth, key=lambda item: item[0][0]):
+        budget = left.setdefault(gpu, policy.changes.gpu_seconds_a_night - (spent or {}).get(gpu, 0.0))
+        seconds = sum(one.process_seconds for one in group)
+        fitting = policy.processes.limit if seconds <= 0 else math.floor(budget / seconds)
+        processes = min(max(needed(one, policy) for one in group), fitting)
+        cases = tuple(one.series.written for one in group)
+        if processes < policy.processes.minimum:
+            postponed += [PostponedCase(gpu, case, previous, commit) for case in cases]
+            continue
+        pairs.append(_pair(gpu, (previous, commit), cases, processes, seconds * processes))
+        left[gpu] -= seconds * processes
+    return NightPlan(tuple(pairs), tuple(postponed))
+
+
+def needed(suspicion: Suspicion, policy: Policy) -> int:
+    """Processes that show a change of the suspected size; the policy's limit where no fewer would."""
+    spread_pct = suspicion.spread_pct if suspicion.spread_pct is not None else policy.spread.change_pct
+    size = abs(math.log1p(suspicion.change.change_pct / 100))
+    least, most = policy.processes.to_direct, policy.processes.limit
+    for processes in range(least, most):
+        error = max(spread_pct, policy.spread.change_pct) / 100 / math.sqrt(processes)
+        if power.smallest(error, processes - 1, policy.changes.confirm_p / 2, policy.certainty.power) <= size:
+            return processes
+    return most
+
+
+def _worth(group: Sequence[Suspicion]) -> float:
+    """Percent of change that a second of the GPU is likely to reveal, more with each night of waiting."""
+    gain = sum(one.change.chance * abs(one.change.change_pct) for one in group)
+    seconds = max(sum(one.process_seconds for one in group), 1e-9)
+    return gain / seconds * (1 + max(one.waited for one in group))
+
+
+def _pair(gpu: str, ends: tuple[str, str], cases: tuple[str, ...], processes: int, seconds: float) -> PlannedPair:
+    previous, commit = ends
+    record = f"out/{previous[:12]}-{commit[:12]}.json"
+    chosen = [word for name in cases for word in ("--case", name)]
+    measure = ("kernelgate", "bench", "--base", previous, "--head", commit, *chosen)
+    commands = (
+        escape.shell(*measure, "--processes", str(processes), "-o", record),
+        escape.shell("kernelgate", "history", "add", record),
+    )
+    return PlannedPair(gpu, previous, commit, cases, processes, seconds, commands)
+
+
+def of_index(
+    connection: sa.Connection, found: Sequence[CaseChanges], policy: Policy, since: datetime | None = None
+) -> NightPlan:
+    """What may confirm or refute these changes. `since`: when the night began whose comparisons have cost already.
+
+    Commits that are not on the default branch cannot be built here.
     """
     here = set(connection.execute(sa.select(COMMIT.c.sha).where(COMMIT.c.place.is_not(None))).scalars())
-    asked: dict[str, list[Suspicion]] = {}
+    suspicions = []
     for case in found:
         open_ = [one for one in case.changes if one.state == "suspected" and {one.previous, one.commit} <= here]
-        if open_:
-            seconds = _process_seconds(connection, case)
-            asked.setdefault(case.gpu, []).extend(_suspicion(case, one, seconds, policy) for one in open_)
-    return tuple(Tonight(gpu, schedule.of_night(every, policy)) for gpu, every in sorted(asked.items()))
+        seconds = _process_seconds(connection, case.series) if open_ else None
+        for change in open_:
+            # It waits since the night on which it could be suspected first.
+            waited = max(0, sum(place >= change.place for place in case.places) - policy.changes.nights)
+            usual = policy.changes.process_seconds
+            about = (usual if seconds is None else seconds, case.spread_pct, waited)
+            suspicions.append(Suspicion(case.series, change, *about))
+    gpus = {one.series.gpu for one in suspicions}
+    return planned(suspicions, policy, {gpu: _spent(connection, gpu, since) for gpu in gpus} if since else None)
 
 
-def _suspicion(case: CaseChanges, change: Change, seconds: float | None, policy: Policy) -> Suspicion:
-    """It waits since the night on which it could be suspected first."""
-    after = sum(place >= change.place for place in case.places)
-    return Suspicion(
-        series="/".join(filter(None, (case.card, case.case))),
-        change=change,
-        process_seconds=policy.changes.process_seconds if seconds is None else seconds,
-        spread_pct=case.spread_pct,
-        waited=max(0, after - policy.changes.nights),
-    )
-
-
-def _process_seconds(connection: sa.Connection, case: CaseChanges) -> float | None:
+def _process_seconds(connection: sa.Connection, case: CaseName) -> float | None:
     """What a process took for this case in its last record that says so: the record's GPU-seconds in equal parts."""
     own = sa.select(SERIES.c.id).filter_by(repository=case.repository, card=case.card, case=case.case, gpu=case.gpu)
-    last = connection.execute(
-        sa.select(sa.func.max(POINT.c.record_id)).where(
-            POINT.c.series_id.in_(own), POINT.c.record_id.in_(sa.select(COST.c.record_id))
-        )
-    ).scalar()
+    priced = POINT.c.series_id.in_(own), POINT.c.record_id.in_(sa.select(COST.c.record_id))
+    last = connection.execute(sa.select(sa.func.max(POINT.c.record_id)).where(*priced)).scalar()
     if last is None:
         return None
     spent = connection.execute(sa.select(sa.func.sum(COST.c.gpu_seconds)).where(COST.c.record_id == last)).scalar()
-    cases, processes = connection.execute(
-        sa.select(sa.func.count(POINT.c.series_id.distinct()), sa.func.max(POINT.c.processes)).where(
-            POINT.c.record_id == last
-        )
-    ).one()
+    counts = sa.select(sa.func.count(POINT.c.series_id.distinct()), sa.func.max(POINT.c.processes))
+    cases, processes = connection.execute(counts.where(POINT.c.record_id == last)).one()
     return float(spent) / (cases * processes) if spent else None
 
 
-# ---- in words --------------------------------------------------------------------------------------------------------
+def _spent(connection: sa.Connection, gpu: str, since: datetime) -> float:
+    """GPU-seconds of this night's comparisons on this kind of GPU."""
+    begin = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    compared = RECORD.c.event == "schedule", RECORD.c.base_sha.is_not(None)
+    asked = sa.select(sa.func.sum(COST.c.gpu_seconds)).join(RECORD, RECORD.c.id == COST.c.record_id)
+    return float(connection.execute(asked.where(RECORD.c.gpu == gpu, RECORD.c.made >= begin, *compared)).scalar() or 0)
 
 
-def commands(pair: PlannedPair) -> tuple[str, str]:
-    """Measure it, and tell the history."""
-    record = f"out/{pair.previous[:12]}-{pair.commit[:12]}.json"
-    cases = [word for name in pair.series for word in ("--case", name)]
-    measure = ("kernelgate", "bench", "--base", pair.previous, "--head", pair.commit, *cases)
-    return (
-        escape.shell(*measure, "--processes", str(pair.processes), "-o", record),
-        escape.shell("kernelgate", "history", "add", record),
-    )
-
-
-def answer(found: Sequence[Tonight]) -> ShownTonight:
-    """What `history tonight --json` prints."""
-    pairs = (
-        PairTonight(
-            gpu=one.gpu,
-            previous=pair.previous,
-            commit=pair.commit,
-            cases=tuple(pair.series),
-            processes=pair.processes,
-            gpu_seconds=pair.gpu_seconds,
-            commands=commands(pair),
-        )
-        for one in found
-        for pair in one.schedule.pairs
-    )
-    postponed = (
-        PostponedCase(gpu=one.gpu, case=each.series, previous=each.change.previous, commit=each.change.commit)
-        for one in found
-        for each in one.schedule.postponed
-    )
-    return ShownTonight(pairs=tuple(pairs), postponed=tuple(postponed))
-
-
-def text(found: Sequence[Tonight], policy: Policy) -> str:
+def text(plan: NightPlan, policy: Policy) -> str:
     """The commands, ready for a shell; what else there is to say stands in comments."""
-    if not found:
-        return "# nothing is suspected"
     lines = []
-    for one in found:
-        taken = f"about {one.schedule.gpu_seconds:.0f} of {policy.changes.gpu_seconds_a_night:.0f} GPU-seconds"
-        lines.append(f"# on {escape.visible(one.gpu or 'a GPU without a name')}: {taken}")
-        lines += [command for pair in one.schedule.pairs for command in commands(pair)]
-        if one.schedule.postponed:
-            lines.append(f"# another night: {formatting.counted(len(one.schedule.postponed), 'suspicion')}")
-    return "\n".join(lines)
+    for gpu in sorted({one.gpu for one in plan.pairs} | {one.gpu for one in plan.postponed}):
+        pairs = [one for one in plan.pairs if one.gpu == gpu]
+        seconds = f"{sum(one.gpu_seconds for one in pairs):.0f} of {policy.changes.gpu_seconds_a_night:.0f}"
+        lines.append(f"# on {escape.visible(gpu or 'a GPU without a name')}: about {seconds} GPU-seconds")
+        lines += [command for pair in pairs for command in pair.commands]
+        if postponed := sum(one.gpu == gpu for one in plan.postponed):
+            lines.append(f"# another night: {formatting.counted(postponed, 'suspicion')}")
+    return "\n".join(lines) or "# nothing is suspected"
+
+
+# ---- one pair for a workflow's run -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ThisNight:
+    now: datetime
+    line: Sequence[str]
+    """The commits of the default branch by place, as the checkout has them: the index knows measured ones alone."""
+
+
+@dataclass(frozen=True)
+class NextPair:
+    gpu: RunnerGpu
+    pair: PlannedPair
+
+
+def next_pair(
+    connection: sa.Connection, kept: Store, found: Sequence[CaseChanges], policy: Policy, night: ThisNight
+) -> NextPair | None:
+    """The most promising suspicion, else the next step towards the commit of a confirmed change. None where there is
+    nothing of both, or nothing fits into what is left of the night.
+    """
+    since = night.now - NIGHT
+    for pair in of_index(connection, found, policy, since).pairs:
+        if (runner := _runner(connection, kept, pair.gpu, policy)) is not None:
+            return NextPair(runner, pair)
+    processes = policy.processes.to_direct
+    seconds = policy.changes.process_seconds * processes
+    for one in culprits.of_index(connection, found, policy).searches:
+        runner = _runner(connection, kept, one.gpu, policy)
+        left = policy.changes.gpu_seconds_a_night - _spent(connection, one.gpu, since)
+        if runner is not None and seconds <= left and one.middle[0] < len(night.line):
+            # A commit that cannot be built is passed by: the runs of a night take turns.
+            near = [night.line[place] for place in one.middle[:NEAR] if place < len(night.line)]
+            turn = int(night.now.timestamp() // 600)
+            case = "/".join(filter(None, (one.card, one.case)))
+            ends = one.base, near[turn % len(near)]
+            return NextPair(runner, _pair(one.gpu, ends, (case,), processes, seconds))
+    return None
+
+
+def outputs(found: NextPair | None) -> dict[str, str]:
+    """As later steps read them; `gpu` is empty where nothing is to be measured."""
+    if found is None:
+        return dict.fromkeys(("gpu", "target", "base_sha", "head_sha", "cases", "processes"), "")
+    return {
+        "gpu": found.gpu.label,
+        "target": found.gpu.target,
+        "base_sha": found.pair.previous,
+        "head_sha": found.pair.commit,
+        "cases": " ".join(found.pair.cases),
+        "processes": str(found.pair.processes),
+    }
+
+
+def _runner(connection: sa.Connection, kept: Store, gpu: str, policy: Policy) -> RunnerGpu | None:
+    """Whose runners have this kind of GPU, as its newest record says that was made with a label."""
+    asked = sa.select(RECORD.c.name, RECORD.c.rules).where(RECORD.c.gpu == gpu)
+    for row in connection.execute(asked.order_by(RECORD.c.made.desc(), RECORD.c.id.desc()).limit(LOOKED_AT)):
+        data = store.get(kept, "judgements", f"{row.name}-{row.rules}")
+        label = entry.from_json(data, row.name).run.gpu if data else None
+        if label is not None:
+            return next((one for one in policy.measure.gpus if one.label == label), None)
+    return None

@@ -38,7 +38,7 @@ def nights(say: Callable[[str], None]) -> Callable[[RunRecord], NightsByCase]:
 
 
 def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
-    from kernelgate.ci.history import database, last_times
+    from kernelgate.ci.history import database, past
     from kernelgate.ci.report.dashboard import page_id
 
     opened = database.at(index)
@@ -48,7 +48,7 @@ def _nights(index: Path, record: RunRecord, site: str) -> NightsByCase:
             for case in record.cases:
                 gpu = record.environment.device.name or ""
                 names = (record.run.repository or "", case.key.card, case.key.id, gpu)
-                known = last_times.of_case(connection, names)
+                known = past.last_times(connection, names)
                 if known is not None:
                     address = f"{site}/series/{page_id(names)}.html" if site else None
                     found[case.key] = CaseNights(known.times_us, known.first_day, known.last_day, address)

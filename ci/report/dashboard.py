@@ -15,7 +15,7 @@ from typing import Literal
 from markupsafe import Markup
 
 from kernelgate.ci.document.escape import visible
-from kernelgate.ci.history.changes import State
+from kernelgate.ci.history.facts import State
 
 ID_CHARACTERS = 60
 

@@ -13,8 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelgate.ci.history import nights
-from kernelgate.ci.history.changes import Change
-from kernelgate.ci.history.shown import ENVIRONMENT, Wanted, pct
+from kernelgate.ci.history.facts import Change, pct
+from kernelgate.ci.history.series import ENVIRONMENT, Wanted
 from kernelgate.ci.history.tables import COMMIT, COMPARISON, COST, EVENT, POINT, RECORD, SERIES
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report.dashboard import (
@@ -118,7 +118,7 @@ def series(connection: sa.Connection, policy: Policy) -> Iterator[SiteSeries]:
     rows = connection.execute(sa.select(SERIES).order_by(*names, SERIES.c.id)).all()
     pinned = sa.select(COMPARISON.c.series_id).where(COMPARISON.c.status.is_(None)).limit(1)
     known = nights.of_index(connection, Wanted(), policy) if connection.execute(pinned).first() is not None else ()
-    changes = {(one.repository, one.card, one.case, one.gpu): one.changes for one in known}
+    changes = {(one.series.repository, one.series.card, one.series.case, one.series.gpu): one.changes for one in known}
     for key, alike in groupby(rows, key=lambda row: (row.repository, row.card, row.case, row.gpu)):
         of_case = _series(connection, list(alike), changes.get(key, ()))
         if of_case is not None:

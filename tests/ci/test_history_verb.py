@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from kernelgate.bench import record
 from kernelgate.ci.commands import cli
-from kernelgate.ci.history import database, sessions
+from kernelgate.ci.history import database, sessions, tables
 from kernelgate.ci.lab import folder
 from kernelgate.ci.lab.log import Closed
 from tests.ci.history.entries import H200, a_record
@@ -79,6 +80,22 @@ def test_one_unreadable_record_stops_no_other(checkout: Path, capsys: pytest.Cap
     assert "absent.json: cannot be read: No such file or directory" in err
 
 
+def test_an_index_of_another_version_is_made_again_where_it_is_needed(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "add", measured(checkout / "a.json"))
+    assert run(capsys, "rebuild", "--if-needed") == (0, "", "")
+    opened = database.at(checkout / ".kernelgate/history/index.sqlite")
+    with database.writing(opened) as connection:
+        connection.execute(sa.update(tables.VERSION).values(version_num="0006"))
+    opened.engine.dispose()
+    for words in (["show"], ["add", "a.json"]):
+        code, _, err = run(capsys, *words)
+        assert (code, "`kernelgate history rebuild` makes it again from the store" in err) == (3, True), err
+    assert "holds 1 measurement" in run(capsys, "rebuild", "--if-needed")[1]
+    assert "one on NVIDIA H200" in run(capsys, "show")[1]
+
+
 def test_looking_begins_no_history(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "show")
     assert (code, (checkout / ".kernelgate").exists()) == (3, False)
@@ -113,19 +130,10 @@ def test_old_records_are_condensed_and_show_what_they_showed(
     assert run(capsys, "show", "--json") == before
 
 
-def test_another_tools_past_is_imported_once(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (checkout / "bmf.json").write_text('{"x": {"latency": {"value": 5e4}, "bytes": {"value": 1}}}')
-    words = ("import", "bmf.json", "--gpu", "NVIDIA L4", "--commit", git("rev-parse", "HEAD"), "--date", "2026-08-01")
-    assert run(capsys, *words)[1] == "1 time of 1 run, 1 run new; 1 result left out: no times, or failed\n"
-    assert run(capsys, *words)[1].startswith("1 time of 1 run, 0 runs new")
-    assert "50.00 µs" in run(capsys, "show")[1]
-
-
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (["show", "--since", "yesterday"], 64, "--since 'yesterday' is no date: give one such as 2026-08-01"),
-        (["export", "--format", "parquet"], 64, "--format parquet needs -o and a folder"),
         (["--store", "memory://x", "rebuild"], 64, "the store memory://x is no folder: name a file or a Postgres"),
         (["--database", "mysql://u:pw@h/d", "rebuild"], 64, "--database takes a file's path"),
         (["--store", "nosuch://x", "rebuild"], 3, "the store nosuch://x cannot be opened"),
@@ -141,7 +149,7 @@ def test_what_cannot_be_done_is_one_sentence(
 
 def test_without_the_extra_one_sentence_names_it(tmp_path: Path) -> None:
     code = (
-        "import sys; sys.modules.update(dict.fromkeys(['sqlalchemy', 'fsspec', 'zstandard', 'alembic']))\n"
+        "import sys; sys.modules.update(dict.fromkeys(['sqlalchemy', 'fsspec', 'zstandard']))\n"
         "from kernelgate.ci.commands.cli import run; sys.exit(run(['history', '--store', 'x', 'rebuild']))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -209,5 +217,19 @@ def test_an_export_carries_the_sessions_to_another_history(checkout: Path, capsy
     assert "later/log.jsonl:2" in said
     assert json.loads(run(capsys, "--database", "new.sqlite", "export")[1]) == exported
 
-    (checkout / "export.json").write_text(json.dumps(exported | {"sessions": [{"name": "one"}]}))
-    assert "is no whole export of a history: KeyError" in run(capsys, "import", "export.json")[2]
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"schema": "kernelgate.history-export/1", "sessions": [{"name": "one"}]}',
+            "no whole export of a history: Key",
+        ),
+        ('{"schema": "kernelgate.history-export/1", "sessions": [', "no whole export of a history: JSONDecodeError"),
+        ('{"x": {"latency": {"value": 5e4}}}', "is no export of a history: write one with `kernelgate history export`"),
+    ],
+)
+def test_a_broken_export_is_named(checkout: Path, capsys: pytest.CaptureFixture[str], text: str, said: str) -> None:
+    (checkout / "export.json").write_text(text)
+    code, _, err = run(capsys, "import", "export.json")
+    assert (code, "export.json" in err, said in err) == (3, True, True), err

@@ -987,9 +987,9 @@ RECORDS = Chapter(
             cases=("folder", "none", "torn", "older"),
         ),
         Tried(
-            "a broken file of spreads that is imported",
+            "a broken export of a history that is imported",
             "3: its name and the first fault",
-            "ci/history/test_past.py::test_the_file_of_spreads_is_imported_and_its_broken_ones_named",
+            "ci/test_history_verb.py::test_a_broken_export_is_named",
         ),
         Tried(
             "processes that scatter without bounds",

@@ -10,9 +10,9 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.record import Run, RunRecord
-from kernelgate.ci.history import database, entry, index, nights, shown, store
+from kernelgate.ci.history import database, entry, index, nights, series, store
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry
-from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import an_entry
 from tests.fakes.github_server import Json
@@ -69,10 +69,10 @@ def test_each_night_is_kept_beside_the_pinned_commit_and_leaves_an_index(project
     index = project.platform.artifacts(two.id)["kernelgate-history-index"]
     assert [file.name for file in index.iterdir()] == ["index.sqlite"]
     with database.reading(database.at(index / "index.sqlite")) as connection:
-        [series] = shown.series(connection, Wanted())
+        [one] = series.series(connection, Wanted())
         [case] = nights.of_index(connection, Wanted(), Policy())
-    assert {row["base"] for row in series.comparisons} == {first}
-    assert (case.nights, case.places, case.pinned) == (2, (1, 2), True)
+    assert {row.base for row in one.comparisons} == {first}
+    assert (case.places, case.pinned) == ((1, 2), True)
 
 
 CASE = "s512_b32_h8_d64_fp16"

@@ -12,7 +12,7 @@ from kernelgate.bench.record import Device, Environment, Run, RunRecord, to_json
 from kernelgate.ci.history import database, index
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
-from kernelgate.ci.history.shown import EXPORTED, exported
+from kernelgate.ci.history.series import EXPORTED, exported
 from tests.ci.records import case, noise
 from tests.runs import run_record
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from kernelgate.ci.history import changes
-from kernelgate.ci.history.changes import Change, Night
+from kernelgate.ci.history.changes import Night
+from kernelgate.ci.history.facts import Change
 from kernelgate.ci.policy.policy import Policy
 
 RULES = Policy().changes

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kernelgate.ci.history import confirm
-from kernelgate.ci.history.changes import Change
 from kernelgate.ci.history.confirm import PairMeasured
+from kernelgate.ci.history.facts import Change
 from kernelgate.ci.policy.policy import Policy
 
 POLICY = Policy()

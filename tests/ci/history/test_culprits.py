@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kernelgate.ci.history import culprits, database, index, nights
-from kernelgate.ci.history.culprits import KnownCulprits
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import SeriesEvent
-from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.facts import KnownCulprits
+from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import named, put
 from tests.ci.history.test_nights import NIGHTS, STEP, a_night, a_pair, event, found, sha, stepped
 
 BACK = 18
+NOTHING = KnownCulprits(culprits=())
 
 
 def told(index_at: Database) -> KnownCulprits:
@@ -35,9 +36,9 @@ def nightly(index_at: Database, *cases: str, back: int = NIGHTS, at: int = STEP)
 
 def test_nobody_is_told_of_what_is_only_suspected_or_faster(index_at: Database) -> None:
     nightly(index_at, "one")
-    assert told(index_at) == KnownCulprits((), ())
+    assert told(index_at) == NOTHING
     put(index_at, a_pair(STEP - 1, STEP, -2.0))
-    assert told(index_at) == KnownCulprits((), ())
+    assert told(index_at) == NOTHING
 
 
 def test_a_confirmed_change_of_one_commit_has_its_culprit(index_at: Database) -> None:
@@ -49,8 +50,7 @@ def test_a_confirmed_change_of_one_commit_has_its_culprit(index_at: Database) ->
     assert (case.card, case.case, case.state, case.by) == ("norm", "one", "slower", "")
     assert case.change_pct == pytest.approx(2.0, abs=0.1)
     assert case.record == named(f"pair {STEP - 1} {STEP}")
-    [row] = culprits.answer(told(index_at)).culprits[0].cases
-    assert row.interval_pct[0] < 2.0 < row.interval_pct[1]
+    assert case.interval_pct[0] < 2.0 < case.interval_pct[1]
     assert culprits.text(told(index_at)).startswith(f"{sha(STEP)[:12]}: norm/one on NVIDIA H200 +2.00%, slower")
 
 

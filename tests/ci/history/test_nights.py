@@ -9,8 +9,9 @@ from kernelgate.bench.record import Device, Run
 from kernelgate.ci.history import database, index, nights
 from kernelgate.ci.history.database import Database
 from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SeriesEvent
+from kernelgate.ci.history.facts import CaseName
 from kernelgate.ci.history.nights import CaseChanges
-from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import H200, an_entry, named, put
 
@@ -88,7 +89,7 @@ def test_what_another_repository_accepts_is_not_accepted_here(index_at: Database
     every = tuple(a_night(n, stepped(n)) for n in range(NIGHTS))
     assert [one.changes[0].state for one in found(index_at, *every)] == ["suspected"]
     theirs = (one.model_copy(update={"name": named(one.name), "run": Run(repository="someone/fork")}) for one in every)
-    both = {one.repository: one.changes[0].state for one in found(index_at, *theirs)}
+    both = {one.series.repository: one.changes[0].state for one in found(index_at, *theirs)}
     assert both == {"": "suspected", "someone/fork": "accepted"}
 
 
@@ -105,7 +106,7 @@ def test_another_pinned_commit_and_another_driver_are_no_change(index_at: Databa
     driver = [a_night(number, 3.0).model_copy(update={"environment": newer}) for number in range(8, 16)]
     pinned = [a_night(number, -4.0, "e" * 40) for number in range(16, NIGHTS)]
     (one,) = found(index_at, *early, *driver, *pinned)
-    assert (one.nights, one.changes) == (NIGHTS, ())
+    assert (len(one.places), one.changes) == (NIGHTS, ())
 
 
 def test_nights_that_nobody_should_believe_are_left_out(index_at: Database) -> None:
@@ -115,14 +116,14 @@ def test_nights_that_nobody_should_believe_are_left_out(index_at: Database) -> N
         index.add_event(connection, named("e"), event("excluded", NIGHTS - 2))
     off_the_branch = a_night(NIGHTS + 5, 9.0)
     (one,) = found(index_at, *good, *throttled, a_night(NIGHTS - 2, 9.0), off_the_branch)
-    assert (one.nights, one.changes) == (STEP, ())
+    assert (len(one.places), one.changes) == (STEP, ())
 
 
 def test_what_a_terminal_and_a_script_get(index_at: Database) -> None:
     every = [a_night(number, stepped(number)) for number in range(NIGHTS)]
     cases = found(index_at, *every, a_pair(STEP - 1, STEP, 2.0))
-    (change,) = nights.answer(cases).changes
-    assert change.series.model_dump() == {"repository": "", "card": "norm", "case": "one", "gpu": "NVIDIA H200"}
+    (change,) = nights.oldest_first(cases)
+    assert change.series == CaseName("", "norm", "one", "NVIDIA H200")
     assert (change.commit, change.previous, change.state) == (sha(STEP), sha(STEP - 1), "confirmed")
     low, high = change.interval_pct
     assert low < change.change_pct < high
@@ -168,7 +169,7 @@ def test_without_a_pinned_commit_a_step_is_suspected_by_times_alone(index_at: Da
     assert 25 - 7 <= change.previous_place < 25 <= change.place < 25 + 7
     assert change.change_pct == pytest.approx(8.0, abs=1.5)
     assert "By times alone in 1 case" in nights.text(made)
-    assert nights.answer(made).changes[0].pinned is False
+    assert nights.oldest_first(made)[0].pinned is False
 
 
 def test_times_that_scatter_by_a_percent_arouse_no_suspicion(index_at: Database) -> None:

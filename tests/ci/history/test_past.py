@@ -9,14 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from kernelgate.bench.record import CaseKey, Run
-from kernelgate.ci.commands import cli
-from kernelgate.ci.history import database, past
+from kernelgate.ci.history import database, past, tables
 from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry, SpreadEntry
+from kernelgate.ci.history.entry import CaseEntry, ComparisonEntry, Entry, PointEntry
 from kernelgate.ci.history.past import AskedCases
 from kernelgate.ci.judge import days
 from kernelgate.ci.judge.history import NO_HISTORY, History
-from kernelgate.ci.judge.spread import KnownSpread
 from kernelgate.ci.pipeline import prior
 from kernelgate.ci.policy.policy import Policy
 from tests.ci.history.entries import BASE, H200, HEAD, a_record, an_entry, put
@@ -94,15 +92,6 @@ def test_what_no_pair_of_processes_showed_tells_nothing(index_at: Database) -> N
     assert known(index_at) == NO_HISTORY
 
 
-def test_an_imported_spread_is_joined_in_at_its_time(index_at: Database) -> None:
-    known_before = KnownSpread(spread_pct=0.4, noise_pct=0.1, df=10, comparisons=20, last_seen="2026-07-01")
-    spread = SpreadEntry(gpu="NVIDIA H200", card="norm", case="one", known=known_before)
-    put(index_at, compared(1), an_entry("file", cases=(), spreads=(spread, spread.model_copy(update={"gpu": "L4"}))))
-    one = known(index_at).spreads[PLACE]
-    assert (one.comparisons, one.df) == (21, 10)
-    assert one.spread_pct == pytest.approx(((8 * 0.4**2 + 2 * 0.05**2) / 10) ** 0.5, rel=0.001)
-
-
 # ---- days ------------------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +116,7 @@ def test_another_driver_or_a_day_alone_is_no_drift(index_at: Database) -> None:
 
 
 def test_the_history_is_read_from_the_environment_alone(
-    index_at: Database, where: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index_at: Database, where: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(index_at, *(compared(day) for day in (1, 2, 3)))
     index_at.engine.dispose()
@@ -152,8 +141,7 @@ def _older(path: Path) -> None:
     database.at(path).engine.dispose()
     opened = database.at(path)
     with database.writing(opened) as connection:
-        version = sa.table(database.VERSION_TABLE, sa.column("version_num"))
-        connection.execute(sa.update(version).values(version_num="0001"))
+        connection.execute(sa.update(tables.VERSION).values(version_num="0001"))
     opened.engine.dispose()
 
 
@@ -171,26 +159,3 @@ def test_a_broken_history_is_said_once_and_stops_nothing(
     assert one.endswith("; judged without a history, which takes more processes")
     assert index.name in one
     assert (index.read_bytes() if index.is_file() else None) == before
-
-
-def test_the_file_of_spreads_is_imported_and_its_broken_ones_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(prior.STORE, str(tmp_path / "store"))
-    row = (
-        '{"gpu": "NVIDIA H200", "card": "norm", "case": "one", "known": {"spread_pct": %s, "noise_pct": 0.01, '
-        '"df": 10.0, "comparisons": 8, "last_seen": "2026-08-01"}}'
-    )
-    whole = '{"schema": "kernelgate.spreads/1", "spreads": [\n' + row + "\n]}\n"
-    file = tmp_path / "spreads.json"
-    file.write_text(whole % "0.03")
-    for again in ("", ", known already"):
-        assert cli.run(["history", "import", "spreads.json"]) == 0
-        assert capsys.readouterr().out == f"spreads of 1 case{again}\n"
-    opened = database.existing(str(prior.index()))
-    assert known(opened).spreads[PLACE].comparisons == 8
-    for broken in ("-1", "1e999", "true", '"62"'):
-        file.write_text(whole % broken)
-        assert cli.run(["history", "import", "spreads.json"]) == 3
-        assert "spreads.json does not hold spreads: spreads.0.known.spread_pct" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Collection
 from dataclasses import replace
@@ -13,11 +12,11 @@ import numpy as np
 import pytest
 
 from kernelgate.bench.record import Run, RunRecord, Timing
-from kernelgate.ci.history import condensed, database, index, keep, retention, shown, store
+from kernelgate.ci.history import database, entry, index, keep, retention, series, store
 from kernelgate.ci.history.entry import Entry, SeriesEvent
+from kernelgate.ci.history.facts import CondensedRecords
 from kernelgate.ci.history.keep import Archive
-from kernelgate.ci.history.retention import Condensing
-from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.series import Wanted
 from kernelgate.ci.policy import policy
 from kernelgate.ci.policy.policy import Gates
 from tests.ci.history.conftest import QUICK
@@ -29,8 +28,8 @@ RULES = policy.load(Path(__file__).parents[3] / ".ci" / "kernelgate.toml")
 KEPT = sorted(path for path in DATA.rglob("*.json") if '"kernelgate.run/' in path.read_text(encoding="utf-8")[:40])
 
 
-def run(archive: Archive, released: Collection[str] = (), today: datetime = YEARS_LATER) -> Condensing:
-    return retention.condense(archive, released, today, pytest.fail)
+def run(archive: Archive, released: Collection[str] = (), today: datetime = YEARS_LATER) -> CondensedRecords:
+    return retention.condense(archive, released, today)
 
 
 def names(archive: Archive) -> dict[str, list[str]]:
@@ -55,7 +54,7 @@ def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archi
     every = filled(archive)
     before = contents(archive.database)
     done = run(archive)
-    assert (done.records, done.raw) == (2, 6)
+    assert (done.condensed, done.with_every_sample) == (2, 6)
     assert contents(archive.database) == before
     left = names(archive)
     assert set(left["records"]) < set(every)
@@ -63,7 +62,7 @@ def test_old_records_lose_their_samples_and_nothing_that_was_said(archive: Archi
     assert {name[:64] for name in left["judgements"]} == set(left["records"])
     keep.rebuild(archive, pytest.fail)
     assert contents(archive.database) == before
-    assert run(archive) == Condensing(raw=6), "twice changes nothing"
+    assert run(archive) == CondensedRecords(with_every_sample=6), "twice changes nothing"
     assert names(archive) == left
     with database.writing(archive.database) as connection:
         index.remove(connection, every)
@@ -75,7 +74,7 @@ def test_the_index_says_what_a_record_became_and_that_says_what_it_was(archive: 
     filled(archive)
     run(archive)
     for name in store.names(archive.store, "condensed"):
-        found = condensed.from_json(store.get(archive.store, "condensed", name) or b"", name)
+        found = entry.condensed(store.get(archive.store, "condensed", name) or b"", name)
         assert found.entry.name == found.raw
         with database.reading(archive.database) as connection:
             assert index.condensed(connection, [found.raw]) == {found.raw}
@@ -123,8 +122,7 @@ def test_what_is_kept_of_samples_is_true_of_them(seed: int) -> None:
     made = RunRecord.model_validate(
         {"cases": [{"id": "one"}], "processes": [{"id": "0", "timings": [timing.model_dump()]}]}
     )
-    whole = condensed.of_record("a", made, Entry(name="a"), RULES)
-    assert condensed.from_json(condensed.to_json(whole), "a") == whole
+    whole = retention.condensed_record("a", made, Entry(name="a"), RULES)
     [found] = [timing.condensed["head"] for process in whole.record.processes for timing in process.timings]
     assert (found.count, found.location_us) == (len(samples), pytest.approx(np.median(samples), rel=1e-6))
     assert found.quantiles_us["95"] == pytest.approx(np.percentile(samples, 95), rel=1e-6)
@@ -136,7 +134,7 @@ def test_what_is_kept_of_samples_is_true_of_them(seed: int) -> None:
 
 def test_recent_records_keep_their_samples(archive: Archive) -> None:
     filled(archive)
-    assert run(archive, today=SOON) == Condensing(raw=8)
+    assert run(archive, today=SOON) == CondensedRecords(with_every_sample=8)
 
 
 @pytest.mark.parametrize(("released", "raw"), [((), 6), ({HEAD}, 7)])
@@ -148,7 +146,7 @@ def test_of_an_earlier_environment_only_the_release_keeps_its_samples(
         earlier = Run(base_sha=BASE, head_sha=HEAD, created_at=f"2026-07-0{day}T00:00:00Z")
         keep.add_record(archive, as_file(a_record(day=day, run=earlier, environments=(old,))), "run.json")
     filled(archive)
-    assert run(archive, released).raw == raw
+    assert run(archive, released).with_every_sample == raw
 
 
 def test_a_regression_of_the_default_branch_keeps_its_samples_until_it_is_accepted(archive: Archive) -> None:
@@ -156,13 +154,13 @@ def test_a_regression_of_the_default_branch_keeps_its_samples_until_it_is_accept
     with database.writing(archive.database) as connection:
         index.place(connection, [BASE, HEAD])
         connection.exec_driver_sql("UPDATE comparison SET status = 'regressed'")
-    assert run(archive) == Condensing(raw=8)
+    assert run(archive) == CondensedRecords(with_every_sample=8)
     with database.reading(archive.database) as connection:
-        [series] = shown.chosen(connection, Wanted())
+        [row] = series.chosen(connection, Wanted())
     accepted = {"made": "2026-08-02T00:00:00Z", "kind": "accepted", "sha": HEAD, "who": "a", "why": "b"}
-    names_ = {key: series[key] for key in ("repository", "card", "case", "gpu")}
+    names_ = {key: row[key] for key in ("repository", "card", "case", "gpu")}
     keep.add_event(archive, SeriesEvent.model_validate(accepted | names_))
-    assert run(archive).records == 2
+    assert run(archive).condensed == 2
 
 
 # ---- killed, damaged, and at once ------------------------------------------------------------------------------------
@@ -204,7 +202,7 @@ def test_several_at_once_do_each_others_work(archive: Archive, where: str | Path
     def work() -> None:
         try:
             own = replace(archive, database=database.at(where))
-            retention.condense(own, (), YEARS_LATER, pytest.fail)
+            retention.condense(own, (), YEARS_LATER)
             own.database.engine.dispose()
         except BaseException as error:
             faults.append(error)
@@ -217,9 +215,3 @@ def test_several_at_once_do_each_others_work(archive: Archive, where: str | Path
     assert faults == []
     assert contents(archive.database) == before
     assert [len(one) for one in names(archive).values()] == [6, 6, 2]
-
-
-def test_a_condensed_record_says_what_it_is() -> None:
-    made = condensed.of_record("a", RunRecord(), Entry(name="a"), RULES)
-    said = json.loads(condensed.to_json(made))
-    assert (said["schema"], said["raw"]) == (condensed.SCHEMA, "a")

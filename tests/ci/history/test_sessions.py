@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.ci.history import database, export, sessions, store
+from kernelgate.ci.history import database, sessions, store
 from kernelgate.ci.history.keep import Archive
 from kernelgate.ci.history.sessions import KeptSession, SessionEntry
 from kernelgate.ci.lab import log, session_entries
 from kernelgate.ci.lab.log import Closed, Event
 from kernelgate.ci.policy.policy import Policy
-from tests.ci.history.test_export import exported
+from tests.ci.history.entries import contents
 from tests.ci.lab import session_events as made
 
 OPEN: tuple[Event, ...] = (made.opened(objective="faster\x00, if it can be"), *made.passed(0.8))
@@ -43,18 +43,13 @@ def test_the_newer_log_of_a_session_stays(archive: Archive) -> None:
 
 def test_an_index_that_is_made_again_holds_the_stores_sessions(archive: Archive, tmp_path: Path) -> None:
     keep(archive, of(*DONE), of(made.opened(name="two", source="recorded", at=None), name="two"))
-    before = exported(archive)
-    assert [row["name"] for row in before["sessions"]] == ["one", "two"]
+    before = contents(archive.database)
+    assert [one.name for one in sessions.listed(archive.database)] == ["two", "one"]
     another = Archive(archive.store, database.at(tmp_path / "another.sqlite"), archive.policy)
     elsewhere = Archive(store.at(str(tmp_path / "gone")), another.database, another.policy)
     keep(elsewhere, of(made.opened(name="gone"), name="gone"))
     sessions.rebuild(another, [of(*OPEN)], read, pytest.fail)
-    assert exported(another) == before
-
-    parquet = pytest.importorskip("pyarrow.parquet")
-    with database.reading(another.database) as connection:
-        export.as_parquet(connection, tmp_path)
-    assert parquet.read_table(tmp_path / "sessions.parquet").to_pylist() == before["sessions"]
+    assert contents(another.database) == before
     another.database.engine.dispose()
 
 

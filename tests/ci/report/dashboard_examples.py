@@ -8,7 +8,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from kernelgate.ci.history.changes import State
+from kernelgate.ci.history.facts import State
 from kernelgate.ci.lab import metrics, session_entries
 from kernelgate.ci.lab.log import Closed
 from kernelgate.ci.lab.metrics import SessionRow

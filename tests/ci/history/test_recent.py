@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from kernelgate.bench.record import Device
-from kernelgate.ci.history import database, index, recent, words
+from kernelgate.ci.history import database, index, recent
 from kernelgate.ci.history.database import Database
-from kernelgate.ci.history.shown import Wanted
+from kernelgate.ci.history.series import Wanted
 from tests.ci.history.entries import H200, an_entry, put
 
 
 def text(index_at: Database, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - frozen
     with database.reading(index_at) as connection:
-        return words.text(recent.of_index(connection, wanted))
+        return recent.text(connection, wanted)
 
 
 def test_one_series_shows_each_commit(index_at: Database) -> None:
@@ -73,9 +73,9 @@ def test_times_that_nobody_should_believe_say_so(index_at: Database) -> None:
 
 
 def test_noise_draws_no_mountains() -> None:
-    assert words.sparkline([100.0, 100.02, 100.01]) == "▁▁▁"
-    assert words.sparkline([100.0, 101.0]) == "▁█"
-    assert len(words.sparkline(range(1, 100))) == words.DRAWN
+    assert recent.sparkline([100.0, 100.02, 100.01]) == "▁▁▁"
+    assert recent.sparkline([100.0, 101.0]) == "▁█"
+    assert len(recent.sparkline(range(1, 100))) == recent.DRAWN
 
 
 def test_of_many_environments_the_newest_are_shown_and_the_rest_is_said(index_at: Database) -> None:

@@ -1,0 +1,327 @@
+"""What `kernelgate history …` tells, for people and for programs: with --json each is printed as it stands here.
+
+Without the index behind them: whoever reads them needs no database.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, computed_field
+
+from kernelgate.bench.record import Model
+
+Interval = tuple[float, float]
+"""95%, in percent of time."""
+FlatRow = dict[str, str | int | float | bool | None]
+State = Literal["suspected", "confirmed", "refuted", "accepted"]
+Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
+Name = Annotated[str, Field(max_length=300)]
+
+
+def pct(log: float | None) -> float | None:
+    """A log change in percent; None where there is none, and where it is beyond every number."""
+    return None if log is None or log > 100 else 100 * math.expm1(log)
+
+
+# ---- what was measured -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, order=True)
+class CaseName:
+    """One case of a card on one kind of GPU."""
+
+    repository: str
+    card: str
+    case: str
+    gpu: str
+
+    @property
+    def written(self) -> str:
+        """As `kernelgate cards` lists it."""
+        return "/".join(filter(None, (self.card, self.case)))
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """What one side of a case took."""
+
+    record: str
+    """By its sha256."""
+    made: str | None
+    side: str
+    commit: str | None
+    place: int | None
+    """Of the commit in the first-parent order of the default branch."""
+    us: float
+    error: Annotated[float | None, Field(exclude=True)]
+    """The standard error of its logarithm."""
+    processes: int
+    rounds: int
+    finding: str | None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def error_pct(self) -> float | None:
+        return pct(self.error)
+
+
+@dataclass(frozen=True)
+class HistoryComparison:
+    """Two commits in the same processes."""
+
+    record: str
+    made: str | None
+    base: str
+    head: str | None
+    place: int | None
+    """The head's."""
+    effect: Annotated[float, Field(exclude=True)]
+    """Of the logarithm; positive is slower."""
+    error: Annotated[float | None, Field(exclude=True)]
+    """Its standard error."""
+    spread_pct: float | None
+    noise_pct: float | None
+    processes: int
+    status: str | None
+    low_pct: Annotated[float | None, Field(exclude=True)]
+    high_pct: Annotated[float | None, Field(exclude=True)]
+    finding: str | None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def change_pct(self) -> float | None:
+        return pct(self.effect)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def error_pct(self) -> float | None:
+        return pct(self.error)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def interval_pct(self) -> Interval | None:
+        return None if self.low_pct is None or self.high_pct is None else (self.low_pct, self.high_pct)
+
+
+@dataclass(frozen=True)
+class MeasuredSeries(CaseName):
+    """A case in one environment, by the places of its commits, then by time."""
+
+    environment: Mapping[str, str]
+    reference: str | None
+    """What the side `reference` is, where a card said so."""
+    points: tuple[HistoryPoint, ...] = ()
+    comparisons: tuple[HistoryComparison, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShownHistory:
+    """The answer of `history show`."""
+
+    series: tuple[MeasuredSeries, ...]
+    schema: Literal["kernelgate.history/1"] = "kernelgate.history/1"
+
+
+@dataclass(frozen=True)
+class ExportedHistory:
+    """What `history export` prints, with --json and without."""
+
+    schema: Literal["kernelgate.history-export/1"]
+    points: tuple[FlatRow, ...]
+    comparisons: tuple[FlatRow, ...]
+    events: tuple[FlatRow, ...]
+    costs: tuple[FlatRow, ...]
+    sessions: tuple[FlatRow, ...] = ()
+    """Each with its whole `log`; an export of before they were kept has none."""
+
+
+# ---- what changed ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Change:
+    """The level was another one at `commit` than at `previous`; the nights do not show where between them."""
+
+    kind: Literal["step", "drift"]
+    previous: str
+    previous_place: int
+    commit: str
+    place: int
+    environment: Annotated[str, Field(exclude=True)]
+    change_pct: float
+    interval_pct: Interval
+    state: State = "suspected"
+    chance: float = 1.0
+    """The probability that there is a change at all, as the nights show it."""
+    why: str = ""
+    """What decided the state."""
+    series: CaseName | None = None
+    pinned: bool = True
+    """Whether it was found against a pinned commit, else in times alone."""
+
+
+@dataclass(frozen=True)
+class ShownChanges:
+    """The answer of `history changes`, the oldest first."""
+
+    changes: tuple[Change, ...]
+    schema: Literal["kernelgate.changes/1"] = "kernelgate.changes/1"
+
+
+@dataclass(frozen=True)
+class PlannedPair:
+    """Two commits to compare, in all cases that suspect them, in the same processes."""
+
+    gpu: str
+    previous: str
+    commit: str
+    cases: tuple[str, ...]
+    processes: int
+    gpu_seconds: float
+    commands: tuple[str, ...]
+    """That measure it, and tell the history."""
+
+
+@dataclass(frozen=True)
+class PostponedCase:
+    """There was no time for this suspicion; it comes again with one night more of waiting."""
+
+    gpu: str
+    case: str
+    previous: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class NightPlan:
+    """What each kind of GPU is to measure: the answer of `history tonight`."""
+
+    pairs: tuple[PlannedPair, ...]
+    """By GPU; of each the most promising first."""
+    postponed: tuple[PostponedCase, ...]
+    schema: Literal["kernelgate.tonight/1"] = "kernelgate.tonight/1"
+
+
+# ---- which commit did it ---------------------------------------------------------------------------------------------
+
+
+class CulpritCase(Model):
+    """What the commit did to one case on one kind of GPU."""
+
+    card: Name
+    case: Name
+    gpu: Name
+    change_pct: float
+    interval_pct: Interval
+    why: Name
+    """What confirmed it."""
+    state: Literal["slower", "fixed", "accepted"]
+    by: Name = ""
+    """The commit that fixed it, or who accepted it; empty while it is slower."""
+    record: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Of the comparison of both commits, by its sha256."""
+
+    @property
+    def named(self) -> str:
+        return "/".join(filter(None, (self.card, self.case)))
+
+
+class Culprit(Model):
+    """One of the commits after `previous`, up to `commit`; mostly there is but one."""
+
+    repository: Name
+    previous: Sha
+    commit: Sha
+    commits: Annotated[int, Field(ge=1)]
+    """How many come into question."""
+    cases: Annotated[tuple[CulpritCase, ...], Field(min_length=1, max_length=10_000)]
+
+    @property
+    def is_slower(self) -> bool:
+        return any(case.state == "slower" for case in self.cases)
+
+    @property
+    def worst_first(self) -> list[CulpritCase]:
+        return sorted(self.cases, key=lambda case: -case.change_pct)
+
+
+class CommitSearch(Model):
+    """A confirmed change that lies somewhere among several commits: after `good`, and not after `bad`."""
+
+    gpu: str
+    card: str
+    case: str
+    good: str
+    bad: str
+    base: str = ""
+    """The older end of the comparisons, and …"""
+    middle: tuple[int, ...] = ()
+    """… places of commits to compare it with, the one that tells most first."""
+
+
+class KnownCulprits(Model):
+    """The answer of `history culprits`, and its file `culprits.json`."""
+
+    schema_: Literal["kernelgate.culprits/1"] = Field(default="kernelgate.culprits/1", alias="schema")
+    culprits: tuple[Culprit, ...]
+    """The oldest first."""
+    searches: tuple[CommitSearch, ...] = ()
+    """What is to be searched for before it is told."""
+
+    model_config = ConfigDict(frozen=True, validate_by_name=True, validate_by_alias=True)
+
+
+# ---- what commands did -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AddedRecords:
+    """The answer of `history add`."""
+
+    added: int
+    known: int
+    """That the history had already."""
+    not_added: dict[str, str]
+    """Files that cannot be read, and why; exit code 3."""
+
+
+@dataclass(frozen=True)
+class RebuiltIndex:
+    """The answer of `history rebuild`."""
+
+    index: str
+    measurements: int
+
+
+@dataclass(frozen=True)
+class CondensedRecords:
+    """The answer of `history condense`. Bytes as they lie in the store, packed."""
+
+    condensed: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    with_every_sample: int = 0
+    left: tuple[str, ...] = ()
+    """Why records were left as they are; exit code 3."""
+
+
+@dataclass(frozen=True)
+class ImportedSessions:
+    """The answer of `history import`."""
+
+    sessions: int
+    """Of another history's export."""
+    new_sessions: int
+
+
+@dataclass(frozen=True)
+class WrittenSite:
+    """The answer of `history site`."""
+
+    index: str
+    """The page to open."""
+    cases: int
