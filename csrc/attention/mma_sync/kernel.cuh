@@ -3,7 +3,7 @@
 //
 //   q, k, v, out   (heads, seq, 64) float16 or bfloat16, contiguous, aligned to 16 bytes
 //
-// Scores, maxima, sums and the output stay in float32 registers; the weights are rounded to the inputs' dtype for the
+// Scores, maxima, sums and the output stay in float32 registers; P is rounded to the inputs' dtype for the
 // product with V, which is what bounds the error (docs/statistics.md derives it).
 #pragma once
 
@@ -52,7 +52,7 @@ struct Warp {
   uint32_t q[kFragments][kHeadDim / 16][4];
   float out[kFragments][kHeadDim / 8][4];  // unnormalised
   float row_max[kFragments][2];            // of the scores so far, times scale_log2
-  float row_sum[kFragments][4];            // of the weights so far, at [2 half]: a product's, as `out` is
+  float row_sum[kFragments][4];            // of P so far, at [2 half]: a product's, as `out` is
 
   int lane;
   int first_query;  // of the warp, in the head
@@ -123,7 +123,7 @@ __device__ inline void mask(const Warp<Tile>& warp, int first_key, int last_key,
   }
 }
 
-// Turns scores into weights e^(scale · (score - maximum)), as 2^(score · scale_log2 - row_max) in one fused
+// Turns scores into P = e^(scale · (score - maximum)), as 2^(score · scale_log2 - row_max) in one fused
 // multiply-add and one ex2 each, and brings the sums and the output so far down to the new maximum.
 //
 // The maximum is kept scaled and rounded, as it is subtracted: its rounding error is then one factor common to the
@@ -162,13 +162,13 @@ __device__ inline void softmax_step(Warp<Tile>& warp, float scale_log2,
   }
 }
 
-// out += weights · V. The sum of one product is laid out over the lanes as the left operand of the next wants it, so
-// the weights never leave the registers. Their own sum comes from the tensor cores too, as if V had a column of ones: 8
+// out += P · V. The sum of one product is laid out over the lanes as the left operand of the next wants it, so
+// P never leaves the registers. Their own sum comes from the tensor cores too, as if V had a column of ones: 8
 // products instead of 64 additions a step, 4% of the time, and a sum of what is multiplied with V, rounding included
 // (46 of docs/kernel-log.md).
 template <Dtype Type, typename Tile>
 __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
-                                  const float (&weights)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
+                                  const float (&p)[Warp<Tile>::kFragments][Tile::kBlockN / 8][4]) {
   const uint32_t ones = pack<Type>(1.0f, 1.0f);
   const SharedAddress own = v + swizzle(warp.lane % 16, warp.lane / 16);
 #pragma unroll
@@ -176,10 +176,10 @@ __device__ inline void accumulate(Warp<Tile>& warp, SharedAddress v,
     uint32_t left[Warp<Tile>::kFragments][4];
 #pragma unroll
     for (int m = 0; m < Warp<Tile>::kFragments; ++m) {
-      left[m][0] = pack<Type>(weights[m][2 * k][0], weights[m][2 * k][1]);
-      left[m][1] = pack<Type>(weights[m][2 * k][2], weights[m][2 * k][3]);
-      left[m][2] = pack<Type>(weights[m][2 * k + 1][0], weights[m][2 * k + 1][1]);
-      left[m][3] = pack<Type>(weights[m][2 * k + 1][2], weights[m][2 * k + 1][3]);
+      left[m][0] = pack<Type>(p[m][2 * k][0], p[m][2 * k][1]);
+      left[m][1] = pack<Type>(p[m][2 * k][2], p[m][2 * k][3]);
+      left[m][2] = pack<Type>(p[m][2 * k + 1][0], p[m][2 * k + 1][1]);
+      left[m][3] = pack<Type>(p[m][2 * k + 1][2], p[m][2 * k + 1][3]);
       mma_sync<Type>(warp.row_sum[m], left[m], ones, ones);
     }
 #pragma unroll

@@ -7,8 +7,8 @@
 // The producer keeps a ring of K and V full by TMA; consumers take the keys from the last to the first, so that the
 // step with keys that must be masked is the first. One consumer's exponentials overlap another's products.
 //
-// Scores, maxima, sums and the output stay in float32 registers; the weights are rounded to the inputs' dtype for the
-// product with V. A row's largest weight so far is always exactly 1, which rounding leaves alone: weights relative to
+// Scores, maxima, sums and the output stay in float32 registers; P is rounded to the inputs' dtype for the
+// product with V. A row's largest element of P so far is always exactly 1, which rounding leaves alone: P relative to
 // an older maximum cost 5% of mean error (27 of docs/kernel-log.md). The result does not depend on timing: it is the
 // same to the bit from run to run.
 #pragma once
@@ -128,7 +128,7 @@ __device__ inline void produce(const TensorMaps& maps, const Problem& problem, c
 
 struct Rows {
   float maximum[2];         // of the scores so far, times scale_log2
-  float sum[2];             // of the weights, in this thread's columns
+  float sum[2];             // of P, in this thread's columns
   float out[kHeadDim / 2];  // unnormalised
 };
 
@@ -136,7 +136,7 @@ template <typename Tile>
 using Scores = float[Tile::kBlockN / 2];
 
 template <typename Tile>
-using Weights = uint32_t[Tile::kBlockN / 16][4];
+using PFragments = uint32_t[Tile::kBlockN / 16][4];
 
 // scores = Q Kᵀ, started.
 template <typename Tile, Dtype Type>
@@ -150,13 +150,13 @@ __device__ inline void start_scores(SharedAddress q, SharedAddress k, Scores<Til
   wgmma_commit();
 }
 
-// out += weights · V, started.
+// out += P · V, started.
 template <typename Tile, Dtype Type>
-__device__ inline void start_output(const Weights<Tile>& weights, SharedAddress v, float (&out)[kHeadDim / 2]) {
+__device__ inline void start_output(const PFragments<Tile>& p, SharedAddress v, float (&out)[kHeadDim / 2]) {
   const uint64_t b = descriptor(v);
 #pragma unroll
   for (int k = 0; k < Tile::kBlockN / 16; ++k) {
-    wgmma_rs<Type>(out, weights[k], b + k * (16 * kRowBytes >> 4));
+    wgmma_rs<Type>(out, p[k], b + k * (16 * kRowBytes >> 4));
   }
   wgmma_commit();
 }
@@ -179,7 +179,7 @@ __device__ inline void mask(int first_key, int row, int seq, float* scores) {
   }
 }
 
-// Turns scores into weights 2^(score · scale_log2 - maximum), and adds them to the rows' sums.
+// Turns scores into P = 2^(score · scale_log2 - maximum), and adds them to the rows' sums.
 template <int Groups>
 __device__ inline void exponentiate(float scale_log2, float* scores, Rows& rows) {
 #pragma unroll
@@ -252,12 +252,12 @@ __device__ inline void softmax_next(float scale_log2, Scores<Tile>& scores, Rows
 }
 
 template <typename Tile, Dtype Type>
-__device__ inline void round_weights(const Scores<Tile>& scores, Weights<Tile>& weights) {
+__device__ inline void round_p(const Scores<Tile>& scores, PFragments<Tile>& p) {
 #pragma unroll
   for (int k = 0; k < Tile::kBlockN / 16; ++k) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      weights[k][i] = pack<Type>(scores[k * 8 + i * 2], scores[k * 8 + i * 2 + 1]);
+      p[k][i] = pack<Type>(scores[k * 8 + i * 2], scores[k * 8 + i * 2 + 1]);
     }
   }
 }
@@ -363,17 +363,17 @@ __device__ inline void consume(const TensorMaps& maps, const Problem& problem, c
 
     Rows rows{};
     Scores<Tile> scores;
-    Weights<Tile> weights;
+    PFragments<Tile> p;
 
     mbarrier_wait(shared.full(ring.stage), ring.phase);
-    pin(scores);
+    warpgroup_fence(scores);
     wgmma_fence();
     start_scores<Tile, Type>(q, shared.k(ring.stage), scores);
     wgmma_wait<0>();
-    pin(scores);
+    warpgroup_fence(scores);
     softmax_first<Tile, Causal>(end_key - step * Tile::kBlockN, step * Tile::kBlockN, first_row + row_in_warpgroup,
                                 problem.seq, scale_log2, scores, rows);
-    round_weights<Tile, Type>(scores, weights);
+    round_p<Tile, Type>(scores, p);
     release_stored();
 
     // The main loop: the next step's scores and the last step's product with V, started together, and the softmax of
@@ -383,28 +383,28 @@ __device__ inline void consume(const TensorMaps& maps, const Problem& problem, c
       const int last_stage = ring.stage;
       ring.advance();
       mbarrier_wait(shared.full(ring.stage), ring.phase);
-      pin(rows.out);
-      pin(scores);
+      warpgroup_fence(rows.out);
+      warpgroup_fence(scores);
       wgmma_fence();
       start_scores<Tile, Type>(q, shared.k(ring.stage), scores);
-      start_output<Tile, Type>(weights, shared.v(last_stage), rows.out);
+      start_output<Tile, Type>(p, shared.v(last_stage), rows.out);
       wgmma_wait<1>();
-      pin(scores);
+      warpgroup_fence(scores);
       float correction[2];
       softmax_next<Tile>(scale_log2, scores, rows, correction);
       wgmma_wait<0>();
-      pin(rows.out);
-      pin(scores);  // the weights are rounded from here on: until now the product has read the last ones
+      warpgroup_fence(rows.out);
+      warpgroup_fence(scores);  // P is rounded from here on: until now the product has read the last ones
       arrive(shared.empty(last_stage));
       rescale_output(rows, correction);
-      round_weights<Tile, Type>(scores, weights);
+      round_p<Tile, Type>(scores, p);
     }
 
-    pin(rows.out);
+    warpgroup_fence(rows.out);
     wgmma_fence();
-    start_output<Tile, Type>(weights, shared.v(ring.stage), rows.out);
+    start_output<Tile, Type>(p, shared.v(ring.stage), rows.out);
     wgmma_wait<0>();
-    pin(rows.out);
+    warpgroup_fence(rows.out);
     arrive(shared.empty(ring.stage));
     ring.advance();
     named_barrier_sync(own_barrier, 128);  // all four warps have done with Q, whose place the output takes

@@ -124,7 +124,7 @@ __device__ inline void wgmma_wait() {
 
 // Keeps the compiler from moving uses of registers across the point where products own or release them.
 template <int N>
-__device__ inline void pin(float (&values)[N]) {
+__device__ inline void warpgroup_fence(float (&values)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     asm volatile("" : "+f"(values[i])::"memory");

@@ -15,7 +15,7 @@ from kernelgate.ci.github import trusted_runs
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import GitHubError
 from kernelgate.ci.github.trusted_runs import INDEX, INDEX_FILE, LIBRARIES, MAX_TAKEN, fetch_index, fetch_libraries
-from kernelgate.ci.pipeline.hand_over import take_over
+from kernelgate.ci.pipeline.artifacts import take_over
 from tests.ci.desk import Desk
 from tests.fakes.github_server import zipped
 from tests.miniature import BINDING, CPU_FILES, compiled, write
