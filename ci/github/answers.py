@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 from github.Requester import Requester
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from kernelgate.bench.core.errors import faults
 from kernelgate.ci.document.escape import visible
@@ -131,10 +131,6 @@ class ApiCheck(ApiName):
     output: ApiCheckOutput
 
 
-class ApiChecks(ApiAnswer):
-    check_runs: list[ApiCheck]
-
-
 class ApiComparison(ApiAnswer):
     merge_base_commit: ApiCommit
     files: list[ApiFile] = []
@@ -156,10 +152,6 @@ class ApiRun(ApiAnswer):
     artifacts_url: str
 
 
-class ApiRuns(ApiAnswer):
-    workflow_runs: list[ApiRun]
-
-
 class ApiStep(ApiName):
     conclusion: str | None
 
@@ -167,10 +159,6 @@ class ApiStep(ApiName):
 class ApiJob(ApiStep):
     run_attempt: int
     steps: list[ApiStep] = []
-
-
-class ApiJobs(ApiAnswer):
-    jobs: list[ApiJob]
 
 
 class ApiReview(ApiAnswer):
@@ -187,37 +175,16 @@ class ApiArtifact(ApiName):
     digest: str | None = None
 
 
-class ApiArtifacts(ApiAnswer):
-    artifacts: list[ApiArtifact]
+def _with(**keys: Any) -> Any:
+    """An answer that holds these keys, each with a value of this kind."""
+    fields: dict[str, Any] = {key: (kind, ...) for key, kind in keys.items()}
+    return create_model("ApiObject", __base__=ApiAnswer, **fields)
 
 
-class ApiAddress(ApiAnswer):
-    """In the answer's headers: its body is empty."""
-
-    location: str
-
-
-class ApiRef(ApiAnswer):
-    ref: str
-    url: str
-    object: ApiCommit
-
-
-class ApiWritten(ApiAnswer):
-    content: ApiCommit
-    commit: ApiCommit
-
-
-class ApiRepository(ApiAnswer):
-    default_branch: str
-
-
-class ApiPermission(ApiAnswer):
-    permission: str
-
+_REF = _with(ref=str, url=str, object=ApiCommit)
 
 READ: tuple[tuple[str, str, Any], ...] = (
-    ("GET", "", ApiRepository),
+    ("GET", "", _with(default_branch=str)),
     ("GET", "/pulls", list[ApiListedPull]),
     ("POST", "/pulls", ApiPull),
     ("GET|PATCH", r"/pulls/\d+", ApiPull),
@@ -233,22 +200,23 @@ READ: tuple[tuple[str, str, Any], ...] = (
     ("PATCH", "/labels/[^/]+", ApiLabel),
     ("POST", "/check-runs", ApiCheck),
     ("GET|PATCH", r"/check-runs/\d+", ApiCheck),
-    ("GET", "/commits/[^/]+/check-runs", ApiChecks),
+    ("GET", "/commits/[^/]+/check-runs", _with(check_runs=list[ApiCheck])),
     ("GET", "/commits/[^/]+", ApiCommit),
     ("GET", "/commits/[^/]+/pulls", list[ApiListedPull]),
     ("GET", "/compare/.+", ApiComparison),
-    ("GET", "/collaborators/[^/]+/permission", ApiPermission),
-    ("GET", "/actions/runs", ApiRuns),
+    ("GET", "/collaborators/[^/]+/permission", _with(permission=str)),
+    ("GET", "/actions/runs", _with(workflow_runs=list[ApiRun])),
     ("GET", r"/actions/runs/\d+", ApiRun),
     ("GET", r"/actions/runs/\d+/approvals", list[ApiReview]),
-    ("GET", r"/actions/runs/\d+/jobs", ApiJobs),
-    ("GET", r"/actions/runs/\d+/artifacts", ApiArtifacts),
-    ("GET", r"/actions/artifacts/\d+/zip", ApiAddress),
-    ("GET", "/git/ref/.+", ApiRef),
-    ("POST", "/git/refs", ApiRef),
-    ("PATCH", "/git/refs/.+", ApiRef),
+    ("GET", r"/actions/runs/\d+/jobs", _with(jobs=list[ApiJob])),
+    ("GET", r"/actions/runs/\d+/artifacts", _with(artifacts=list[ApiArtifact])),
+    # Answered by an address in its headers: its body is empty.
+    ("GET", r"/actions/artifacts/\d+/zip", _with(location=str)),
+    ("GET", "/git/ref/.+", _REF),
+    ("POST", "/git/refs", _REF),
+    ("PATCH", "/git/refs/.+", _REF),
     ("GET", "/contents/.+", ApiCommit | list[ApiCommit]),
-    ("PUT", "/contents/.+", ApiWritten),
+    ("PUT", "/contents/.+", _with(content=ApiCommit, commit=ApiCommit)),
     ("GET", "/user", ApiUser),
 )
 """Method, path below the repository, and what is read of the answer. Of any other, that it is an object or a list."""
