@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import UsageError, faults
-from kernelgate.bench.record import Model
 from kernelgate.ci.document import escape, formatting, render
 from kernelgate.ci.document.model import Block, Code, Column, Line, Link, Paragraph, Piece, Strong, Table, Verbatim
 from kernelgate.ci.github import upsert
 from kernelgate.ci.github.actions import Step
 from kernelgate.ci.github.client import Bot, patiently
 from kernelgate.ci.github.upsert import IssueState, WantedIssue
+from kernelgate.ci.history.facts import Culprit, CulpritCase, KnownCulprits
 from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Policy
 from kernelgate.ci.report import links
@@ -26,19 +25,11 @@ LABEL = "kernelgate: culprit"
 FILE = "culprits.json"
 
 
-class CulpritFile(Model):
-    """What `kernelgate history culprits --json` prints."""
-
-    schema_: Literal["kernelgate.culprits/1"] = Field(alias="schema")
-    culprits: tuple[KnownCulprit, ...]
-    searches: tuple[dict[str, Any], ...] = ()
-
-
-def read(folder: Path) -> tuple[KnownCulprit, ...]:
+def read(folder: Path) -> tuple[Culprit, ...]:
     """The culprits in a folder of `kernelgate history culprits -o`. Raises UsageError."""
     path = folder / FILE
     try:
-        return TypeAdapter(CulpritFile).validate_json(path.read_bytes()).culprits
+        return KnownCulprits.model_validate_json(path.read_bytes()).culprits
     except ValidationError as error:
         raise UsageError(f"{path} is not what `kernelgate history culprits` writes: {faults(error)}") from None
     except OSError as error:
@@ -64,7 +55,7 @@ def _subject(commit: str) -> str:
     return f"culprit commit={commit}"
 
 
-def _put(bot: Bot, culprit: KnownCulprit, comparison: str) -> str:
+def _put(bot: Bot, culprit: Culprit, comparison: str) -> str:
     pull = patiently("pull request", lambda: _pull_of(bot, culprit.commit), bot)
     fixed = any(case.state == "fixed" for case in culprit.cases)
     reason = "reopened" if culprit.is_slower else "completed" if fixed else "not_planned"
@@ -88,51 +79,17 @@ def _pull_of(bot: Bot, commit: str) -> int | None:
     return merged[0] if merged else None
 
 
-Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Name = Annotated[str, Field(max_length=300)]
 MAX_ROWS = 20
 
 
-class KnownCase(Model):
-    card: Name
-    case: Name
-    gpu: Name
-    change_pct: float
-    interval_pct: tuple[float, float]
-    why: Name
-    state: Literal["slower", "fixed", "accepted"]
-    by: Name = ""
-    record: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-
-    @property
-    def named(self) -> str:
-        return f"{self.card}/{self.case}" if self.card else self.case
-
-
-class KnownCulprit(Model):
-    repository: Name
-    previous: Sha
-    commit: Sha
-    commits: Annotated[int, Field(ge=1)]
-    cases: Annotated[tuple[KnownCase, ...], Field(min_length=1, max_length=10_000)]
-
-    @property
-    def is_slower(self) -> bool:
-        return any(case.state == "slower" for case in self.cases)
-
-    @property
-    def worst_first(self) -> list[KnownCase]:
-        return sorted(self.cases, key=lambda case: -case.change_pct)
-
-
-def title(culprit: KnownCulprit) -> str:
+def title(culprit: Culprit) -> str:
     worst, *others = culprit.worst_first
     more = f" and {formatting.counted(len(others), 'more case')}" if others else ""
     by = formatting.percent(worst.change_pct, formatting.places(worst.interval_pct))
     return f"{worst.named} is {by} slower{more}: {culprit.commit[:7]}"
 
 
-def body(culprit: KnownCulprit, pull: int | None, comparison_: str, step: Step) -> str:
+def body(culprit: Culprit, pull: int | None, comparison_: str, step: Step) -> str:
     """All but the last line. `comparison_`: Markdown of the report on both commits; empty where it is not at hand."""
     cases = [word for case in culprit.worst_first[:MAX_ROWS] for word in ("--case", case.named)]
     bench = escape.shell("kernelgate", "bench", "--base", culprit.previous, "--head", culprit.commit, *cases)
@@ -165,7 +122,7 @@ def body(culprit: KnownCulprit, pull: int | None, comparison_: str, step: Step) 
     return "\n\n".join(part for part in parts if part)
 
 
-def news(culprit: KnownCulprit, step: Step) -> str:
+def news(culprit: Culprit, step: Step) -> str:
     """Why the issue is closed, or open again."""
     on_github = Links(step.repository_url)
     if culprit.is_slower:
@@ -179,7 +136,7 @@ def news(culprit: KnownCulprit, step: Step) -> str:
     return render.blocks(tuple(blocks))
 
 
-def comparison(culprit: KnownCulprit, folder: Path, rules: Policy) -> str:
+def comparison(culprit: Culprit, folder: Path, rules: Policy) -> str:
     """The report on the comparison of the case that lost most, with the tables of a pull request's comment."""
     name = next((case.record for case in culprit.worst_first if case.record), None)
     path = folder / f"{name}.run.json"
@@ -192,7 +149,7 @@ def comparison(culprit: KnownCulprit, folder: Path, rules: Policy) -> str:
     return render.blocks((Paragraph(made.summary), *tables))
 
 
-def _what(culprit: KnownCulprit, pull: int | None, on_github: Links) -> Line:
+def _what(culprit: Culprit, pull: int | None, on_github: Links) -> Line:
     commit, previous = (links.commit(sha, "", on_github) for sha in (culprit.commit, culprit.previous))
     cases = formatting.counted(len(culprit.cases), "case")
     brought: Line = ()
@@ -214,7 +171,7 @@ def _what(culprit: KnownCulprit, pull: int | None, on_github: Links) -> Line:
     return (among, *previous, " up to ", *commit, *brought, f", made {cases} slower. They could not be told apart.")
 
 
-def _table(culprit: KnownCulprit) -> Table:
+def _table(culprit: Culprit) -> Table:
     columns = (Column("change", True), Column("case"), Column("GPU"), Column("now"))
     rows = tuple(_row(case) for case in culprit.worst_first[:MAX_ROWS])
     left = len(culprit.cases) - len(rows)
@@ -222,7 +179,7 @@ def _table(culprit: KnownCulprit) -> Table:
     return Table(columns, rows + more)
 
 
-def _row(case: KnownCase) -> tuple[Line, ...]:
+def _row(case: CulpritCase) -> tuple[Line, ...]:
     change, between = formatting.signed(case.change_pct, case.interval_pct)
     now: dict[str, Line] = {
         "slower": ("slower",),
@@ -232,14 +189,14 @@ def _row(case: KnownCase) -> tuple[Line, ...]:
     return ((Strong(change), f" {between}"), (Code(case.named),), (Code(case.gpu),), now[case.state])
 
 
-def _names(cases: list[KnownCase]) -> Line:
+def _names(cases: list[CulpritCase]) -> Line:
     shown: list[Piece] = []
     for case in cases[:MAX_ROWS]:
         shown += [", " if shown else "", Code(case.named)]
     return tuple(shown)
 
 
-def _over(state: str, by: str, cases: list[KnownCase], on_github: Links) -> Line:
+def _over(state: str, by: str, cases: list[CulpritCase], on_github: Links) -> Line:
     if state == "accepted":
         return (Strong("Accepted"), f" {by}: ", *_names(cases), ".")
     return (
