@@ -156,11 +156,6 @@ def test_a_commit_is_shortened_only_if_it_is_one() -> None:
     assert formatting.commit(None, "the working tree") == "the working tree"
 
 
-@pytest.mark.parametrize(("counts", "text"), [([5, 5, 5], "5"), ([3, 5, 4], "3 to 5"), ([], "0")])
-def test_a_spread_of_counts(counts: list[int], text: str) -> None:
-    assert formatting.spread(counts) == text
-
-
 @pytest.mark.parametrize(
     ("message", "said"),
     [

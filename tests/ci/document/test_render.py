@@ -215,13 +215,9 @@ def test_a_link_is_one_in_the_comment(address: str, markdown: str) -> None:
     assert markdown in render.comment(said)
 
 
-def test_a_comment_that_fits_is_not_shortened() -> None:
-    assert "Left out here" not in render.comment(large(27))
-
-
 @pytest.mark.parametrize("unchanged", [True, False])
-@pytest.mark.parametrize("count", [27, 54, 270])
-@pytest.mark.parametrize("limit", [65_536, 20_000, 4_000])
+@pytest.mark.parametrize("count", [27, 270])
+@pytest.mark.parametrize("limit", [65_536, 4_000])
 def test_a_comment_stays_below_the_limit_with_its_verdict(count: int, unchanged: bool, limit: int) -> None:
     text = render.comment(large(count, unchanged), limit)
     assert len(text) < limit

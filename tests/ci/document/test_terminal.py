@@ -13,39 +13,26 @@ from kernelgate.ci.document.model import Column, Link, Mark, Report, Table
 from tests.ci.document.test_render import HOSTILE, hostile_reports
 from tests.ci.report_examples import reports
 
-NAMES = sorted(reports())
-
 
 def columns(line: str) -> int:
     """How wide a line is: a picture takes two columns."""
     return sum(1 + (unicodedata.east_asian_width(character) == "W") for character in line)
 
 
-@pytest.mark.parametrize("details", [True, False])
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_wider_than_the_terminal_but_what_cannot_be_broken(name: str, details: bool) -> None:
-    for line in terminal.text(reports()[name], details).splitlines():
-        copied = line.startswith("    ") or not line.strip(" ").strip().count(" ")
-        assert columns(line) <= terminal.WIDTH or copied, line
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_word_is_cut(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(reports()))
+def test_no_word_is_cut_nothing_is_wider_than_the_terminal_and_the_verdict_is_last(name: str) -> None:
     said = reports()[name]
-    shown = " ".join(terminal.text(said).split())
-    for line in (said.headline, said.under, *said.checks, *said.remarks):
-        words = " ".join(render.plain_line(line).split())
-        assert words in shown
-    for row in said.cases.rows if said.cases else ():
-        assert " ".join(render.plain_line(row[3]).split()) in shown
-
-
-@pytest.mark.parametrize("details", [True, False])
-@pytest.mark.parametrize("name", NAMES)
-def test_the_verdict_is_last(name: str, details: bool) -> None:
-    said = reports()[name]
-    last = terminal.text(said, details).rstrip("\n").rpartition("\n\n")[2]
-    assert " ".join(last.split()) == render.first_line(said)
+    for details in (True, False):
+        shown = terminal.text(said, details)
+        for line in shown.splitlines():
+            copied = line.startswith("    ") or not line.strip().count(" ")  # what cannot be broken
+            assert columns(line) <= terminal.WIDTH or copied, line
+        last = shown.rstrip("\n").rpartition("\n\n")[2]
+        assert " ".join(last.split()) == render.first_line(said)
+        for row in said.cases.rows if said.cases else ():
+            assert " ".join(render.plain_line(row[3]).split()) in " ".join(shown.split())
+        for words in (said.headline, said.under, *said.checks, *said.remarks):
+            assert " ".join(render.plain_line(words).split()) in " ".join(shown.split())
 
 
 def test_folded_parts_wait_behind_an_option_and_are_named() -> None:

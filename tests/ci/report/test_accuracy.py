@@ -40,7 +40,6 @@ SAME = output(BASE, BASE, identical=8)
 LESS = output(BASE, WORSE)
 MORE = output(WORSE, BASE)
 WILD = output(BASE, side(0.27, 9.0))
-BIASED = output(BASE, side(0.27, 0.5, outward=-0.25))
 UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
 
 
@@ -53,17 +52,9 @@ UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
             "within the tolerance",
         ),
         (
-            outputs(("m0", "normal", LESS)),
-            "⚠ less accurate: mean error 0.27 → 0.51 ulp (1.9×), certain, within the tolerance",
-        ),
-        (
             outputs(("m0", "normal", ALIKE), ("m1", "normal", ALIKE), ("m0", "large", WILD)),
             "⚠ less accurate in M=0 fp16, large inputs: largest error 0.50 → 9.00 ulp (18×), certain in 1 of 2 cases, "
             "within the tolerance",
-        ),
-        (
-            outputs(("m0", "normal", BIASED)),
-            "⚠ less accurate: bias in size 0 → −0.25 ulp, certain, within the tolerance",
         ),
         (
             outputs(("m0", "normal", MORE), ("m1", "normal", ALIKE)),
@@ -87,7 +78,7 @@ UNCLEAR = output(BASE, side([0.2, 0.9] * 4, 0.5))
             "✅ accuracy: every output is bit-identical to the base's",
         ),
     ],
-    ids=["less", "one case", "one element", "biased", "more", "unclear", "both", "alike", "same bits"],
+    ids=["less", "one element", "more", "unclear", "both", "alike", "same bits"],
 )
 def test_one_line_says_what_came_of_it(found: tuple[OutputAccuracy, ...], says: str) -> None:
     (line,) = accuracy.lines(record_of(FUZZED, check(*found, card="norm")), WARN)
@@ -100,9 +91,8 @@ def test_one_line_says_what_came_of_it(found: tuple[OutputAccuracy, ...], says: 
         (),
         (FUZZED.model_copy(update={"asked": 38}),),
         (FUZZED.model_copy(update={"card": "other"}),),
-        (Check(kind="fuzz", card="norm", status="skipped"),),
     ],
-    ids=["no check", "in part", "another card", "skipped"],
+    ids=["no check", "in part", "another card"],
 )
 def test_nothing_is_said_of_the_tolerance_where_not_all_was_fuzzed(fuzzed: tuple[Check, ...]) -> None:
     (line,) = accuracy.lines(record_of(*fuzzed, check(*outputs(("m0", "normal", LESS)), card="norm")), WARN)

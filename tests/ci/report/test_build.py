@@ -22,7 +22,6 @@ from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Line, Mark
 from kernelgate.ci.document.render import comment
 from kernelgate.ci.judge import case as case_
-from kernelgate.ci.judge import sentences
 from kernelgate.ci.judge.verdict import CaseVerdict, Finding, Outcome, Status
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import report, reported
@@ -59,10 +58,6 @@ def expect(path: Path, text: str) -> None:
 @pytest.mark.parametrize("name", [*EXAMPLES, *FAILURES])
 def test_the_comment_is_the_golden_one(name: str) -> None:
     expect(GOLDEN / name / "comment.md", comment(reports()[name]))
-
-
-def test_every_golden_file_has_an_example() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {*EXAMPLES, *FAILURES}
 
 
 def plain(line: Line) -> str:
@@ -134,26 +129,12 @@ def test_the_headline_fits_any_mix(kinds: list[str]) -> None:
         (2.0, (), "❔ Cannot tell: too noisy; does not block"),
         (2.0, (Finding("drift", "The base drifted by +3.1% within process 2.", True),),
          "❔ Cannot tell: the base drifted by +3.1% within process 2; does not block"),
-        (2.0, (Finding("hot", "The GPU reached 84 °C.", False),), "❔ Cannot tell: too noisy; does not block"),
     ],
 )  # fmt: skip
 def test_cannot_tell_says_why(half: float, findings: tuple[Finding, ...], said: str) -> None:
     one = case(512, 32, 321.4, 0.0)
     made = report(record((one,)), judge(Outcome.INCONCLUSIVE, noisy(one, 0.0, half, findings)), Gates())
     assert plain(made.headline) == said
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (2.0, "below the 3% that blocks"),
-        (3.4, "not confirmed as more than the 3% that blocks"),
-        (-4.0, "below the 10% that counts as an improvement"),
-        (-12.0, "not confirmed as more than the 10% that counts as an improvement"),
-    ],
-)
-def test_a_certain_difference_short_of_its_gate_names_the_gate(change: float, said: str) -> None:
-    assert sentences.short_of_gate(below_gate(NINE[0], change), Gates()) == said
 
 
 def test_the_gates_are_the_policy_s() -> None:
@@ -254,28 +235,6 @@ def test_what_is_likely_has_its_direction() -> None:
     assert plain(said.summary).startswith("95% interval: between 8.2% and 8.4% slower, likely. ")
 
 
-def test_no_error_at_all_is_called_that() -> None:
-    exact = fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0, error_ratio=0),))
-    run, verdicts = mix(["unchanged"])
-    said = report(run.model_copy(update={"checks": (exact,)}), judge(Outcome.EQUIVALENT, *verdicts), Gates())
-    assert plain(said.checks[0]) == "✅ correct: 1 of 1 fuzz case, without any error"
-
-
-def test_what_all_rows_have_in_common_stands_below_them() -> None:
-    said = reports()["mixed"]
-    assert said.cases is not None
-    assert plain(said.under).startswith("All: H=8 fp16. ")
-    assert plain(said.cases.rows[0][3]) == "S=512 B=32"
-
-
-def test_a_change_that_nobody_should_believe_is_not_shown() -> None:
-    said = reports()["cannot_tell_throttled"]
-    assert said.cases is not None
-    assert [plain(row[1]) for row in said.cases.rows] == ["—", "—"]
-    assert "+1.3%" not in comment(said)
-    assert "+3.3" not in comment(said)
-
-
 def test_what_was_not_measured_is_written_as_missing() -> None:
     named = case(512, 32, 50.0, 0.0).case.model_copy(update={"work": None})
     run = run_record((TimedCase(named, (process({"head": (50.0,) * 20}),)),))
@@ -284,16 +243,6 @@ def test_what_was_not_measured_is_written_as_missing() -> None:
     assert said.cases is not None
     assert [plain(cell) for cell in said.cases.rows[0]] == ["❔", "not measured", "50.00 µs", "S=512 B=32 H=8 fp16"]
     assert "too little was measured" in plain(said.headline)
-
-
-def test_one_library_on_both_sides_is_said_above_the_table() -> None:
-    run, verdicts = mix(["unchanged"])
-    twins = tuple(build.model_copy(update={"library_sha256": "ab" * 32}) for build in run.builds)
-    same_code = report(run.model_copy(update={"builds": twins}), judge(Outcome.EQUIVALENT, *verdicts), Gates())
-    assert [plain(line) for line in same_code.remarks] == [
-        "✅ Base and head compile to the same library, which was timed against itself."
-    ]
-    assert report(run, judge(Outcome.EQUIVALENT, *verdicts), Gates()).remarks == ()
 
 
 def fuzzing(**facts: Any) -> Check:
@@ -307,7 +256,6 @@ def fuzzing(**facts: Any) -> Check:
     ("made", "said"),
     [
         (None, "❔ correctness: not measured"),
-        (fuzzing(status="skipped"), "❔ correctness: not checked"),
         (fuzzing(status="skipped", reason="No kernel."), "❔ correctness: not checked, no kernel"),
         (fuzz(1), "✅ correct: 1 of 1 fuzz case; nearest to its limit: S=448 B=16 H=4 D=64 fp16 at 20% of it · "
          "kernelgate fuzz --seed 1234 --case s448_b16_h4_fp16"),
@@ -315,19 +263,16 @@ def fuzzing(**facts: Any) -> Check:
          "✅ correct: 1 of 1 fuzz case, errors not measured"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0.001),)),
          "✅ correct: 1 of 1 fuzz case, no error above 0.0010"),
-        (fuzzing(status="passed", asked=38, run=1, results=(FuzzResult(id="a", seed=1, passed=True),)),
-         "❔ correctness: only 1 of 38 fuzz cases ran"),
         (fuzzing(status="passed", asked=38, run=38), "❔ correctness: no fuzz case ran"),
-        (fuzzing(status="passed", reason="Card b: 3 not tried.", results=(FuzzResult(id="a", seed=1, passed=True),)),
-         "✅ correct: 1 of 1 fuzz case, errors not measured; card b: 3 not tried"),
         (fuzzing(status="passed", asked=38, run=1, results=(FuzzResult(id="a", seed=1, passed=True),),
                  reason="the 30 s of the time limit were over before the last 37, the least risky"),
          "❔ correctness: only 1 of 38 fuzz cases ran, the 30 s of the time limit were over before the last 37, the "
          "least risky"),
         (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=False),)),
          "✅ correct: 1 of 1 fuzz case, errors not measured; calls on the same inputs differ in their last bits"),
-        (fuzzing(status="passed", results=(FuzzResult(id="a", seed=1, passed=True, repeatable=True),)),
-         "✅ correct: 1 of 1 fuzz case, errors not measured"),
+        (fuzzing(status="passed",
+                 results=(FuzzResult(id="a", seed=1, passed=True, max_abs_error=0, error_ratio=0),)),
+         "✅ correct: 1 of 1 fuzz case, without any error"),
     ],
 )  # fmt: skip
 def test_correctness_in_one_line(made: Check | None, said: str) -> None:
@@ -386,20 +331,6 @@ def test_a_baseline_that_shows_nothing_is_one_folded_part() -> None:
     # 5% slower, and a baseline of one day does not show how far times drift from day to day.
     (title,) = [part.title for part in said.sections if part.title.startswith("Stored baseline")]
     assert re.fullmatch(r"Stored baseline: shows nothing: a change below 9\.\d% could not be seen", title)
-
-
-def test_a_baseline_says_its_age_and_what_else_changed() -> None:
-    said = reports()["baseline"]
-    assert plain(said.checks[1]) == (
-        "⚠️ against the stored baseline, 13 months old: 5.1% slower; torch and CUDA changed since, too"
-    )
-    text = comment(said)
-    assert (
-        "<summary>Stored baseline (stale): what it shows</summary>\n\n"
-        "- stale, since it is of another torch and CUDA: `gh workflow run baseline --field force=true` offers a new "
-        "one, with its evidence\n- `baseline_s512.json`, 13 months old, of `0123456`\n"
-        "- torch: `2.2.1+cu121` then, `2.13.0+cu130` now" in text
-    )
 
 
 def test_a_baseline_of_another_device_is_named_and_not_compared() -> None:

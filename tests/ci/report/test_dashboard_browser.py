@@ -70,20 +70,20 @@ def opened(tab: Page, page: Path, fragment: str = "") -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("window", [browser.PHONE, (1280, 800)])
-def test_every_page_fits_and_says_nothing_to_the_console(
-    tab: Page, site: Path, scheme: str, window: tuple[int, int]
-) -> None:
-    tab.set_viewport_size({"width": window[0], "height": window[1]})
-    tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+def test_every_page_fits_and_says_nothing_to_the_console(tab: Page, site: Path) -> None:
+    """Each page is loaded once and looked at in both windows, each in a scheme of its own."""
     for page in pages(site):
         fragment = f"#{made.sha(65)}..{made.sha(199)}" if page.name == "compare.html" else ""
-        assert opened(tab, page, fragment) == [], page.name
-        assert tab.evaluate(WIDE) == 0, page.name
-        assert tab.evaluate(CUT) == 0, f"{page.name}: a table goes on where nobody sees it"
-        if page.parent.name == "series":
-            assert tab.evaluate(INK) > 8, "the chart is drawn"
+        said = opened(tab, page, fragment)
+        for (width, height), scheme in ((browser.PHONE, "dark"), ((1280, 800), "light")):
+            tab.set_viewport_size({"width": width, "height": height})
+            tab.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            tab.wait_for_timeout(50)
+            assert said == [], page.name
+            assert tab.evaluate(WIDE) == 0, page.name
+            assert tab.evaluate(CUT) == 0, f"{page.name}: a table goes on where nobody sees it"
+            if page.parent.name == "series":
+                assert tab.evaluate(INK) > 8, "the chart is drawn"
 
 
 def test_what_strangers_wrote_runs_nowhere(tab: Page, attacked: Path) -> None:
@@ -96,8 +96,17 @@ def test_what_strangers_wrote_runs_nowhere(tab: Page, attacked: Path) -> None:
     assert "onerror" in tab.inner_text("#compared")
 
 
-def test_the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab: Page, site: Path) -> None:
+def test_the_chart_is_moved_read_out_and_shown_over_the_pinned_commit(tab: Page, site: Path) -> None:
+    """All on one load; each look begins with everything in view."""
     opened(tab, site / "series" / f"{SERIES.id}.html")
+    the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab)
+    the_chart_is_as_high_as_what_is_in_view(tab)
+    the_chart_is_dragged_and_never_left(tab)
+    tab.click("[data-move=all]")
+    the_pinned_commit_hides_the_new_driver(tab)
+
+
+def the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab: Page) -> None:
     read = tab.locator("#readout")
     assert read.inner_text().startswith(made.sha(199)[:7])
     tab.focus("#chart")
@@ -119,8 +128,7 @@ def test_the_chart_is_moved_by_keyboard_and_reads_out_what_is_chosen(tab: Page, 
     assert tab.evaluate("window_") == [-0.5, 199.5]
 
 
-def test_the_chart_is_as_high_as_what_is_in_view(tab: Page, site: Path) -> None:
-    opened(tab, site / "series" / f"{SERIES.id}.html")
+def the_chart_is_as_high_as_what_is_in_view(tab: Page) -> None:
     height = "new Promise(requestAnimationFrame).then(() => plot.scales.y.max / plot.scales.y.min)"
     tab.evaluate("new Promise(requestAnimationFrame)")
     assert tab.evaluate(height) > 1.035
@@ -129,10 +137,10 @@ def test_the_chart_is_as_high_as_what_is_in_view(tab: Page, site: Path) -> None:
         tab.keyboard.press("+")
     tab.evaluate("new Promise(requestAnimationFrame)")
     assert 1.005 < tab.evaluate(height) < 1.015, "25 nights of one environment"
+    tab.keyboard.press("0")
 
 
-def test_the_chart_is_dragged_and_never_left(tab: Page, site: Path) -> None:
-    opened(tab, site / "series" / f"{SERIES.id}.html")
+def the_chart_is_dragged_and_never_left(tab: Page) -> None:
     tab.click("[data-move=in]")
     box = tab.locator("#chart .u-over").bounding_box()
     assert box is not None
@@ -146,8 +154,7 @@ def test_the_chart_is_dragged_and_never_left(tab: Page, site: Path) -> None:
     assert tab.evaluate("window_[1]") == 199.5
 
 
-def test_the_pinned_commit_hides_the_new_driver(tab: Page, site: Path) -> None:
-    opened(tab, site / "series" / f"{SERIES.id}.html")
+def the_pinned_commit_hides_the_new_driver(tab: Page) -> None:
     rose = "shown.values[199] / shown.values[140]"
     assert tab.evaluate(rose) > 1.015
     tab.get_by_label("time over the pinned commit").check()

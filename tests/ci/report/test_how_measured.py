@@ -78,18 +78,6 @@ def test_pauses_are_one_line(pauses: list[float | None], lines: list[str]) -> No
     assert said(*(timed(pause_us=pause) for pause in pauses), notes=(note,)) == (lines or [note.text])
 
 
-def test_where_outputs_were_compared_is_said_once() -> None:
-    text = "CUDA memory cannot be shared between processes here."
-    notes = (
-        Note(code="verified_in_process", card="a", text=text),
-        Note(code="verified_in_process", card="b", text=text),
-    )
-    assert said(timed(), notes=notes) == [
-        "Outputs were compared in the measured process, where the measured code can reach: CUDA memory cannot be "
-        "shared between processes here."
-    ]
-
-
 def test_of_many_notes_of_one_code_the_first_stands_for_all() -> None:
     notes = tuple(Note(code="compared_in_part", text=f"case {n}: 3% of it was looked at") for n in range(4))
     other = Note(text="Seed 3.")

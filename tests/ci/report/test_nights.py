@@ -53,12 +53,6 @@ def test_the_case_that_moved_has_a_line_with_words_and_a_link() -> None:
     assert text.endswith(f"[All of its past]({PAGE}).")
 
 
-def test_what_did_not_move_has_it_folded_alone() -> None:
-    unchanged = report(RISEN, "equivalent")
-    assert baseline.nights_lines(unchanged, GATES) == ()
-    assert baseline.nights_section(unchanged, GATES) is not None
-
-
 def test_without_a_past_or_a_page_nothing_is_promised() -> None:
     nothing = replace(report(RISEN), nights={})
     assert (baseline.nights_lines(nothing, GATES), baseline.nights_section(nothing, GATES)) == ((), None)

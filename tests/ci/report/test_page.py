@@ -17,19 +17,15 @@ import pytest
 from hypothesis import given, settings
 
 from kernelgate.bench import record
-from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.record import Profile, RunRecord, Side
+from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document.model import Link, Mark, Report
-from kernelgate.ci.judge import gate
-from kernelgate.ci.judge.verdict import Outcome
 from kernelgate.ci.policy.policy import Gates, Policy
-from kernelgate.ci.report.build import BuiltReport, build, of_verdict, reported
-from kernelgate.ci.report.gpu import of_record
+from kernelgate.ci.report.build import BuiltReport, of_verdict, reported
 from kernelgate.ci.report.links import DOCS, Links
 from kernelgate.ci.report.page import write
 from tests.ci.document.test_render import HOSTILE, hostile_reported
-from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, NINE, all_reported, judge, same, slower
-from tests.ci.report_examples import record as example_record
+from tests.ci.report.situations import situation
+from tests.ci.report_examples import BASE_SHA, EXAMPLES, FAILURES, HEAD_SHA, all_reported
 
 DATA = Path(__file__).parents[2] / "data"
 POLICY = Policy()
@@ -170,25 +166,12 @@ def test_the_whole_suite_fits_in_half_a_megabyte() -> None:
     assert len(page.encode()) <= LARGEST
 
 
-def profiled(name: str) -> BuiltReport:
-    """A slower case with the profiles of before, and of this change."""
-    example, target = EXAMPLES["slower"](), "s512_b32_h8_d64_fp16"
-
-    def read(side: Side, file: str) -> Profile:
-        figures = ncu_reader.launches(str(DATA / "nsight" / f"{file}.ncu-repz"))[0].figures
-        return Profile(case=target, side=side, metrics=dict(figures))
-
-    both = (read("base", "attention_before"), read("head", name))
-    return of_verdict(example.record.model_copy(update={"profile": both}), example.verdict, POLICY)
-
-
 def drawings(page: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg viewBox.*?</svg>", page, flags=re.DOTALL)]  # noqa: S314 (ours)
 
 
-@pytest.mark.parametrize("name", ["attention_occupancy", "attention_spills", "attention_banks"])
-def test_roofline_and_waits_are_drawn(name: str) -> None:
-    page = write(profiled(name), Gates())
+def test_roofline_and_waits_are_drawn() -> None:
+    page = write(situation("less occupancy"), Gates())
     titles = [words(title) for title in re.findall(r"<figcaption><strong>(.*?)</strong>", page)]
     assert {"Roofline", "Waits: head against base"} <= set(titles)
     said = [svg.get("aria-label") or "" for svg in drawings(page)]
@@ -220,18 +203,11 @@ def test_the_change_is_drawn_step_by_step_to_what_was_measured() -> None:
 
 
 def test_a_profile_of_another_change_makes_no_steps() -> None:
-    assert "What the change is made of" not in write(profiled("attention_spills"), Gates())
+    assert "What the change is made of" not in write(situation("spills"), Gates())
 
 
 def test_several_gpus_share_one_axis_and_each_case_names_its_own() -> None:
-    parts = []
-    for label, name in (("l4", "equivalent"), ("h100", "slower")):
-        example = EXAMPLES[name]()
-        evidence = gate.evidence(label, example.record, example.verdict, POLICY)
-        parts.append((evidence, of_record(label, example.record, example.verdict)))
-    decision = gate.decide([evidence for evidence, _ in parts])
-    gpus = tuple(part for _, part in parts)
-    page = write(BuiltReport(build(gpus, decision, POLICY), gpus), Gates())
+    page = write(situation("two GPUs"), Gates())
     names = [words(name) for name in re.findall(r'<span class="name">(.*?)</span>', page)]
     assert len(names) == 18
     assert names[0].startswith("h100 S=512 B=32 H=8 fp16 regressed")
@@ -239,26 +215,15 @@ def test_several_gpus_share_one_axis_and_each_case_names_its_own() -> None:
 
 
 def test_many_cases_have_one_picture_of_them_all() -> None:
-    def of(count: int) -> str:
-        from tests.ci.report_examples import case
-
-        cases = tuple(case(16 * (index + 1), 8, 50.0, 0.0) for index in range(count))
-        verdicts = [slower(one, 5.0) if index < 3 else same(one, 0.01 * (index % 9)) for index, one in enumerate(cases)]
-        return write(of_verdict(example_record(cases), judge(Outcome.REGRESSED, *verdicts), POLICY), Gates())
-
-    assert 'class="picture"' not in of(2)
-    page = of(41)
+    assert 'class="picture"' not in write(situation("mixed"), Gates())
+    page = write(situation("250 cases"), Gates())
     [picture] = re.findall(r'<svg class="picture".*?</svg>', page, re.DOTALL)
-    assert picture.count("<line") == 41
-    assert "The changes of 41 cases on one axis" in picture
+    assert picture.count("<line") == 250
+    assert "The changes of 250 cases on one axis" in picture
 
 
 def test_a_case_far_from_the_rest_leaves_them_room() -> None:
-    far = slower(NINE[0], 1070.0)
-    page = write(
-        of_verdict(example_record(NINE), judge(Outcome.REGRESSED, far, *(same(one, 0.3) for one in NINE[1:])), POLICY),
-        Gates(),
-    )
+    page = write(situation("one case far from the rest"), Gates())
     lanes = re.findall(r'<span class="lane">(.*?)</span>', page, re.DOTALL)
     assert 'href="#beyond-high"' in lanes[0]
     assert [lane.count("#beyond") for lane in lanes[1:]] == [0] * 8

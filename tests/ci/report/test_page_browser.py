@@ -1,9 +1,11 @@
-"""Page and comment in a real browser, as their readers see them: on a desk and on a phone, in light and in dark."""
+"""Page and comment in a real browser, as their readers see them: on a desk and on a phone, in light and in dark.
+
+One load of a page serves all that is looked at on it, and all comments stand in one document.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cmarkgfm
@@ -54,6 +56,7 @@ NOW_ENDS = """
   .filter(one => /^(Now|To unblock):/.test(one.textContent)).map(one => one.getBoundingClientRect().bottom))
 """
 OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true })"
+CLOSE_ALL = "document.querySelectorAll('details').forEach(one => { one.open = false })"
 
 
 @pytest.mark.slow
@@ -66,6 +69,9 @@ def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) 
     assert heading is not None
     assert heading["y"] + heading["height"] <= PHONE[1] / 2
     assert tab.evaluate(NOW_ENDS) <= PHONE[1]
+    if name in ALSO:
+        for look in ALSO[name]:
+            look(tab)
     if name == "250 cases":
         return  # as many drawings as in ten of the others
     tab.evaluate(OPEN_ALL)
@@ -74,58 +80,10 @@ def test_the_page_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) 
     assert said == []
 
 
-@cache
-def on_github(name: str) -> str:
-    """The comment as GitHub renders it."""
-    text = render.comment(situation(name).report)
-    body = cmarkgfm.github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f'<style>{GITHUB}</style><body><article class="markdown-body">{body}</article>'
-    )
+# ---- what is looked at on some of the pages --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_the_comment_is_seen_whole_and_apart(tab: Page, tmp_path: Path, name: str) -> None:
-    shown(tab, tmp_path, on_github(name))
-    for how in looked_at(tab, *CLOSED):
-        assert (how, tab.evaluate(GEOMETRY)) == (how, [])
-
-
-READ_FIRST = """
-() => {
-  const parts = Array.from(document.querySelectorAll('.markdown-body > *'));
-  const last = parts.findIndex(one => /^(Now|To unblock):/.test(one.textContent));
-  return parts.slice(0, last + 1).map(one => [one.textContent.trim(), one.getBoundingClientRect().bottom]);
-}
-"""
-WIDER = "Array.from(document.querySelectorAll('table')).slice(0, 1).map(one => one.scrollWidth - one.clientWidth)"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_a_phone_shows_the_verdict_why_and_what_now_at_once(tab: Page, tmp_path: Path, name: str) -> None:
-    shown(tab, tmp_path, on_github(name))
-    tab.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    parts = tab.evaluate(READ_FIRST)
-    assert len(parts) == len(("headline", "how sure", *situation(name).report.why, "now"))
-    assert parts[-1][1] <= PHONE[1], parts
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in NAMES if "hostile" not in name and name != "long names"])
-def test_a_phone_shows_the_table_without_scrolling(tab: Page, tmp_path: Path, name: str) -> None:
-    if situation(name).report.cases is None:
-        return
-    shown(tab, tmp_path, on_github(name))
-    tab.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    assert tab.evaluate(WIDER) == [0]
-
-
-@pytest.mark.slow
-def test_every_case_of_250_is_on_one_screen(tab: Page, tmp_path: Path) -> None:
-    shown(tab, tmp_path, write(situation("250 cases"), Gates()))
+def every_case_is_on_one_screen(tab: Page) -> None:
     for width, height in (DESK, PHONE):
         tab.set_viewport_size({"width": width, "height": height})
         box = tab.locator("svg.picture").bounding_box()
@@ -133,8 +91,6 @@ def test_every_case_of_250_is_on_one_screen(tab: Page, tmp_path: Path) -> None:
         assert box["height"] <= height
         assert tab.locator("svg.picture .point").count() == 250
 
-
-# ---- by keyboard -----------------------------------------------------------------------------------------------------
 
 FOCUSED = """
 () => {
@@ -145,9 +101,7 @@ FOCUSED = """
 """
 
 
-@pytest.mark.slow
-def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(tab: Page, tmp_path: Path) -> None:
-    shown(tab, tmp_path, write(situation("mixed"), Gates(), PLACES))
+def the_keyboard_reaches_everything_in_order_and_shows_where_it_is(tab: Page) -> None:
     reached = []
     for _ in range(60):
         tab.keyboard.press("Tab")
@@ -162,6 +116,7 @@ def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(tab: Pag
     assert not tab.evaluate("document.getElementById('case-6').open")
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.getElementById('case-6').open")
+    tab.evaluate(CLOSE_ALL)
 
 
 NAMES_SHOWN = """
@@ -169,9 +124,7 @@ NAMES_SHOWN = """
 """
 
 
-@pytest.mark.slow
-def test_cases_are_found_and_sorted(tab: Page, tmp_path: Path) -> None:
-    shown(tab, tmp_path, write(situation("mixed"), Gates()))
+def cases_are_found_and_sorted(tab: Page) -> None:
     everything = tab.evaluate(NAMES_SHOWN)
     assert len(everything) == 7
     tab.focus("#find")
@@ -188,21 +141,11 @@ def test_cases_are_found_and_sorted(tab: Page, tmp_path: Path) -> None:
     assert tab.evaluate(NAMES_SHOWN) == everything
 
 
-@pytest.mark.slow
-def test_an_address_opens_its_case(tab: Page, tmp_path: Path) -> None:
-    shown(tab, tmp_path, write(situation("mixed"), Gates()))
+def an_address_opens_its_case(tab: Page) -> None:
     tab.evaluate("location.hash = 'case-3'")
     tab.wait_for_function("document.getElementById('case-3').open")
     tab.evaluate("location.hash = ''")
-
-
-@pytest.mark.slow
-def test_without_its_script_the_page_has_everything(tab: Page, tmp_path: Path) -> None:
-    """Such as where a reader forbids scripts: nothing to press that would do nothing."""
-    html = write(situation("mixed"), Gates())
-    shown(tab, tmp_path, html.replace("script-src 'sha256-", "script-src 'sha256-x"))
-    assert len(tab.evaluate(NAMES_SHOWN)) == 7
-    assert not tab.is_visible("#tools")
+    tab.evaluate(CLOSE_ALL)
 
 
 PRINTED = """
@@ -212,13 +155,8 @@ PAPER: ViewportSize = {"width": 718, "height": 1000}
 """A4 without its margins, in pixels."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scripts", [True, False])
-@pytest.mark.parametrize("name", ["mixed", "samples by line"])
-def test_paper_has_every_part_and_no_tools(tab: Page, tmp_path: Path, name: str, scripts: bool) -> None:
+def paper_has_every_part_and_no_tools(tab: Page, scripts: bool = True) -> None:
     """Closed parts, too, which are closed again on the screen; none runs out of the paper."""
-    html = write(situation(name), Gates(), PLACES)
-    shown(tab, tmp_path, html if scripts else html.replace("script-src 'sha256-", "script-src 'sha256-x"))
     tab.set_viewport_size(PAPER)
     before = tab.evaluate(PRINTED)
     assert len(before) > 10
@@ -236,9 +174,7 @@ def test_paper_has_every_part_and_no_tools(tab: Page, tmp_path: Path, name: str,
     assert tab.evaluate(PRINTED) == before
 
 
-@pytest.mark.slow
-def test_base_and_head_are_told_apart_without_colour(tab: Page, tmp_path: Path) -> None:
-    shown(tab, tmp_path, write(situation("less occupancy"), Gates()))
+def base_and_head_are_told_apart_without_colour(tab: Page) -> None:
     tab.evaluate(OPEN_ALL)
     curves = "Array.from(document.querySelectorAll(`.curve.${side}`))"
     dashes = f"side => {curves}.map(one => getComputedStyle(one).strokeDasharray)"
@@ -246,9 +182,85 @@ def test_base_and_head_are_told_apart_without_colour(tab: Page, tmp_path: Path) 
     assert "none" not in tab.evaluate(dashes, "base")
     squares = "Array.from(document.querySelectorAll('rect.base'))"
     ground = "getComputedStyle(document.body).backgroundColor"
-    marks = f"{squares}.every(one => getComputedStyle(one).fill === {ground})"
-    assert tab.evaluate(marks)
+    assert tab.evaluate(f"{squares}.every(one => getComputedStyle(one).fill === {ground})")
     assert tab.locator("rect.base").count() == tab.locator("circle.head").count() > 5
+
+
+ALSO: dict[str, list[Callable[[Page], None]]] = {
+    "250 cases": [every_case_is_on_one_screen],
+    "mixed": [
+        the_keyboard_reaches_everything_in_order_and_shows_where_it_is,
+        cases_are_found_and_sorted,
+        an_address_opens_its_case,
+        paper_has_every_part_and_no_tools,
+    ],
+    "samples by line": [paper_has_every_part_and_no_tools],
+    "less occupancy": [base_and_head_are_told_apart_without_colour],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mixed", "samples by line"])
+def test_without_its_script_the_page_has_everything(tab: Page, tmp_path: Path, name: str) -> None:
+    """Such as where a reader forbids scripts: nothing to press that would do nothing; on paper, too."""
+    html = write(situation(name), Gates(), PLACES)
+    shown(tab, tmp_path, html.replace("script-src 'sha256-", "script-src 'sha256-x"))
+    assert len(tab.evaluate(NAMES_SHOWN)) == len(situation(name).gpus[0].cases)
+    assert not tab.is_visible("#tools")
+    paper_has_every_part_and_no_tools(tab, scripts=False)
+
+
+# ---- the comments ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def comments(tab: Page, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """All comments as GitHub renders them, one below the other."""
+    articles = [
+        f'<article class="markdown-body" id="{number}">'
+        f"{cmarkgfm.github_flavored_markdown_to_html(render.comment(situation(name).report), Options.CMARK_OPT_UNSAFE)}"
+        "</article>"
+        for number, name in enumerate(NAMES)
+    ]
+    whole = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<style>{GITHUB}</style><body>{''.join(articles)}"
+    )
+    shown(tab, tmp_path_factory.mktemp("comments"), whole)
+    return tab
+
+
+READ_FIRST = """
+() => Array.from(document.querySelectorAll('.markdown-body')).map((article, index, all) => {
+  const parts = Array.from(article.children);
+  const top = article.getBoundingClientRect().top - all[0].getBoundingClientRect().top;
+  const last = parts.findIndex(one => /^(Now|To unblock):/.test(one.textContent));
+  return parts.slice(0, last + 1).map(one => [one.textContent.trim(), one.getBoundingClientRect().bottom - top]);
+})
+"""
+WIDER = """
+() => Array.from(document.querySelectorAll('.markdown-body')).map(article => {
+  const table = article.querySelector('table');
+  return table ? table.scrollWidth - table.clientWidth : 0;
+})
+"""
+
+
+@pytest.mark.slow
+def test_the_comments_are_seen_whole_and_apart(comments: Page) -> None:
+    for how in looked_at(comments, *CLOSED):
+        assert (how, comments.evaluate(GEOMETRY)) == (how, [])
+
+
+@pytest.mark.slow
+def test_a_phone_shows_the_verdict_why_and_what_now_at_once_and_the_table_without_scrolling(comments: Page) -> None:
+    comments.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    for name, parts in zip(NAMES, comments.evaluate(READ_FIRST), strict=True):
+        assert len(parts) == len(("headline", "how sure", *situation(name).report.why, "now")), name
+        assert parts[-1][1] <= PHONE[1], (name, parts)
+    wider = dict(zip(NAMES, comments.evaluate(WIDER), strict=True))
+    hostile = {name for name in NAMES if "hostile" in name or name == "long names" or not situation(name).report.cases}
+    assert {name for name, pixels in wider.items() if pixels} <= hostile
 
 
 # ---- for people ------------------------------------------------------------------------------------------------------

@@ -42,11 +42,6 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_contrast_is_what_wcag_says() -> None:
-    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_colour_stands_out(scheme: str) -> None:
     palette = palettes()[scheme]

@@ -73,10 +73,6 @@ def test_of_many_findings_the_authors_come_first_and_the_rest_is_counted() -> No
     assert lines[-1] == "⚠ compute-sanitizer: 4 other findings, in the run record"
 
 
-def test_findings_beside_an_incomplete_run_are_both_said() -> None:
-    assert [line[0] for line in said(check(RACE, run=1, reason="memcheck ended the context"))] == ["🛑", "❔"]
-
-
 def test_of_several_cards_each_line_names_its_own() -> None:
     made = CARD_EXAMPLES["improved_beside_unchanged"]().record
     checks = (*made.checks, check(RACE, card="swiglu"), check(card="rmsnorm"))

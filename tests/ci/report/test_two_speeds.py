@@ -8,8 +8,6 @@ import pytest
 from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import render
 from kernelgate.ci.document.model import Report
-from kernelgate.ci.judge.case import Speeds
-from kernelgate.ci.judge.verdict import judge
 from kernelgate.ci.policy.policy import Gates, Policy
 from kernelgate.ci.report.build import reported
 from kernelgate.ci.report.page import write
@@ -53,11 +51,3 @@ def test_the_page_draws_both_distributions_and_no_interval() -> None:
     assert page.count('class="curve base"') == 1 + 5, "the distribution, and each process in the order of the run"
     assert "together" not in page
     assert page.count('<span class="change">cannot tell</span>') == 1
-
-
-def test_a_side_with_one_speed_has_one() -> None:
-    (case,) = judge(jumping(145.7, 150.0, 190.0), Policy()).cases
-    base, head = case.speeds
-    assert base == Speeds("base", (pytest.approx(145.7, rel=0.01),))
-    assert head == Speeds("head", (pytest.approx(150, rel=0.01), pytest.approx(190, rel=0.01)))
-    assert not case.believed

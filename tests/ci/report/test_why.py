@@ -132,20 +132,6 @@ def test_another_kernel_is_named() -> None:
     assert reason.startswith(f"{PROFILE}another kernel takes most of the time, mine::fast → mine::slow; occupancy")
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("void a::b::kernel<(int)4>(float*, int)", "b::kernel"),
-        ("void (anonymous namespace)::kernel(float*)", "kernel"),
-        ("_swiglu", "_swiglu"),
-        ("", ""),
-    ],
-)
-def test_a_kernel_goes_by_its_name_alone(name: str, shown: str) -> None:
-    """Other template arguments make it no other kernel."""
-    assert explaining.plain_name(name) == shown
-
-
 def test_a_slower_clock_explains_what_the_profiles_do_not() -> None:
     """At equal clocks nothing changed; while it was timed, the head's clock was lower."""
     found = with_profiles("attention_before")
@@ -176,14 +162,6 @@ def test_a_profile_of_the_head_alone_explains_nothing() -> None:
     assert all(len(row) == 2 for row in table.rows)
 
 
-def test_identical_profiles_explain_nothing() -> None:
-    found = with_profiles("attention_before")
-    cases = judged(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)))
-    reason, action = words(found, cases)
-    assert reason.endswith("the profile does not show it: 0.0% there, at equal clocks, and +22.9% as measured.")
-    assert action.startswith("Try: of both sides, not of the change: ")
-
-
 def test_the_comment_is_the_golden_one() -> None:
     found = with_profiles("attention_occupancy")
     text = comment(report(found, judge(Outcome.REGRESSED, slower(TIMED, 22.9)), Gates(), static=Static()))
@@ -207,7 +185,7 @@ def test_a_comparison_with_a_baseline_blocks_nothing() -> None:
     assert report(spilling, against, Gates()).remarks == ()
 
 
-@pytest.mark.parametrize("capability", [None, "2.0", "99.9", "13.7"])
+@pytest.mark.parametrize("capability", [None, "99.9"])
 def test_any_device_will_do(capability: str | None) -> None:
     found = with_profiles("attention_spills")
     device = Device(name="another", compute_capability=capability)
