@@ -6,11 +6,9 @@ The words are those of the comment. What does not fit beside each other stands b
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 
 from kernelgate.ci.document import escape
 from kernelgate.ci.document.model import (
-    Block,
     Bullets,
     Code,
     Line,
@@ -31,54 +29,44 @@ MIN_WORDS = 24
 """Characters that the last column of a table is given at least, …"""
 MAX_COLUMNS = 6
 """… in a table of no more columns than this."""
-DETAILS = "More with --details: {}."
 
 
 def text(report: Report, details: bool = True, width: int = WIDTH) -> str:
     """The whole report; without `details`, of the folded parts only what there is."""
-    parts = [*_details(report, width)] if details else []
+    parts = [_section(section, width) for section in report.sections] if details else []
+    if details and report.folded:
+        parts.append(f"{_heading(report.folded_title)}\n\n{table(report.folded, width)}")
     parts += [_wrapped(line, width) for line in report.remarks]
     parts += [table(report.cases, width)] if report.cases else []
     parts += [_wrapped(line, width) for line in (report.under, *report.also_why, *report.why, *report.checks) if line]
-    if not details and (folded := _folded(report)):
-        parts.append(_fill(DETAILS.format("; ".join(folded)), width))
+    titles = [section.title[:1].lower() + section.title[1:] for section in report.sections]
+    folded = [escape.visible(title) for title in (*([report.folded_title] if report.folded else []), *titles)]
+    if not details and folded:
+        parts.append(_fill(f"More with --details: {'; '.join(folded)}.", width))
     parts += [_wrapped(line, width) for line in (report.summary,) if line]
     # Only what to do next is worth its address in full.
     parts += [_fill(_plain(line, addresses=True), width) for line in (report.now, report.elsewhere) if line]
     return "\n\n".join([*parts, _wrapped(report.headline, width)]) + "\n"
 
 
-def _details(report: Report, width: int) -> Iterator[str]:
-    for section in report.sections:
-        yield _section(section, width)
-    if report.folded:
-        yield f"{_heading(report.folded_title)}\n\n{table(report.folded, width)}"
-
-
-def _folded(report: Report) -> list[str]:
-    titles = [section.title[:1].lower() + section.title[1:] for section in report.sections]
-    return [escape.visible(title) for title in (*([report.folded_title] if report.folded else []), *titles)]
-
-
 def _section(section: Section, width: int) -> str:
-    return "\n\n".join([_heading(section.title), *(_block(block, width) for block in section.blocks)])
+    blocks = []
+    for block in section.blocks:
+        match block:
+            case Table():
+                blocks.append(table(block, width))
+            case Paragraph(line):
+                blocks.append(_wrapped(line, width))
+            case Bullets(lines):
+                blocks.append("\n".join(_fill(_plain(line), width, "- ", "  ") for line in lines))
+            case Verbatim(lines):
+                blocks.append("\n".join(f"    {escape.verbatim(line)}" for line in lines))
+    return "\n\n".join([_heading(section.title), *blocks])
 
 
 def _heading(title: str) -> str:
     shown = escape.visible(title)
     return f"{shown}\n{'-' * min(len(shown), WIDTH)}"
-
-
-def _block(block: Block, width: int) -> str:
-    match block:
-        case Table():
-            return table(block, width)
-        case Paragraph(line):
-            return _wrapped(line, width)
-        case Bullets(lines):
-            return "\n".join(_fill(_plain(line), width, "- ", "  ") for line in lines)
-        case Verbatim(lines):
-            return "\n".join(f"    {escape.verbatim(line)}" for line in lines)
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
@@ -87,12 +75,14 @@ def _block(block: Block, width: int) -> str:
 def table(table: Table, width: int = WIDTH) -> str:
     """In columns, the last one wrapped; where that leaves it no room, each row below the other."""
     titles = [escape.visible(column.title) if column.title else "" for column in table.columns]
-    rows = [[_cell(line) for line in row] for row in table.rows]
+    rows = [
+        ["".join(piece.glyph if isinstance(piece, Mark) else _piece(piece) for piece in line).strip() for line in row]
+        for row in table.rows
+    ]
     widths = [max(len(row[at]) for row in (titles, *rows)) for at in range(len(titles))]
     left = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-    if len(titles) > MAX_COLUMNS and sum(widths) + len(GAP) * (len(widths) - 1) > width:
-        return "\n".join(_record(titles, row, width) for row in rows)
-    if left < min(MIN_WORDS, widths[-1]):
+    too_many = len(titles) > MAX_COLUMNS and left < widths[-1]
+    if too_many or left < min(MIN_WORDS, widths[-1]):
         return "\n".join(_record(titles, row, width) for row in rows)
     numeric = [column.numeric for column in table.columns]
     return "\n".join(_aligned(row, widths, numeric, left) for row in (titles, *rows))
@@ -110,10 +100,6 @@ def _record(titles: list[str], row: list[str], width: int) -> str:
     """One row as a sentence: its first cell, then every other with its title."""
     named = "; ".join(f"{title} {cell}" if title else cell for title, cell in zip(titles[1:], row[1:], strict=True))
     return f"{_fill(row[0], width)}\n{_fill(named, width, GAP, GAP)}"
-
-
-def _cell(line: Line) -> str:
-    return "".join(piece.glyph if isinstance(piece, Mark) else _piece(piece) for piece in line).strip()
 
 
 # Lines ----------------------------------------------------------------------------------------------------------------

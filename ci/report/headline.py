@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kernelgate.bench.record import Device
+from kernelgate.bench.record import RunRecord
 from kernelgate.ci.document import formatting
 from kernelgate.ci.document.model import Code, Line, Mark
 from kernelgate.ci.judge import cards, sentences
@@ -219,51 +219,44 @@ def _rank(gpu: GpuReport) -> tuple[float, Status, float]:
 
 def of_gpu(gpu: GpuReport, gates: Gates, several: bool = False) -> Words:
     """`several`: of several GPUs, each is named by its label."""
-    where = _where(gpu, several)
+    label: Line = (" on ", Code(gpu.label)) if several else ()
     if gpu.failure is not None:
-        return _failed(gpu.failure, where if several else ())
+        return _failed(gpu.failure, label)
     if gpu.record is not None and gpu.is_wrong:
-        return Words(Mark.WRONG, (*correctness.headline(gpu.record), *(where if several else ())))
-    if gpu.verdict is None or gpu.record is None:
-        return _untimed(gpu, where)
+        return Words(Mark.WRONG, (*correctness.headline(gpu.record), *label))
+    if gpu.record is None:
+        return Words(Mark.UNKNOWN, ("Not measured",))
+    # Such as " on the L4" or " on AMD EPYC, CPU kernel".
+    device = gpu.record.environment.device
+    where = label or (*formatting.device(device), *((", CPU kernel",) if formatting.on_cpu(device) else ()))
+    if gpu.verdict is None:
+        return _untimed(gpu.record, where)
     if unrun := cards.notes(gpu.record, cards.NO_CASES):
         return Words(Mark.NONE, ("Not measured: ", formatting.sentence(unrun[0].text)))
     # Without cases nothing was measured, so that no machine is worth a word, unless it tells one GPU from another.
     return of_verdict(gpu.verdict, gpu.cases, where if several or gpu.cases else (), gates)
 
 
-def _where(gpu: GpuReport, several: bool) -> Line:
-    if several:
-        return (" on ", Code(gpu.label))
-    return place(gpu.record.environment.device) if gpu.record else ()
-
-
-def place(device: Device) -> Line:
-    """Such as " on the L4" or " on AMD EPYC, CPU kernel"."""
-    return (*formatting.device(device), ", CPU kernel") if formatting.on_cpu(device) else formatting.device(device)
-
-
 def _failed(failure: Failure, where: Line) -> Words:
     message = formatting.sentence(failure.message)
-    if failure.fault is Fault.BUILD:
-        target: Line = (" for ", Code(failure.target)) if failure.target else ()
-        return Words(Mark.BUILD, ("Does not compile", *target, *where))
-    if failure.fault is Fault.OUTPUT:
-        return Words(Mark.WRONG, ("Wrong result", *where))
-    if failure.fault is Fault.DISPUTED:
-        return Words(Mark.UNKNOWN, ("Not verified", *where, ": ", message))
-    if failure.fault is Fault.RUNNER:
-        return Words(Mark.RUNNER, ("Not your fault", *where, ": ", message))
+    match failure.fault:
+        case Fault.BUILD:
+            target: Line = (" for ", Code(failure.target)) if failure.target else ()
+            return Words(Mark.BUILD, ("Does not compile", *target, *where))
+        case Fault.OUTPUT:
+            return Words(Mark.WRONG, ("Wrong result", *where))
+        case Fault.DISPUTED:
+            return Words(Mark.UNKNOWN, ("Not verified", *where, ": ", message))
+        case Fault.RUNNER:
+            return Words(Mark.RUNNER, ("Not your fault", *where, ": ", message))
     return Words(Mark.RUNNER, ("Not your fault", *where, ": kernelgate itself failed"))
 
 
-def _untimed(gpu: GpuReport, where: Line) -> Words:
+def _untimed(record: RunRecord, where: Line) -> Words:
     """Of a record that was made to be profiled or fuzzed."""
-    if gpu.record is None:
-        return Words(Mark.UNKNOWN, ("Not measured",))
-    profiled = list(dict.fromkeys(entry.key for entry in gpu.record.profile))
+    profiled = list(dict.fromkeys(entry.key for entry in record.profile))
     if not profiled:
-        mark, *text = correctness.line(gpu.record, gpu.record.fuzz)
+        mark, *text = correctness.line(record, record.fuzz)
         assert isinstance(mark, Mark)  # noqa: S101 (every line on correctness begins with its mark)
         return Words(mark, (str(text[0]).lstrip(), *text[1:]))
     what = Code(profiled[0].id) if len(profiled) == 1 else f"{len(profiled)} cases"
@@ -290,7 +283,8 @@ def of_verdict(verdict: RecordVerdict, cases: Sequence[JudgedCase], where: Line,
         return _changed(Mark.FASTER, verdict, cases, Status.IMPROVED, where)
     if verdict.verdict is Outcome.EQUIVALENT:
         than = "" if verdict.against == "base" else " of the baseline"
-        return Words(Mark.SAME, ("No change: ", *_all(cases), f" within {sentences.margin(gates)}{than}", *where))
+        every = cases[0].name if len(cases) == 1 else "both cases" if len(cases) == 2 else f"all {len(cases)} cases"
+        return Words(Mark.SAME, ("No change: ", every, f" within {sentences.margin(gates)}{than}", *where))
     return _without_gate(verdict, cases, where, gates)
 
 
@@ -316,32 +310,24 @@ def _changed(mark: Mark, verdict: RecordVerdict, cases: Sequence[JudgedCase], st
     group = _group(cases, status)
     if not group:
         mean = next((mean for mean in verdict.means if mean.status is status), None)
-        return Words(mark, (*_mean(mean, len(verdict.means) > 1), *where), mean)
+        if mean is None:
+            return Words(mark, ("All cases together", *where))
+        percent = formatting.percent(abs(mean.change_pct), 2)
+        of = f"{mean.cases} of {mean.of}" if mean.cases < mean.of else str(mean.cases)
+        card: Line = (" of ", Code(mean.card)) if len(verdict.means) > 1 else ()
+        return Words(mark, (f"{percent} {_direction(mean.change_pct)} over {of} cases together", *card, *where), mean)
     first = group[0].case
     size, _ = formatting.amount(first.change_pct, first.interval_pct)
     upto = "Up to " if len(group) > 1 else ""
     count = f" in {len(group)} of {len(cases)} cases" if len(cases) > 1 else ""
-    rest = _nothing_else(cases) if status.is_faster else ""
+    unchanged, faster = len(_group(cases, Status.UNCHANGED)), sum(one.status.is_faster for one in cases)
+    quiet = status.is_faster and 0 < unchanged == len(cases) - faster
+    rest = ", nothing else changed" if quiet else ""
     return Words(mark, (f"{upto}{size} {_direction(first.change_pct)}{count}", *where, rest), group[0])
-
-
-def _mean(found: MeanVerdict | None, named_: bool) -> Line:
-    """ "1.20% slower over 27 cases together"."""
-    if found is None:
-        return ("All cases together",)
-    size = formatting.percent(abs(found.change_pct), 2)
-    of = f"{found.cases} of {found.of}" if found.cases < found.of else str(found.cases)
-    card: Line = (" of ", Code(found.card)) if named_ else ()
-    return (f"{size} {_direction(found.change_pct)} over {of} cases together", *card)
 
 
 def _direction(change_pct: float | None) -> str:
     return (Direction.FASTER if (change_pct or 0.0) < 0 else Direction.SLOWER).value
-
-
-def _nothing_else(cases: Sequence[JudgedCase]) -> str:
-    unchanged, faster = len(_group(cases, Status.UNCHANGED)), sum(one.status.is_faster for one in cases)
-    return ", nothing else changed" if 0 < unchanged == len(cases) - faster else ""
 
 
 def is_alone(cases: Sequence[JudgedCase]) -> bool:
@@ -370,12 +356,6 @@ def two_speeds(speeds: Sequence[Speeds]) -> str:
         low, high = formatting.durations(*one.us)
         words.append(f"{one.side} has two speeds, {low.rpartition(' ')[0]} and {high}")
     return "; ".join(words)
-
-
-def _all(cases: Sequence[JudgedCase]) -> Line:
-    if len(cases) == 1:
-        return (cases[0].name,)
-    return ("both cases",) if len(cases) == 2 else (f"all {len(cases)} cases",)
 
 
 def _group(cases: Sequence[JudgedCase], which: Status) -> list[JudgedCase]:

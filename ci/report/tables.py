@@ -20,7 +20,6 @@ from kernelgate.ci.report.gpu import GpuReport, JudgedCase
 MAX_ROWS = 10
 """Open rows: as many as a phone shows with what stands above them and below."""
 COLUMNS = (Column(""), Column("change", numeric=True), Column("base → head", numeric=True), Column("case"))
-OF_HEADS = (Column(""), Column("head", numeric=True), Column("× {}", numeric=True), Column("case"))
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,16 @@ def cases(gpus: Sequence[GpuReport], gates: Gates, stated: Status | None = None,
         words.append(f"Blocks above {formatting.threshold(gates.regression_pct)}{over}. ")
     others = [f"{_others(rest, gates)}. "] if rest and shown else []
     under: Line = (*words, *_legend([row for row in shown if row.status is not stated], gates), *others)
-    if alone:
-        beside = reference(gpus)
-        return Cases(_heads(shown, names, beside), under, _heads(rest, every, beside), _title(rest))
-    return Cases(_table(shown, names, blocks), under, _table(rest, every, blocks), _title(rest))
+    # Where there is no base: the head's times, and how many times as fast as the reference they are.
+    beside = formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
+    columns = (COLUMNS[0], Column("head", numeric=True), Column(f"× {beside}", numeric=True), COLUMNS[3])
+    tables = [
+        Table(columns, tuple(_head(row, named) for row in group))
+        if alone
+        else Table(COLUMNS, tuple(_row(row, named, blocks) for row in group))
+        for group, named in ((shown, names), (rest, every))
+    ]
+    return Cases(tables[0] if shown else None, under, tables[1] if rest else None, _title(rest))
 
 
 Names = Mapping[tuple[str, CaseKey], Piece]
@@ -101,26 +106,16 @@ def _factored(rows: Sequence[_CaseRow], gpus: Sequence[GpuReport]) -> tuple[str,
     return common, {at: short.get(at[1], name) for at, name in names.items()}
 
 
-def _table(rows: Sequence[_CaseRow], names: Names, blocks: bool) -> Table | None:
-    return Table(COLUMNS, tuple(_row(row, names, blocks) for row in rows)) if rows else None
-
-
 def _row(row: _CaseRow, names: Names, blocks: bool) -> tuple[Line, ...]:
     case = row.one.case
     base, head = formatting.durations(case.base_us, case.head_us)
     times = f"{base.rpartition(' ')[0] or base} → {head}" if case.base_us is not None else head
     mark = sentences.mark(row.status) if blocks or row.status is not Status.REGRESSED else Mark.SLIGHT
-    return ((mark,), (_change(row.one),), (times,), _name(row, names))
-
-
-def _change(one: JudgedCase) -> Piece:
-    """Nothing is shown of a change that nobody should believe."""
-    if one.status is Status.ALONE:
-        return formatting.MISSING
-    if one.case.disqualifying:
-        return formatting.MISSING
-    change, _ = formatting.signed(one.case.change_pct, one.case.interval_pct)
-    return Strong(change) if one.status.is_news else change
+    # Nothing is shown of a change that nobody should believe.
+    unknown = row.status is Status.ALONE or case.disqualifying
+    change = formatting.MISSING if unknown else formatting.signed(case.change_pct, case.interval_pct)[0]
+    strong = row.status.is_news and not unknown
+    return ((mark,), (Strong(change) if strong else change,), (times,), _name(row, names))
 
 
 def _name(row: _CaseRow, names: Names) -> Line:
@@ -128,24 +123,11 @@ def _name(row: _CaseRow, names: Names) -> Line:
     return (Code(row.label), *((" ", name) if name else ())) if row.label else (name,)
 
 
-def _heads(rows: Sequence[_CaseRow], names: Names, beside: str) -> Table | None:
-    """Where there is no base: the head's times, and how many times as fast as the reference they are."""
-    if not rows:
-        return None
-    columns = tuple(Column(column.title.format(beside), column.numeric) for column in OF_HEADS)
-    return Table(columns, tuple(_head(row, names) for row in rows))
-
-
 def _head(row: _CaseRow, names: Names) -> tuple[Line, ...]:
     case = row.one.case
     head = formatting.durations(case.head_us)[0]
     ratio = f"{case.reference_us / case.head_us:.2f}" if case.reference_us and case.head_us else formatting.MISSING
     return ((sentences.mark(row.status),), (head,), (ratio,), _name(row, names))
-
-
-def reference(gpus: Sequence[GpuReport]) -> str:
-    """What is timed beside, by the name that the cards give it."""
-    return formatting.reference(card for gpu in gpus if gpu.record for card in gpu.record.cards)
 
 
 # Under the table ------------------------------------------------------------------------------------------------------

@@ -73,9 +73,12 @@ def both_sides(record: RunRecord) -> tuple[Both, ...]:
 def _kernel(one: Profile, record: RunRecord) -> ProfiledKernel:
     device = record.environment.device
     figures = {key: float(value) for key, value in one.metrics.items() if isinstance(value, int | float)}
-    capability = _capability(device.compute_capability)
+    major, _, minor = (device.compute_capability or "").partition(".")
+    capability = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
     case = next((case for case in record.cases if case.key == one.key), Case(id=one.case))
-    dtype = _tensor_dtype(str(case.axes.get("dtype", "")))
+    # As hardware.py names what the tensor cores multiply; float16 where a case says nothing of the kind.
+    dtype = str(case.axes.get("dtype", ""))
+    dtype = "fp8" if dtype.startswith("fp8") else dtype if dtype in ("bf16", "int8") else "fp16"
     work = case.work.flops if case.work else None
     return ProfiledKernel(one.case, device.name, capability, device.sm_count, figures, (), dtype, work)
 
@@ -85,20 +88,7 @@ def _analysed(found: Both, limits: BottleneckLimits) -> _Analysed:
     return _Analysed(base, analyze.analyze_kernel(found.head, limits))
 
 
-def _tensor_dtype(dtype: str) -> str:
-    """As hardware.py names what the tensor cores multiply; float16 where a case says nothing of the kind."""
-    name = "fp8" if dtype.startswith("fp8") else dtype
-    return name if name in ("bf16", "fp8", "int8") else "fp16"
-
-
-def _capability(text: str | None) -> tuple[int, int] | None:
-    major, _, minor = (text or "").partition(".")
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The sentence
-# ----------------------------------------------------------------------------------------------------------------------
+# The sentence -------------------------------------------------------------------------------------------------------
 
 
 def why(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits, label: str = "") -> tuple[Line, ...]:
@@ -115,25 +105,16 @@ def why(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits
         return ((Strong("Why"), *_on(label), ": not known; only the head was profiled."),) if profiled else ()
     found = profiles[case.case.key]
     split = budget_of(record, found, case)
-    where, other = _where(case, case is news[0], label), _other_kernel(record, found.key)
-    lines: list[Line] = [(Strong("Why"), *where, *other, " ".join(budget.sentences(split)))]
+    # Whose profile it is, always by name: a headline may be of another case.
+    change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
+    moved = f"{change} {'slower' if case.status.is_slower else 'faster'}"
+    other = f", which is {moved}; the table's first case was not profiled: "
+    where: Line = (", by the profile of ", case.name, *_on(label), ": " if case is news[0] else other)
+    kernel = _other_kernel(record, found.key)
+    lines: list[Line] = [(Strong("Why"), *where, *kernel, " ".join(budget.sentences(split)))]
     if case.status.is_slower and (action := _action(split, _analysed(found, limits), label)) is not None:
         lines.append(action)
     return tuple(lines)
-
-
-def _where(case: JudgedCase, is_first: bool, label: str) -> Line:
-    """Whose profile it is, always by name: a headline may be of another case."""
-    if is_first:
-        return (", by the profile of ", case.name, *_on(label), ": ")
-    change = formatting.percent(abs(case.case.change_pct or 0.0), 1)
-    moved = f"{change} {'slower' if case.status.is_slower else 'faster'}"
-    return (
-        ", by the profile of ",
-        case.name,
-        *_on(label),
-        f", which is {moved}; the table's first case was not profiled: ",
-    )
 
 
 def _on(label: str) -> Line:
@@ -143,17 +124,14 @@ def _on(label: str) -> Line:
 def budget_of(record: RunRecord, found: Both, case: JudgedCase) -> Budget:
     """What the measured change of a case is made of, by its two profiles."""
     before = found.base.figures if found.base else {}
-    return budget.budget(before, found.head.figures, case.case.change_pct or 0.0, _clocks(record, found.key))
-
-
-def _clocks(record: RunRecord, key: CaseKey) -> tuple[float, float] | None:
-    """Of the SMs in MHz, while base and head were timed beside each other."""
     timings = [one for process in record.processes if process.role == "paired" for one in process.timings]
     clocks = [
-        [mhz for one in timings if one.key == key for mhz in one.sm_mhz.get(side, ()) if mhz > 0]
+        [mhz for one in timings if one.key == found.key for mhz in one.sm_mhz.get(side, ()) if mhz > 0]
         for side in ("base", "head")
     ]
-    return (median(clocks[0]), median(clocks[1])) if all(clocks) else None
+    # Of the SMs in MHz, while base and head were timed beside each other.
+    medians = (median(clocks[0]), median(clocks[1])) if all(clocks) else None
+    return budget.budget(before, found.head.figures, case.case.change_pct or 0.0, medians)
 
 
 def _other_kernel(record: RunRecord, key: CaseKey) -> Line:
@@ -205,9 +183,7 @@ def _try(one: Recommendation, where: Line = ()) -> Line:
     return (Strong("Try:"), *where, f" {one.action}; see ", _cookbook(one.link))
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# The tables
-# ----------------------------------------------------------------------------------------------------------------------
+# The tables ---------------------------------------------------------------------------------------------------------
 
 
 def section(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLimits) -> Section | None:
@@ -232,7 +208,12 @@ def section(record: RunRecord, cases: Sequence[JudgedCase], limits: BottleneckLi
         # The base's column and the change are empty where there is no base.
         blocks.append(Table(_columns()[::2], tuple(row[::2] for row in rows)) if alone else Table(_columns(), rows))
         if known:
-            blocks.append(Bullets(tuple(_recommendation(each) for each in analysed.head.recommendations)))
+            advice = []
+            for each in analysed.head.recommendations:
+                gain = each.expected_gain_pct
+                upto = "" if gain is None else f", up to {gain:.0f}% of the time"
+                advice.append((f"{each.action}{upto}; see ", _cookbook(each.link)))
+            blocks.append(Bullets(tuple(advice)))
     return Section("Profiler: head alone" if alone else "Profiler: base and head", tuple(blocks), worth=70)
 
 
@@ -247,11 +228,6 @@ def _verdicts(one: _Analysed) -> str:
     if one.base is None or one.base.bottleneck.bottleneck is after.bottleneck:
         return now
     return f"was {WORDS[one.base.bottleneck.bottleneck]}, is {now}"
-
-
-def _recommendation(one: Recommendation) -> Line:
-    gain = "" if one.expected_gain_pct is None else f", up to {one.expected_gain_pct:.0f}% of the time"
-    return (f"{one.action}{gain}; see ", _cookbook(one.link))
 
 
 def _rows(one: Both, split: Budget | None) -> Iterator[tuple[Line, ...]]:
@@ -319,15 +295,8 @@ def static_section(record: RunRecord, policy: Static) -> Section | None:
     pairs = static.pairs(record.builds)
     if not pairs:
         return None
-    columns = (
-        Column("kernel"),
-        Column("target"),
-        Column("registers", numeric=True),
-        Column("spilled", numeric=True),
-        Column("shared memory", numeric=True),
-        Column("occupancy", numeric=True),
-        Column("instructions"),
-    )
+    numbers = (Column(title, numeric=True) for title in ("registers", "spilled", "shared memory", "occupancy"))
+    columns = (Column("kernel"), Column("target"), *numbers, Column("instructions"))
     marks = {"fail": Mark.SLOWER, "warn": Mark.SLIGHT}
     titles = _titles(record)
     found = static.judge(record.builds, policy)
