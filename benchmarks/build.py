@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kernelgate.bench.build import archs, build, toolchain
+from kernelgate.bench.build import archs, toolchain
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.kernel import commit
 from kernelgate.bench.system import git
 
@@ -27,7 +28,7 @@ VERB = (sys.executable, "-m", "kernelgate.ci.commands.cli", "build", "--ref", "H
 
 def process(cache: Path) -> None:
     """`kernelgate build --ref HEAD`, from starting Python to its end."""
-    environment = {**os.environ, build.CACHE_VARIABLE: str(cache)}
+    environment = {**os.environ, build_cache.CACHE_VARIABLE: str(cache)}
     subprocess.run(VERB, cwd=ROOT, env=environment, capture_output=True, check=True)
 
 
@@ -63,7 +64,7 @@ def main() -> None:
         caches = [Path(folder, str(number)) for number in range(REPEATS)]
         cold = seconds(REPEATS, lambda number: process(caches[number]))
         cached = seconds(REPEATS, lambda number: process(caches[number]))
-        os.environ[build.CACHE_VARIABLE] = str(caches[0])
+        os.environ[build_cache.CACHE_VARIABLE] = str(caches[0])
         found = seconds(REPEATS, lambda _: commit.build_commit(ROOT))
     print(f"Commit {git.resolve(ROOT, 'HEAD')[:7]} for sm_89 and sm_90. {machine()}\n")
     print(f"| what | seconds, median of {REPEATS} | range |")

@@ -31,7 +31,7 @@ from benchmarks import replays
 from kernelgate.bench.build import library
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.kernel.calls import load
-from kernelgate.bench.kernel.draw import TORCH_DTYPES
+from kernelgate.bench.kernel.operands import TORCH_DTYPES
 from kernelgate.bench.timing.timer import CudaTimer
 
 SCHEMA = "kernelgate.kernel-benchmark/1"

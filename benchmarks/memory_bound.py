@@ -26,8 +26,8 @@ from kernelgate.bench.build import library
 from kernelgate.bench.kernel import axes, operands
 from kernelgate.bench.kernel.calls import Bound, bind
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.draw import Draw
 from kernelgate.bench.kernel.loading import kernel_class, load_module
+from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import nvml
 from kernelgate.bench.timing.timer import Call, CudaTimer
 

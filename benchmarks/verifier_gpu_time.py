@@ -28,7 +28,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from kernelgate.bench.build.library import LibraryAt, Sides
 from kernelgate.bench.kernel import calls, cards, commit, loading
-from kernelgate.bench.kernel.package.cache import SharedCache
+from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.system import environment
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Ready

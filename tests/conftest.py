@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kernelgate.bench.build import archs, build
+from kernelgate.bench.build import archs
 from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.explain import ncu_reader
@@ -49,6 +49,7 @@ ONE_PROCESS = frozenset(
     {
         "bench/kernel/test_commit.py",
         "bench/kernel/test_operators.py",
+        "bench/kernel/test_triton_build.py",
         "ci/report/test_page_browser.py",
         "workflows/test_checks.py",
         "workflows/test_install_page.py",
@@ -83,7 +84,7 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of the test's own, on a machine that has no GPU and asks for none."""
     folder = tmp_path / "the cache"
-    monkeypatch.setenv(build.CACHE_VARIABLE, str(folder))
+    monkeypatch.setenv(build_cache.CACHE_VARIABLE, str(folder))
     monkeypatch.delenv(archs.ARCH_LIST, raising=False)
     monkeypatch.setattr(archs, "gpus_at_hand", lambda: ())
     monkeypatch.setattr(build_cache, "_held", {})

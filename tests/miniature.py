@@ -9,8 +9,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import build
 from kernelgate.bench.build.library import Library
-from kernelgate.bench.build.sources import read_sources
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec, read_sources
 
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import archs, build
+from kernelgate.bench.build import archs
+from kernelgate.bench.build import cache as build_cache
 
 ROOT = Path(__file__).parent.parent
 OURS = Path(sysconfig.get_path("purelib"))
@@ -107,7 +108,7 @@ def test_installed_package_computes_attention(
 def test_editable_install_compiles_nothing(
     checkout: Path, python: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    installed = pip("--editable", str(checkout), **{build.CACHE_VARIABLE: str(tmp_path / "cache")})
+    installed = pip("--editable", str(checkout), **{build_cache.CACHE_VARIABLE: str(tmp_path / "cache")})
     assert installed.returncode == 0, installed.stdout + installed.stderr
     assert not (tmp_path / "cache").exists()
     assert not list(checkout.rglob("*.so"))
@@ -175,7 +176,7 @@ def test_failed_compile_ends_the_install_with_its_first_error(
     checkout: Path, pip: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     (checkout / "csrc" / "attention" / "attention.h").write_text("#error broken on purpose\n", encoding="utf-8")
-    refused = pip(str(checkout), **{build.CACHE_VARIABLE: str(tmp_path / "cache"), archs.ARCH_LIST: ""})
+    refused = pip(str(checkout), **{build_cache.CACHE_VARIABLE: str(tmp_path / "cache"), archs.ARCH_LIST: ""})
     assert refused.returncode == 1
     assert "error: the working tree does not compile" in refused.stdout + refused.stderr
     assert "csrc/attention/attention.h:1: error: " in refused.stdout + refused.stderr

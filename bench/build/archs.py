@@ -57,7 +57,7 @@ def demanded(wanted: Collection[Target], available: Collection[Target], card: st
     A runner of compute capability 9.0 asks for 9.0, whether a commit has sm_90a or not; a machine that asks for 9.0a
     gets sm_90 of a commit from before there was an sm_90a. Raises CannotCompileError where the commit lacks a target.
     """
-    wanted = {_in_reach(one, available) for one in wanted}
+    wanted = {with_plain_code(one, available) for one in wanted}
     missing = [sm(one) for one in sorted(wanted) if one not in available]
     if missing:
         has = ", ".join(map(sm, sorted(available))) or "none"
@@ -69,8 +69,8 @@ def demanded(wanted: Collection[Target], available: Collection[Target], card: st
     return tuple(sorted({*wanted, *specific.intersection(available)}))
 
 
-def _in_reach(target: Target, available: Collection[Target]) -> Target:
-    """The target, or its plain code where the commit has no architecture-specific code for it."""
+def with_plain_code(target: Target, available: Collection[Target]) -> Target:
+    """The target, or its plain code where there is that and no architecture-specific code for it."""
     plain = target[0], target[1]
     return plain if target not in available and plain in available else target
 
@@ -97,7 +97,8 @@ def gpus_at_hand() -> tuple[Capability, ...]:
         return ()
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return tuple(sorted({_capability_of(handle) for handle in handles}))
+        found = [pynvml.nvmlDeviceGetCudaComputeCapability(handle) for handle in handles]
+        return tuple(sorted({(int(major), int(minor)) for major, minor in found}))
     except pynvml.NVMLError:
         return ()
     finally:
@@ -110,10 +111,3 @@ def only_gpu() -> Capability:
     if not found:
         raise NoDeviceError("this machine has no NVIDIA GPU, or its driver does not respond; see `kernelgate doctor`")
     return found[0]
-
-
-def _capability_of(handle: object) -> Capability:
-    import pynvml
-
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    return int(major), int(minor)

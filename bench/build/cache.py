@@ -1,4 +1,4 @@
-"""What lies in the build cache: who uses an entry, and which ones go when room is made.
+"""The build cache: libraries by their key, each made once, held while it is used, and removed when room is made.
 
 Whoever takes an entry holds its lock until the process ends, so that it is not removed below a library that is loaded.
 """
@@ -10,19 +10,28 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelgate.bench.build.library import MANIFEST
+from kernelgate.bench.build import library, machine_code
+from kernelgate.bench.build.library import CACHE, LIBRARY, MANIFEST, PACKAGE, Library, Manifest
+from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.system import lock
+from kernelgate.bench.system.progress import say
 
+CACHE_VARIABLE = "KERNELGATE_CACHE"
+BUILDING = "building"
+"""In the cache: the folders where libraries are made, each of whose locks is held meanwhile."""
 LOCKS = "locks"
 LOGS = "logs"
 USED = ".used"
 """Ends the name of an entry's lock, whose time says when the entry was last taken. It stays when the entry goes."""
+PARTS = {"extension": (LIBRARY,), "package": (PACKAGE, CACHE)}
+"""What an entry holds beside its manifest, by the kind of library."""
 _KEY = re.compile(r"[0-9a-f]{32}")
+"""Of sources, recipe and compilers: also the name of a folder."""
 _held: dict[Path, int] = {}
 """The open locks of this process."""
 
@@ -44,6 +53,156 @@ class Pruned:
     """Of those that stay, what should have gone and is being used."""
 
 
+def cache_folder() -> Path:
+    """$KERNELGATE_CACHE, or kernelgate/ in the user's cache folder. Raises KernelgateError where there is neither."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen).absolute()
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "kernelgate"
+    try:
+        return Path.home() / ".cache" / "kernelgate"
+    except RuntimeError:
+        raise KernelgateError(
+            f"there is no home folder for the cache (HOME is not set): set {CACHE_VARIABLE} to a folder that can be "
+            "written to"
+        ) from None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Taking and making entries
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def cached(key: str, make: Callable[[Path], Manifest]) -> Library:
+    """The cache's entry for a key, made where there is none, by one process at a time.
+
+    `make` is given a folder that is not there yet, makes the entry's parts in it and describes them. The folder is gone
+    afterwards.
+    """
+    entry = cache_folder() / key
+    hold(entry)
+    found = _read(entry)
+    if found is not None:
+        return found
+    with _locked(entry.parent / LOCKS / key):
+        return _read(entry) or _made(entry, make)
+
+
+def adopt(given: Library) -> Library:
+    """Puts a library that was compiled elsewhere into the cache, unless that has it: as if it were compiled here.
+
+    `given` must be from somebody who is trusted to have compiled it from what its key stands for. Raises
+    KernelgateError where its key is none.
+    """
+
+    def copy(work: Path) -> Manifest:
+        work.mkdir(parents=True)
+        for part in PARTS[given.manifest.kind]:
+            source = given.folder / part
+            if source.is_file():
+                shutil.copyfile(source, work / part)
+            elif source.is_dir():
+                shutil.copytree(source, work / part)
+            else:  # an empty folder is carried by nobody
+                (work / part).mkdir()
+        return given.manifest.model_copy(update={"sha": None, "card_sha256": None})  # the cache knows contents alone
+
+    if not _KEY.fullmatch(given.manifest.key):
+        raise KernelgateError(f"{given.folder} has no key that a cache could find it by")
+    return replace(cached(given.manifest.key, copy), cached=True)
+
+
+def not_writable(error: OSError) -> KernelgateError:
+    return KernelgateError(
+        f"the cache cannot be written: {error.filename}: {error.strerror}; set {CACHE_VARIABLE} to a folder that can be"
+    )
+
+
+def _read(entry: Path) -> Library | None:
+    """None for a damaged entry, too, and for one whose manifest is of an earlier form.
+
+    A library from a time when this machine could not read machine code gets its facts once it can.
+    """
+    try:
+        found = library.read(entry)
+    except KernelgateError:
+        return None
+    known = found.manifest
+    if known.kind == "package":
+        return found
+    if known.warnings is None:
+        return None
+    if known.facts_missing is None or not known.targets:
+        return found
+    code = machine_code.facts(found.path)
+    if code.missing == known.facts_missing:
+        return found
+    manifest = known.model_copy(update={"kernels": code.kernels, "facts_missing": code.missing})
+    with suppress(OSError):  # a cache that only others may write
+        _write_manifest(manifest, entry)
+    return replace(found, manifest=manifest)
+
+
+def _made(entry: Path, make: Callable[[Path], Manifest]) -> Library:
+    """The caller holds the entry's lock."""
+    for folder in (entry.parent / BUILDING).glob("*"):  # of builds that were killed: nobody holds their lock
+        with suppress(OSError), (entry.parent / LOCKS / folder.name).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
+    if os.path.lexists(entry):
+        say(f"{entry} is damaged, or of an earlier kernelgate: compiling it again")
+    work = entry.parent / BUILDING / entry.name
+    _remove(work)
+    try:
+        manifest = make(work)
+        finished = work / "entry"
+        finished.mkdir()
+        for part in PARTS[manifest.kind]:
+            (work / part).rename(finished / part)
+        _write_manifest(manifest, finished)
+        _remove(entry)
+        finished.rename(entry)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return Library(entry, manifest, cached=False)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock file until the block ends; waits for another process that holds it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise not_writable(error) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another process compiles the same sources; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _write_manifest(manifest: Manifest, folder: Path) -> None:
+    # Renamed into place, because another process may be reading the old one.
+    unfinished = folder / f".{MANIFEST}.{os.getpid()}"
+    unfinished.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    unfinished.replace(folder / MANIFEST)
+
+
+def _remove(path: Path) -> None:
+    """Whatever it is: a folder, a file, or a link, which may lead nowhere."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    shutil.rmtree(path, ignore_errors=True)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Holding and removing entries
+# ----------------------------------------------------------------------------------------------------------------------
+
+
 def hold(entry: Path) -> None:
     """From now on and until this process ends, nobody removes the entry, whether it is there yet or not.
 
@@ -52,9 +211,7 @@ def hold(entry: Path) -> None:
     if entry in _held:
         return
     with suppress(OSError):
-        file = _lock(entry)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = _open_lock(entry)
         fcntl.flock(handle, fcntl.LOCK_SH)
         os.utime(handle)
         _held[entry] = handle
@@ -66,18 +223,18 @@ def prune(cache: Path, unused_s: float, most_bytes: float) -> Pruned:
     Logs go with their library. Cards, locks and the corpus of fuzz cases stay. Raises OSError where the cache may not
     be written.
     """
-    now, left = time.time(), sorted(entries(cache), key=lambda one: one.last_used)
-    size = sum(one.size for one in left)
+    now, left = time.time(), sorted(entries(cache), key=lambda entry: entry.last_used)
+    size = sum(entry.size for entry in left)
     removed, in_use = [], []
-    for one in left:
-        if now - one.last_used <= unused_s and size <= most_bytes:
+    for entry in left:
+        if now - entry.last_used <= unused_s and size <= most_bytes:
             break
-        if _removed(one.folder):
-            removed.append(one)
-            size -= one.size
+        if _removed(entry.folder):
+            removed.append(entry)
+            size -= entry.size
         else:
-            in_use.append(one)
-    kept = tuple(one for one in left if one not in removed)
+            in_use.append(entry)
+    kept = tuple(entry for entry in left if entry not in removed)
     return Pruned(tuple(removed), kept, tuple(in_use))
 
 
@@ -87,30 +244,28 @@ def entries(cache: Path) -> Iterator[CacheEntry]:
         if _KEY.fullmatch(folder.name) and folder.is_dir():
             with suppress(FileNotFoundError):  # another process makes room, too
                 size = sum(path.lstat().st_size for path in folder.rglob("*"))
-                taken = _lock(folder) if _lock(folder).exists() else folder
+                taken = _lock_of(folder) if _lock_of(folder).exists() else folder
                 yield CacheEntry(folder, size, taken.stat().st_mtime)
 
 
 def _removed(entry: Path) -> bool:
-    with _alone(entry) as alone:
+    """Removes an entry that nobody holds; nobody takes it meanwhile."""
+    handle = _open_lock(entry)
+    try:
+        alone = lock.taken(handle)
         if alone:
             (entry / MANIFEST).unlink(missing_ok=True)  # first: without it the rest is no library
             shutil.rmtree(entry, ignore_errors=True)
             (entry.parent / LOGS / f"{entry.name}.log").unlink(missing_ok=True)
-    return alone
-
-
-@contextmanager
-def _alone(entry: Path) -> Iterator[bool]:
-    """Whether nobody holds the entry; then nobody takes it until the block ends."""
-    file = _lock(entry)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        yield lock.taken(handle)
+        return alone
     finally:
         os.close(handle)
 
 
-def _lock(entry: Path) -> Path:
+def _open_lock(entry: Path) -> int:
+    _lock_of(entry).parent.mkdir(parents=True, exist_ok=True)
+    return os.open(_lock_of(entry), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def _lock_of(entry: Path) -> Path:
     return entry.parent / LOCKS / f"{entry.name}{USED}"

@@ -65,7 +65,18 @@ def read(library: bytes) -> tuple[LaunchFacts, ...]:
         return ()
     if len(content) % RECORD.size:
         raise KernelgateError(f"section {SECTION} holds {len(content)} bytes, which is not a multiple of {RECORD.size}")
-    return tuple(_launch(*fields) for fields in RECORD.iter_unpack(content))
+    found = []
+    for kernel, version, *numbers in RECORD.iter_unpack(content):
+        name = kernel.split(b"\0", 1)[0].decode("utf-8", errors="replace")
+        if version != VERSION:
+            raise KernelgateError(f"section {SECTION} holds a record of version {version}; version {VERSION} is known")
+        if not name or min(numbers) < 0:
+            raise KernelgateError(
+                f"section {SECTION} holds a record without a kernel or with a negative number: "
+                f"{name!r}, {', '.join(map(str, numbers))}"
+            )
+        found.append(LaunchFacts(name, *numbers))
+    return tuple(found)
 
 
 def of_kernel(launches: Sequence[LaunchFacts], name: str, target: str) -> LaunchFacts | None:
@@ -97,18 +108,6 @@ def section(elf: bytes, name: str) -> bytes | None:
     except (struct.error, IndexError, ValueError):
         raise KernelgateError("the section table is damaged") from None
     return None
-
-
-def _launch(kernel: bytes, version: int, target: int, dynamic_shared_bytes: int, threads: int) -> LaunchFacts:
-    text = kernel.split(b"\0", 1)[0].decode("utf-8", errors="replace")
-    if version != VERSION:
-        raise KernelgateError(f"section {SECTION} holds a record of version {version}; version {VERSION} is known")
-    if not text or min(target, dynamic_shared_bytes, threads) < 0:
-        raise KernelgateError(
-            f"section {SECTION} holds a record without a kernel or with a negative number: "
-            f"{text!r}, {target}, {dynamic_shared_bytes}, {threads}"
-        )
-    return LaunchFacts(text, target, dynamic_shared_bytes, threads)
 
 
 def _names(text: str, demangled: str) -> bool:

@@ -9,7 +9,7 @@ commit's own card, for its `call`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -148,7 +148,15 @@ def read_all(folder: Path) -> Libraries:
 
     `folder` may be written FOLDER@sha256:DIGEST, and is then refused where it holds anything else.
     """
-    folder = _pinned(folder)
+    name, pin, wanted = str(folder).rpartition(PIN)
+    if pin:
+        folder = Path(name)
+        digest = folder_digest(folder)
+        if digest != wanted:
+            raise KernelgateError(
+                f"{name} is not what was built: its files have the digest {digest}, not "
+                f"{wanted or 'one that was given'}; nothing of it was loaded"
+            )
     if (folder / MANIFEST).exists():
         found = [read(folder)]
     else:
@@ -209,38 +217,24 @@ def sources_in(library: Library) -> Path:
     return library.folder / (SOURCES if library.manifest.kind == "extension" else PACKAGE)
 
 
-def _pinned(asked: Path) -> Path:
-    """The folder that is asked for."""
-    name, pin, wanted = str(asked).rpartition(PIN)
-    if not pin:
-        return asked
-    found = folder_digest(Path(name))
-    if found != wanted:
-        raise KernelgateError(
-            f"{name} is not what was built: its files have the digest {found}, not {wanted or 'one that was given'}; "
-            "nothing of it was loaded"
-        )
-    return Path(name)
-
-
 def folder_digest(folder: Path) -> str:
     """The sha256 over all files of a folder of libraries and their names: what was built, and nothing beside it."""
-    whole = hashlib.sha256()
-    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-        name = path.relative_to(folder).as_posix()
-        whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
-    return whole.hexdigest()
+    return _digest_of(folder, sorted(path for path in folder.rglob("*") if path.is_file()))
 
 
 def content_digest(folder: Path, kind: Literal["extension", "package"]) -> str:
     """The sha256 of what is loaded: the file's, or that over all of a package's files and their names."""
     if kind == "extension":
         return hashlib.sha256((folder / LIBRARY).read_bytes()).hexdigest()
+    paths = sorted(path for part in (PACKAGE, CACHE) for path in (folder / part).rglob("*") if path.is_file())
+    return _digest_of(folder, (path for path in paths if "__pycache__" not in path.relative_to(folder).as_posix()))
+
+
+def _digest_of(folder: Path, paths: Iterable[Path]) -> str:
     whole = hashlib.sha256()
-    for path in sorted(one for part in (PACKAGE, CACHE) for one in (folder / part).rglob("*") if one.is_file()):
+    for path in paths:
         name = path.relative_to(folder).as_posix()
-        if "__pycache__" not in name:
-            whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
+        whole.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
     return whole.hexdigest()
 
 

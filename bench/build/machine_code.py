@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,25 +21,10 @@ from kernelgate.bench.system import cuda_tools
 
 TIMEOUT_S = 120.0
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "HMMA": ("HMMA",),
-    "HGMMA": ("HGMMA",),
-    "LDGSTS": ("LDGSTS",),
-    "UTMALDG": ("UTMALDG",),
-    "LDSM": ("LDSM",),
-    "LDG": ("LDG",),
-    "STG": ("STG",),
-    "LDS": ("LDS",),
-    "STS": ("STS",),
-    "LDL": ("LDL",),
-    "STL": ("STL",),
-    "MUFU": ("MUFU",),
-    "BAR": ("BAR", "SYNCS"),
-    "FFMA": ("FFMA",),
-    "FMUL": ("FMUL",),
-    "FADD": ("FADD",),
-    "SHFL": ("SHFL",),
-}
+COUNTED = frozenset(
+    {"HMMA", "HGMMA", "LDGSTS", "UTMALDG", "LDSM", "LDG", "STG", "LDS", "STS", "LDL", "STL"}
+    | {"MUFU", "BAR", "SYNCS", "FFMA", "FMUL", "FADD", "SHFL"}
+)
 """The instruction mix: what feeds and uses the tensor cores, what spills, what waits. `total` counts everything."""
 
 _FUNCTION = re.compile(r"^\s*Function\s*:\s*(\S+)")
@@ -93,58 +77,44 @@ def find_tools() -> Disassembler:
 
 def read(library: Path, tools: Disassembler, launched: Sequence[LaunchFacts] = ()) -> tuple[KernelFacts, ...]:
     """Every kernel for every target in a library, cubin or program; none where it holds no device code."""
-    found: list[KernelFacts] = []
-    for target in _targets(library, tools):
-        kernels = _parse(library, target, tools)
-        names = demangled(list(kernels))
-        for mangled, kernel in kernels.items():
-            name = names[mangled]
-            found.append(_facts(target, name, kernel, launches.of_kernel(launched, name, target)))
-    return tuple(sorted(found, key=lambda one: (one.target, one.name)))
-
-
-def _facts(target: str, name: str, kernel: _Kernel, launch: LaunchFacts | None) -> KernelFacts:
-    return KernelFacts(
-        target=target,
-        name=_short(name),
-        registers=kernel.registers,
-        spill_bytes=kernel.local_store_bytes,
-        static_shared_bytes=kernel.static_shared,
-        dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else None,
-        stack_bytes=kernel.stack,
-        threads=(launch.threads if launch else 0) or kernel.threads,
-        instructions=dict(kernel.mix),
-    )
-
-
-def _targets(library: Path, tools: Disassembler) -> list[str]:
-    listed = _run(tools, "--list-elf", library) if library.suffix != ".cubin" else ""
-    targets = re.findall(r"\.(sm_\d+a?)\.cubin", listed)
     if library.suffix == ".cubin":
         targets = _TARGET.findall(_run(tools, "-sass", library))
-    return sorted(set(targets))
+    else:
+        targets = re.findall(r"\.(sm_\d+a?)\.cubin", _run(tools, "--list-elf", library))
+    found: list[KernelFacts] = []
+    for target in sorted(set(targets)):
+        kernels = _usage(_dump(library, target, tools, "--dump-resource-usage"), target)
+        _sass(_dump(library, target, tools, "-sass"), kernels)
+        _launch_bounds(_dump(library, target, tools, "-elf"), kernels)
+        names = demangled(list(kernels))
+        for mangled, kernel in kernels.items():
+            launch = launches.of_kernel(launched, names[mangled], target)
+            found.append(
+                KernelFacts(
+                    target=target,
+                    name=_short(names[mangled]),
+                    registers=kernel.registers,
+                    spill_bytes=kernel.local_store_bytes,
+                    static_shared_bytes=kernel.static_shared,
+                    dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else None,
+                    stack_bytes=kernel.stack,
+                    threads=(launch.threads if launch else 0) or kernel.threads,
+                    instructions=dict(kernel.mix),
+                )
+            )
+    return tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name)))
 
 
-def _parse(library: Path, target: str, tools: Disassembler) -> dict[str, _Kernel]:
-    def dump(what: str) -> str:
-        if library.suffix == ".cubin":
-            return _run(tools, what, library)
-        return _of_target(_run(tools, "-arch", target, what, library), target)
-
-    kernels: dict[str, _Kernel] = {}
-    _usage(dump("--dump-resource-usage"), target, kernels)
-    _sass(dump("-sass"), kernels)
-    _launch_bounds(dump("-elf"), kernels)
-    return kernels
-
-
-def _of_target(dump: str, target: str) -> str:
-    """The parts for just this target: cuobjdump takes sm_90 for sm_90a too."""
-    parts = re.split(r"^Fatbin elf code:$", dump, flags=re.MULTILINE)
+def _dump(library: Path, target: str, tools: Disassembler, what: str) -> str:
+    """What cuobjdump prints for just this target: it takes sm_90 for sm_90a too."""
+    if library.suffix == ".cubin":
+        return _run(tools, what, library)
+    parts = re.split(r"^Fatbin elf code:$", _run(tools, "-arch", target, what, library), flags=re.MULTILINE)
     return "".join(part for part in parts if re.search(rf"^arch = {target}$", part, re.MULTILINE))
 
 
-def _usage(text: str, target: str, kernels: dict[str, _Kernel]) -> None:
+def _usage(text: str, target: str) -> dict[str, _Kernel]:
+    kernels: dict[str, _Kernel] = {}
     name = None
     for line in text.splitlines():
         if match := _USAGE.match(line):
@@ -156,10 +126,10 @@ def _usage(text: str, target: str, kernels: dict[str, _Kernel]) -> None:
             system = 1024 if counted else 0
             kernels[name] = _Kernel(values.get("REG"), values.get("STACK"), values.get("SHARED", 0) - system)
             name = None
+    return kernels
 
 
 def _sass(text: str, kernels: dict[str, _Kernel]) -> None:
-    by_opcode = {opcode: group for group, opcodes in GROUPS.items() for opcode in opcodes}
     kernel: _Kernel | None = None
     for line in text.splitlines():
         if match := _FUNCTION.match(line):
@@ -169,8 +139,8 @@ def _sass(text: str, kernels: dict[str, _Kernel]) -> None:
             if opcode == "NOP":
                 continue  # padding
             kernel.mix["total"] += 1
-            if opcode in by_opcode:
-                kernel.mix[by_opcode[opcode]] += 1
+            if opcode in COUNTED:
+                kernel.mix["BAR" if opcode == "SYNCS" else opcode] += 1
             if opcode == "STL":
                 kernel.local_store_bytes += 16 if ".128" in modifiers else 8 if ".64" in modifiers else 4
 
@@ -192,14 +162,11 @@ def _launch_bounds(text: str, kernels: dict[str, _Kernel]) -> None:
 
 def demangled(names: list[str]) -> dict[str, str]:
     """Readable names, without return types and parameters, from c++filt; the mangled ones without it."""
-    filter_ = shutil.which("c++filt")
-    if not names or filter_ is None:
-        return {name: name for name in names}
     try:
         done = subprocess.run(
-            [filter_], input="\n".join(names), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            ["c++filt"], input="\n".join(names), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
-    except subprocess.TimeoutExpired:
+    except (FileNotFoundError, subprocess.TimeoutExpired):
         return {name: name for name in names}
     readable = done.stdout.splitlines()
     if len(readable) != len(names):
@@ -240,10 +207,6 @@ def _run(tools: Disassembler, *words: str | Path) -> str:
     except subprocess.TimeoutExpired:
         raise KernelgateError(f"{tools.cuobjdump.name} did not end within {TIMEOUT_S:.0f} s on {words[-1]}") from None
     if done.returncode != 0 and "does not contain device code" not in done.stderr + done.stdout:
-        first = next(_lines(done.stderr), "no message")
+        first = next((line.strip() for line in done.stderr.splitlines() if line.strip()), "no message")
         raise KernelgateError(f"{words[-1]}: {tools.cuobjdump.name} cannot read it: {first}")
     return done.stdout
-
-
-def _lines(text: str) -> Iterator[str]:
-    return (line.strip() for line in text.splitlines() if line.strip())

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelgate.bench.build import toolchain
-from kernelgate.bench.build.compiler_errors import MAX_LINE, STATUS, ErrorSearch, FirstError
-from kernelgate.bench.build.compiler_warnings import WarningSearch
+from kernelgate.bench.build.compiler_output import MAX_LINE, STATUS, ErrorSearch, FirstError, WarningSearch
 from kernelgate.bench.build.library import LIBRARY
 from kernelgate.bench.build.recipe import Recipe
 from kernelgate.bench.build.sources import target_of
@@ -104,12 +103,21 @@ def compile_in(tree: Path, recipe: Recipe, job: CompileJob, limits: TimeLimits) 
 def _ninja(
     recipe: Recipe, tree: Path, limits: TimeLimits, on_line: Callable[[str], None], on_silence: Callable[[float], None]
 ) -> int:
-    """The exit code of ninja in `tree`."""
+    """The exit code of ninja in `tree`: $MAX_JOBS compilers at a time, as torch's own builds have it.
+
+    Compilers' messages are English, ninja's status has the form that STATUS reads, and PWD is what compilers write into
+    line tables in front of relative paths: a name of any current folder. Raises UsageError for another MAX_JOBS.
+    """
+    jobs = os.environ.get("MAX_JOBS", "")
+    if jobs and (not jobs.isdecimal() or int(jobs) == 0):
+        raise UsageError(f"MAX_JOBS={jobs!r} is not how many compilers may run at a time: set a number from 1 on")
+    kept = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # make's job server is not ours
+    own = {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1", "PWD": "/proc/self/cwd"}
     try:
         return supervise.run(
-            [recipe.toolchain.ninja, *_jobs()],
+            [recipe.toolchain.ninja, *(("-j", jobs) if jobs else ())],
             cwd=tree,
-            env=_environment(),
+            env=kept | own,
             limits=limits,
             on_line=on_line,
             on_silence=on_silence,
@@ -143,25 +151,3 @@ def _write_sources(recipe: Recipe, tree: Path) -> None:
         (tree / path).write_bytes(contents)
         os.utime(tree / path, (SOURCE_TIME_S, SOURCE_TIME_S))
     (tree / "build.ninja").write_text(recipe.ninja_file, encoding="utf-8")
-
-
-def _jobs() -> tuple[str, ...]:
-    """$MAX_JOBS compilers at a time, as torch's own builds have it; without it, what ninja takes the machine to bear.
-
-    Raises UsageError where it is no number of jobs.
-    """
-    asked = os.environ.get("MAX_JOBS", "")
-    if not asked:
-        return ()
-    if not asked.isdecimal() or int(asked) == 0:
-        raise UsageError(f"MAX_JOBS={asked!r} is not how many compilers may run at a time: set a number from 1 on")
-    return ("-j", asked)
-
-
-def _environment() -> dict[str, str]:
-    """The compilers' environment: English messages, ninja's status in the form that STATUS reads.
-
-    PWD is what they write into line tables in front of relative paths: a name of any current folder.
-    """
-    kept = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}  # make's job server is not ours
-    return kept | {"LC_ALL": "C", "NINJA_STATUS": "[%f/%t] ", "CCACHE_NOHASHDIR": "1", "PWD": "/proc/self/cwd"}

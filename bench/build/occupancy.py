@@ -40,11 +40,13 @@ def occupancy(device: SmLimits, threads: int, registers: int, shared_bytes: int)
     if not 0 <= registers <= MAX_REGISTERS:
         raise UsageError(f"a thread has at most {MAX_REGISTERS} registers, got {registers}")
     warps = -(-threads // WARP)
+    of_warp = -(-registers * WARP // REGISTERS_PER_WARP_UNIT) * REGISTERS_PER_WARP_UNIT
+    of_block = -(-(shared_bytes + SYSTEM_SHARED) // SHARED_UNIT) * SHARED_UNIT
     allowed = {
         "warps": device.warps // warps,
         "blocks": device.blocks,
-        "registers": _by_registers(device, warps, registers),
-        "shared memory": _by_shared(device, shared_bytes),
+        "registers": device.registers // of_warp // SCHEDULERS * SCHEDULERS // warps if registers else device.registers,
+        "shared memory": 0 if shared_bytes > device.block_shared_bytes else device.shared_bytes // of_block,
     }
     blocks = min(allowed.values())
     limits = tuple(name for name, count in allowed.items() if count == blocks)
@@ -72,18 +74,3 @@ def with_occupancy(kernel: KernelFacts) -> KernelFacts:
             "occupancy_limits": {name: " and ".join(one.limits) for name, one in fits.items()},
         }
     )
-
-
-def _by_registers(device: SmLimits, warps: int, registers: int) -> int:
-    if registers == 0:
-        return device.registers
-    a_warp = -(-registers * WARP // REGISTERS_PER_WARP_UNIT) * REGISTERS_PER_WARP_UNIT
-    fitting = device.registers // a_warp // SCHEDULERS * SCHEDULERS
-    return fitting // warps
-
-
-def _by_shared(device: SmLimits, shared_bytes: int) -> int:
-    if shared_bytes > device.block_shared_bytes:
-        return 0
-    a_block = -(-(shared_bytes + SYSTEM_SHARED) // SHARED_UNIT) * SHARED_UNIT
-    return device.shared_bytes // a_block

@@ -100,7 +100,11 @@ class Recipe:
     def _commands(self, toolchain: Toolchain, namespace: str) -> str:
         """With $CUDAFLAGS after the card's own flags, so that they win. Raises UsageError where they are no words."""
         spec = self.sources.spec
-        given = _cuda_flags(dict(self.environment).get(CUDA_FLAGS, ""))
+        text = dict(self.environment).get(CUDA_FLAGS, "")
+        try:
+            given = shlex.split(text)
+        except ValueError as error:
+            raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
         known = replace(self.sources, spec=spec.model_copy(update={"nvcc_flags": (*spec.nvcc_flags, *given)}))
         return _ninja_file(known, self.targets, toolchain, namespace)
 
@@ -120,13 +124,6 @@ def namespace_of(recipe: Recipe) -> str:
     """Where torch.ops will have the operators: sources that can register them where the build asks for it do so."""
     literal = literal_namespace(recipe.sources)
     return recipe.namespace if literal is None or registered(recipe.sources) & set(NAMESPACES) else literal
-
-
-def _cuda_flags(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"CUDAFLAGS={text!r} cannot be read as words of a command line: {error}") from None
 
 
 def _units(sources: Sources, targets: Iterable[Target]) -> tuple[str, ...]:
@@ -158,7 +155,8 @@ def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchai
         link += [f"-L{cuda.lib}", *CUDA_LINK_FLAGS]
         nvcc = [*ccache, str(cuda.nvcc), "-ccbin", str(Path("..", LINKS, NVCC_HOST)), *NVCC_FLAGS, *defines]
         # Where device code does not register operators, ccache need not tell namespaces apart.
-        nvcc += registers if _mentions_namespace(sources) else []
+        device = [data for name, data in sources.files.items() if not name.endswith(HOST_UNITS)]
+        nvcc += registers if any(macro.encode() in data for macro in NAMESPACES for data in device) else []
         # Flags such as -fopenmp are g++'s alone.
         both = ["-forward-unknown-to-host-compiler", *spec.flags] if spec.flags else []
         nvcc += [*abi, *include, *both, *spec.nvcc_flags]
@@ -171,11 +169,6 @@ def _ninja_file(sources: Sources, targets: Iterable[Target], toolchain: Toolchai
     objects = " ".join(_path(f"{unit}.o") for unit in units)
     builds = (_compile(unit, chosen) for unit in units)
     return "\n".join([*rules, *builds, f"build {LIBRARY}: link {objects}", ""])
-
-
-def _mentions_namespace(sources: Sources) -> bool:
-    device = [data for name, data in sources.files.items() if not name.endswith(HOST_UNITS)]
-    return any(macro.encode() in data for macro in NAMESPACES for data in device)
 
 
 def _compile(unit: str, targets: Iterable[Target]) -> str:

@@ -1,4 +1,4 @@
-"""A card's sources: which files take part in a compile, and for which targets."""
+"""A card's sources: what the card says of them, which files take part in a compile, and for which targets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
-from kernelgate.bench.build.archs import Target, sm, target
-from kernelgate.bench.build.spec import ExtensionSpec
-from kernelgate.bench.core.errors import BuildError
+from pydantic import BaseModel, ConfigDict
+
+from kernelgate.bench.build.archs import Target, sm, target, with_plain_code
+from kernelgate.bench.core.errors import BuildError, NoKernelError
 
 HOST_UNITS = (".cpp", ".cc", ".cxx")
 HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inl", ".inc")
@@ -23,9 +25,35 @@ NAME = re.compile(r"(?!-)[\w./-]+")
 CLASSIC = re.compile(r"torch/(?:all|custom_class|extension|library|python|script|torch|types)\.h|(?:ATen|c10)/.+")
 """Headers that are not of the stable ABI: torch's own refuse to be compiled with it."""
 INCLUDE_FOLDER = re.compile(r"-(?:I|iquote)(.*)")
+LEFT_OUT = frozenset({".pyc", ".pyo", ".so", ".pyd"})
+"""What was compiled from other files is no source, and need not be of this commit."""
 NAMESPACES = ("KERNELGATE_NAMESPACE", "TORCH_EXTENSION_NAME")
 """What the build defines as the namespace; the second is the name that torch's own builds define."""
 REGISTERS = re.compile(rb"^[ \t]*(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\(\s*(\w+)\s*,", re.MULTILINE)
+
+
+class ExtensionSpec(BaseModel):
+    """CUDA and C++ sources that register operators with torch."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["extension"] = "extension"
+    sources: tuple[str, ...]
+    """Patterns below the repository's root; a folder stands for all in it."""
+    flags: tuple[str, ...] = ()
+    nvcc_flags: tuple[str, ...] = ()
+    torch: str | None = None
+    """The version of torch that sources with torch/extension.h are compiled for; None means the stable ABI."""
+
+
+class PackageSpec(BaseModel):
+    """Python sources with Triton kernels."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["package"] = "package"
+    package: str
+    """A module or package below the repository's root, or in its src/."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +96,7 @@ class Sources:
     def available(self, wanted: Iterable[Target]) -> tuple[Target, ...]:
         """What these sources can be compiled for, of what is wanted and beyond."""
         own = set(self.target_units)
-        plain = {_as_units_have_it(one, own) for one in wanted} if self.plain_units else set()
+        plain = {with_plain_code(one, own) for one in wanted} if self.plain_units else set()
         return tuple(sorted(own | plain))
 
     def for_targets(self, targets: Iterable[Target]) -> Sources:
@@ -97,14 +125,53 @@ def read_sources(tree: Path, name: str, card: str, spec: ExtensionSpec) -> Sourc
             raise BuildError(f"{name} has no sources at {pattern}, which the card {card} names ({suffixes})")
         files |= {path.relative_to(tree).as_posix(): path.read_bytes() for path in found}
     folders = _include_folders(spec)
-    _with_headers(tree, files, folders)
-    for path, contents in files.items():
-        _check_file(name, path, contents, folders)
+    waiting = list(files)
+    while waiting:  # the repository's own headers that the files include, and those that these include
+        includer = waiting.pop()
+        for header in _included_names(includer, files[includer], folders):
+            path = tree / header
+            if header in files or header.startswith(("../", "/")) or not path.is_file():
+                continue
+            if not _inside(tree, path):
+                raise BuildError(f"{includer} includes {header}, a link that leads out of the repository")
+            files[header] = path.read_bytes()
+            waiting.append(header)
+    for file, contents in files.items():
+        _check_file(name, file, contents, folders)
     sources = Sources(card, spec, dict(sorted(files.items())))
     if not sources.host_units and not sources.plain_units:
         raise BuildError(f"{name}: the sources of the card {card} hold no .cpp or .cu that every library has")
     _check_abi(name, sources)
     return sources
+
+
+def package_sources(tree: Path, name: str) -> dict[str, bytes]:
+    """The files of a package or module: path below the folder that must be on the import path -> contents.
+
+    Raises NoKernelError where there is none, and BuildError where a file lies outside of the tree or has an odd name.
+    """
+    if not name.isidentifier():
+        raise NoKernelError(f"Package({name!r}): the name of a package or module is one word, such as my_kernels")
+    for root in (tree, tree / "src"):
+        whole = sorted((root / name).rglob("*"))
+        paths = [path for path in whole if _is_source(path.relative_to(root)) and path.is_file()]
+        if not any(path.suffix == ".py" for path in paths):
+            paths = [root / f"{name}.py"] if (root / f"{name}.py").is_file() else []
+        named = {path.relative_to(root).as_posix(): path for path in paths}
+        for relative, path in named.items():
+            if not relative.isprintable():  # nor is what is no UTF-8
+                raise BuildError(f"the file {relative!r} needs another name, of letters and digits")
+            if not _inside(tree, path):
+                raise BuildError(f"{relative} is a link that leads out of the repository")
+        if named:
+            return {relative: path.read_bytes() for relative, path in named.items()}
+    places = f"{name}/ with Python files, {name}.py, src/{name}/ and src/{name}.py"
+    raise NoKernelError(f"{tree} has no package {name}: looked for {places}")
+
+
+def _is_source(path: Path) -> bool:
+    hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+    return path.suffix not in LEFT_OUT and not hidden
 
 
 def files_by_target(sources: Sources, targets: Iterable[Target]) -> dict[str, tuple[str, ...]]:
@@ -142,12 +209,6 @@ def target_of(unit: str) -> str | None:
     return sm(target(match[1])) if match else None
 
 
-def _as_units_have_it(wanted: Target, units: set[Target]) -> Target:
-    """The target; its plain code where translation units are named after that and none after the target itself."""
-    plain = wanted[0], wanted[1]
-    return plain if wanted not in units and plain in units else wanted
-
-
 def _matches(tree: Path, pattern: str) -> list[Path]:
     """The sources that a pattern names; a folder stands for all in it. Raises ValueError saying what is wrong."""
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
@@ -166,21 +227,6 @@ def _matches(tree: Path, pattern: str) -> list[Path]:
 
 def _inside(tree: Path, path: Path) -> bool:
     return path.resolve().is_relative_to(tree.resolve())
-
-
-def _with_headers(tree: Path, files: dict[str, bytes], folders: Iterable[str]) -> None:
-    """Adds the repository's own headers that the files include, and those that these include."""
-    waiting = list(files)
-    while waiting:
-        includer = waiting.pop()
-        for name in _included_names(includer, files[includer], folders):
-            path = tree / name
-            if name in files or name.startswith(("../", "/")) or not path.is_file():
-                continue
-            if not _inside(tree, path):
-                raise BuildError(f"{includer} includes {name}, a link that leads out of the repository")
-            files[name] = path.read_bytes()
-            waiting.append(name)
 
 
 def _check_file(name: str, path: str, contents: bytes, folders: Iterable[str]) -> None:

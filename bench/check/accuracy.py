@@ -1,6 +1,6 @@
 """How accurate base and head are: both are called on the same inputs, in a process of its own that may crash or hang.
 
-Errors are in units in the last place (kernel/ulp.py) against the card's oracle in float64. Nothing is judged here. The
+Errors are in units in the last place (kernel/compare.py) against the oracle in float64. Nothing is judged here. The
 head shares this process with the oracle, so it could change what is found here; whether it is right at all is checked
 where it cannot reach (timing/verifier.py).
 """

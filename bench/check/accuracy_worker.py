@@ -14,14 +14,11 @@ from kernelgate.bench import record
 from kernelgate.bench.check.accuracy import AccuracyRequest, CaseMeasured, DrawnInputs
 from kernelgate.bench.check.guarded import bits
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import calls, compare, loading, operands, own_words, ulp
+from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.draw import Draw
-from kernelgate.bench.kernel.operands import Inputs, Parts, Shapes, Tensors
-from kernelgate.bench.kernel.package import autotune
-from kernelgate.bench.kernel.package import cache as package_cache
-from kernelgate.bench.kernel.ulp import PairErrors
+from kernelgate.bench.kernel.compare import PairErrors
+from kernelgate.bench.kernel.operands import Draw, Inputs, Parts, Shapes, Tensors
 from kernelgate.bench.record import OutputAccuracy, UlpErrors
 from kernelgate.bench.system.worker import Leader, Ready
 
@@ -84,13 +81,13 @@ def drawn(pairing: Pairing, asked: DrawnInputs, seed: int) -> DrawResult:
     parts = _parts(judge, given, shapes)
     entries = _entries(parts, shapes, draw) if parts else None
     right = _right(judge, case, given, tuple(shapes), parts, entries)
-    kept = [name for name, (_, dtype) in shapes.items() if ulp.measurable(dtype)]
+    kept = [name for name, (_, dtype) in shapes.items() if compare.has_ulp(dtype)]
     errors, elements = {}, {}
     for name in kept:
         made = [_part(parts, name, one[name], entries) for one in (base, head)]
         if made[0].shape != right[name].shape:
             raise LeftOutError(f"oracle() gave shape {list(right[name].shape)} for {name}, not {list(made[0].shape)}")
-        errors[name], elements[name] = ulp.pair(made[0], made[1], right[name]), made[0].numel()
+        errors[name], elements[name] = compare.ulp_errors(made[0], made[1], right[name]), made[0].numel()
     identical = {name: torch.equal(bits(base[name]), bits(head[name])) for name in kept}
     return DrawResult(errors, identical, elements)
 
@@ -107,7 +104,7 @@ def _outputs(pairing: Pairing, side: record.Side, case: CaseAxes, given: Inputs,
         returned = call()
         _synchronize(pairing.device)
     except Exception as error:
-        raise LeftOutError(f"the {side} raised an error: {first_line(own_words.told(error))}") from None
+        raise LeftOutError(f"the {side} raised an error: {first_line(loading.error_message(error))}") from None
     handed = outs or {name: copied[name] for name in shapes}
     made = calls.results(bound, returned, copied, handed, tuple(judge.in_place))
     odd = next((name for name, one in made.items() if (tuple(one.shape), one.dtype) != shapes[name]), None)
@@ -199,7 +196,7 @@ def _tried(
     pairing: Pairing, asked: DrawnInputs, deadline: float, request: AccuracyRequest
 ) -> tuple[tuple[OutputAccuracy, ...], str | None]:
     try:
-        with autotune.one_config(asked.case) if "triton" in sys.modules else nullcontext():
+        with triton_runtime.one_config(asked.case) if "triton" in sys.modules else nullcontext():
             return measure(pairing, asked, deadline), None
     except LeftOutError as error:
         return (), str(error)
@@ -223,7 +220,7 @@ def _beyond_use(device: str) -> bool:
 
 def measure_each(request: AccuracyRequest, leader: Leader) -> None:
     """Loads both libraries, then measures case after case."""
-    with package_cache.shared([at.folder for _, at in request.libraries]):
+    with triton_runtime.shared([at.folder for _, at in request.libraries]):
         judge = loading.load(request.card)
         bound = {side: calls.bind(at.read(), judge, side) for side, at in request.libraries}
         leader.send(Ready())

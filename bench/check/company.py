@@ -18,9 +18,8 @@ from kernelgate.bench.check.tried import Examined, InapplicableError, drawn
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
-from kernelgate.bench.kernel.draw import Draw
-from kernelgate.bench.kernel.fuzz_list import Trial
-from kernelgate.bench.kernel.operands import Tensors
+from kernelgate.bench.kernel.fuzz_trials import Trial
+from kernelgate.bench.kernel.operands import Draw, Tensors
 
 THREAD_CALLS = 100
 """Of each thread."""

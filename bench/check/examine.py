@@ -14,12 +14,11 @@ import torch
 
 from kernelgate.bench.check.guarded import Guarded, MemoryLayout, bits, guarded
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import calls, compare, operands, own_words
+from kernelgate.bench.kernel import calls, compare, loading, operands
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import Kernel
 from kernelgate.bench.kernel.compare import Comparison
-from kernelgate.bench.kernel.draw import Draw
-from kernelgate.bench.kernel.operands import Inputs, Shapes, Tensors
+from kernelgate.bench.kernel.operands import Draw, Inputs, Shapes, Tensors
 
 Layouts = Callable[[str, torch.Tensor], MemoryLayout | None]
 """Where a tensor, an input or an output, is to lie; None leaves it as it is."""
@@ -150,7 +149,7 @@ def called(ready: ReadyCall) -> Tensors:
         if ready.subject.device == "cuda":
             torch.cuda.synchronize()
     except Exception as error:
-        raise KernelCallError(f"the kernel raised an error: {first_line(own_words.told(error))}") from None
+        raise KernelCallError(f"the kernel raised an error: {first_line(loading.error_message(error))}") from None
     return ready.made(returned)
 
 

@@ -9,9 +9,8 @@ from typing import Literal
 
 from kernelgate.bench.check import trial_process
 from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
-from kernelgate.bench.kernel import fuzz_shrink
-from kernelgate.bench.kernel.fuzz_domain import Axes, trial
-from kernelgate.bench.kernel.fuzz_list import WAY, Trial
+from kernelgate.bench.kernel import fuzz_corpus
+from kernelgate.bench.kernel.fuzz_trials import WAY, Axes, Trial, trial
 
 AGAIN: Mapping[Literal["crashed", "hung"] | None, int] = {None: 4, "crashed": 1, "hung": 0}
 """How often a failed trial is run again: what fails in half of its runs passes one of four in 94%. A crash costs the
@@ -84,5 +83,5 @@ def _smallest(process: TrialProcess, failing: Trial, outcome: TrialOutcome) -> T
     first: Axes = {WAY: failing.way, **failing.axes}
     if named(first).id != failing.id and not fails(first):  # other values of the same kind pass
         return None
-    best = named(fuzz_shrink.smallest(first, process.card, process.device, fails))
+    best = named(fuzz_corpus.smallest(first, process.card, process.device, fails))
     return None if best.id == failing.id else best

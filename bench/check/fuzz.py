@@ -19,7 +19,7 @@ from kernelgate.bench.check.failures import FailureFacts
 from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
 from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, WAY, Trial
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY, Trial
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker import WorkerPool, worker_pool
 

@@ -11,10 +11,8 @@ from kernelgate.bench.check import ways
 from kernelgate.bench.check.examine import KernelCallError, Subject
 from kernelgate.bench.check.trial_process import FuzzRequest, TrialOutcome
 from kernelgate.bench.check.tried import InapplicableError, UntriedError
-from kernelgate.bench.kernel import calls, compare, loading
-from kernelgate.bench.kernel.fuzz_list import WAY, Trial
-from kernelgate.bench.kernel.package import autotune
-from kernelgate.bench.kernel.package import cache as package_cache
+from kernelgate.bench.kernel import calls, compare, loading, triton_runtime
+from kernelgate.bench.kernel.fuzz_trials import WAY, Trial
 from kernelgate.bench.system.worker import Leader, Ready
 
 
@@ -50,7 +48,7 @@ def _beyond_use(device: str) -> bool:
 
 def try_each(request: FuzzRequest, leader: Leader) -> None:
     """Loads the library, then tries trials until one leaves the device beyond use."""
-    with package_cache.shared([request.library.folder]):
+    with triton_runtime.shared([request.library.folder]):
         judge = loading.load(request.card)
         subject = Subject(judge, calls.bind(request.library.read(), judge, "head"), request.device)
         leader.send(Ready())
@@ -62,7 +60,7 @@ def try_each(request: FuzzRequest, leader: Leader) -> None:
 
 def _tried(subject: Subject, request: FuzzRequest, trial: Trial) -> TrialOutcome:
     try:
-        with autotune.one_config(trial.id) if "triton" in sys.modules else nullcontext():
+        with triton_runtime.one_config(trial.id) if "triton" in sys.modules else nullcontext():
             return examine(subject, trial)
     except KernelCallError as error:
         return _without_result(str(error), request.device)

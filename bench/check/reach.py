@@ -14,7 +14,7 @@ from pathlib import Path
 from kernelgate.bench.build import archs, machine_code
 from kernelgate.bench.build.archs import Capability, sm, target
 from kernelgate.bench.build.library import Library, LibraryAt
-from kernelgate.bench.kernel import cards, fuzz_list
+from kernelgate.bench.kernel import cards, fuzz_trials
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
 from kernelgate.bench.system.worker import Message, Ready, WorkerError, worker_pool
 
@@ -96,8 +96,8 @@ def _kernels(library: Library, gpu: Capability) -> frozenset[str]:
 def _others(card: CardFacts, own: Sequence[CaseFacts]) -> list[CaseFacts]:
     """The card's timed and fuzzed cases besides, the smallest first."""
     timed = {case.id: case for suite, cases in card.suites.items() if suite != "cpu" for case in cases}
-    trials = fuzz_list.trials(0, card, "cuda")
-    listed = [{axis: value for axis, value in one.axes.items() if axis != fuzz_list.DISTRIBUTION} for one in trials]
+    trials = fuzz_trials.trials(0, card, "cuda")
+    listed = [{axis: value for axis, value in one.axes.items() if axis != fuzz_trials.DISTRIBUTION} for one in trials]
     fuzzed = {case.id: case for case in (cards.with_cases(card, listed).asked if listed else ())}
     known = {case.id for case in own}
     return _by_size([case for id_, case in (fuzzed | timed).items() if id_ not in known])

@@ -9,8 +9,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from kernelgate.bench.check.reach import LaunchedKernels, ReachRequest
-from kernelgate.bench.kernel import calls, loading, watched_call
-from kernelgate.bench.kernel.package import cache as package_cache
+from kernelgate.bench.kernel import calls, loading, triton_runtime, watched_call
 from kernelgate.bench.system.worker import Leader, Ready
 
 
@@ -26,7 +25,7 @@ def launches(call: Callable[[], Any]) -> tuple[str, ...]:
 
 def launch_each(request: ReachRequest, leader: Leader) -> None:
     """Calls each case, in order."""
-    with package_cache.shared([request.library.folder]):
+    with triton_runtime.shared([request.library.folder]):
         judge = loading.load(request.card)
         bound = calls.bind(request.library.read(), judge, "head")
         launches(lambda: None)  # the first time, the profiler takes seconds

@@ -15,11 +15,11 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import failures, fuzz
 from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
-from kernelgate.bench.kernel import fuzz_corpus, fuzz_soak
+from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.axes import AxisValue
 from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system import environment, lock, progress
 from kernelgate.bench.system.worker import WorkerPool
 
@@ -78,7 +78,7 @@ def run(library: Library, soak: Soak, seed: int, machine: record.Environment, wo
     Raises KernelgateError where the library cannot be loaded, OutputError where the corpus cannot be written.
     """
     device = environment.kind(machine)
-    drawn = fuzz_soak.drawn(seed, soak.card, device, machine.device.memory_bytes)
+    drawn = fuzz_risk.drawn(seed, soak.card, device, machine.device.memory_bytes)
     with lock.device(machine.device.uuid), TrialProcess(library, soak.card, device, workers) as process:
         soak.begun = soak.said = time.monotonic()  # whoever had the device before took none of its time
         try:

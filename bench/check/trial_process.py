@@ -11,7 +11,7 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library, LibraryAt
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system import environment, orphans, progress
 from kernelgate.bench.system.worker import Message, Ready, WorkerError, WorkerFailedError, WorkerPool, WorkerProcess
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kernelgate.bench.check.examine import Subject
 from kernelgate.bench.kernel.card import CaseAxes
 from kernelgate.bench.kernel.compare import Comparison
-from kernelgate.bench.kernel.draw import Draw
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_trials import Trial
+from kernelgate.bench.kernel.operands import Draw
 
 
 class UntriedError(Exception):

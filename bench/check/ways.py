@@ -25,9 +25,9 @@ from kernelgate.bench.check.examine import KernelCallError, ReadyCall, Subject
 from kernelgate.bench.check.guarded import MemoryLayout, bits, guarded, same_bits
 from kernelgate.bench.check.tried import Examined, InapplicableError, UntriedError, drawn
 from kernelgate.bench.core.errors import first_line
-from kernelgate.bench.kernel import compare, operands, own_words
+from kernelgate.bench.kernel import compare, loading, operands
 from kernelgate.bench.kernel.compare import Comparison
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.kernel.operands import Tensors
 
 REPEATS = 1600
@@ -256,7 +256,7 @@ class _calling:  # noqa: N801 - a context manager that reads like a word
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, KernelCallError):
-            raise KernelCallError(f"the kernel raised an error: {first_line(own_words.told(error))}") from None
+            raise KernelCallError(f"the kernel raised an error: {first_line(loading.error_message(error))}") from None
 
 
 # Huge tensors ---------------------------------------------------------------------------------------------------------

@@ -18,15 +18,14 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Literal
 
-from kernelgate.bench.build import package
 from kernelgate.bench.build.archs import Capability, only_gpu
-from kernelgate.bench.build.compiler_errors import HERE
+from kernelgate.bench.build.compiler_output import HERE
 from kernelgate.bench.build.library import Library, Sides, facts_missing, sources_in
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import KernelgateError, NoDeviceError
 from kernelgate.bench.explain import metrics, ncu_reader
 from kernelgate.bench.explain.ncu_reader import ProfiledKernel
-from kernelgate.bench.kernel import watched_call
+from kernelgate.bench.kernel import triton_build, watched_call
 from kernelgate.bench.kernel.cards import ChosenCase
 from kernelgate.bench.kernel.watched_call import WarmProcesses, WatchedCall, Watching
 from kernelgate.bench.record import MAX_HOT_TEXT, HotSpots, Note, Profile, RunRecord, Side
@@ -307,7 +306,7 @@ def _own_files(library: Library) -> Iterator[tuple[str, Path]]:
 def _commit_path(file: str, library: Library, own: Mapping[str, Path]) -> str | None:
     """What a line table calls a file of the commit. A package's may also be compiled where it is called."""
     is_package = library.manifest.kind == "package"
-    places = (f"{package.SOURCES}/", f"{library.path.resolve()}/") if is_package else (HERE,)
+    places = (f"{triton_build.SOURCES}/", f"{library.path.resolve()}/") if is_package else (HERE,)
     prefix = next((place for place in places if file.startswith(place)), None)
     path = normpath(file.removeprefix(prefix)) if prefix else None
     return path if path in own else None

@@ -14,7 +14,7 @@ from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, call_needs, call_takes
 from kernelgate.bench.kernel.loading import load as load_card
 from kernelgate.bench.kernel.operands import Inputs, Tensors
-from kernelgate.bench.kernel.package.importer import load as load_package
+from kernelgate.bench.kernel.package_import import load as load_package
 
 
 @dataclass(frozen=True)

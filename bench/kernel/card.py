@@ -11,7 +11,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from kernelgate.bench.kernel.draw import Draw
+    from kernelgate.bench.kernel.operands import Draw
 
 AxisValue = int | float | bool | str
 DeviceKind = Literal["cuda", "cpu"]
@@ -129,7 +129,7 @@ class Kernel:
     """What the kernel takes at all, for each axis as in `fuzz`: how long, how many, which scalars. Fuzzing goes to the
     ends of it; without it, to those of `fuzz`."""
     distributions: Sequence[str] = DISTRIBUTIONS
-    """Of random values, by turns; kernelgate/bench/kernel/draw.py has their definitions."""
+    """Of random values, by turns; kernelgate/bench/kernel/operands.py has their definitions."""
     sanitize: Sequence[Mapping[str, AxisValue]] = ()
     """Small cases for compute-sanitizer; without any, the smallest of `cases`."""
     independent: Mapping[str, int | tuple[int, ...]] = {}

@@ -15,7 +15,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 from kernelgate.bench.core.dtypes import known
 from kernelgate.bench.core.errors import CardError
 from kernelgate.bench.kernel import axes as case_axes
-from kernelgate.bench.kernel import stand_ins
+from kernelgate.bench.kernel import import_stubs
 from kernelgate.bench.kernel.axes import DTYPE
 from kernelgate.bench.kernel.card import (
     DISTRIBUTIONS,
@@ -36,10 +37,9 @@ from kernelgate.bench.kernel.card import (
     call_by_name,
     call_needs,
 )
-from kernelgate.bench.kernel.card_axes import drawn, is_real
-from kernelgate.bench.kernel.card_extremes import extremes
+from kernelgate.bench.kernel.card_ranges import drawn, extremes, is_real
+from kernelgate.bench.kernel.import_stubs import Shaped, ShapeDraw, Unknown
 from kernelgate.bench.kernel.loading import kernel_class, line_of, load_module, mistake_of
-from kernelgate.bench.kernel.stand_ins import Shaped, ShapeDraw, Unknown
 
 SUITES = ("pr", "cpu")
 """The names of `cases` and `cpu_cases` among the suites."""
@@ -73,14 +73,20 @@ class _Reader:
         self.kernel: Kernel = kernel_class(load_module(path), path)()
         self.tree = ast.parse(path.read_bytes())
         listed = [self._case_list("cases"), self._case_list("cpu_cases"), self._case_list("sanitize")]
-        self.suites = {"pr": listed[0], "cpu": listed[1], **self._suites()}
+        self.suites = {"pr": listed[0], "cpu": listed[1]}
+        for name, cases in self._mapping("suites", self.kernel.suites).items():
+            if name in SUITES:
+                raise self.mistake("suites", f"{name!r} is the name of {'cases' if name == 'pr' else 'cpu_cases'}")
+            self.suites[name] = self._case_list("suites", cases)
         self.sanitize = listed[2]
         every = [case for cases in self.suites.values() for case in cases]
         if not every:
             raise self.mistake("cases", "there are no cases: name at least one, such as dict(M=4096, dtype='fp16')")
         self.target = every[0]
         self.order = case_axes.order(every)
-        self.boolean = case_axes.booleans([*every, *self._fuzz_booleans()])
+        fuzzed = self._mapping("fuzz", self.kernel.fuzz).items()
+        booleans = ({axis: values[0]} for axis, values in fuzzed if isinstance(values, tuple) and _all_booleans(values))
+        self.boolean = case_axes.booleans([*every, *booleans])
         lower = [axis.lower() for axis in self.order]
         twice = next((axis for axis in lower if lower.count(axis) > 1), None)
         if twice:
@@ -90,8 +96,16 @@ class _Reader:
         for member in REQUIRED:
             if getattr(type(self.kernel), member) is getattr(Kernel, member):
                 raise self.mistake(member, f"the card has no {member}(): docs/cards.md says what it does")
+        if not call_by_name(self.kernel):
+            raise self.mistake("call", "call() must take self, ops, case, and its outputs and inputs by name")
         suites = {name: [self.case(axes) for axes in cases] for name, cases in self.suites.items()}
-        self._unique(suites)
+        for name, cases in suites.items():
+            ids = [case["id"] for case in cases]
+            twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
+            if twice is not None:
+                member = {"pr": "cases", "cpu": "cpu_cases"}.get(name, "suites")
+                raise self.mistake(member, f"two cases have the id {twice}")
+        limits = self._limits()
         return {
             "name": self.path.stem,
             "label": type(self.kernel).__name__,
@@ -104,12 +118,12 @@ class _Reader:
             "reference": self._word("reference_name", self.kernel.reference_name),
             "kernel": self._pattern(),
             "fuzz": {device: self._configurations(device) for device in ("cuda", "cpu")},
-            "limits": (limits := self._limits()),
+            "limits": limits,
             "extremes": [self.case(axes) for axes in extremes(self.target, limits, self._largest)],
             "distributions": self._names("distributions"),
             "nonfinite": self._nonfinite(),
             "gives": self._gives(),
-            "call_needs": self._call_needs(),
+            "call_needs": list(call_needs(self.kernel)),
         }
 
     # Cases ------------------------------------------------------------------------------------------------------------
@@ -125,36 +139,28 @@ class _Reader:
                     raise self.mistake(member, f"{_short(dict(case))}: {why}")
         return [dict(case) for case in listed]
 
-    def _suites(self) -> dict[str, list[dict[str, Any]]]:
-        found = {}
-        for name, cases in self._mapping("suites", self.kernel.suites).items():
-            if name in SUITES:
-                raise self.mistake("suites", f"{name!r} is the name of {'cases' if name == 'pr' else 'cpu_cases'}")
-            found[name] = self._case_list("suites", cases)
-        return found
-
     def case(self, axes: Mapping[str, Any]) -> dict[str, Any]:
         whole = case_axes.complete(axes, self.order, self.boolean)
         case = CaseAxes(whole)
         if not case_axes.case_id(whole):
             raise self.mistake("cases", f"{_short(dict(axes))} has no axis that an id could be made of")
         tolerance = self._asked("tolerance", lambda: self.kernel.tolerance(case))
+        pair = isinstance(tolerance, tuple | list) and len(tolerance) == 2 and all(map(is_real, tolerance))
+        if tolerance is not None and not pair:
+            raise self.mistake("tolerance", f"tolerance() gave {_short(tolerance)}; it must give (atol, rtol) or None")
         moved = self._asked("bytes", lambda: self.kernel.bytes(case))
+        if moved is None:  # inputs and outputs once each; None where their shapes cannot be known without torch
+            tensors = self._given_and_made(case)
+            moved = None if tensors is None else sum(tensor.bytes for tensor in tensors)
+        label = self._asked("label", lambda: self.kernel.label(case))
         return {
             "id": case_axes.case_id(whole),
             "axes": whole,
-            "label": self._word(
-                "label", self._asked("label", lambda: self.kernel.label(case)) or case_axes.label(whole)
-            ),
+            "label": self._word("label", label or case_axes.label(whole)),
             "flops": self._number("flops", self._asked("flops", lambda: self.kernel.flops(case))),
-            "bytes": self._number("bytes", self._moved(case) if moved is None else moved),
-            "tolerance": self._tolerance(tolerance),
+            "bytes": self._number("bytes", moved),
+            "tolerance": tolerance and [float(part) for part in tolerance],
         }
-
-    def _moved(self, case: CaseAxes) -> float | None:
-        """Inputs and outputs once each; None where their shapes cannot be known without torch."""
-        tensors = self._given_and_made(case)
-        return None if tensors is None else sum(tensor.bytes for tensor in tensors)
 
     def _largest(self, axes: Mapping[str, Any]) -> tuple[float, float]:
         """The bytes of a case's largest tensor, and its elements; 0 where they are not known."""
@@ -178,11 +184,9 @@ class _Reader:
             if not isinstance(output, Output):
                 raise self.mistake("outputs", f"outputs() gave {_short(output)} for {name}; write Output(M, N)")
             if name not in self._names("in_place"):
-                tensors.append(self._shapes_of("outputs", lambda: self._shaped(output, case)))  # noqa: B023 - called here
+                shape, dtype = output.shape, output.dtype or case_axes.dtype(case)
+                tensors.append(self._shapes_of("outputs", partial(_shaped, shape, dtype)))
         return None if outputs is None or None in tensors else [tensor for tensor in tensors if tensor]
-
-    def _shaped(self, output: Output, case: CaseAxes) -> Shaped:
-        return Shaped(output.shape, known(output.dtype or case_axes.dtype(case)))
 
     def _shapes_of(self, member: str, question: Callable[[], Any]) -> Any:
         """What a method answers; None where it fails for want of a module that is not there while listing."""
@@ -193,22 +197,6 @@ class _Reader:
             if Unknown.made > before:
                 return None
             raise self._at_fault(member, error) from None
-
-    def _unique(self, suites: Mapping[str, list[dict[str, Any]]]) -> None:
-        for name, cases in suites.items():
-            seen: set[str] = set()
-            for case in cases:
-                if case["id"] in seen:
-                    member = {"pr": "cases", "cpu": "cpu_cases"}.get(name, "suites")
-                    raise self.mistake(member, f"two cases have the id {case['id']}")
-                seen.add(case["id"])
-
-    def _tolerance(self, given: Any) -> list[float] | None:
-        if given is None:
-            return None
-        if not (isinstance(given, tuple | list) and len(given) == 2 and all(is_real(one) for one in given)):
-            raise self.mistake("tolerance", f"tolerance() gave {_short(given)}; it must give (atol, rtol) or None")
-        return [float(one) for one in given]
 
     def _number(self, member: str, given: Any) -> float | None:
         if given is None:
@@ -226,13 +214,6 @@ class _Reader:
         return said
 
     # Fuzz -------------------------------------------------------------------------------------------------------------
-
-    def _fuzz_booleans(self) -> list[dict[str, Any]]:
-        return [
-            {axis: True}
-            for axis, values in self._mapping("fuzz", self.kernel.fuzz).items()
-            if isinstance(values, tuple) and values and all(isinstance(value, bool) for value in values)
-        ]
 
     def _configurations(self, device: Any) -> dict[str, dict[str, Any]]:
         """Name -> axis -> what is drawn for it. Empty where the kernel has no path for the device."""
@@ -317,11 +298,6 @@ class _Reader:
         except Exception:
             return None
 
-    def _call_needs(self) -> list[str]:
-        if not call_by_name(self.kernel):
-            raise self.mistake("call", "call() must take self, ops, case, and its outputs and inputs by name")
-        return list(call_needs(self.kernel))
-
     # Kinds ------------------------------------------------------------------------------------------------------------
 
     def _mapping(self, member: str, given: Any) -> Mapping[str, Any]:
@@ -366,6 +342,10 @@ class _Reader:
         return CardError(str(self.path), line_of(self.tree, member), member, text)
 
 
+def _shaped(shape: tuple[int, ...], dtype: str) -> Shaped:
+    return Shaped(shape, known(dtype))
+
+
 def _tensors(values: Any) -> Iterator[Shaped | None]:
     """The tensors among inputs; None for one whose shape is unknown."""
     for value in values:
@@ -377,6 +357,10 @@ def _tensors(values: Any) -> Iterator[Shaped | None]:
             yield None
 
 
+def _all_booleans(values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(value, bool) for value in values)
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
@@ -385,7 +369,7 @@ def _short(value: Any) -> str:
 def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a card prints must not mix with the answer
-    stand_ins.install()
+    import_stubs.install()
 
     def begin(path: Path) -> None:
         print(path.name, file=out, flush=True)

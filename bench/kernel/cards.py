@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kernelgate.bench import record
-from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
+from kernelgate.bench.build.sources import ExtensionSpec, PackageSpec
 from kernelgate.bench.core.errors import CardError, KernelgateError, UsageError, faults, one_line
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import DeviceKind

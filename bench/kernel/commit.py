@@ -11,14 +11,12 @@ from pathlib import Path
 
 from kernelgate.bench.build import build as builder
 from kernelgate.bench.build.library import ABSENT, MANIFEST, Libraries, Library
-from kernelgate.bench.build.sources import Sources, read_sources
-from kernelgate.bench.build.spec import ExtensionSpec, PackageSpec
+from kernelgate.bench.build.sources import ExtensionSpec, PackageSpec, Sources, package_sources, read_sources
 from kernelgate.bench.core import files
 from kernelgate.bench.core.errors import BuildError, CardError, KernelgateError, NoKernelError
-from kernelgate.bench.kernel import cards, operators
-from kernelgate.bench.kernel.cards import CardFacts, Cards
+from kernelgate.bench.kernel import card_check, cards, triton_build
+from kernelgate.bench.kernel.cards import CardFacts
 from kernelgate.bench.kernel.loading import line_of
-from kernelgate.bench.kernel.package import build as package_build
 from kernelgate.bench.system import git
 from kernelgate.bench.system.supervise import LIMITS, TimeLimits
 
@@ -82,7 +80,15 @@ def _build(tree: Path, name: str, how: HowToBuild, sha: str | None) -> Libraries
         listed = sorted((tree / cards.FOLDER).glob("[!_]*.py"))
         return Libraries({}, {path.stem: _in_tree(str(error), tree) for path in listed})
     if how.forgiving:
-        return _build_what_can_be(tree, name, found, how, sha)
+        absent = {Path(mistake.file).stem: _in_tree(str(mistake), tree) for mistake in found.mistakes}
+        built: dict[str, Library] = {}
+        for card in found.cards:
+            if how.only in (None, card.name):
+                try:
+                    built[card.name] = build_card(tree, name, card, how, sha)
+                except BuildError as error:
+                    absent[card.name] = _in_tree(str(error), tree)
+        return Libraries(built, absent)
     if found.mistakes:
         raise _of_the_tree(found.mistakes[0], tree)
     if not found.cards:
@@ -91,19 +97,6 @@ def _build(tree: Path, name: str, how: HowToBuild, sha: str | None) -> Libraries
         return Libraries({card.name: build_card(tree, name, card, how, sha) for card in found.cards})
     except CardError as error:
         raise _of_the_tree(error, tree) from None
-
-
-def _build_what_can_be(tree: Path, name: str, found: Cards, how: HowToBuild, sha: str | None) -> Libraries:
-    absent = {Path(mistake.file).stem: _in_tree(str(mistake), tree) for mistake in found.mistakes}
-    built: dict[str, Library] = {}
-    for card in found.cards:
-        if how.only not in (None, card.name):
-            continue
-        try:
-            built[card.name] = build_card(tree, name, card, how, sha)
-        except BuildError as error:
-            absent[card.name] = _in_tree(str(error), tree)
-    return Libraries(built, absent)
 
 
 def build_card(
@@ -118,7 +111,7 @@ def build_card(
     spec = card.build
     library = _extension(at, card, spec, how) if isinstance(spec, ExtensionSpec) else _package(at, card, spec, how)
     library = builder.with_card(library, card.file)
-    operators.check(library, card)
+    card_check.check_operators(library, card)
     return library
 
 
@@ -132,43 +125,42 @@ class SourceTree:
     sha: str | None
     """Its commit; None of a work tree, whose files may be those of a commit."""
 
-    def commit(self, paths: Iterable[str], card: CardFacts, found: Files, read: Callable[[Path], Files]) -> str | None:
-        """`found`: what enters the library; the commit is HEAD's if `read` finds the same in a work tree of HEAD."""
+    def read(self, card: CardFacts, files: Callable[[Path], Files], places: Iterable[str]) -> tuple[Files, str | None]:
+        """What `files` finds for a card, and the commit: HEAD's if it finds the same in a work tree of HEAD.
+
+        `places`: patterns of what else may enter the library. Raises CardError at the card's `build`.
+        """
         own = f"{cards.FOLDER}/{card.name}.py"
+        try:
+            found = files(self.path)
+        except BuildError as error:
+            line = line_of(ast.parse(card.file.read_bytes()), "build")
+            raise CardError(str(card.file), line, "build", str(error)) from None
 
-        def read_alike(head: Path) -> bool:
-            return hashlib.sha256((head / own).read_bytes()).hexdigest() == card.sha256 and read(head) == found
+        def alike(head: Path) -> bool:
+            return hashlib.sha256((head / own).read_bytes()).hexdigest() == card.sha256 and files(head) == found
 
-        return self.sha or git.unchanged_head(self.path, [*paths, own], read_alike)
+        return found, self.sha or git.unchanged_head(self.path, [*places, *found, own], alike)
 
 
 def _extension(at: SourceTree, card: CardFacts, spec: ExtensionSpec, how: HowToBuild) -> Library:
-    def read(tree: Path) -> Sources:
-        return read_sources(tree, at.name, card.name, spec)
+    def files(tree: Path) -> Files:
+        return read_sources(tree, at.name, card.name, spec).files
 
-    try:
-        sources = read(at.path)
-    except BuildError as error:
-        raise _at_build(card, error) from None
-    sha = at.commit([*spec.sources, *sources.files], card, sources.files, lambda tree: read(tree).files)
-    return builder.build(sources, sha, namespace=how.namespace, limits=how.limits)
+    found, sha = at.read(card, files, spec.sources)
+    return builder.build(Sources(card.name, spec, found), sha, namespace=how.namespace, limits=how.limits)
 
 
 def _package(at: SourceTree, card: CardFacts, spec: PackageSpec, how: HowToBuild) -> Library:
-    def read(tree: Path) -> Files:
-        return package_build.read_sources(tree, card.name, spec)
+    def files(tree: Path) -> Files:
+        try:
+            return package_sources(tree, spec.package)
+        except NoKernelError as error:
+            raise NoKernelError(f"the card {card.name}: {error}") from None
 
-    try:
-        found = read(at.path)
-    except BuildError as error:
-        raise _at_build(card, error) from None
     places = [f"{root}{spec.package}{end}" for root in ("", "src/") for end in ("", ".py")]
-    return package_build.build_package(found, card, spec, at.commit(places, card, found, read), how.limits)
-
-
-def _at_build(card: CardFacts, error: BuildError) -> CardError:
-    line = line_of(ast.parse(card.file.read_bytes()), "build")
-    return CardError(str(card.file), line, "build", str(error))
+    found, sha = at.read(card, files, places)
+    return triton_build.build_package(found, card, spec, sha, how.limits)
 
 
 def _of_the_tree(error: CardError, tree: Path) -> CardError:

@@ -1,4 +1,4 @@
-"""Whether an output is right: held against the card's oracle in float64."""
+"""How far an output is from the card's oracle in float64: whether it is right, and its error in ulp."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import operands, tolerance
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.draw import TORCH_DTYPES
-from kernelgate.bench.kernel.operands import Inputs, Tensors
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, Inputs, Tensors
+from kernelgate.bench.record import LARGEST
 
 NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 
@@ -68,7 +68,8 @@ def output(kernel: Kernel, case: CaseAxes, name: str, made: torch.Tensor, right:
     error = torch.where(torch.isfinite(right) & torch.isfinite(wide), (wide - right).abs(), 0.0)
     if unequal is not None:
         error = torch.where(unequal, error.clamp(min=1.0), 0.0)
-    limit = _limit(kernel, case, made, right)
+    atol, rtol = limits(kernel, case, made.dtype, right)
+    limit = atol + rtol * right.abs().nan_to_num(0.0, 0.0, 0.0)
     ratio = torch.where(error == 0, 0.0, error / limit)
     worst = float(ratio.max())
     return Comparison(worst <= 1.0, float(error.max()), worst, first(ratio == worst), name)
@@ -87,20 +88,9 @@ def limits(kernel: Kernel, case: CaseAxes, dtype: torch.dtype, right: torch.Tens
     named_dtype = case.get("dtype")
     by_dtype = tolerance.of_output(name, named_dtype if isinstance(named_dtype, str) else None)
     atol, rtol = given if given is not None else (by_dtype.atol or 0.0, by_dtype.rtol or 0.0)
-    scale = kernel.atol_scale(case, _finite(right)) if atol else 0.0
-    return max(atol * scale, tolerance.SMALLEST.get(name, 0.0)), rtol
-
-
-def _finite(right: torch.Tensor) -> torch.Tensor:
-    """The finite elements; the tensor itself where all are."""
     finite = torch.isfinite(right)
-    return right if bool(finite.all()) else right[finite]
-
-
-def _limit(kernel: Kernel, case: CaseAxes, made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """What each element's error may be."""
-    atol, rtol = limits(kernel, case, made.dtype, right)
-    return atol + rtol * right.abs().nan_to_num(0.0, 0.0, 0.0)
+    scale = kernel.atol_scale(case, right if bool(finite.all()) else right[finite]) if atol else 0.0
+    return max(atol * scale, tolerance.SMALLEST.get(name, 0.0)), rtol
 
 
 def _by_card(name: str, own: object) -> Comparison:
@@ -139,3 +129,79 @@ def bits_dtype(dtype: torch.dtype) -> torch.dtype:
     bits = DTYPES[NAMES[dtype]].bits
     found: torch.dtype = getattr(torch, f"int{bits}") if dtype != torch.bool else torch.int8
     return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Units in the last place
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SideErrors:
+    """Of one output of one call, in ulp."""
+
+    mean: float
+    maximum: float
+    bias: float
+    outward: float
+    """Mean of |output| - |oracle|."""
+
+
+@dataclass(frozen=True)
+class PairErrors:
+    """Of the same elements of both sides: those that are finite on both and in the oracle."""
+
+    base: SideErrors
+    head: SideErrors
+    elements: int
+
+
+def has_ulp(dtype: torch.dtype) -> bool:
+    """Whether an oracle in float64 is so much more precise than the output that the difference is the output's."""
+    return dtype != torch.float64 and not dtype.is_complex
+
+
+def ulp_errors(base: torch.Tensor, head: torch.Tensor, right: torch.Tensor) -> PairErrors | None:
+    """The errors of both sides' tensors, of the shape and dtype of an output; None where no element is finite."""
+    dtype, count = base.dtype, base.numel()
+    wide = right.double()
+    if not dtype.is_floating_point and not right.is_floating_point():
+        # float64 does not tell large integers apart.
+        differences = [(made.long() - right.long()).double() for made in (base, head)]
+    else:
+        one, other = base.double(), head.double()
+        finite = torch.isfinite(one) & torch.isfinite(other) & torch.isfinite(wide)
+        count = int(finite.sum())
+        if count < base.numel():
+            one, other, wide = one[finite], other[finite], wide[finite]
+        differences = [one - wide, other - wide]
+    if not count:
+        return None
+    unit = ulp(wide, dtype)
+    base_errors, head_errors = (_side_errors(difference, wide, unit) for difference in differences)
+    return PairErrors(base_errors, head_errors, count)
+
+
+def ulp(right: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The unit of each element of a finite oracle: the spacing of the dtype at max(|oracle|, its root mean square).
+
+    Kahan's and Goldberg's unit (ACM Computing Surveys 23, 1991), the spacing at |oracle| alone, is the right one for a
+    function of one number. An element of a sum of products may be near zero because its terms cancel, and then no
+    algorithm that rounds its terms is within a few such units: error analysis bounds it by the size of the terms
+    (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1). The root mean square stands for it.
+    """
+    if not dtype.is_floating_point:
+        return torch.ones_like(right)
+    size = right.abs()
+    if right.numel():
+        size = size.clamp(min=float(right.square().mean().sqrt()))
+    mantissa, _ = torch.frexp(size)  # from 0.5 to 1, so that the quotient is a power of two, and exact; of 0 it is NaN
+    steps = size / mantissa * (torch.finfo(dtype).eps / 2)
+    return steps.nan_to_num(0.0).clamp(min=tolerance.SMALLEST[NAMES[dtype]])
+
+
+def _side_errors(difference: torch.Tensor, right: torch.Tensor, unit: torch.Tensor) -> SideErrors:
+    error = (difference / unit).clamp(-LARGEST, LARGEST)
+    outward = (((difference + right).abs() - right.abs()) / unit).clamp(-LARGEST, LARGEST)
+    size = error.abs()
+    return SideErrors(*(float(one) for one in torch.stack((size.mean(), size.max(), error.mean(), outward.mean()))))

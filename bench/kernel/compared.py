@@ -62,27 +62,24 @@ def _judged(judging: Cards, name: str, sides: Sides, source: Source | None) -> C
             f"the default branch has no card {name} yet, so the pull request's own is used: it says itself what is "
             "right, and nothing that was measured with it can block"
         )
-        notes = [_note("no_card_on_base", name, text), *_alone(name, sides)]
+        notes = [record.Note(code="no_card_on_base", card=name, text=text), *_alone(name, sides)]
         return Compared(own, sides, source and "head", tuple(notes))
     card = judging[name]
     notes = []
     if own is not None and own.sha256 != card.sha256 and source == "default branch":
         text = f"the card {name} is changed: the default branch's card measured; the new one counts after the merge"
-        notes.append(_note("card_changed", name, text))
-    missing = lacking(own, card)
-    if missing and own is not None:
+        notes.append(record.Note(code="card_changed", card=name, text=text))
+    if own is not None and (missing := lacking(own, card)):
         text = (
             f"its call() now takes {', '.join(missing)}, which the card of the default branch does not give, so that "
             "the head was measured by its own card"
         )
         alone = replace(sides, base=None, pinned=None, why_alone=text)
         return Compared(own, alone, source and "head", (*notes, *_alone(name, alone)))
-    missing = lacking(own_card(sides.base) if sides.base else None, card)
-    if missing:
+    if sides.base and (missing := lacking(own_card(sides.base), card)):
         text = f"the base's call() takes {', '.join(missing)}, which the card does not give"
         sides = replace(sides, base=None, why_alone=text)
-    missing = lacking(own_card(sides.pinned) if sides.pinned else None, card)
-    if missing:
+    if sides.pinned and (missing := lacking(own_card(sides.pinned), card)):
         text = f"the pinned commit's call() takes {', '.join(missing)}, which the card does not give"
         sides = replace(sides, pinned=None, why_alone=text)
     return Compared(card, sides, source, (*notes, *_alone(name, sides)))
@@ -92,7 +89,7 @@ def _alone(name: str, sides: Sides) -> tuple[record.Note, ...]:
     """Why there is no base, and no pinned commit, where one was asked for."""
     if sides.base is not None or sides.pinned is not None or not sides.why_alone:
         return ()
-    return (_note("head_alone", name, sides.why_alone),)
+    return (record.Note(code="head_alone", card=name, text=sides.why_alone),)
 
 
 def own_card(library: Library) -> CardFacts | None:
@@ -105,7 +102,3 @@ def lacking(own: CardFacts | None, judge: CardFacts) -> tuple[str, ...]:
     if own is None or judge.gives is None:
         return ()
     return tuple(name for name in own.call_needs if name not in judge.gives)
-
-
-def _note(code: str, card: str, text: str) -> record.Note:
-    return record.Note(code=code, card=card, text=text)

@@ -1,6 +1,6 @@
-"""What is fuzzed besides a card's own list: where kernels break, the riskiest first.
+"""What is fuzzed besides a card's own list: where kernels break, the riskiest first; and random trials without an end.
 
-A trial here says all of itself in its id (fuzz_domain.py). From the axes of the card come the ends of each range,
+A trial here says all of itself in its id (fuzz_trials.py). From the axes of the card come the ends of each range,
 powers of two and their neighbours, each met together with every boolean, dtype and kind of values (pairs: most faults
 need no more than two things to come together [Kuhn, Wallace, Gallo 2004]).
 """
@@ -10,39 +10,48 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.kernel import fuzz_list
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.kernel.axes import DTYPE, AxisValue
 from kernelgate.bench.kernel.card import NONFINITE, DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts, CaseFacts
-from kernelgate.bench.kernel.fuzz_domain import (
+from kernelgate.bench.kernel.fuzz_trials import (
+    DISTRIBUTION,
     EMPTY,
-    EVEN,
     HUGE,
     LAYOUTS,
+    PLAIN,
+    WAY,
     WAYS,
     Axes,
     Domain,
+    Trial,
     domain,
     is_light,
     parse,
     small,
+    special,
     trial,
 )
-from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, PLAIN, WAY, Trial, special
 
+EVEN = 64
+"""A size that tiles and wide loads divide: only there may a kernel choose the path that misaligned data breaks."""
 COVERED: Mapping[DeviceKind, int] = {"cuda": 190, "cpu": 16}
 """Trials that meet edges with everything else."""
 EDGES = 16
 """Values beside powers of two, and ends, of a range that are tried."""
 ALIGNED = (72, 80, 96)
 """And sizes that 8, 16 or 32 divide and nothing larger: where a tile is filled by halves or quarters."""
-HUGE_SHARE = 0.4
+HUGE_MEMORY_SHARE = 0.4
 """A huge trial's inputs and outputs take at most this share of the device's memory: drawing and checking need more."""
 HUGE_FLOPS = 5e13
 """And its operations are at most so many: a second or less on a fast kernel."""
+PLAIN_SHARE = 0.6
+"""How often a kernel is called in no particular way: the others take longer, up to seconds."""
+EMPTY_SHARE = 0.02
+HUGE_SHARE = 0.002
+"""A huge trial takes as long as some hundred others."""
 
 
 def risks(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | None = None) -> tuple[Trial, ...]:
@@ -73,13 +82,13 @@ def select(
     seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | None, ids: Iterable[str]
 ) -> tuple[Trial, ...]:
     """The trials with these ids, or all: the card's own list first. Raises UsageError for an id that is none."""
-    listed = (*fuzz_list.trials(seed, card, device), *risks(seed, card, device, memory_bytes))
+    listed = (*fuzz_trials.trials(seed, card, device), *risks(seed, card, device, memory_bytes))
     by_id = {one.id: one for one in listed}
     wanted = tuple(dict.fromkeys(ids))
     found = {id_: by_id.get(id_) or parse(seed, card, device, id_) for id_ in wanted}
     unknown = [id_ for id_, one in found.items() if one is None]
     if unknown:
-        own = ", ".join(one.id for one in fuzz_list.trials(seed, card, device))
+        own = ", ".join(one.id for one in fuzz_trials.trials(seed, card, device))
         example = f"; and others, written like {listed[-1].id}" if by_id else ""
         raise UsageError(f"there is no fuzz case {', '.join(unknown)}; there are {own}{example}")
     return tuple(one for one in found.values() if one) if wanted else listed
@@ -89,10 +98,12 @@ def fits(case: CaseFacts, memory_bytes: int | None) -> bool:
     """Whether a huge case can be tried in so much memory, and soon."""
     if case.bytes is None or memory_bytes is None:
         return False
-    return case.bytes <= HUGE_SHARE * memory_bytes and (case.flops or 0.0) <= HUGE_FLOPS
+    return case.bytes <= HUGE_MEMORY_SHARE * memory_bytes and (case.flops or 0.0) <= HUGE_FLOPS
 
 
-# Covering pairs -------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------------------------
+# Covering pairs
+# ----------------------------------------------------------------------------------------------------------------------
 
 Pair = tuple[tuple[str, AxisValue], tuple[str, AxisValue]]
 
@@ -121,33 +132,70 @@ def _covering(known: Domain, device: DeviceKind, rng: random.Random) -> list[Axe
     rows: list[Axes] = []
     ends: list[Axes] = [{axis: whole[-1]} for axis, whole in known.ranges.items()]
     while (ends or left) and len(rows) < COVERED[device]:
-        start = ends.pop() if ends else dict(rng.choice(sorted(left, key=repr)))
-        row = _row(start, values, known, (left, device, rng))
-        rows.append(row)
-        left -= set(_pairs(row, values))
+        # Every other axis gets the value that meets most of what is left.
+        row = ends.pop() if ends else dict(rng.choice(sorted(left, key=repr)))
+        mixed = rng.sample(sorted(values), len(values))
+        for axis in sorted(mixed, key=known.ranges.__contains__):  # sizes last, by what room the others leave
+            if axis in row:
+                continue
+            every = values[axis]
+            allowed = [one for one in every if axis not in known.ranges or is_light(row | {axis: one}, device)]
+            new = {one: len(left & _pairs(row | {axis: one}, values)) for one in allowed or every[:1]}
+            best = max(new.values())
+            row[axis] = rng.choice([one for one, count in new.items() if count == best])
+        rows.append({axis: row[axis] for axis in values})
+        left -= _pairs(row, values)
     return rows
 
 
-def _row(
-    row: Axes,
-    values: Mapping[str, Sequence[AxisValue]],
-    known: Domain,
-    how: tuple[set[Pair], DeviceKind, random.Random],
-) -> Axes:
-    """The row with every other axis at the value that meets most of what is left."""
-    left, device, rng = how
-    mixed = rng.sample(sorted(values), len(values))
-    for axis in sorted(mixed, key=known.ranges.__contains__):  # sizes last, by what room the others leave
-        if axis in row:
-            continue
-        allowed = [one for one in values[axis] if axis not in known.ranges or is_light(row | {axis: one}, device)]
-        allowed = allowed or list(values[axis][:1])
-        new = {one: len(left & set(_pairs(row | {axis: one}, values))) for one in allowed}
-        best = max(new.values())
-        row = row | {axis: rng.choice([one for one, count in new.items() if count == best])}
-    return {axis: row[axis] for axis in values}
+def _pairs(row: Mapping[str, AxisValue], values: Iterable[str]) -> set[Pair]:
+    return set(combinations([(axis, row[axis]) for axis in values if axis in row], 2))
 
 
-def _pairs(row: Mapping[str, AxisValue], values: Mapping[str, Any]) -> Iterator[Pair]:
-    listed = [(axis, row[axis]) for axis in values if axis in row]
-    yield from combinations(listed, 2)
+# ----------------------------------------------------------------------------------------------------------------------
+# Random trials
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def drawn(seed: int, card: CardFacts, device: DeviceKind, memory_bytes: int | None = None) -> Iterator[Trial]:
+    """Trials for ever, each of a run's seed of its own. None for a card that is not fuzzed on this device."""
+    if not card.fuzz[device]:
+        return
+    known = domain(card, device)
+    least = small(card, known, device)
+    huge = [dict(case.axes) for case in card.extremes if device == "cuda" and fits(case, memory_bytes)]
+    while True:
+        rng = random.Random(f"{seed}/soak")  # noqa: S311 - not for secrets
+        chosen = {axis: _choice(rng, axis, known) for axis in known.choices}
+        axes: Axes
+        if huge and rng.random() < HUGE_SHARE:
+            axes = {**rng.choice(huge), DISTRIBUTION: chosen[DISTRIBUTION], WAY: HUGE}
+        elif known.ranges and rng.random() < EMPTY_SHARE:
+            axes = {**least, **chosen, rng.choice(list(known.ranges)): 0, WAY: EMPTY}
+        else:
+            way = PLAIN if rng.random() < PLAIN_SHARE else rng.choice(WAYS[device])
+            axes = {**least, **_sizes(rng, chosen, known, device), WAY: way}
+        yield trial(seed, card, device, axes)
+        seed += 1
+
+
+def _choice(rng: random.Random, axis: str, known: Domain) -> AxisValue:
+    value = rng.choice(known.choices[axis])
+    if axis in known.intervals and rng.random() < 0.5:
+        return rng.uniform(*known.intervals[axis])
+    return value
+
+
+def _sizes(rng: random.Random, chosen: Axes, known: Domain, device: DeviceKind) -> Axes:
+    """With every size: in turn, as large as the ones before leave room for."""
+    row = {**chosen, **{axis: whole[0] for axis, whole in known.ranges.items()}}
+    for axis in rng.sample(list(known.ranges), len(known.ranges)):
+        whole = known.ranges[axis]
+        if rng.random() < 1 / 3:  # an end, a power of two or its neighbour
+            size = rng.choice(special(whole))
+        else:  # any size, all magnitudes alike
+            size = whole[min(len(whole) - 1, int(len(whole) ** rng.random()) - 1)]
+        while size > whole[0] and not is_light({**row, axis: size}, device):
+            size = whole[0] + (size - whole[0]) // 2
+        row[axis] = size if size in whole else whole[0]
+    return row

@@ -1,8 +1,9 @@
-"""Imports a card's file. Two cards of one name, a base's and a head's, may live in one process."""
+"""Imports a card's file, and says what went wrong. A base's and a head's card of one name may share a process."""
 
 from __future__ import annotations
 
 import ast
+import ctypes
 import importlib.util
 import sys
 import traceback
@@ -11,12 +12,14 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from kernelgate.bench.core.errors import CardError, KernelgateError, first_line
 from kernelgate.bench.kernel.card import Kernel
 
 _numbers = count()
+_STABLE_CALL = " API call failed at "
+_TEXT = "torch_exception_get_what_without_backtrace"
+"""Of torch's library: gives the text of the error that torch turned into a number last in this thread."""
 
 
 def mistake_of(path: Path, member: str, error: BaseException) -> CardError:
@@ -68,13 +71,13 @@ def load_module(path: Path) -> ModuleType:
 
 def kernel_class(module: ModuleType, path: Path) -> type[Kernel]:
     """The one subclass of Kernel that the module defines."""
-    found = [one for one in vars(module).values() if _is_card(one) and one.__module__ == module.__name__]
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Kernel)]
+    found = [one for one in classes if one is not Kernel and one.__module__ == module.__name__]
     if len(found) != 1:
         names = ", ".join(one.__name__ for one in found) or "none"
         text = f"a card's file defines one subclass of kernelgate.Kernel; this one has {names}"
         raise CardError(str(path), None, "", text)
-    card: type[Kernel] = found[0]
-    return card
+    return found[0]
 
 
 def line_of(tree: ast.Module, member: str) -> int | None:
@@ -89,5 +92,23 @@ def line_of(tree: ast.Module, member: str) -> int | None:
     return classes[0].lineno if classes else None
 
 
-def _is_card(one: Any) -> bool:
-    return isinstance(one, type) and issubclass(one, Kernel) and one is not Kernel
+def error_message(error: Exception) -> Exception:
+    """The error, or one with what the kernel itself says where torch puts other words before it.
+
+    Through torch's stable ABI an exception that a kernel throws inside of `parallel_for`, or that an operator of torch
+    throws in a kernel's call, arrives as "… API call failed at …"; torch keeps its own text for whoever asks, in the
+    same thread and soon after.
+    """
+    if isinstance(error, UnicodeDecodeError):  # the text itself could not be read
+        return RuntimeError(error.object.decode(errors="replace"))
+    if _STABLE_CALL not in first_line(error):
+        return error
+    import torch
+
+    try:
+        text = getattr(ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")), _TEXT)
+    except (OSError, AttributeError):  # a torch that keeps none
+        return error
+    text.restype = ctypes.c_char_p
+    kept: bytes = text() or b""
+    return RuntimeError(kept.decode(errors="replace").strip()) if kept.strip() else error

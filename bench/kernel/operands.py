@@ -1,26 +1,139 @@
-"""One case's inputs and outputs as a card gives them, checked, and the values that leave a call."""
+"""One case's inputs and outputs as a card gives them: drawn at random, checked, and the values that leave a call.
+
+`draw(M, N)` in a card gives values in the case's dtype, from today's distribution.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from kernelgate.bench.core.dtypes import known
+from kernelgate.bench.core.dtypes import DTYPES, known
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import axes as case_axes
 from kernelgate.bench.kernel.card import NONFINITE, CaseAxes, Kernel, Output, by_name
-from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
-from kernelgate.bench.kernel.nonfinite import plant
 
+TORCH_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, facts.torch_name) for name, facts in DTYPES.items()}
+TINY = 2.0**-12
+LARGE = 2.0**8
+FP8_TINY, FP8_LARGE = 2.0**-4, 2.0**3
+"""An 8-bit float has no room for more."""
+PLANTED = 3
+"""NaN and Inf in an input at most: most of each output shall stay finite, so that what must not spread is seen."""
 Inputs = dict[str, Any]
 """By name: tensors, lists or tuples of tensors, numbers, words and None."""
 Tensors = dict[str, torch.Tensor]
 Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
 """By output."""
 KNOWN = frozenset(TORCH_DTYPES.values())
+
+
+class Draw:
+    """A source of random tensors for one case. Equal seeds give equal tensors on one device."""
+
+    def __init__(self, case: CaseAxes, device: str, seed: int, distribution: str = "normal") -> None:
+        self.case = case
+        self.device = device
+        self.distribution = distribution
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self._dtype = case_axes.dtype(case)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The case's."""
+        return TORCH_DTYPES[self._dtype]
+
+    def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
+        """Values of today's distribution, in `dtype` or the case's."""
+        name = known(dtype or self._dtype)
+        of_integers = not TORCH_DTYPES[name].is_floating_point
+        return self._whole_numbers(name, shape) if of_integers else self.round(self._reals(name, shape), name)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        """Standard normal, in float32, whatever today's distribution is."""
+        return torch.randn(shape, generator=self.generator, device=self.device)
+
+    def uniform(self, low: float, high: float, *shape: int) -> torch.Tensor:
+        """From `low` to `high`, in float32, whatever today's distribution is."""
+        return low + (high - low) * torch.rand(shape, generator=self.generator, device=self.device)
+
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "int64") -> torch.Tensor:
+        """Whole numbers from `low` to `high` - 1, such as indices, whatever today's distribution is."""
+        made = torch.randint(low, high, shape, generator=self.generator, device=self.device)
+        return made.to(TORCH_DTYPES[known(dtype)])
+
+    def round(self, tensor: torch.Tensor, dtype: str | None = None) -> torch.Tensor:
+        """The tensor in `dtype` or the case's; what is too large for it becomes its largest number."""
+        wanted = TORCH_DTYPES[known(dtype or self._dtype)]
+        if wanted.is_floating_point and wanted.itemsize == 1:
+            most = torch.finfo(wanted).max
+            tensor = tensor.clamp(-most, most)
+        return tensor.to(wanted)
+
+    def _reals(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+        narrow = DTYPES[dtype].bits == 8
+        match self.distribution:
+            case "normal" | "peaked" | "nonfinite":  # what is not finite comes into it later: plant_nonfinite
+                return self.normal(*shape)
+            case "uniform":
+                return self.uniform(-1, 1, *shape)
+            case "large":
+                return (FP8_LARGE if narrow else LARGE) * self.normal(*shape)
+            case "tiny":
+                return (FP8_TINY if narrow else TINY) * self.normal(*shape)
+            case "mixed":
+                return self.normal(*shape) * torch.exp2(self.uniform(-6, 2, *shape[:-1], 1))
+        # "special": normal values, of which a fifth are zeros, ones and the smallest numbers, of either sign; some rows
+        # are 0.
+        finfo = torch.finfo(TORCH_DTYPES[dtype])
+        special = torch.tensor([0.0, -0.0, 1.0, -1.0, finfo.tiny, -finfo.tiny, finfo.smallest_normal / 4, 2.0])
+        chosen = special.to(self.device)[self.integers(0, len(special), *shape)]
+        values = torch.where(self.uniform(0, 1, *shape) < 0.2, chosen, self.normal(*shape))
+        return values * (self.uniform(0, 1, *shape[:-1], 1) >= 0.2)
+
+    def _whole_numbers(self, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """ "large" are the two ends, "special" these, -1, 0 and 1, "tiny" -1, 0 and 1; the others up to what the
+        distribution's name suggests."""
+        wanted = TORCH_DTYPES[dtype]
+        if wanted is torch.bool:
+            return self.integers(0, 2, *shape, dtype=dtype)
+        low, high = torch.iinfo(wanted).min, torch.iinfo(wanted).max
+        if self.distribution == "uniform":
+            return self.integers(low, high, *shape, dtype=dtype)
+        if self.distribution == "special":
+            return torch.tensor([low, low + 1, -1 if low else 1, 0, 1, high - 1, high], device=self.device)[
+                self.integers(0, 7, *shape)
+            ].to(wanted)
+        if self.distribution == "large":
+            # One end for each row, so that sums of products grow as large as they can.
+            rows = (*shape[:-1], 1) if len(shape) > 1 else shape
+            return torch.where(self.uniform(0, 1, *rows) < 0.5, low, high).expand(shape).to(wanted)
+        size = {"tiny": 0.5, "mixed": 16.0}.get(self.distribution, 40.0)
+        return (size * self.normal(*shape)).round().clamp(max(low, -128), min(high, 127)).to(wanted)
+
+
+def plant_nonfinite(given: Mapping[str, Any], allowed: Mapping[str, Sequence[float]], draw: Draw) -> None:
+    """Puts values of `allowed` into inputs by that name: one input at least, a few of its elements.
+
+    Raises UsageError where there is none, and for a name that is no tensor of real numbers.
+    """
+    names = [name for name, values in allowed.items() if values]
+    if not names:
+        raise UsageError("nonfinite() names no input for this case")
+    certain = int(draw.integers(0, len(names), 1))
+    for at, name in enumerate(names):
+        tensor = given.get(name)
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
+            raise UsageError(f"nonfinite() names {name}, which is no input of real numbers")
+        if at == certain or bool(draw.integers(0, 2, 1)):
+            wanted = torch.tensor(allowed[name], device=tensor.device).to(tensor.dtype)
+            wanted = wanted[~torch.isfinite(wanted.float())]  # an 8-bit float may have no Inf: then it holds none
+            for _ in range(int(draw.integers(1, PLANTED + 1, 1)) if tensor.numel() and len(wanted) else 0):
+                place = tuple(int(draw.integers(0, size, 1)) for size in tensor.shape)
+                tensor[place] = wanted[int(draw.integers(0, len(wanted), 1))]
 
 
 def inputs(kernel: Kernel, case: CaseAxes, draw: Draw) -> Inputs:
@@ -38,7 +151,7 @@ def inputs(kernel: Kernel, case: CaseAxes, draw: Draw) -> Inputs:
         if odd is not None:
             raise UsageError(f"the input {name} has the dtype {odd}; there are {', '.join(TORCH_DTYPES)}")
     if draw.distribution == NONFINITE:
-        plant(made, kernel.nonfinite(case), draw)
+        plant_nonfinite(made, kernel.nonfinite(case), draw)
     return dict(made)
 
 

@@ -133,7 +133,7 @@ def prepared_case(judge: Kernel, bound: Bound, axes: Mapping[str, AxisValue], de
     """One case's call of a library that is loaded. Raises what the card's own code raises."""
     from kernelgate.bench.kernel import operands
     from kernelgate.bench.kernel.card import CaseAxes
-    from kernelgate.bench.kernel.draw import Draw
+    from kernelgate.bench.kernel.operands import Draw
 
     case = CaseAxes(axes)
     given = operands.inputs(judge, case, Draw(case, device, 0))
@@ -144,9 +144,9 @@ def prepared_case(judge: Kernel, bound: Bound, axes: Mapping[str, AxisValue], de
 def run(request: WatchedCall) -> None:
     import torch
 
-    from kernelgate.bench.kernel.package import cache as package_cache
+    from kernelgate.bench.kernel import triton_runtime
 
-    with package_cache.shared([request.library.folder]):
+    with triton_runtime.shared([request.library.folder]):
         for call in prepared(request, "cuda"):
             for _ in range(request.warm_up):
                 call()
@@ -164,12 +164,12 @@ def main() -> None:
 
         request = gate.readline()
     if request:
-        from kernelgate.bench.kernel import own_words
+        from kernelgate.bench.kernel.loading import error_message
 
         try:
             run(WatchedCall.model_validate_json(request))
         except Exception as error:
-            sys.exit(why(own_words.told(error)))  # tools quote the last line
+            sys.exit(why(error_message(error)))  # tools quote the last line
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from kernelgate.bench.check.trial_process import TrialOutcome, TrialProcess
 from kernelgate.bench.core.errors import BuildError, CannotCompileError, KernelgateError, UsageError
 from kernelgate.bench.kernel import cards, fuzz_corpus, fuzz_risk
 from kernelgate.bench.kernel.cards import CardFacts, Cards, CaseFacts, ChosenCase
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.measure import commit_range, run, run_checks
 from kernelgate.bench.measure.commit_range import SHORT, BuiltCommits, CommitRange
 from kernelgate.bench.measure.run import new_seed

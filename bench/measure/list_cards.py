@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import util
 from pathlib import Path
 
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec
 from kernelgate.bench.core.errors import CannotCompileError, CardError, CompileError, KernelgateError
 from kernelgate.bench.kernel import cards
 from kernelgate.bench.kernel.cards import CardFacts, Cards

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelgate.bench import record
-from kernelgate.bench.build import build
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.archs import only_gpu
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.check import fuzz as fuzzing
@@ -81,7 +81,7 @@ def soak(
 
     Raises NoKernelError where there is nothing to fuzz on this machine.
     """
-    place = corpus or build.cache_folder() / fuzz_corpus.FOLDER
+    place = corpus or build_cache.cache_folder() / fuzz_corpus.FOLDER
     files.try_folder(place)
     about = _heads(repo, ref, folder)
     machine = environment.describe()

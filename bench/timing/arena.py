@@ -14,7 +14,7 @@ from functools import partial
 import torch
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.kernel.draw import TORCH_DTYPES
+from kernelgate.bench.kernel.operands import TORCH_DTYPES
 from kernelgate.bench.system import cuda_driver
 from kernelgate.bench.timing.protocol import Memory, NamedInput, Place
 from kernelgate.bench.timing.windows import ALIGNMENT

@@ -16,8 +16,7 @@ import torch
 
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.draw import Draw
-from kernelgate.bench.kernel.operands import Inputs
+from kernelgate.bench.kernel.operands import Draw, Inputs
 from kernelgate.bench.timing.arena import Arena, Layout, footprint
 from kernelgate.bench.timing.protocol import NamedInput, Place, PlainValues
 from kernelgate.bench.timing.windows import MANY, PoolSize, pool_size, separate, set_count

@@ -19,7 +19,7 @@ from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.draw import Draw
+from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import orphans
 from kernelgate.bench.system.worker import Doing, Leader
 from kernelgate.bench.timing import arena as memory

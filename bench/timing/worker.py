@@ -18,12 +18,10 @@ import torch
 
 from kernelgate.bench import record
 from kernelgate.bench.core.errors import KernelgateError, first_line
-from kernelgate.bench.kernel import calls, compare, loading, operands, own_words
+from kernelgate.bench.kernel import calls, compare, loading, operands, triton_runtime
 from kernelgate.bench.kernel.calls import Bound
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.package import autotune
-from kernelgate.bench.kernel.package import cache as package_cache
-from kernelgate.bench.kernel.package.cache import SharedCache
+from kernelgate.bench.kernel.triton_runtime import SharedCache
 from kernelgate.bench.system import environment, nvml
 from kernelgate.bench.system.nvml import Reading
 from kernelgate.bench.system.worker import Doing, Leader, Ready
@@ -140,7 +138,9 @@ class Worker:
         if self._loaded.request.device == "cpu":
             cores = f"{torch.get_num_threads()} of {len(os.sched_getaffinity(0))} cores"
             notes.append(record.Note(code="cpu_cores", text=f"the CPU kernel was timed on {cores}"))
-        choices = {side: choice for side, bound in self._loaded.bound.items() if (choice := autotune.chosen(bound.ops))}
+        choices = {
+            side: choice for side, bound in self._loaded.bound.items() if (choice := triton_runtime.chosen(bound.ops))
+        }
         on_gpu = self._loaded.request.device == "cuda"
         memory_bytes = {side: self._memory_bytes(case, side) for side in sorted(self._called)} if on_gpu else {}
         case.given.clear()
@@ -324,7 +324,7 @@ def _keeping(call: Callable[[], object], returned: dict[int, object], number: in
 
 
 def run(request: TimingRequest, leader: Leader) -> None:
-    with package_cache.shared([at.folder for _, at in request.libraries]) as cache:
+    with triton_runtime.shared([at.folder for _, at in request.libraries]) as cache:
         if request.device == "cpu":
             torch.set_num_threads(cpu_threads(len(os.sched_getaffinity(0))))
         leader.send(Doing(doing="setting up the device"))
@@ -355,4 +355,4 @@ def make_calls(request: TimingRequest, leader: Leader) -> None:
     try:
         run(request, leader)
     except Exception as error:
-        raise own_words.told(error) from None
+        raise loading.error_message(error) from None

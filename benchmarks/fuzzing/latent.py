@@ -30,8 +30,8 @@ from kernelgate.bench.check.guarded import bits
 from kernelgate.bench.core import files
 from kernelgate.bench.kernel import calls, cards, fuzz_risk, loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
-from kernelgate.bench.kernel.draw import Draw
-from kernelgate.bench.kernel.fuzz_list import PLAIN
+from kernelgate.bench.kernel.fuzz_trials import PLAIN
+from kernelgate.bench.kernel.operands import Draw
 from kernelgate.bench.system import environment
 from kernelgate.bench.system.progress import say
 

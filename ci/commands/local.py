@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from kernelgate.bench.build import build
 from kernelgate.bench.build import cache as entries
 from kernelgate.bench.build.cache import Pruned
 from kernelgate.bench.core import files
@@ -104,7 +103,7 @@ def prune(days: float, gigabytes: float, as_json: bool) -> None:
     kept (corpus/) are never removed.
     """
 
-    folder = build.cache_folder()
+    folder = entries.cache_folder()
     done = entries.prune(folder, days * 86_400, gigabytes * 1e9)
     if as_json:
         click.echo(answer.shown(done))

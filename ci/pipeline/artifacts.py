@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from kernelgate.bench.build.adopt import adopt
+from kernelgate.bench.build.cache import adopt
 from kernelgate.bench.build.library import Libraries, folder_digest, read_all
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.kernel import commit

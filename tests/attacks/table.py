@@ -1193,7 +1193,7 @@ BUILD = Chapter(
         Tried(
             "an include that a macro names, so that the compiler quotes a file of the machine",
             "the file is named and not quoted",
-            "bench/build/test_compiler_errors.py::test_what_stands_in_a_file_of_the_machine_is_not_quoted",
+            "bench/build/test_compiler_output.py::test_what_stands_in_a_file_of_the_machine_is_not_quoted",
             (
                 "/etc/passwd",
                 "csrc/../../../etc/passwd",
@@ -1243,7 +1243,7 @@ BUILD = Chapter(
         Tried(
             "an error whose words are those of a machine that breaks down",
             "the author's all the same",
-            "bench/build/test_compiler_errors.py::test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them",
+            "bench/build/test_compiler_output.py::test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them",
             ("words of a breakdown",),
         ),
         Tried(
@@ -1259,7 +1259,7 @@ BUILD = Chapter(
         Tried(
             "the same, of a package",
             "the same bytes",
-            "bench/kernel/package/test_compiler.py::test_two_builds_are_the_same_bytes",
+            "bench/kernel/test_triton_build.py::test_two_builds_are_the_same_bytes",
         ),
     ),
 )

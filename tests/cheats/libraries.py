@@ -15,8 +15,7 @@ from pathlib import Path
 
 from kernelgate.bench.build import build, library
 from kernelgate.bench.build.library import LIBRARY, Library
-from kernelgate.bench.build.sources import read_sources
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec, read_sources
 from tests import registered
 
 HERE = Path(__file__).parent

@@ -453,13 +453,13 @@ TOOLS = Chapter(
         Tried(
             "what compilers and ninja print when they break down",
             "told apart from an error of the sources",
-            "bench/build/test_compiler_errors.py::test_a_compiler_that_breaks_down_does_not_blame_the_sources",
+            "bench/build/test_compiler_output.py::test_a_compiler_that_breaks_down_does_not_blame_the_sources",
             ("g++ killed", "cicc killed", "compiler gone", "silence", "ninja", "a bug of g++", "full disk", "memory"),
         ),
         Tried(
             "an error that a compiler names in the sources",
             "1, with its place",
-            "bench/build/test_compiler_errors.py::test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them",
+            "bench/build/test_compiler_output.py::test_the_sources_are_at_fault_where_a_compiler_names_a_place_in_them",
             ("the linker", "the linker, with debug information", "g++", "nvcc"),
         ),
         Tried(
@@ -615,12 +615,12 @@ TOOLS = Chapter(
         Tried(
             "a package that takes too long to compile",
             "3, naming the limit",
-            "bench/kernel/package/test_compiler.py::test_the_time_limit",
+            "bench/kernel/test_triton_build.py::test_the_time_limit",
         ),
         Tried(
             "a call that ends the process that compiles a package",
             "its cases are compiled where they run",
-            "bench/kernel/package/test_compiler.py::test_a_call_that_ends_its_process",
+            "bench/kernel/test_triton_build.py::test_a_call_that_ends_its_process",
         ),
     ),
 )
@@ -678,17 +678,17 @@ KERNELS = Chapter(
         Tried(
             "what a kernel throws beyond torch's stable ABI",
             "its own text is said",
-            "bench/kernel/test_own_words.py::test_what_was_thrown_beyond_the_stable_abi_is_said",
+            "bench/kernel/test_loading.py::test_what_was_thrown_beyond_the_stable_abi_is_said",
         ),
         Tried(
             "an exception whose text is no UTF-8",
             "its text is said",
-            "bench/kernel/test_own_words.py::test_a_text_that_is_no_utf8_is_said_all_the_same",
+            "bench/kernel/test_loading.py::test_a_text_that_is_no_utf8_is_said_all_the_same",
         ),
         Tried(
             "a torch that keeps no text of an exception",
             "torch's own words",
-            "bench/kernel/test_own_words.py::test_a_torch_that_keeps_no_text_leaves_its_own_words",
+            "bench/kernel/test_loading.py::test_a_torch_that_keeps_no_text_leaves_its_own_words",
         ),
         Tried(
             "a kernel that works when it is first called, and then no more",

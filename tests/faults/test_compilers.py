@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import build, ninja, toolchain
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY
-from kernelgate.bench.build.sources import read_sources
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec, read_sources
 from kernelgate.bench.core.errors import CannotCompileError, CompileError, KernelgateError
 from kernelgate.bench.system import supervise
 from kernelgate.bench.system.supervise import TimeLimits
@@ -225,7 +225,7 @@ def test_what_killed_builds_left_is_removed_by_the_next_one(tree: Path, cache: P
     """Of a build that still runs, nothing is: it holds its lock."""
     write(cache / "building" / "of a killed build", {"sources/a.cpp": ""})
     write(cache / "building" / "of another build", {"sources/a.cpp": ""})
-    with build._locked(cache / "locks" / "of another build"):
+    with build_cache._locked(cache / "locks" / "of another build"):
         compiled(tree)
         assert [path.name for path in (cache / "building").iterdir()] == ["of another build"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import build
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.ci.commands import cli
 from kernelgate.ci.commands import process_setup as surroundings
@@ -118,7 +118,7 @@ def test_few_descriptors_are_enough_or_named(descriptors: int) -> None:
 
 
 def test_a_home_that_is_not_there_is_named_with_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOME", "XDG_CACHE_HOME", build.CACHE_VARIABLE):
+    for name in ("HOME", "XDG_CACHE_HOME", build_cache.CACHE_VARIABLE):
         monkeypatch.delenv(name, raising=False)
 
     def nameless(_: int) -> None:
@@ -126,9 +126,9 @@ def test_a_home_that_is_not_there_is_named_with_what_to_set(monkeypatch: pytest.
 
     monkeypatch.setattr("pwd.getpwuid", nameless)
     with pytest.raises(KernelgateError, match=r"no home folder .*: set KERNELGATE_CACHE"):
-        build.cache_folder()
+        build_cache.cache_folder()
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert build.cache_folder() == Path("/caches/kernelgate")
+    assert build_cache.cache_folder() == Path("/caches/kernelgate")
 
 
 def test_a_temporary_folder_that_is_not_there_is_replaced(tmp_path: Path) -> None:

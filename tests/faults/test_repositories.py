@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec
 from kernelgate.bench.core.errors import BuildError, KernelgateError
 from kernelgate.bench.kernel import commit as commits
 from kernelgate.bench.system import git as subject

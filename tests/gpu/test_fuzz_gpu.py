@@ -9,7 +9,7 @@ import pytest
 from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz
-from kernelgate.bench.kernel import fuzz_list
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.system import environment
 from tests import faulty
 
@@ -20,7 +20,7 @@ SEED = 2
 
 def drawn(causal: bool) -> list[str]:
     """Small configurations that this seed draws with a mask, or without."""
-    trials = fuzz_list.trials(SEED, faulty.card(), "cuda")
+    trials = fuzz_trials.trials(SEED, faulty.card(), "cuda")
     return [trial.id for trial in trials if trial.axes["causal"] == causal and 1 < int(trial.axes["S"]) < 300]
 
 
@@ -32,7 +32,7 @@ def machine() -> record.Environment:
 
 
 def test_the_kernel_passes_the_whole_list(kernel_library: Library, machine: record.Environment) -> None:
-    own = [trial.id for trial in fuzz_list.trials(SEED, faulty.card(), "cuda")]
+    own = [trial.id for trial in fuzz_trials.trials(SEED, faulty.card(), "cuda")]
     done = fuzz.run(kernel_library, faulty.card(), SEED, machine, own)
     assert [result.message for result in done.results if not result.passed] == []
     assert len(done.results) == 39

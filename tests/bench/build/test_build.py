@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.build import build, library
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import LIBRARY, MANIFEST, Library
-from kernelgate.bench.build.sources import read_sources
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec, read_sources
 from kernelgate.bench.core.errors import BuildError, CompileError, KernelgateError, UsageError
 from kernelgate.bench.system import orphans, supervise
 from kernelgate.bench.system.supervise import TimeLimits
@@ -230,7 +230,7 @@ def test_ccache_is_put_before_the_compiler(tree: Path, tmp_path: Path, compiler:
 def test_a_cache_that_cannot_be_written(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built, card = compiled(tree), write(tmp_path, {"answer.py": ""}) / "answer.py"
     (tmp_path / "file").touch()
-    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv(build_cache.CACHE_VARIABLE, str(tmp_path / "file" / "cache"))
     with pytest.raises(KernelgateError, match=r"the cache cannot be written: .*; set KERNELGATE_CACHE"):
         compiled(tree)
     with pytest.raises(KernelgateError, match=r"the cache cannot be written: .*; set KERNELGATE_CACHE"):
@@ -242,16 +242,16 @@ def test_a_cache_that_cannot_be_written(tree: Path, tmp_path: Path, monkeypatch:
     [
         ({}, "/home/someone/.cache/kernelgate"),
         ({"XDG_CACHE_HOME": "/x"}, "/x/kernelgate"),
-        ({"XDG_CACHE_HOME": "", build.CACHE_VARIABLE: ""}, "/home/someone/.cache/kernelgate"),
-        ({"XDG_CACHE_HOME": "/x", build.CACHE_VARIABLE: "/y"}, "/y"),
+        ({"XDG_CACHE_HOME": "", build_cache.CACHE_VARIABLE: ""}, "/home/someone/.cache/kernelgate"),
+        ({"XDG_CACHE_HOME": "/x", build_cache.CACHE_VARIABLE: "/y"}, "/y"),
     ],
 )
 def test_cache_folder(variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (build.CACHE_VARIABLE, "XDG_CACHE_HOME"):
+    for name in (build_cache.CACHE_VARIABLE, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/someone", **variables}.items():
         monkeypatch.setenv(name, value)
-    assert build.cache_folder() == Path(expected)
+    assert build_cache.cache_folder() == Path(expected)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import archs, build, library, toolchain
-from kernelgate.bench.build.compiler_errors import HERE
+from kernelgate.bench.build.compiler_output import HERE
 from kernelgate.bench.build.library import Library, Sides
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec
 from kernelgate.bench.core.errors import BuildError, CompileError, UsageError
 from kernelgate.bench.system import cuda_tools
 from kernelgate.ci.commands import cli

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import build
 from kernelgate.bench.build import cache as subject
 from kernelgate.bench.build.library import MANIFEST
 from kernelgate.ci.commands import cli
@@ -101,7 +100,7 @@ def test_a_library_that_this_process_has_built_stays_until_it_ends(tmp_path: Pat
 
 def test_the_verb_says_what_it_removed(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     subject.hold(filled / OLDER)
-    assert build.cache_folder() == filled
+    assert subject.cache_folder() == filled
     assert cli.run(["cache", "prune", "--gigabytes", "0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"removed {OLD}, 0.0 MB, last used 20")

@@ -8,7 +8,7 @@ import pytest
 
 from kernelgate.bench import record
 from kernelgate.bench.build import library
-from kernelgate.bench.build.compiler_warnings import WarningSearch
+from kernelgate.bench.build.compiler_output import WarningSearch
 from kernelgate.bench.build.library import Sides
 from kernelgate.bench.record import MAX_WARNING, MAX_WARNINGS, CompilerWarning
 from tests.miniature import BINDING, CPU_FILES, compiled, write

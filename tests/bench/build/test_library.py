@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build import build, library
+from kernelgate.bench.build import cache as build_cache
 from kernelgate.bench.build.library import (
     ABSENT,
     LIBRARY,
@@ -145,7 +146,7 @@ def test_a_damaged_list_of_absent_libraries_is_refused(tmp_path: Path) -> None:
 def test_a_worker_process_reads_the_card_of_the_cache(tmp_path: Path, exported: Library) -> None:
     """What the cache holds knows no card: it is named beside it."""
     bare = exported.manifest.model_copy(update={"card_sha256": None})
-    build.write_manifest(bare, exported.folder)
+    build_cache._write_manifest(bare, exported.folder)
     entry = library.read(exported.folder)
     assert entry.card is None
     card = write(tmp_path, {"gemm.py": "# in the tree"}) / "gemm.py"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.recipe import Recipe
-from kernelgate.bench.build.sources import Sources, read_sources, target_of
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec, Sources, read_sources, target_of
 from kernelgate.bench.build.toolchain import Cuda, Toolchain, Torch
 from kernelgate.bench.core.errors import UsageError
 from tests.miniature import write

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.build.recipe import namespace_of
-from kernelgate.bench.build.sources import literal_namespace, read_sources
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build.sources import ExtensionSpec, literal_namespace, read_sources
 from kernelgate.bench.core.errors import BuildError
 from tests.bench.build.test_recipe import BOTH, SPEC, sources
 from tests.miniature import write

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import archs, build, toolchain
-from kernelgate.bench.build.spec import ExtensionSpec
+from kernelgate.bench.build import archs, toolchain
+from kernelgate.bench.build import cache as build_cache
+from kernelgate.bench.build.sources import ExtensionSpec
 from tests.miniature import CPU_FILES, GPU_FILES, compiled, write
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -46,7 +47,7 @@ def built(place: Path, files: dict[str, str], *flags: str) -> bytes:
     torch.lib.symlink_to(real.torch.lib)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(toolchain, "find", lambda: replace(real, torch=torch))
-        patched.setenv(build.CACHE_VARIABLE, str(place / "cache"))
+        patched.setenv(build_cache.CACHE_VARIABLE, str(place / "cache"))
         library = compiled(write(place / "checkout", files), ExtensionSpec(sources=("csrc",), flags=flags))
     assert not library.cached
     return library.path.read_bytes()

@@ -11,7 +11,7 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import failures, fuzz, trial_process
 from kernelgate.bench.check.failures import FailureFacts
 from kernelgate.bench.check.trial_process import TrialProcess
-from kernelgate.bench.kernel import fuzz_domain, fuzz_risk
+from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.worker import worker_pool
 from tests import faulty
@@ -39,7 +39,7 @@ def time_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def examined(library: Library, id_: str) -> FailureFacts:
-    trial = fuzz_domain.parse(1, faulty.card(), "cpu", id_)
+    trial = fuzz_trials.parse(1, faulty.card(), "cpu", id_)
     assert trial is not None
     with worker_pool() as processes, TrialProcess(library, faulty.card(), "cpu", processes) as process:
         outcome = process.tried(trial)
@@ -93,7 +93,7 @@ def test_a_run_says_the_smallest_case_of_its_first_failures(
     listed = tuple(
         trial
         for s in (70, 30, 65, 80)
-        if (trial := fuzz_domain.parse(1, faulty.card(), "cpu", LARGE.format(s, "plain")))
+        if (trial := fuzz_trials.parse(1, faulty.card(), "cpu", LARGE.format(s, "plain")))
     )
     monkeypatch.setattr(fuzz_risk, "select", lambda *_: listed)
     done = fuzz.run(built("wrong_from_37_keys_on_if_causal"), faulty.card(), 1, CPU)

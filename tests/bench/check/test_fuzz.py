@@ -18,10 +18,9 @@ from kernelgate.bench import record
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import fuzz, trial_process
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.kernel import compare, fuzz_list, loading
+from kernelgate.bench.kernel import compare, fuzz_trials, loading
 from kernelgate.bench.kernel.card import CaseAxes
-from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
-from kernelgate.bench.kernel.operands import Inputs
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw, Inputs
 from kernelgate.bench.record import Check
 from kernelgate.bench.system import lock
 from kernelgate.ci.commands import cli
@@ -61,7 +60,7 @@ def full() -> list[str]:
 
 def drawn(causal: bool) -> list[str]:
     """The configurations that this seed draws with a mask, or without."""
-    trials = fuzz_list.trials(SEED, faulty.card(), "cpu")
+    trials = fuzz_trials.trials(SEED, faulty.card(), "cpu")
     return [trial.id for trial in trials if trial.axes["causal"] == causal and trial.axes["S"] != 1]
 
 
@@ -122,7 +121,7 @@ def test_peaked_inputs_give_one_key_each_that_may_be_seen(causal: bool) -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_a_right_kernel_passes_everything(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
-    done = run(built("none"), [trial.id for trial in fuzz_list.trials(SEED, faulty.card(), "cpu")])
+    done = run(built("none"), [trial.id for trial in fuzz_trials.trials(SEED, faulty.card(), "cpu")])
     assert (done.status, done.seed, len(done.results)) == ("passed", SEED, 39)
     assert done.tolerance == record.Tolerance(atol=2e-3, rtol=1e-3)
     assert all(result.passed and result.message is None and (result.error_ratio or 0) <= 1 for result in done.results)
@@ -284,7 +283,7 @@ def test_bad_words_give_one_sentence(
 
 def test_the_small_ones_come_first_and_end_with_the_first_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     axes = {"distribution": "normal", "causal": False}
-    listed = [fuzz_list.Trial(id=f"n{n}", axes={"N": n, **axes}, run_seed=1, seed=1) for n in (9, 64, 2, 65)]
+    listed = [fuzz_trials.Trial(id=f"n{n}", axes={"N": n, **axes}, run_seed=1, seed=1) for n in (9, 64, 2, 65)]
     chosen = sorted(listed, key=fuzz._size)
     wrong = trial_process.TrialOutcome(fault="wrong", max_abs_error=1.0, error_ratio=2.0)
     right = trial_process.TrialOutcome(fault=None, max_abs_error=0.0, error_ratio=0.0)

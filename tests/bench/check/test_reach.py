@@ -14,7 +14,7 @@ from kernelgate.bench.build.archs import Capability
 from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.check import reach
 from kernelgate.bench.check.reach import LaunchedKernels, Reach
-from kernelgate.bench.kernel import fuzz_list
+from kernelgate.bench.kernel import fuzz_trials
 from kernelgate.bench.record import KernelFacts
 from kernelgate.bench.system.worker import Ready, WorkerError
 from tests import faulty
@@ -91,7 +91,7 @@ def test_a_kernel_that_they_do_not_launch_is_looked_for_in_the_smallest_cases_fi
     sizes = [case["S"] * case["B"] * case["H"] for case in child.asked[2:]]
     assert sizes == sorted(sizes)
     assert sizes[0] < 512 * 16 * 4, "fuzzed cases are smaller than timed ones"
-    assert len(child.asked) == len(OWN) + len(fuzz_list.trials(0, CARD, "cuda")) + len(
+    assert len(child.asked) == len(OWN) + len(fuzz_trials.trials(0, CARD, "cuda")) + len(
         {case.id for name in ("pr", "full", "ladder", "smoke") for case in CARD.suites[name]}
     )
 

@@ -18,9 +18,9 @@ from kernelgate.bench.build.library import Library
 from kernelgate.bench.check import failures, fuzz, soak, trial_process
 from kernelgate.bench.check.soak import Soak
 from kernelgate.bench.check.trial_process import TrialProcess
-from kernelgate.bench.kernel import fuzz_corpus, fuzz_domain, fuzz_soak
+from kernelgate.bench.kernel import fuzz_corpus, fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.fuzz_corpus import KeptTrial
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system import lock
 from kernelgate.bench.system.worker import child_environment, worker_pool
 from kernelgate.ci.commands import cli
@@ -53,12 +53,12 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """These trials are drawn, then the time is over."""
 
     def draw(*ids: str) -> None:
-        trials = [fuzz_domain.parse(seed, faulty.card(), "cpu", id_) for seed, id_ in enumerate(ids, 50)]
+        trials = [fuzz_trials.parse(seed, faulty.card(), "cpu", id_) for seed, id_ in enumerate(ids, 50)]
 
         def few(*_: object) -> Iterator[Trial]:
             yield from filter(None, trials)
 
-        monkeypatch.setattr(fuzz_soak, "drawn", few)
+        monkeypatch.setattr(fuzz_risk, "drawn", few)
 
     return draw
 
@@ -137,7 +137,7 @@ def test_the_repositorys_own_failures_are_tried_before_the_list(
     built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fuzz_corpus, "beside", lambda _: tmp_path)
-    monkeypatch.setattr(fuzz.fuzz_risk, "select", lambda *_: (fuzz_domain.parse(1, faulty.card(), "cpu", SMALLEST),))
+    monkeypatch.setattr(fuzz.fuzz_risk, "select", lambda *_: (fuzz_trials.parse(1, faulty.card(), "cpu", SMALLEST),))
     fuzz_corpus.keep(tmp_path, "attention", "failed", KeptTrial(id=SMALLEST, seed=9, why="it failed"))
     done = fuzz.run(built("none"), faulty.card(), 1, CPU)
     assert [(one.id, one.seed) for one in done.results] == [(SMALLEST, 9), (SMALLEST, 1)]

@@ -9,7 +9,7 @@ from kernelgate.bench.check import guarded
 from kernelgate.bench.core import dtypes
 from kernelgate.bench.core.dtypes import DTYPES
 from kernelgate.bench.core.errors import UsageError
-from kernelgate.bench.kernel.draw import TORCH_DTYPES
+from kernelgate.bench.kernel.operands import TORCH_DTYPES
 from kernelgate.bench.kernel.tolerance import SMALLEST, TOLERANCES
 
 

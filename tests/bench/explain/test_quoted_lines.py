@@ -7,10 +7,10 @@ from typing import Literal
 
 import pytest
 
-from kernelgate.bench.build import package
-from kernelgate.bench.build.compiler_errors import HERE
+from kernelgate.bench.build.compiler_output import HERE
 from kernelgate.bench.build.library import PACKAGE, SOURCES, Library, Manifest
 from kernelgate.bench.explain import nsight
+from kernelgate.bench.kernel import triton_build
 from kernelgate.bench.record import MAX_HOT_TEXT, HotInstruction, HotLine, HotSpots
 
 ELSEWHERE = "what stands elsewhere"
@@ -45,7 +45,7 @@ def test_a_line_of_the_commit_is_quoted(tmp_path: Path, file: str) -> None:
     assert shown(found) == ("csrc/norm.cuh", "s += x * x;", "csrc/norm.cuh")
 
 
-@pytest.mark.parametrize("place", [f"{package.SOURCES}", "{library}/package"])
+@pytest.mark.parametrize("place", [f"{triton_build.SOURCES}", "{library}/package"])
 def test_a_line_of_a_package_is_quoted_wherever_it_was_compiled(tmp_path: Path, place: str) -> None:
     """Ahead of time, or where it is called."""
     file = f"{place.format(library=tmp_path)}/csrc/norm.cuh"
@@ -62,7 +62,7 @@ def test_a_long_line_is_cut_and_one_behind_the_end_has_no_text(tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["extension", "package"])
 @pytest.mark.parametrize(
     "place",
-    ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", f"{package.SOURCES}/../secret.txt"],
+    ["{outside}", "../../secret.txt", f"{HERE}../secret.txt", f"{triton_build.SOURCES}/../secret.txt"],
     ids=["absolute", "relative", "beside an extension's sources", "beside a package's sources"],
 )
 def test_a_line_table_that_names_another_file_gets_nothing_of_it(

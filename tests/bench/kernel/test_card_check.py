@@ -10,6 +10,7 @@ from kernelgate.bench.build.library import Library, Manifest
 from kernelgate.bench.core.errors import CardError, KernelgateError
 from kernelgate.bench.kernel import card_check
 from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.system.worker import WorkerProcess
 from tests import registered
 
 pytestmark = pytest.mark.usefixtures("in_process")
@@ -154,9 +155,7 @@ def test_a_library_of_another_torch_is_said(trial: TriedCard) -> None:
 @pytest.fixture
 def processes(in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     """Real ones again."""
-    from kernelgate.bench.system import worker
-
-    monkeypatch.setattr(card_check, "WorkerProcess", worker.WorkerProcess)
+    monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
 
 
 @pytest.mark.usefixtures("processes")

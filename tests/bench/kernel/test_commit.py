@@ -17,7 +17,7 @@ import torch
 from kernelgate.bench.build import library
 from kernelgate.bench.build.library import ABSENT, Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError, NoKernelError
-from kernelgate.bench.kernel import calls, commit, operators
+from kernelgate.bench.kernel import calls, card_check, commit
 from kernelgate.bench.kernel.commit import HowToBuild
 from kernelgate.bench.system.worker import WorkerProcess
 from kernelgate.ci.commands import cli
@@ -241,7 +241,7 @@ def test_a_base_that_cannot_be_built_is_absent_with_the_reason(
 
 
 def test_a_base_whose_library_ends_the_process_that_loads_it(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "WorkerProcess", WorkerProcess)
+    monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
     thrown = '#include <stdexcept>\nstatic int x = (throw std::runtime_error("at load"), 0);\n'
     miniature.commit(repo, {"csrc/scale.cpp": thrown})
     says = commit.build_commit(repo, "HEAD", BASE).absent["scale"]

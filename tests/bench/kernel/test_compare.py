@@ -16,7 +16,7 @@ from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import compare, loading
 from kernelgate.bench.kernel.card import CaseAxes, Kernel
 from kernelgate.bench.kernel.compare import Comparison
-from kernelgate.bench.kernel.draw import TORCH_DTYPES
+from kernelgate.bench.kernel.operands import TORCH_DTYPES
 from kernelgate.bench.kernel.tolerance import SMALLEST, TOLERANCES
 from tests import faulty
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelgate.bench.kernel import fuzz_domain, fuzz_list, fuzz_soak
+from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.card import DeviceKind
 from kernelgate.bench.kernel.cards import CardFacts
-from kernelgate.bench.kernel.fuzz_list import DISTRIBUTION, WAY
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, WAY
 from tests import faulty, registered
 
 MIXED = """
@@ -36,9 +36,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> CardFacts:
     return registered.facts(registered.write_card(tmp_path_factory.mktemp("mixed"), "mixed", MIXED))
 
 
-def repeated(card: CardFacts, device: DeviceKind, axes: fuzz_domain.Axes, seed: int) -> None:
-    trial = fuzz_domain.trial(seed, card, device, axes)
-    assert fuzz_domain.parse(seed, card, device, trial.id) == trial
+def repeated(card: CardFacts, device: DeviceKind, axes: fuzz_trials.Axes, seed: int) -> None:
+    trial = fuzz_trials.trial(seed, card, device, axes)
+    assert fuzz_trials.parse(seed, card, device, trial.id) == trial
 
 
 @settings(max_examples=25)
@@ -49,53 +49,53 @@ def test_any_axes_way_distribution_and_scalar_can_be_named(
     mixed: CardFacts, name: str, device: DeviceKind, data: st.DataObject
 ) -> None:
     card = mixed if name == "mixed" else faulty.card()
-    known = fuzz_domain.domain(card, device)
-    axes: fuzz_domain.Axes = {axis: data.draw(st.sampled_from(whole)) for axis, whole in known.ranges.items()}
+    known = fuzz_trials.domain(card, device)
+    axes: fuzz_trials.Axes = {axis: data.draw(st.sampled_from(whole)) for axis, whole in known.ranges.items()}
     axes |= {axis: data.draw(st.sampled_from(values)) for axis, values in known.choices.items()}
     axes |= {axis: data.draw(st.floats(*ends)) for axis, ends in known.intervals.items()}
-    ways = ["plain", "empty", "huge", *fuzz_domain.WAYS[device]]
+    ways = ["plain", "empty", "huge", *fuzz_trials.WAYS[device]]
     axes = dict(data.draw(st.permutations(list({**axes, WAY: data.draw(st.sampled_from(ways))}.items()))))
     repeated(card, device, axes, data.draw(st.integers(0, 2**31)))
 
 
 def test_a_case_of_the_cards_own_list_can_be_named(mixed: CardFacts) -> None:
     """With an axis that only one configuration has, or none."""
-    for trial in fuzz_list.trials(3, mixed, "cpu"):
+    for trial in fuzz_trials.trials(3, mixed, "cpu"):
         repeated(mixed, "cpu", {**trial.axes, WAY: "plain"}, 3)
 
 
 @pytest.mark.parametrize("id_", ["s4_b1_h1_d64_fp32_scale1_distribution-other_way-plain", "s4_distribution-normal"])
 def test_what_is_no_id(id_: str) -> None:
-    assert fuzz_domain.parse(1, faulty.card(), "cpu", id_) is None
+    assert fuzz_trials.parse(1, faulty.card(), "cpu", id_) is None
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_soak_stays_in_the_domain_and_goes_on_for_ever(device: DeviceKind) -> None:
     card = faulty.card()
-    known = fuzz_domain.domain(card, device)
-    made = list(islice(fuzz_soak.drawn(7, card, device, 140 << 30), 900))
-    assert made == list(islice(fuzz_soak.drawn(7, card, device, 140 << 30), 900)), "one seed, one soak"
+    known = fuzz_trials.domain(card, device)
+    made = list(islice(fuzz_risk.drawn(7, card, device, 140 << 30), 900))
+    assert made == list(islice(fuzz_risk.drawn(7, card, device, 140 << 30), 900)), "one seed, one soak"
     assert [trial.run_seed for trial in made] == list(range(7, 907)), "and other values in each trial"
-    assert {trial.way for trial in made} >= {"plain", "empty", *fuzz_domain.WAYS[device]}
+    assert {trial.way for trial in made} >= {"plain", "empty", *fuzz_trials.WAYS[device]}
     assert ("huge" in {trial.way for trial in made}) == (device == "cuda")
     assert {trial.distribution for trial in made} == set(known.choices[DISTRIBUTION])
     for trial in made[:40]:
-        assert fuzz_domain.parse(trial.run_seed, card, device, trial.id) == trial
+        assert fuzz_trials.parse(trial.run_seed, card, device, trial.id) == trial
     for trial in made:
         assert all(trial.axes[axis] in whole or trial.axes[axis] == 0 for axis, whole in known.ranges.items())
-        assert trial.way == "huge" or fuzz_domain.is_light(trial.axes, device)
+        assert trial.way == "huge" or fuzz_trials.is_light(trial.axes, device)
     assert len({trial.axes["S"] for trial in made}) > 150
 
 
 def test_a_card_without_cases_for_a_device_has_no_soak(tmp_path: Path) -> None:
     body = MIXED.replace("cpu_cases = cases\n", "")
     card = registered.facts(registered.write_card(tmp_path, "any", body))
-    assert list(fuzz_soak.drawn(1, card, "cpu")) == []
+    assert list(fuzz_risk.drawn(1, card, "cpu")) == []
 
 
 def test_the_cases_called_in_between_differ_in_one_choice_or_size_or_exchange_two() -> None:
     axes = {"S": 64, "B": 3, "H": 5, "D": 64, "dtype": "fp32", "causal": False, "scale": 0.125}
-    found = fuzz_domain.others(faulty.card(), "cpu", axes)
+    found = fuzz_trials.others(faulty.card(), "cpu", axes)
     changes = [{axis: value for axis, value in one.items() if value != axes[axis]} for one in found]
     for wanted in ({"causal": True}, {"dtype": "bf16"}, {"scale": -2.0}, {"S": 32}, {"B": 5, "H": 3}):
         assert wanted in changes

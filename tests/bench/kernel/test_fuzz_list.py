@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelgate.bench.kernel import fuzz_list, fuzz_risk
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
 
@@ -22,7 +22,7 @@ AROUND = {f"s{s}_b{b}_h{h}": (s, b, h) for s, b, h in product((448, 512, 640), (
 
 
 def attention(seed: int, device: DeviceKind) -> dict[str, Trial]:
-    return {trial.id: trial for trial in fuzz_list.trials(seed, faulty.card(), device)}
+    return {trial.id: trial for trial in fuzz_trials.trials(seed, faulty.card(), device)}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def oracle(self, case, x):
 
 
 def drawn(tmp_path: Path, fuzz: str, device: DeviceKind = "cuda", seed: int = 1) -> tuple[Trial, ...]:
-    return fuzz_list.trials(
+    return fuzz_trials.trials(
         seed, registered.facts(registered.write_card(tmp_path, "any", BODY.replace("FUZZ", fuzz))), device
     )
 
@@ -153,12 +153,12 @@ def test_ranges_give_what_is_in_them_and_their_ends_and_powers_of_two_more_often
     start: int, length: int, step: int, seed: int
 ) -> None:
     whole = range(start, start + length, step)
-    special = fuzz_list.special(whole)
+    special = fuzz_trials.special(whole)
     assert {whole[0], whole[-1]} <= set(special) <= set(whole)
     powers = {2**n + near for n in range(40) for near in (-1, 0, 1)}
     assert set(special) == {value for value in whole if value in powers or value in (whole[0], whole[-1])}
     rng = random.Random(seed)
-    found = [fuzz_list.draw(rng, {"range": [start, start + length, step]}) for _ in range(200)]
+    found = [fuzz_trials.draw(rng, {"range": [start, start + length, step]}) for _ in range(200)]
     assert set(found) <= set(whole)
     assert sum(value in special for value in found) >= 60, "half of them, beside those by chance"
 
@@ -167,7 +167,7 @@ def test_ranges_give_what_is_in_them_and_their_ends_and_powers_of_two_more_often
 def test_between_positive_ends_it_is_even_by_logarithm(low: float, factor: float, seed: int) -> None:
     rng = random.Random(seed)
     high = low * factor
-    found = [float(fuzz_list.draw(rng, {"between": [low, high]})) for _ in range(200)]
+    found = [float(fuzz_trials.draw(rng, {"between": [low, high]})) for _ in range(200)]
     assert all(low * (1 - 1e-9) <= value <= high * (1 + 1e-9) for value in found)
     middle = low * factor**0.5
     assert factor < 1.01 or 50 < sum(value < middle for value in found) < 150
@@ -175,7 +175,7 @@ def test_between_positive_ends_it_is_even_by_logarithm(low: float, factor: float
 
 def test_between_other_ends_it_is_even() -> None:
     rng = random.Random(1)
-    found = [float(fuzz_list.draw(rng, {"between": [-1.0, 3.0]})) for _ in range(400)]
+    found = [float(fuzz_trials.draw(rng, {"between": [-1.0, 3.0]})) for _ in range(400)]
     assert min(found) >= -1
     assert max(found) <= 3
     assert 150 < sum(value < 1 for value in found) < 250
@@ -185,9 +185,9 @@ def test_between_other_ends_it_is_even() -> None:
 def test_choices_may_hold_ranges(seed: int) -> None:
     values: Any = {"choice": [7, {"range": [100, 200, 1]}, {"between": [0.25, 0.5]}, "word", True]}
     rng = random.Random(seed)
-    found = [fuzz_list.draw(rng, values) for _ in range(100)]
+    found = [fuzz_trials.draw(rng, values) for _ in range(100)]
     kinds = {7: 0, "word": 0, True: 0}
     assert set(kinds) <= set(found)
     assert any(isinstance(one, int) and 100 <= one < 200 for one in found)
     assert any(isinstance(one, float) and 0.25 <= one <= 0.5 for one in found)
-    assert fuzz_list.draw(rng, 64) == 64
+    assert fuzz_trials.draw(rng, 64) == 64

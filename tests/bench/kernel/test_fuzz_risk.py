@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kernelgate.bench.core.errors import CardError, UsageError
-from kernelgate.bench.kernel import card_extremes, fuzz_domain, fuzz_list, fuzz_risk
-from kernelgate.bench.kernel.fuzz_list import Trial
+from kernelgate.bench.kernel import card_ranges, fuzz_risk, fuzz_trials
 from kernelgate.bench.kernel.fuzz_risk import DISTRIBUTION, WAY
+from kernelgate.bench.kernel.fuzz_trials import Trial
 from kernelgate.bench.system.environment import DeviceKind
 from tests import faulty, registered
 
@@ -35,15 +35,15 @@ def risks(device: DeviceKind, seed: int = 1, memory: int = GPU_BYTES) -> tuple[T
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_every_way_is_tried_on_a_small_case_that_no_tile_divides(device: DeviceKind) -> None:
-    found = {trial.way: trial for trial in reversed(risks(device)) if trial.way in fuzz_domain.WAYS[device]}
-    assert set(found) == set(fuzz_domain.WAYS[device])
+    found = {trial.way: trial for trial in reversed(risks(device)) if trial.way in fuzz_trials.WAYS[device]}
+    assert set(found) == set(fuzz_trials.WAYS[device])
     assert {trial.axes["S"] for trial in found.values()} == {65}
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_layouts_are_also_tried_where_tiles_and_wide_loads_divide_every_size(device: DeviceKind) -> None:
     """A kernel that takes wide loads only there reads misaligned data only there."""
-    assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_domain.LAYOUTS)
+    assert {trial.way for trial in risks(device) if trial.axes["S"] == 64} >= set(fuzz_trials.LAYOUTS)
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
@@ -60,7 +60,7 @@ def test_the_longest_sequences_meet_every_mask_and_every_dtype() -> None:
 
 def test_each_edge_meets_every_value_of_every_other_axis_in_one_run() -> None:
     card = faulty.card()
-    known = fuzz_domain.domain(card, "cuda")
+    known = fuzz_trials.domain(card, "cuda")
     rows = [trial.axes for trial in risks("cuda") if trial.way == "plain"]
     asked = {
         (axis, edge, other, value)
@@ -83,7 +83,7 @@ def test_the_smallest_case_of_all_is_tried(device: DeviceKind) -> None:
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_what_is_not_finite_is_tried_in_every_dtype(device: DeviceKind) -> None:
     dtypes = {t.axes["dtype"] for t in risks(device) if t.distribution == "nonfinite"}
-    assert dtypes == set(fuzz_domain.domain(faulty.card(), device).choices["dtype"])
+    assert dtypes == set(fuzz_trials.domain(faulty.card(), device).choices["dtype"])
 
 
 def test_a_scale_is_negative_zero_and_at_its_ends() -> None:
@@ -110,7 +110,7 @@ def test_every_axis_is_empty_once() -> None:
 def test_an_id_says_all_of_its_trial(device: DeviceKind) -> None:
     """Also without the list that it was in, and in the same run with the same values."""
     for trial in risks(device):
-        assert fuzz_domain.parse(1, faulty.card(), device, trial.id) == trial
+        assert fuzz_trials.parse(1, faulty.card(), device, trial.id) == trial
     smaller = risks(device)[0].id.replace("s65", "s3")
     (found,) = fuzz_risk.select(1, faulty.card(), device, None, [smaller])
     assert (found.axes["S"], found.axes[WAY], found.axes[DISTRIBUTION]) == (3, "offset", "normal")
@@ -123,16 +123,16 @@ def test_what_a_cpu_cannot_do_is_no_id_there() -> None:
 
 
 def test_the_cards_own_list_comes_first_and_stays_as_it_is() -> None:
-    listed = fuzz_list.trials(4, faulty.card(), "cuda")
+    listed = fuzz_trials.trials(4, faulty.card(), "cuda")
     assert fuzz_risk.select(4, faulty.card(), "cuda", GPU_BYTES, [])[: len(listed)] == listed
     assert fuzz_risk.select(4, faulty.card(), "cuda", GPU_BYTES, ["s512_b32_h8"]) == tuple(
         trial for trial in listed if trial.id == "s512_b32_h8"
     )
 
 
-def facts(folder: Path, limits: str) -> fuzz_domain.Domain:
+def facts(folder: Path, limits: str) -> fuzz_trials.Domain:
     card = registered.facts(registered.write_card(folder, "any", BODY.replace("LIMITS", limits)))
-    return fuzz_domain.domain(card, "cuda")
+    return fuzz_trials.domain(card, "cuda")
 
 
 def test_the_domain_is_what_is_fuzzed(tmp_path: Path) -> None:
@@ -157,15 +157,15 @@ def test_a_card_without_ranges_is_called_in_every_way_on_its_smallest_case(tmp_p
     body = BODY.replace("fuzz = dict(M=range(1, 600), N=64, dtype=", "fuzz = dict(M=4, N=64, dtype=")
     card = registered.facts(registered.write_card(tmp_path, "any", body.replace("LIMITS", "")))
     found = fuzz_risk.risks(1, card, "cpu")
-    assert {trial.way for trial in found} == set(fuzz_domain.WAYS["cpu"])
+    assert {trial.way for trial in found} == set(fuzz_trials.WAYS["cpu"])
     assert {trial.axes["M"] for trial in found} == {4}
 
 
 def test_extremes_are_no_larger_than_it_takes() -> None:
     limits = {"M": {"range": [1, 1 << 20, 1]}, "N": {"range": [1, 1 << 20, 1]}, "scale": {"between": [0, 1]}}
-    found = list(card_extremes.extremes({"M": 8, "N": 8}, limits, lambda axes: (2.0 * axes["M"] * axes["N"], 0)))
+    found = list(card_ranges.extremes({"M": 8, "N": 8}, limits, lambda axes: (2.0 * axes["M"] * axes["N"], 0)))
     assert {(one["M"] == (1 << 20) - 1, one["N"] == (1 << 20) - 1) for one in found} == {(True, False), (False, True)}
-    assert all(card_extremes.BEYOND <= 2 * one["M"] * one["N"] < 1.01 * card_extremes.BEYOND for one in found)
+    assert all(card_ranges.BEYOND <= 2 * one["M"] * one["N"] < 1.01 * card_ranges.BEYOND for one in found)
 
 
 def test_elements_overflow_later_than_bytes() -> None:
@@ -174,15 +174,15 @@ def test_elements_overflow_later_than_bytes() -> None:
     def largest(axes: Mapping[str, int]) -> tuple[float, float]:
         return 2.0 * axes["M"] * axes["N"], float(axes["M"] * axes["N"])
 
-    found = [one["M"] * one["N"] for one in card_extremes.extremes({"M": 8, "N": 8}, limits, largest)]
-    assert sum(count < card_extremes.BEYOND for count in found) == 2, "of bytes"
-    assert sum(count >= card_extremes.BEYOND for count in found) == 2, "of elements"
+    found = [one["M"] * one["N"] for one in card_ranges.extremes({"M": 8, "N": 8}, limits, largest)]
+    assert sum(count < card_ranges.BEYOND for count in found) == 2, "of bytes"
+    assert sum(count >= card_ranges.BEYOND for count in found) == 2, "of elements"
 
 
 def test_there_are_no_extremes_out_of_reach_or_of_unknown_size() -> None:
     limits = {"M": {"range": [1, 1000, 1]}}
-    assert list(card_extremes.extremes({"M": 8}, limits, lambda axes: (2.0 * axes["M"], 0))) == []
-    assert list(card_extremes.extremes({"M": 8}, limits, lambda _: (0, 0))) == []
+    assert list(card_ranges.extremes({"M": 8}, limits, lambda axes: (2.0 * axes["M"], 0))) == []
+    assert list(card_ranges.extremes({"M": 8}, limits, lambda _: (0, 0))) == []
 
 
 def test_an_id_that_is_none() -> None:

@@ -10,9 +10,9 @@ import torch
 
 from kernelgate.bench.check import fuzz
 from kernelgate.bench.core.errors import CardError, UsageError
-from kernelgate.bench.kernel import nonfinite
+from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes
-from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw
 from kernelgate.bench.system import lock
 from tests import faulty, registered
 from tests.bench.machine import CPU
@@ -40,10 +40,10 @@ def test_some_of_the_named_inputs_hold_some_of_the_values(dtype: str) -> None:
     seen = set()
     for seed in range(30):
         given = {name: torch.zeros(40, 5, dtype=TORCH_DTYPES[dtype]) for name in "xyz"}
-        nonfinite.plant(given, {"x": (nan, -inf), "y": (inf,)}, draw(seed, dtype))
+        operands.plant_nonfinite(given, {"x": (nan, -inf), "y": (inf,)}, draw(seed, dtype))
         counts = {name: int((~tensor.float().isfinite()).sum()) for name, tensor in given.items()}
         assert counts["z"] == 0
-        assert 1 <= counts["x"] + counts["y"] <= 2 * nonfinite.PLANTED
+        assert 1 <= counts["x"] + counts["y"] <= 2 * operands.PLANTED
         seen |= {
             str(value) for tensor in given.values() for value in tensor.float()[~tensor.float().isfinite()].tolist()
         }
@@ -60,7 +60,7 @@ def test_some_of_the_named_inputs_hold_some_of_the_values(dtype: str) -> None:
 )
 def test_a_card_that_names_what_is_not_there(given: dict[str, torch.Tensor], allowed: object, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        nonfinite.plant(given, allowed, draw(1))  # type: ignore[arg-type]
+        operands.plant_nonfinite(given, allowed, draw(1))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernelgate.bench.core.errors import UsageError
 from kernelgate.bench.kernel import operands
 from kernelgate.bench.kernel.card import CaseAxes, Kernel, Output
-from kernelgate.bench.kernel.draw import TORCH_DTYPES, Draw
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw
 
 CASE = CaseAxes({"M": 4, "dtype": "fp16"})
 

@@ -12,7 +12,7 @@ import torch
 
 from kernelgate.bench.build.library import Library
 from kernelgate.bench.core.errors import CardError, CompileError, KernelgateError
-from kernelgate.bench.kernel import calls, commit, operators
+from kernelgate.bench.kernel import calls, card_check, commit
 from kernelgate.bench.system.worker import WorkerProcess
 from tests.bench.in_process import ThreadWorker
 from tests.miniature import SCALE, SCALE_CARD, SCALE_FILES, write
@@ -133,7 +133,7 @@ def test_overloads(tree: Path) -> None:
 
 def test_it_is_asked_in_a_process_of_its_own(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a card and a library do there stays there."""
-    monkeypatch.setattr(operators, "WorkerProcess", WorkerProcess)
+    monkeypatch.setattr(card_check, "WorkerProcess", WorkerProcess)
     changes = "import torch\n\ntorch.set_default_dtype(torch.float64)\nprint('no message')\n"
     write(tree, {".ci/kernels/scale.py": changes + SCALE_CARD})
     assert built(tree).manifest.card == "scale"
@@ -152,11 +152,11 @@ def test_a_call_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> No
             asked.append(function)
             super().__init__(function)
 
-    monkeypatch.setattr(operators, "WorkerProcess", Counted)
+    monkeypatch.setattr(card_check, "WorkerProcess", Counted)
     write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# asked for the first time\n"})
     built(tree)
     built(tree)
-    assert asked == ["kernelgate.bench.kernel.operators:examine"]
+    assert asked == ["kernelgate.bench.kernel.card_check:examine"]
     write(tree, {".ci/kernels/scale.py": SCALE_CARD + "\n# another card\n"})
     built(tree)
     assert len(asked) == 2
@@ -214,12 +214,12 @@ X = torch.zeros(1)
 )
 def test_mismatch(arguments: str, args: tuple[Any, ...], why: str | None) -> None:
     schema = torch._C.parse_schema(f"my::op({arguments}) -> ()")
-    assert operators.mismatch(schema, args, {}) == why
+    assert card_check.mismatch(schema, args, {}) == why
 
 
 @pytest.mark.parametrize(("returns", "expected"), [("()", None), ("Tensor", X), ("(Tensor, Tensor)", (X, X))])
 def test_an_operator_gives_as_much_as_it_says(returns: str, expected: object) -> None:
-    recorder = operators._Recorder({"op": [torch._C.parse_schema(f"my::op(Tensor x) -> {returns}")]}, X)
+    recorder = card_check._Recorder({"op": [torch._C.parse_schema(f"my::op(Tensor x) -> {returns}")]}, X)
     assert recorder.op(X) == expected
     assert recorder.called == ["op"]
 
@@ -319,5 +319,5 @@ def test_a_library_that_this_torch_cannot_load(tree: Path) -> None:
 def test_a_library_without_its_card_is_not_asked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library, card = built(tree), commit.cards.read(tree / ".ci" / "kernels")["scale"]
     bare = replace(library, manifest=library.manifest.model_copy(update={"card_sha256": None}), card_file=None)
-    monkeypatch.setattr(operators, "WorkerProcess", lambda _: pytest.fail("a process was started"))
-    operators.check(bare, card)
+    monkeypatch.setattr(card_check, "WorkerProcess", lambda _: pytest.fail("a process was started"))
+    card_check.check_operators(bare, card)

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from kernelgate.bench.kernel import ulp
+from kernelgate.bench.kernel import compare
 from kernelgate.bench.record import LARGEST
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float8_e4m3fn, torch.float8_e5m2)
@@ -18,7 +18,7 @@ def test_the_unit_is_the_step_to_the_next_number(dtype: torch.dtype) -> None:
     info = torch.finfo(dtype)
     for value in (1.0, 1.9, 2.0, 3.99, 8.0, info.smallest_normal):
         step = 2.0 ** math.floor(math.log2(value)) * info.eps
-        assert float(ulp.spacing(torch.tensor([value], dtype=torch.float64), dtype)) == step
+        assert float(compare.ulp(torch.tensor([value], dtype=torch.float64), dtype)) == step
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -26,7 +26,7 @@ def test_every_number_of_a_dtype_has_its_own_step(dtype: torch.dtype) -> None:
     """All positive numbers, each alone: the unit is the distance to the next one."""
     every = torch.arange(0, 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
     finite = every[every.isfinite()].double()
-    units = torch.stack([ulp.spacing(one.reshape(1), dtype)[0] for one in finite[:-1:97]])
+    units = torch.stack([compare.ulp(one.reshape(1), dtype)[0] for one in finite[:-1:97]])
     assert torch.equal(units, (finite[1:] - finite[:-1])[::97])
 
 
@@ -34,7 +34,7 @@ def test_every_number_of_a_dtype_has_its_own_step(dtype: torch.dtype) -> None:
 def test_nothing_is_smaller_than_the_step_between_subnormal_numbers(dtype: torch.dtype) -> None:
     step = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
     for values in ([0.0, 0.0], [step / 1000], [step]):
-        assert ulp.spacing(torch.tensor(values, dtype=torch.float64), dtype).tolist() == [step] * len(values)
+        assert compare.ulp(torch.tensor(values, dtype=torch.float64), dtype).tolist() == [step] * len(values)
 
 
 def test_elements_near_zero_have_the_unit_of_the_whole_output() -> None:
@@ -42,13 +42,13 @@ def test_elements_near_zero_have_the_unit_of_the_whole_output() -> None:
     rms = float(right.square().mean().sqrt())
     assert 32 < rms < 64
     eps = torch.finfo(torch.float16).eps
-    assert ulp.spacing(right, torch.float16).tolist() == [32 * eps] * 4 + [64 * eps]
+    assert compare.ulp(right, torch.float16).tolist() == [32 * eps] * 4 + [64 * eps]
 
 
 def test_integers_have_steps_of_one() -> None:
     big = 2**62
     right = torch.tensor([big, -3, 7])
-    found = ulp.pair(right + torch.tensor([1, 0, 0]), right - torch.tensor([0, 0, 3]), right)
+    found = compare.ulp_errors(right + torch.tensor([1, 0, 0]), right - torch.tensor([0, 0, 3]), right)
     assert found is not None
     assert (found.base.maximum, found.base.mean, found.base.bias) == (1.0, 1 / 3, 1 / 3)
     assert (found.head.maximum, found.head.mean, found.head.bias) == (3.0, 1.0, -1.0)
@@ -60,7 +60,7 @@ def test_rounding_is_half_a_step_at_most_and_cutting_a_whole_one(dtype: torch.dt
     rounded = right.to(dtype)
     toward_zero = torch.nextafter(rounded, torch.zeros_like(rounded))
     cut = torch.where(rounded.double().abs() > right.abs(), toward_zero, rounded)
-    found = ulp.pair(rounded, cut, right)
+    found = compare.ulp_errors(rounded, cut, right)
     assert found is not None
     assert found.base.maximum < 0.501 < found.head.maximum <= 1.0  # torch rounds to float32 on the way
     assert found.head.mean == pytest.approx(2 * found.base.mean, rel=0.03)
@@ -73,19 +73,19 @@ def test_what_is_not_finite_on_either_side_is_left_out_of_both() -> None:
     right = torch.tensor([1.0, 2.0, 3.0, math.inf], dtype=torch.float64)
     base = torch.tensor([1.0, math.nan, 3.0, math.inf])
     head = torch.tensor([1.5, 2.0, math.inf, 4.0])
-    found = ulp.pair(base, head, right)
+    found = compare.ulp_errors(base, head, right)
     assert found is not None
     assert (found.elements, found.base.maximum) == (1, 0.0)
-    assert ulp.pair(base * math.nan, head, right) is None
+    assert compare.ulp_errors(base * math.nan, head, right) is None
 
 
 def test_garbage_has_an_error_that_a_record_can_hold() -> None:
     right = torch.tensor([1e-45], dtype=torch.float64)
-    found = ulp.pair(torch.tensor([1e-45]), torch.tensor([-3e38]), right)
+    found = compare.ulp_errors(torch.tensor([1e-45]), torch.tensor([-3e38]), right)
     assert found is not None
     assert (found.head.maximum, found.head.bias, found.head.outward) == (LARGEST, -LARGEST, LARGEST)
 
 
 def test_an_oracle_in_float64_measures_nothing_of_float64() -> None:
-    assert not ulp.measurable(torch.float64)
-    assert all(map(ulp.measurable, (*FLOATS, torch.int8, torch.bool)))
+    assert not compare.has_ulp(torch.float64)
+    assert all(map(compare.has_ulp, (*FLOATS, torch.int8, torch.bool)))

@@ -14,8 +14,7 @@ from kernelgate.bench.check import sanitize
 from kernelgate.bench.core.errors import KernelgateError
 from kernelgate.bench.doctor import examine
 from kernelgate.bench.explain import ncu_reader
-from kernelgate.bench.kernel import cards
-from kernelgate.bench.kernel.package import build as package_build
+from kernelgate.bench.kernel import cards, triton_build
 from kernelgate.bench.system import git, isolation, supervise
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
@@ -103,10 +102,13 @@ def test_a_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_package_that_does_not_end_its_import(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(package_build, "PROBE_S", LIMIT_S)
+    monkeypatch.setattr(triton_build, "IMPORT_S", LIMIT_S)
     (tmp_path / "endless.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
-    assert package_build.probe(tmp_path, "endless") == ()
-    assert "importing the package endless did not end within 1 s" in capfd.readouterr().err
+    asked = triton_build.CompileRequest(
+        folder=tmp_path, package="endless", card=tmp_path, cases=(), targets=(), cache=tmp_path
+    )
+    assert triton_build.probe(asked) == ()
+    assert "endless are not known: the process did not answer for 1 s and was killed" in capfd.readouterr().err
 
 
 def test_compilers_that_are_asked_for_their_version(

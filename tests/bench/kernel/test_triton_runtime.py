@@ -14,7 +14,7 @@ from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernelgate.bench.kernel.package import autotune
+from kernelgate.bench.kernel import triton_runtime
 
 CONFIGS = [
     triton.Config({"block": 64}, num_warps=2),
@@ -72,36 +72,36 @@ HERE = SimpleNamespace(__name__=__name__.partition(".")[0])
 
 
 def test_what_was_chosen(launches: Launches) -> None:
-    assert autotune.chosen(HERE) == ""
+    assert triton_runtime.chosen(HERE) == ""
     scale[(1,)](None, 100)
     single[(1,)](None, 100)
     assert blocks(launches) == [64, 128, 256, 256, 64]
-    assert autotune.chosen(HERE) == "scale: block=256, warps=8, stages=3, ctas=2, maxnreg=64"
+    assert triton_runtime.chosen(HERE) == "scale: block=256, warps=8, stages=3, ctas=2, maxnreg=64"
     scale.cache[100,] = CONFIGS[1]
     scale[(1,)](None, 100)
-    assert autotune.chosen(HERE) == "scale: block=128, warps=4, stages=5"
+    assert triton_runtime.chosen(HERE) == "scale: block=128, warps=4, stages=5"
 
 
 def test_kernels_of_another_package_are_not_told(launches: Launches) -> None:
     scale[(1,)](None, 100)
-    assert autotune.chosen(SimpleNamespace(__name__="my_kernels__base")) == ""
+    assert triton_runtime.chosen(SimpleNamespace(__name__="my_kernels__base")) == ""
     assert launches
 
 
 def test_where_triton_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.modules", {})
-    assert autotune.chosen(HERE) == ""
+    assert triton_runtime.chosen(HERE) == ""
 
 
 def test_every_configuration(launches: Launches) -> None:
     told: list[str | None] = []
-    with autotune.every_config(told.append):
+    with triton_runtime.every_config(told.append):
         scale[(1,)](None, 100)
         single[(1,)](None, 128)
     assert blocks(launches) == [64, 128, 256, 64]
     assert [one["num_warps"] for one in launches] == [2, 4, 8, 2]
     assert launches[-1]["even"] is True
-    assert told == [*map(autotune.describe, CONFIGS), None, None, None]
+    assert told == [*map(triton_runtime.describe, CONFIGS), None, None, None]
     scale[(1,)](None, 100)
     assert len(launches) == 8  # it chooses again
 
@@ -113,7 +113,7 @@ def test_a_configuration_prepares_its_arguments(launches: Launches, monkeypatch:
     )
     monkeypatch.setattr(scale, "configs", [*CONFIGS, config])
     monkeypatch.setattr(scale, "early_config_prune", lambda configs, named, **_: configs[named["n"] :])
-    with autotune.every_config(lambda _: None):
+    with triton_runtime.every_config(lambda _: None):
         scale[(1,)](None, 2)
     assert blocks(launches) == [256, 32]
     assert prepared == [(2, 32)]
@@ -137,18 +137,18 @@ def refusing(monkeypatch: pytest.MonkeyPatch, errors: dict[int, Exception]) -> L
 def test_an_impossible_configuration_is_left_out(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = OutOfResources(1, 0, "shared memory"), CompileTimeAssertionFailure(None, None, "no")  # type: ignore[arg-type]
     refusing(monkeypatch, {64: first, 128: second})
-    with autotune.every_config(lambda _: None):
+    with triton_runtime.every_config(lambda _: None):
         assert scale[(1,)](None, 100) == "launched 256"
     assert blocks(launches) == [256]
     refusing(monkeypatch, {256: OutOfResources(2, 0, "threads")})
-    with autotune.every_config(lambda _: None), pytest.raises(OutOfResources) as caught:
+    with triton_runtime.every_config(lambda _: None), pytest.raises(OutOfResources) as caught:
         scale[(1,)](None, 100)
     assert caught.value is first
 
 
 def test_another_error_is_raised_at_once(launches: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
     refusing(monkeypatch, {128: ZeroDivisionError()})
-    with autotune.every_config(lambda _: None), pytest.raises(ZeroDivisionError):
+    with triton_runtime.every_config(lambda _: None), pytest.raises(ZeroDivisionError):
         scale[(1,)](None, 100)
     assert blocks(launches) == [64]
 
@@ -156,7 +156,7 @@ def test_another_error_is_raised_at_once(launches: Launches, monkeypatch: pytest
 def test_one_configuration_by_a_text(launches: Launches) -> None:
     texts = [f"fuzz_{number:02}" for number in range(32)]
     for text in texts + texts:
-        with autotune.one_config(text):
+        with triton_runtime.one_config(text):
             assert str(scale[(1,)](None, 100)).startswith("launched")
     ran = blocks(launches)
     assert ran[:32] == ran[32:]
@@ -168,12 +168,12 @@ def test_a_configuration_that_cannot_run_gives_way(launches: Launches, monkeypat
     impossible = OutOfResources(1, 0, "shared memory")
     tried = refusing(monkeypatch, {64: impossible, 128: impossible})
     for number in range(8):
-        with autotune.one_config(f"{number}"):
+        with triton_runtime.one_config(f"{number}"):
             assert scale[(1,)](None, 100) == "launched 256"
     assert {one["block"] for one in tried} == {64, 128}
     assert blocks(launches) == [256] * 8
     refusing(monkeypatch, {256: impossible})
-    with autotune.one_config("x"), pytest.raises(OutOfResources):
+    with triton_runtime.one_config("x"), pytest.raises(OutOfResources):
         scale[(1,)](None, 100)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kernelgate.bench.core.errors import KernelgateError
-from kernelgate.bench.kernel.package import importer as package_import
-from kernelgate.bench.kernel.package.importer import PackageImportError, load
+from kernelgate.bench.kernel import package_import
+from kernelgate.bench.kernel.package_import import PackageImportError, load
 
 Files = dict[str, str]
 
@@ -26,7 +26,7 @@ def _process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(importlib, "import_module", importlib.import_module)
     before = set(sys.modules)
     yield
-    for alias in list(package_import._origins):
+    for alias in list(package_import._packages):
         package_import.forget(alias)
     for name in set(sys.modules) - before:
         if name.startswith(("my_kernels", "third_party")):

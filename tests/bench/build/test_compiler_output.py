@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from kernelgate.bench.build.compiler_errors import ErrorSearch, FirstError, quotable
+from kernelgate.bench.build.compiler_output import ErrorSearch, FirstError, quotable
 
 NVCC_HEADER = """\
 [1/4] csrc/binding.cpp

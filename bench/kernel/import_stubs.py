@@ -1,4 +1,4 @@
-"""Stand-ins for torch and other heavy modules, so that a card can be imported where they are not installed.
+"""Stubs of torch and other heavy modules, so that a card can be imported where they are not installed.
 
 What a card does with them at import goes nowhere: attributes, calls, decorators and base classes are accepted. Methods
 that compute are called by the worker processes, which have the real modules.
@@ -50,16 +50,8 @@ class Unknown:
         return ()
 
 
-def _arithmetic(self: Any, *_: Any) -> Any:
-    return self
-
-
-for _name in ("lt", "le", "gt", "ge"):
-    setattr(Unknown, f"__{_name}__", lambda *_: Unknown())
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
-    setattr(Unknown, f"__{_name}__", lambda *_: Unknown())
-    setattr(Unknown, f"__r{_name}__", lambda *_: Unknown())
-for _name in ("neg", "pos", "abs", "invert"):
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
+for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert", *_BINARY, *(f"r{_name}" for _name in _BINARY)):
     setattr(Unknown, f"__{_name}__", lambda *_: Unknown())
 
 
@@ -93,8 +85,7 @@ class Shaped:
     def contiguous(self) -> Self:
         return self
 
-    def clone(self) -> Self:
-        return self
+    clone = __neg__ = __abs__ = contiguous
 
     def size(self, axis: int | None = None) -> Any:
         return self.shape if axis is None else self.shape[axis]
@@ -119,18 +110,14 @@ class Shaped:
     def __iter__(self) -> Iterator[Any]:
         return iter([Shaped(self.shape[1:], self.dtype)] * len(self))
 
-    def __lt__(self, _: Any) -> Any:
-        return Unknown()
-
-    __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __floordiv__ = __rtruediv__ = __lt__
-    __and__ = __or__ = __xor__ = __lt__
+    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __rmatmul__ = __pow__ = __mod__ = __getitem__
+    __floordiv__ = __rtruediv__ = __and__ = __or__ = __xor__ = __getitem__
 
     def _with(self, other: Any) -> Any:
         same = isinstance(other, int | float) or (isinstance(other, Shaped) and other.shape == self.shape)
         return self if same else Unknown()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _with
-    __neg__ = __abs__ = _arithmetic
 
 
 class ShapeDraw:
@@ -183,5 +170,5 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """From now on this process imports stand-ins for HEAVY."""
+    """From now on this process imports stubs of HEAVY."""
     sys.meta_path.insert(0, _Finder())

@@ -9,23 +9,27 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
+from kernelgate.bench.build import archs
 from kernelgate.bench.build.archs import Target
 from kernelgate.bench.core import hardware
-from kernelgate.bench.kernel.package import importer as package_import
+from kernelgate.bench.core.dtypes import known
+from kernelgate.bench.kernel import package_import
+from kernelgate.bench.kernel.operands import TORCH_DTYPES, Draw
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
-REGISTERS, THREADS = 32, 1024
-"""What a loaded kernel is said to have: registers of a thread, and the most threads of a block."""
-_CUDA_NAME = re.compile(r"cuda(:\d+)?")
+LOADED = 0, 0, 32, 0, 1024
+"""A loaded kernel: its module, function, registers, spills, and the most threads of a block."""
 _RUN_THE_KERNEL = frozenset({"CUDA", "CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd"})
 """Dispatch keys under which an operator's own code is registered."""
 
@@ -36,22 +40,16 @@ def pretend(target: Target, alias: str) -> None:
     `alias`: what the package that is about to be imported is called in sys.modules.
     """
     properties = _properties(target)
-    for name, value in _torch_cuda(properties).items():
-        setattr(torch.cuda, name, value)
-    torch.Tensor.record_stream = _saying(None)  # type: ignore[method-assign]
+    _replace_torch_cuda(properties)
+    torch.Tensor.record_stream = _answering(None)  # type: ignore[method-assign]
     torch.version.cuda = torch.version.cuda or "13.0"
     if importlib.util.find_spec("triton"):
         from triton.runtime import driver
 
-        driver.set_active(_Driver(properties))
+        driver.set_active(_triton_driver(properties))
     claims = ClaimsCuda()
     torch.library.Library.impl = _on_the_cpu(torch.library.Library.impl, claims, alias)  # type: ignore[method-assign]
     claims.__enter__()  # type: ignore[no-untyped-call]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Tensors and operators
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 class ClaimsCuda(TorchFunctionMode):
@@ -63,7 +61,6 @@ class ClaimsCuda(TorchFunctionMode):
         torch.Tensor.device.__get__: CUDA,
         torch.Tensor.get_device: 0,
     }
-    _unchanged = (torch.Tensor.cuda, torch.Tensor.pin_memory)
     _products = frozenset(
         {
             *(torch.matmul, torch.mm, torch.bmm, torch.addmm, torch.baddbmm, torch.einsum, torch.nn.functional.linear),
@@ -71,39 +68,34 @@ class ClaimsCuda(TorchFunctionMode):
             *(torch.conv1d, torch.conv2d, torch.conv3d),
         }
     )
-    """What takes a GPU a moment and a CPU minutes."""
+    """What takes a GPU a moment and a CPU minutes: answered with zeros of the right shape and dtype."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func in self._answers:
             return self._answers[func]
-        if func in self._unchanged:
+        if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
-        if func is torch.device:
-            return func(*args, **(kwargs or {}))
         named = dict(kwargs or {})
-        if "device" in named and named["device"] is not None:
+        if func is torch.device:
+            return func(*args, **named)
+        if named.get("device") is not None:
             named["device"] = CPU
         if "pin_memory" in named:
             named["pin_memory"] = False
-        if func in self._products:
-            return _zeros(func, args, named)
-        return func(*(CPU if _is_cuda(one) else one for one in args), **named)
-
-
-def _zeros(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A result of the right shape and dtype."""
-    if kwargs.get("out") is not None:
-        return kwargs["out"]
-    shape = tree_map_only(torch.Tensor, lambda tensor: tensor.to("meta"), (args, kwargs))
-    return torch.zeros_like(func(*shape[0], **shape[1]), device=CPU)
+        if func not in self._products:
+            return func(*(CPU if _is_cuda(value) else value for value in args), **named)
+        if named.get("out") is not None:
+            return named["out"]
+        args, named = tree_map_only(torch.Tensor, lambda tensor: tensor.to("meta"), (args, named))
+        return torch.zeros_like(func(*args, **named), device=CPU)
 
 
 def _is_cuda(value: Any) -> bool:
     if isinstance(value, torch.device):
         return value.type == "cuda"
-    return isinstance(value, str) and _CUDA_NAME.fullmatch(value) is not None
+    return isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value) is not None
 
 
 def _on_the_cpu(register: Callable[..., None], claims: ClaimsCuda, alias: str) -> Callable[..., None]:
@@ -134,9 +126,25 @@ def _on_the_cpu(register: Callable[..., None], claims: ClaimsCuda, alias: str) -
     return impl
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# torch.cuda
-# ----------------------------------------------------------------------------------------------------------------------
+class BlankDraw(Draw):
+    """Zeros in place of real numbers: compiling needs no values, and untouched zeros cost neither time nor memory."""
+
+    def __call__(self, *shape: int, dtype: str | None = None) -> torch.Tensor:
+        wanted = TORCH_DTYPES[known(dtype)] if dtype else self.dtype
+        return _untouched(shape, wanted) if wanted.is_floating_point else super().__call__(*shape, dtype=dtype)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        return _untouched(shape, torch.float32)
+
+    def uniform(self, low: float, high: float, *shape: int) -> torch.Tensor:  # noqa: ARG002 - as Draw has them
+        return _untouched(shape, torch.float32)
+
+
+def _untouched(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Zeros that the system makes when they are read, as torch.zeros does not."""
+    if 0 in shape:
+        return torch.empty(tuple(shape), dtype=dtype)
+    return torch.from_numpy(numpy.zeros(prod(shape) * dtype.itemsize, numpy.uint8)).view(dtype).view(shape)
 
 
 class _Idle:
@@ -160,20 +168,10 @@ class _Idle:
         return 1.0
 
 
-class _Within(nullcontext[None]):
-    """`with torch.cuda.device(x):` or `with torch.cuda.stream(s):`."""
-
-    def __init__(self, *_: Any) -> None:
-        super().__init__()
-
-
-def _torch_cuda(properties: SimpleNamespace) -> dict[str, Any]:
-    """By name, what takes the place of torch.cuda's own."""
-
+def _replace_torch_cuda(properties: SimpleNamespace) -> None:
+    nothing = ("init", "_lazy_init", "set_device", "synchronize", "empty_cache", "set_stream", "manual_seed")
     answers: dict[str, Any] = {
-        **dict.fromkeys(
-            ("init", "_lazy_init", "set_device", "synchronize", "empty_cache", "set_stream", "manual_seed")
-        ),
+        **dict.fromkeys(nothing),
         **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), True),
         **dict.fromkeys(("current_stream", "default_stream"), _Idle()),
         "device_count": 1,
@@ -183,14 +181,15 @@ def _torch_cuda(properties: SimpleNamespace) -> dict[str, Any]:
         "get_device_capability": (properties.major, properties.minor),
         "get_device_properties": properties,
     }
-    return {
-        **dict.fromkeys(("Stream", "ExternalStream", "Event"), _Idle),
-        **dict.fromkeys(("device", "device_of", "stream"), _Within),
-        **{name: _saying(answer) for name, answer in answers.items()},
-    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, _answering(answer))
+    for name in ("Stream", "ExternalStream", "Event"):
+        setattr(torch.cuda, name, _Idle)
+    for name in ("device", "device_of", "stream"):  # `with torch.cuda.device(x):`
+        setattr(torch.cuda, name, lambda *_: nullcontext())
 
 
-def _saying(answer: Any) -> Callable[..., Any]:
+def _answering(answer: Any) -> Callable[..., Any]:
     """A function of its own for each name, for torch.compile's tables hold no function twice."""
     return lambda *_, **__: answer
 
@@ -199,11 +198,10 @@ def _properties(target: Target) -> SimpleNamespace:
     """As torch.cuda.get_device_properties names them: of the first GPU in the table with this compute capability, or of
     the one that comes before it."""
     major, minor = target[0], target[1]
-    of_capability: dict[tuple[int, int], hardware.GpuModel] = {}
+    models: dict[Target, hardware.GpuModel] = {}
     for model in hardware.GPUS.values():
-        of_capability.setdefault(_capability(model), model)
-    older = [one for one in of_capability if one <= (major, minor)]
-    model = of_capability[max(older, default=min(of_capability))]
+        models.setdefault(archs.target(model.limits.target.removeprefix("sm_"))[:2], model)
+    model = models[max((known for known in models if known <= (major, minor)), default=min(models))]
     return SimpleNamespace(
         name=f"NVIDIA {model.name}",
         major=major,
@@ -220,71 +218,29 @@ def _properties(target: Target) -> SimpleNamespace:
     )
 
 
-def _capability(model: hardware.GpuModel) -> tuple[int, int]:
-    digits = model.limits.target.removeprefix("sm_")
-    return int(digits[:-1]), int(digits[-1])
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Triton's driver
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-class _Utils:
-    """What Triton asks of CUDA's driver."""
-
-    def __init__(self, properties: SimpleNamespace) -> None:
-        self._properties = {
-            "max_shared_mem": properties.shared_memory_per_block_optin,
-            "max_num_regs": properties.regs_per_multiprocessor,
-            "multiprocessor_count": properties.multi_processor_count,
-            "warpSize": properties.warp_size,
-            "sm_clock_rate": 1_500_000,
-            "mem_clock_rate": 2_500_000,
-            "mem_bus_width": 5120,
-        }
-
-    def get_device_properties(self, _: Any = 0) -> dict[str, int]:
-        return self._properties
-
-    def load_binary(self, *_: Any) -> tuple[int, int, int, int, int]:
-        """Module, function, registers, spills, the most threads."""
-        return 0, 0, REGISTERS, 0, THREADS
-
-    def unload_module(self, _: Any) -> None:
-        pass
-
-
-class _Driver:
+def _triton_driver(properties: SimpleNamespace) -> SimpleNamespace:
     """In place of triton.runtime.driver.active."""
+    from triton.backends.compiler import GPUTarget
 
-    def __init__(self, properties: SimpleNamespace) -> None:
-        from triton.backends.compiler import GPUTarget
-
-        self.utils = _Utils(properties)
-        self._capability = properties.major, properties.minor
-        self._target = GPUTarget("cuda", 10 * properties.major + properties.minor, properties.warp_size)
-
-    def launcher_cls(self, *_: Any) -> Callable[..., None]:
-        return lambda *_: None
-
-    def get_current_target(self) -> Any:
-        return self._target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def set_current_device(self, _: int) -> None:
-        pass
-
-    def get_current_stream(self, _: Any = None) -> int:
-        return 0
-
-    def get_device_capability(self, _: Any = None) -> tuple[int, int]:
-        return self._capability
-
-    def get_active_torch_device(self) -> torch.device:
-        return CUDA
-
-    def get_device_interface(self) -> Any:
-        return torch.cuda
+    major, minor = properties.major, properties.minor
+    asked = {
+        "max_shared_mem": properties.shared_memory_per_block_optin,
+        "max_num_regs": properties.regs_per_multiprocessor,
+        "multiprocessor_count": properties.multi_processor_count,
+        "warpSize": properties.warp_size,
+        "sm_clock_rate": 1_500_000,
+        "mem_clock_rate": 2_500_000,
+        "mem_bus_width": 5120,
+    }
+    utils = {"get_device_properties": asked, "load_binary": LOADED, "unload_module": None}
+    return SimpleNamespace(
+        utils=SimpleNamespace(**{name: _answering(answer) for name, answer in utils.items()}),
+        launcher_cls=_answering(_answering(None)),
+        get_current_target=_answering(GPUTarget("cuda", 10 * major + minor, properties.warp_size)),
+        get_current_device=_answering(0),
+        set_current_device=_answering(None),
+        get_current_stream=_answering(0),
+        get_device_capability=_answering((major, minor)),
+        get_active_torch_device=_answering(CUDA),
+        get_device_interface=_answering(torch.cuda),
+    )

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import machine_code, package
-from kernelgate.bench.build.package import PackageKernel
+from kernelgate.bench.build import machine_code
+from kernelgate.bench.build.sources import package_sources
 from kernelgate.bench.core.errors import NoDeviceError, NoKernelError
+from kernelgate.bench.kernel import triton_build
+from kernelgate.bench.kernel.triton_build import PackageKernel
+from kernelgate.bench.kernel.triton_runtime import fill
 from tests.bench.build.test_machine_code import compiled
 
 
@@ -32,31 +35,31 @@ def test_a_package_is_all_its_files(tmp_path: Path, root: str) -> None:
         tmp_path, *(f"{root}ops/{path}" for path in ("__pycache__/a.pyc", "old.pyc", "_C.so", ".hidden", ".git/x.py"))
     )
     write(tmp_path, "other.py", "tests/ops/__init__.py", f"{root}ops_more/__init__.py")
-    assert package.sources(tmp_path, "ops") == {path: (root + path).encode() for path in sorted(kept)}
+    assert package_sources(tmp_path, "ops") == {path: (root + path).encode() for path in sorted(kept)}
 
 
 @pytest.mark.parametrize("root", ["", "src/"])
 def test_a_single_module(tmp_path: Path, root: str) -> None:
     write(tmp_path, f"{root}ops.py", "ops_more.py", "docs/ops/ops.py")
-    assert package.sources(tmp_path, "ops") == {"ops.py": f"{root}ops.py".encode()}
+    assert package_sources(tmp_path, "ops") == {"ops.py": f"{root}ops.py".encode()}
 
 
 def test_a_folder_without_python_is_no_package(tmp_path: Path) -> None:
     write(tmp_path, "ops/README.md", "src/ops/__init__.py")
-    assert package.sources(tmp_path, "ops") == {"ops/__init__.py": b"src/ops/__init__.py"}
+    assert package_sources(tmp_path, "ops") == {"ops/__init__.py": b"src/ops/__init__.py"}
 
 
 def test_where_a_package_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(NoKernelError) as caught:
-        package.sources(tmp_path, "ops")
+        package_sources(tmp_path, "ops")
     places = "ops/ with Python files, ops.py, src/ops/ and src/ops.py"
     assert str(caught.value) == f"{tmp_path} has no package ops: looked for {places}"
     with pytest.raises(NoKernelError, match=r"Package\('a/../b'\): the name of a package or module is one word"):
-        package.sources(tmp_path, "a/../b")
+        package_sources(tmp_path, "a/../b")
 
 
 def test_triton_is_known_by_its_files() -> None:
-    build = package.triton_build()
+    build = triton_build.triton_version()
     assert build is not None
     version, _, files = build.rpartition("-")
     assert version == metadata.version("triton")
@@ -68,7 +71,7 @@ def test_a_machine_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", absent)
-    assert package.triton_build() is None
+    assert triton_build.triton_version() is None
 
 
 # The cache ------------------------------------------------------------------------------------------------------------
@@ -92,11 +95,11 @@ def cache(folder: Path, *entries: str, content: str = "") -> Path:
 
 def test_a_finished_cache_can_be_moved_and_installed(tmp_path: Path) -> None:
     built = cache(tmp_path / "built", "AAA", "BBB")
-    package.finish(built, [kernel("AAA"), kernel("BBB", "scale at n2")])
+    triton_build.finish(built, [kernel("AAA"), kernel("BBB", "scale at n2")])
     assert not [path for path in built.rglob("*") if path.is_file() and str(tmp_path) in path.read_text()]
     moved = built.rename(tmp_path / "moved")
-    before = package.install([moved], tmp_path / "used")
-    assert {path.relative_to(tmp_path).as_posix() for path in before} == {
+    used = fill(tmp_path / "used", [moved])
+    assert {path.relative_to(tmp_path).as_posix() for path in used.known} == {
         "used/AAA/scale.cubin",
         "used/BBB/scale.cubin",
     }
@@ -108,9 +111,9 @@ def test_a_finished_cache_can_be_moved_and_installed(tmp_path: Path) -> None:
 def test_the_first_library_has_the_say(tmp_path: Path) -> None:
     base, head = cache(tmp_path / "base", "AAA", content="base"), cache(tmp_path / "head", "AAA", "BBB", content="head")
     for built in (base, head):
-        package.finish(built, [])
-    package.install([base, head], tmp_path / "used")
-    assert {path.parent.name: path.read_text() for path in package.cubins(tmp_path / "used")} == {
+        triton_build.finish(built, [])
+    used = fill(tmp_path / "used", [base, head])
+    assert {path.parent.name: path.read_text() for path in used.known} == {
         "AAA": "base",
         "BBB": "head",
     }
@@ -118,19 +121,19 @@ def test_the_first_library_has_the_say(tmp_path: Path) -> None:
 
 def test_what_is_compiled_while_measuring(tmp_path: Path) -> None:
     built = cache(tmp_path / "built", "AAA")
-    package.finish(built, [kernel("AAA")])
-    before = package.install([built], tmp_path / "used")
-    assert package.compiled_since(before, tmp_path / "used") == ()
+    triton_build.finish(built, [kernel("AAA")])
+    used = fill(tmp_path / "used", [built])
+    assert used.compiled() == ()
     write(tmp_path / "used" / "LAUNCHER", "__triton_launcher.so", "cuda_utils.so")
-    assert package.compiled_since(before, tmp_path / "used") == ()
+    assert used.compiled() == ()
     cache(tmp_path / "used", "CCC", "DDD")
-    assert package.compiled_since(before, tmp_path / "used") == ("scale",)
+    assert used.compiled() == ("scale",)
 
 
 def test_nothing_compiled_is_a_cache_too(tmp_path: Path) -> None:
-    package.finish(tmp_path / "built", [])
-    assert package.install([tmp_path / "built"], tmp_path / "used") == frozenset()
-    assert package.facts(tmp_path / "built").missing == "no Triton kernel was compiled for a timed case"
+    triton_build.finish(tmp_path / "built", [])
+    assert fill(tmp_path / "used", [tmp_path / "built"]).known == frozenset()
+    assert triton_build.facts(tmp_path / "built").missing == "no Triton kernel was compiled for a timed case"
 
 
 # Facts ----------------------------------------------------------------------------------------------------------------
@@ -148,8 +151,8 @@ def spilling(tmp_path: Path) -> Path:
 
 def test_facts_of_the_timed_kernels(spilling: Path) -> None:
     tuned = kernel("AAA", "scale[BLOCK=64]", config="BLOCK=64")
-    package.finish(spilling, [kernel("AAA"), kernel("ZZZ", timed=False), tuned])
-    (found,) = package.facts(spilling).kernels
+    triton_build.finish(spilling, [kernel("AAA"), kernel("ZZZ", timed=False), tuned])
+    (found,) = triton_build.facts(spilling).kernels
     assert (found.name, found.target) == ("scale", "sm_90")
     assert (found.dynamic_shared_bytes, found.static_shared_bytes, found.shared_bytes) == (4096, 0, 4096)
     assert found.threads == 256
@@ -158,23 +161,23 @@ def test_facts_of_the_timed_kernels(spilling: Path) -> None:
 
 
 def test_facts_where_autotune_has_the_choice(spilling: Path) -> None:
-    package.finish(spilling, [kernel("AAA", config="BLOCK=64"), kernel("AAA", config="BLOCK=128")])
-    assert package.facts(spilling).missing == "@triton.autotune chooses the kernel when it measures"
+    triton_build.finish(spilling, [kernel("AAA", config="BLOCK=64"), kernel("AAA", config="BLOCK=128")])
+    assert triton_build.facts(spilling).missing == "@triton.autotune chooses the kernel when it measures"
 
 
 def test_facts_that_cannot_be_read(spilling: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = spilling / "kernels.json"
-    assert str(package.facts(spilling).missing).startswith(f"{index} cannot be read: [Errno 2] No such file")
+    assert str(triton_build.facts(spilling).missing).startswith(f"{index} cannot be read: [Errno 2] No such file")
     index.write_text("{")
-    assert str(package.facts(spilling).missing).startswith(f"{index} cannot be read: 1 validation error")
-    package.finish(spilling, [kernel("AAA")])
+    assert str(triton_build.facts(spilling).missing).startswith(f"{index} cannot be read: 1 validation error")
+    triton_build.finish(spilling, [kernel("AAA")])
     (spilling / "AAA" / "scale.json").write_text('{"name": "another", "shared": 0, "num_warps": 4}')
-    assert package.facts(spilling).missing == f"{spilling / 'AAA' / 'scale.cubin'} has no kernel another"
+    assert triton_build.facts(spilling).missing == f"{spilling / 'AAA' / 'scale.cubin'} has no kernel another"
     (spilling / "AAA" / "scale.json").unlink()
-    assert "is not what Triton writes: FileNotFoundError" in str(package.facts(spilling).missing)
+    assert "is not what Triton writes: FileNotFoundError" in str(triton_build.facts(spilling).missing)
 
     def no_tools() -> None:
         raise NoDeviceError("there is no cuobjdump")
 
     monkeypatch.setattr(machine_code, "find_tools", no_tools)
-    assert package.facts(spilling).missing == "there is no cuobjdump"
+    assert triton_build.facts(spilling).missing == "there is no cuobjdump"

@@ -1,12 +1,43 @@
-"""The cases at the ends of what a kernel takes, at which 32-bit offsets and grid dimensions overflow."""
+"""What a card draws for an axis of `fuzz` or `limits`, as plain data that fuzz_trials.draw reads, and the ends of that.
+
+At the ends 32-bit offsets and grid dimensions overflow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from kernelgate.bench.kernel import axes as case_axes
+from kernelgate.bench.kernel.card import Between
+
 BEYOND = 2**31 + 2**27
 """Bytes, or elements, of the largest tensor: a signed 32-bit offset does not reach its end."""
+
+
+def drawn(axis: str, values: Any) -> Any:
+    """A value, or an object with one key that says what is drawn. Raises ValueError saying what is wrong."""
+    if isinstance(values, range):
+        if not values:
+            raise ValueError(f"the range of {axis} is empty")
+        return {"range": [values.start, values.stop, values.step]}
+    if isinstance(values, Between):
+        if not (is_real(values.low) and is_real(values.high) and values.low <= values.high):
+            raise ValueError(f"{axis} is between({values.low!r}, {values.high!r}), which holds no number")
+        return {"between": [values.low, values.high]}
+    if isinstance(values, tuple | list):
+        if not values:
+            raise ValueError(f"there is nothing to choose from for {axis}")
+        return {"choice": [drawn(axis, value) for value in values]}
+    why = case_axes.mistake(axis, values)
+    if why:
+        raise ValueError(why)
+    return values
+
+
+def is_real(value: Any) -> bool:
+    """Whether it is a number, and neither NaN nor a truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
 def extremes(
@@ -17,7 +48,7 @@ def extremes(
 
     `largest`: the bytes of a case's largest tensor, and its elements. Nothing for an axis where BEYOND is out of reach.
     """
-    ranges = {axis: range(*limit["range"]) for axis, limit in limits.items() if _is_range(limit)}
+    ranges = {axis: range(*limit["range"]) for axis, limit in limits.items() if _has_range(limit)}
     made: list[dict[str, Any]] = []
     for unit in (0, 1):
         for axis in ranges:
@@ -29,7 +60,7 @@ def extremes(
                 yield case
 
 
-def _is_range(limit: Any) -> bool:
+def _has_range(limit: Any) -> bool:
     return isinstance(limit, Mapping) and "range" in limit
 
 

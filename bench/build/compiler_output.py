@@ -1,4 +1,4 @@
-"""Finds the compiler's first error in what ninja printed: the one that the others follow from."""
+"""Finds the compiler's first error in what ninja printed, which the others follow from, and what compilers warn of."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from posixpath import normpath
+
+from kernelgate.bench.record import MAX_WARNING, MAX_WARNINGS, CompilerWarning
 
 STATUS = re.compile(r"\[(?P<done>\d+)/(?P<total>\d+)\] (?P<step>.*)")
 """What ninja prints when a step has ended."""
@@ -33,6 +35,17 @@ LINKER = re.compile(
     r"|\S*\bld: (?!warning)(?P<plain>.+)"
 )
 NINJA = re.compile(r"ninja: (?:error|fatal): (?P<text>.+)")
+
+# csrc/a.cpp:12:5: warning: unused variable 'x' [-Wunused-variable]                  g++, also on what nvcc hands to it
+# csrc/a.cuh(12): warning #177-D: variable "x" was declared but never referenced     nvcc's front end
+WARNING = re.compile(
+    r"(?P<file>[^\s:()]+)(?::(?P<line>\d+)(?::\d+)?|\((?P<nvcc_line>\d+)\)): "
+    r"warning(?: (?P<number>#[\w-]+))?: (?P<text>.+)"
+)
+# ptxas warning : …    ptxas /tmp/x.ptx, line 21; warning : …    nvlink warning : …
+CUDA_WARNING = re.compile(r"(?P<tool>ptxas|nvlink)\b.*?\bwarning\s*: (?P<text>.+)")
+MAX_WARNINGS_READ = 10_000
+"""Different warnings that are read at all."""
 
 # What a compiler says that broke down, or whoever started it.
 BROKEN = re.compile(
@@ -86,23 +99,20 @@ class ErrorSearch:
     def read(self, line: str) -> None:
         line = line[:MAX_LINE].replace(HERE, "")
         if not self.source:
-            self._before(line)
+            if match := FAILED.match(line):
+                self.source = self._place = match["output"].removesuffix(".o")
+                self._skip_command = True
+            elif match := NINJA.match(line):
+                self.source, self._ended = "build.ninja", True
+                self.found = FirstError(self.source, f"{self.source}: error: ninja: {match['text']}", False, True)
         elif self._skip_command:
             self._skip_command = False
         elif STATUS.match(line) or line.startswith("ninja: "):
             self._ended = True
         elif not self._ended:
-            self._look_at(line)
+            self._read_failed_step(line)
 
-    def _before(self, line: str) -> None:
-        if match := FAILED.match(line):
-            self.source = self._place = match["output"].removesuffix(".o")
-            self._skip_command = True
-        elif match := NINJA.match(line):
-            self.source, self._ended = "build.ninja", True
-            self.found = FirstError(self.source, f"{self.source}: error: ninja: {match['text']}", False, True)
-
-    def _look_at(self, line: str) -> None:
+    def _read_failed_step(self, line: str) -> None:
         linked = LINKER_OBJECT.match(line)
         if linked:
             self._place = linked["object"]
@@ -162,3 +172,38 @@ def _error(line: str, source: str, place: str, files: Collection[str]) -> FirstE
         said = match["text"] or match["located"] or match["plain"]
         return FirstError(source, f"{place}: error: {said}", place in files and not broken, broken)
     return None
+
+
+@dataclass
+class WarningSearch:
+    """Reads what ninja prints, line by line. A header's warning, which every unit repeats, is one."""
+
+    files: Collection[str]
+    """The sources: what stands in other files is not theirs."""
+    namespace: str
+    """Of the operators, which is another one for each build, …"""
+    card: str
+    """… so that warnings name the card in its place, and those of two commits can be compared."""
+    _step: str = ""
+    _found: set[tuple[str, int, str]] = field(default_factory=set)
+
+    def read(self, line: str) -> None:
+        line = line[:MAX_LINE].replace(HERE, "")
+        if step := STATUS.match(line):
+            self._step = step["step"]
+        elif match := WARNING.match(line):
+            number = f" [{match['number']}]" if match["number"] else ""
+            self._add(normpath(match["file"]), int(match["line"] or match["nvcc_line"]), f"{match['text']}{number}")
+        elif match := CUDA_WARNING.match(line):
+            self._add(self._step, 0, f"{match['tool']}: {match['text']}")
+
+    def _add(self, file: str, line: int, text: str) -> None:
+        if file in self.files and len(self._found) < MAX_WARNINGS_READ:
+            self._found.add((file, line, text.replace(self.namespace, self.card)[:MAX_WARNING]))
+
+    def result(self) -> tuple[CompilerWarning, ...]:
+        """By file and line: compilers run side by side, and print in any order."""
+        return tuple(
+            CompilerWarning(file=file, line=line or None, text=text)
+            for file, line, text in sorted(self._found)[:MAX_WARNINGS]
+        )

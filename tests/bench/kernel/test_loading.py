@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelgate.bench.kernel import own_words
+from kernelgate.bench.kernel import loading
 
 STABLE = "torch_call_dispatcher(…) API call failed at /include/torch/csrc/stable/ops.h, line 316"
 
@@ -23,18 +23,18 @@ def failing_call() -> None:
 
 def test_what_was_thrown_beyond_the_stable_abi_is_said() -> None:
     failing_call()
-    assert "aten::never_heard_of" in str(own_words.told(RuntimeError(STABLE)))
+    assert "aten::never_heard_of" in str(loading.error_message(RuntimeError(STABLE)))
 
 
 def test_an_error_of_another_kind_is_what_it_was() -> None:
     failing_call()
     error = ValueError("N must be a multiple of 8")
-    assert own_words.told(error) is error
+    assert loading.error_message(error) is error
 
 
 def test_a_torch_that_keeps_no_text_leaves_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_words, "_TEXT", "no_such_function")
-    assert str(own_words.told(RuntimeError(STABLE))) == STABLE
+    monkeypatch.setattr(loading, "_TEXT", "no_such_function")
+    assert str(loading.error_message(RuntimeError(STABLE))) == STABLE
 
 
 def test_a_text_that_is_no_utf8_is_said_all_the_same() -> None:
@@ -45,4 +45,4 @@ def test_a_text_that_is_no_utf8_is_said_all_the_same() -> None:
             return error
         raise AssertionError
 
-    assert str(own_words.told(raised())).startswith("N is �")
+    assert str(loading.error_message(raised())).startswith("N is �")

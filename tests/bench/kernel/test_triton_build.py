@@ -12,27 +12,32 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from kernelgate.bench.build import package
-from kernelgate.bench.build.package import PackageKernel
+from kernelgate.bench.build.sources import package_sources
 from kernelgate.bench.core.errors import BuildError
-from kernelgate.bench.kernel.package.protocol import (
+from kernelgate.bench.kernel import fuzz_risk, fuzz_trials, triton_build
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.fuzz_trials import LAYOUTS
+from kernelgate.bench.kernel.triton_build import (
     CompileCase,
-    CompiledPackage,
     CompileRequest,
     PackageError,
+    PackageKernel,
+    SkippedCases,
     compile_package,
 )
+from kernelgate.bench.kernel.triton_runtime import fill
 from kernelgate.bench.system.supervise import TimeLimits
 from kernelgate.bench.system.worker import ROOT
+from tests import registered
 from tests.processes import alive
 
 pytestmark = pytest.mark.slow
-PROBED = Path(__file__).parents[1] / "probed"
+PROBED = Path(__file__).parent / "probed"
 TARGETS = ("sm_80", "sm_90")
 WRAPPERS = (
     "plain.scale",
@@ -62,7 +67,7 @@ FAULTS = {
 
 def library(folder: Path, tree: Path = PROBED, name: str = "my_kernels") -> Path:
     """A library folder with a package's sources."""
-    for path, data in package.sources(tree, name).items():
+    for path, data in package_sources(tree, name).items():
         (folder / "package" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "package" / path).write_bytes(data)
     return folder
@@ -83,11 +88,18 @@ def request(folder: Path, cases: Iterable[CompileCase], targets: tuple[str, ...]
     )
 
 
+@dataclass
+class CompiledPackage:
+    """What was told, and what the cache lists."""
+
+    operators: tuple[str, ...]
+    skipped: tuple[SkippedCases, ...]
+    kernels: tuple[PackageKernel, ...]
+
+
 def compiled(asked: CompileRequest, limits: TimeLimits | None = None) -> CompiledPackage:
-    told: list[PackageKernel] = []
-    made = compile_package(asked, told.append, limits or TimeLimits())
-    assert sorted(told, key=repr) == sorted(made.kernels, key=repr)
-    return made
+    told = compile_package(asked, limits or TimeLimits())
+    return CompiledPackage(*told, triton_build._KERNELS.validate_json((asked.cache / triton_build.INDEX).read_bytes()))
 
 
 def place(name: str, file: str = "faults") -> str:
@@ -167,7 +179,7 @@ def test_errors_of_fuzzed_cases_leave_the_rest(made: CompiledPackage) -> None:
 
 
 def test_the_cache_is_a_librarys(built: Path, made: CompiledPackage) -> None:
-    entries = {path.parent.name for path in package.cubins(built / "cache")}
+    entries = {path.parent.name for path in (built / "cache").glob("*/*.cubin")}
     assert entries == {one.entry for one in made.kernels}
     assert not list(built.rglob("__pycache__"))
     listings = [json.loads(path.read_text())["child_paths"] for path in (built / "cache").glob("*/__grp__*")]
@@ -177,8 +189,8 @@ def test_the_cache_is_a_librarys(built: Path, made: CompiledPackage) -> None:
 def test_facts_of_what_the_timed_cases_launch(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
     chosen = [one for one in made.kernels if one.function in ("product_kernel", "single_kernel", "tuned_kernel")]
     cache = Path(shutil.copytree(built / "cache", tmp_path / "cache"))
-    package.finish(cache, chosen)
-    known = {(one.target, one.name): one for one in package.facts(cache).kernels}
+    triton_build.finish(cache, chosen)
+    known = {(one.target, one.name): one for one in triton_build.facts(cache).kernels}
     assert set(known) == {(target, name) for target in TARGETS for name in ("product_kernel", "single_kernel")}
     assert {one.threads for (_, name), one in known.items() if name == "single_kernel"} == {2 * 32}
     product = known["sm_90", "product_kernel"]
@@ -192,8 +204,8 @@ def test_facts_of_what_the_timed_cases_launch(built: Path, made: CompiledPackage
 USE = """
 import sys
 from pathlib import Path
-from kernelgate.bench.kernel.package import importer as package_import
-from kernelgate.bench.kernel.package.pretend_gpu import pretend
+from kernelgate.bench.kernel import package_import
+from kernelgate.bench.kernel.pretend_gpu import pretend
 import torch
 from triton.runtime.jit import JITFunction
 
@@ -223,24 +235,24 @@ def test_a_measuring_process_finds_what_was_compiled(built: Path, made: Compiled
     """Elsewhere, under another name, with other tensors."""
     assert made.kernels
     copy = library(tmp_path / "library")
-    before = package.install([built / "cache"], tmp_path / "used")
+    used = fill(tmp_path / "used", [built / "cache"])
     use(copy, tmp_path / "used", "plain.twice")
     use(copy, tmp_path / "used", "plain.scale", 33, side="base")
-    assert package.compiled_since(before, tmp_path / "used") == ()
+    assert used.compiled() == ()
 
 
 def test_the_line_table_names_files_as_samples_by_line_are_quoted(built: Path, made: CompiledPackage) -> None:
     assert made.kernels
     code = [path.read_bytes() for path in (built / "cache").rglob("*.cubin")]
     assert code
-    assert all(f"{package.SOURCES}/".encode() in one for one in code)
+    assert all(f"{triton_build.SOURCES}/".encode() in one for one in code)
 
 
 def test_a_kind_of_arguments_that_no_case_had_is_noticed(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
     assert made.kernels
-    before = package.install([built / "cache"], tmp_path / "used")
+    used = fill(tmp_path / "used", [built / "cache"])
     use(built, tmp_path / "used", "plain.scale", 1)
-    assert package.compiled_since(before, tmp_path / "used") == ("scale_kernel",)
+    assert used.compiled() == ("scale_kernel",)
 
 
 # What stops a build ---------------------------------------------------------------------------------------------------
@@ -296,8 +308,8 @@ def test_a_package_without_triton_has_nothing_to_compile(tmp_path: Path) -> None
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "my_kernels.py").write_text("class plain:\n    def scale(x, out):\n        raise SystemExit\n")
     made = compiled(request(library(tmp_path, tmp_path / "tree"), [case("plain.scale")]))
-    assert made == CompiledPackage((), (), ())
-    assert package.facts(tmp_path / "cache").missing == "no Triton kernel was compiled for a timed case"
+    assert (made.operators, made.skipped, made.kernels) == ((), (), ())
+    assert triton_build.facts(tmp_path / "cache").missing == "no Triton kernel was compiled for a timed case"
 
 
 def test_the_time_limit(tmp_path: Path) -> None:
@@ -305,14 +317,16 @@ def test_the_time_limit(tmp_path: Path) -> None:
         compiled(request(library(tmp_path), [case("plain.scale")]), replace(TimeLimits(), total_s=0.2))
 
 
-def test_no_process_outlives_the_call(tmp_path: Path) -> None:
+def test_no_process_outlives_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request(library(tmp_path), [case("faults.endless")], ("sm_90",))
 
-    def stop(_: PackageKernel) -> None:
+    def stop(_: str) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(triton_build, "SILENCE_S", -1.0)  # the first kernel is told of
+    monkeypatch.setattr(triton_build, "say", stop)
     with pytest.raises(KeyboardInterrupt):
-        compile_package(asked, stop)
+        compile_package(asked, TimeLimits())
     (compiler,) = (int(path.stem) for path in (tmp_path / "package").glob("*.pid"))
     deadline = time.monotonic() + 60
     while alive(compiler):
@@ -323,16 +337,11 @@ def test_no_process_outlives_the_call(tmp_path: Path) -> None:
 # Operators alone ------------------------------------------------------------------------------------------------------
 
 
-def probe(folder: Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-P", "-m", "kernelgate.bench.kernel.package.probe", str(folder), "my_kernels"]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
-    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-
-
 def test_the_operators_that_an_import_registers(tmp_path: Path) -> None:
-    (tmp_path / "my_kernels").mkdir()
-    (tmp_path / "my_kernels" / "__init__.py").write_text("from . import ops\nprint('hello')\n")
-    (tmp_path / "my_kernels" / "ops.py").write_text(
+    package = tmp_path / "package" / "my_kernels"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from . import ops\nprint('hello')\n")
+    (package / "ops.py").write_text(
         "import torch\n"
         "library = torch.library.Library('probed_lib', 'DEF')\n"
         "library.define('scale(Tensor x) -> Tensor')\n"
@@ -341,16 +350,13 @@ def test_the_operators_that_an_import_registers(tmp_path: Path) -> None:
         "@torch.library.custom_op('probed_ops::scale', mutates_args=())\n"
         "def scale(x: torch.Tensor) -> torch.Tensor:\n    return x.clone()\n"
     )
-    done = probe(tmp_path)
-    assert json.loads(done.stdout) == ["probed_lib::scale", "probed_more::copy", "probed_ops::scale"]
-    assert "hello" in done.stderr
+    found = triton_build.probe(request(tmp_path, [case("plain.scale")]))
+    assert found == ("probed_lib::scale", "probed_more::copy", "probed_ops::scale")
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-def test_the_probe_says_why_it_cannot_import(tmp_path: Path) -> None:
-    done = probe(tmp_path)
-    assert done.returncode == 1
-    assert "the package my_kernels cannot be imported: ModuleNotFoundError" in done.stderr.splitlines()[-1]
+def test_what_cannot_be_imported_registers_nothing(tmp_path: Path) -> None:
+    assert triton_build.probe(request(tmp_path, [case("plain.scale")])) == ()
 
 
 def test_two_builds_are_the_same_bytes(built: Path, made: CompiledPackage, tmp_path: Path) -> None:
@@ -358,11 +364,46 @@ def test_two_builds_are_the_same_bytes(built: Path, made: CompiledPackage, tmp_p
     again = library(tmp_path / "somewhere" / "else")
     timed = {one.case.partition("_")[2] for one in made.kernels if one.timed}
     compiled(request(again, map(case, sorted(timed, key=WRAPPERS.index))))
-    entries = [path for path in (again / "cache").rglob("*") if path.is_file() and path.name != package.INDEX]
+    entries = [path for path in (again / "cache").rglob("*") if path.is_file() and path.name != triton_build.INDEX]
     assert any(path.suffix == ".cubin" for path in entries)
     for path in entries:
         assert path.read_bytes() == (built / path.relative_to(again)).read_bytes()
         assert str(tmp_path).encode() not in path.read_bytes()
-    listed = (json.loads((folder / "cache" / package.INDEX).read_bytes()) for folder in (built, again))
+    listed = (json.loads((folder / "cache" / triton_build.INDEX).read_bytes()) for folder in (built, again))
     first, second = ([one for one in kernels if one["timed"]] for kernels in listed)
     assert first == second
+
+
+# What is compiled for -------------------------------------------------------------------------------------------------
+
+CARD = registered.ROOT / "tests" / "repositories" / "swiglu" / ".ci" / "kernels" / "swiglu.py"
+
+
+def facts() -> CardFacts:
+    return registered.facts(CARD)
+
+
+def test_what_is_risky_is_compiled_for_once_of_each_kind() -> None:
+    card = facts()
+    cases = list(triton_build.cases(card))
+    own = {trial.id for trial in fuzz_trials.trials(triton_build.FUZZ_SEED, card, "cuda")}
+    risky = [case for case in cases if not case.timed and case.id not in own]
+    assert 0 < len(risky) <= triton_build.RISKY
+    assert len({case.id for case in cases}) == len(cases)
+    assert [case.axes["way"] for case in risky].count("offset") == 2, (
+        "where nothing divides the sizes, and where wide loads do"
+    )
+    assert {case.axes["way"] for case in risky} <= {*LAYOUTS, "plain", "empty", "repeat", "two-streams"}, "nothing huge"
+
+
+def test_other_seeds_fuzz_few_kinds_that_were_not_compiled_for() -> None:
+    """Of a kernel that asks for no block size by its shape."""
+
+    def kind(axes: dict[str, bool | int | float | str]) -> tuple[object, ...]:
+        elements = int(axes["T"]) * int(axes["F"])
+        return elements == 1, elements % 16 == 0, axes["dtype"], axes.get("way") == "offset"
+
+    card = facts()
+    compiled = {kind(case.axes) for case in triton_build.cases(card)}
+    fuzzed = [kind(trial.axes) for seed in (1, 2, 3) for trial in fuzz_risk.risks(seed, card, "cuda")]
+    assert sum(one not in compiled for one in fuzzed) <= 0.01 * len(fuzzed)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import builtins
 import importlib
-import importlib.util
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FrameType, ModuleType
 
@@ -23,9 +23,7 @@ from kernelgate.bench.core.errors import KernelgateError
 
 
 @dataclass(frozen=True)
-class Origin:
-    """One side's package."""
-
+class SidePackage:
     folder: Path
     """What is on the import path for it."""
     name: str
@@ -50,7 +48,7 @@ class PackageImportError(KernelgateError):
         self.text = text
 
 
-_origins: dict[str, Origin] = {}
+_packages: dict[str, SidePackage] = {}
 """By alias."""
 _import = builtins.__import__
 _import_module = importlib.import_module
@@ -62,23 +60,28 @@ def load(folder: Path, name: str, side: str, importer: str | None = None) -> Mod
     `importer`: the `__name__` of a module outside of the package that may import it, too: the side's card. Raises
     PackageImportError, and KernelgateError where the side already has the package from another folder.
     """
-    origin = Origin(folder.absolute(), name, alias_of(name, side), importer)
-    known = _origins.get(origin.alias)
-    if known is not None and known.folder != origin.folder:
+    package = SidePackage(folder.absolute(), name, alias_of(name, side), importer)
+    known = _packages.get(package.alias)
+    if known is not None and known.folder != package.folder:
         raise KernelgateError(f"{side} already has the package {name} from {known.folder}; it cannot have {folder} too")
     if known is not None:
-        return sys.modules[origin.alias]
-    _install()
-    _origins[origin.alias] = origin
+        return sys.modules[package.alias]
+    builtins.__import__ = _import_for_caller
+    importlib.import_module = _import_module_for_caller
+    _packages[package.alias] = package
     sys.dont_write_bytecode = True  # the folder is a library's, whose files are counted
     try:
-        return _load(origin)
+        spec = _spec(package)
+        module = sys.modules[package.alias] = module_from_spec(spec)
+        if spec.loader is not None:
+            spec.loader.exec_module(module)
+        return sys.modules[package.alias]  # a module may put another object in its place
     except BaseException as error:
-        forget(origin.alias)
+        forget(package.alias)
         if not isinstance(error, Exception | SystemExit):
             raise
         text = f"{type(error).__name__}: {error}".strip().split("\n")[0]
-        raise PackageImportError(name, place(error, origin.folder), text.replace(origin.alias, name)) from error
+        raise PackageImportError(name, place(error, package.folder), text.replace(package.alias, name)) from error
 
 
 def alias_of(name: str, side: str) -> str:
@@ -101,8 +104,8 @@ def called_by(alias: str) -> bool:
 
 def forget(alias: str) -> None:
     """Takes a side's package out of this process, as far as nothing else refers to it."""
-    _origins.pop(alias, None)
-    for module in [one for one in sys.modules if one == alias or one.startswith(f"{alias}.")]:
+    _packages.pop(alias, None)
+    for module in [name for name in sys.modules if name == alias or name.startswith(f"{alias}.")]:
         del sys.modules[module]
 
 
@@ -118,45 +121,24 @@ def place(error: BaseException, *folders: Path) -> str:
     return ""
 
 
-def _load(origin: Origin) -> ModuleType:
-    spec = _spec(origin)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[origin.alias] = module
-    if spec.loader is not None:
-        spec.loader.exec_module(module)
-    return sys.modules[origin.alias]  # a module may put another object in its place
-
-
-def _spec(origin: Origin) -> ModuleSpec:
-    folder = origin.folder / origin.name
-    file = origin.folder / f"{origin.name}.py"
+def _spec(package: SidePackage) -> ModuleSpec:
+    folder = package.folder / package.name
     spec = None
     if (folder / "__init__.py").is_file():
-        search = [str(folder)]
-        spec = importlib.util.spec_from_file_location(
-            origin.alias, folder / "__init__.py", submodule_search_locations=search
-        )
+        init = folder / "__init__.py"
+        spec = spec_from_file_location(package.alias, init, submodule_search_locations=[str(folder)])
     elif folder.is_dir():
-        spec = ModuleSpec(origin.alias, None, is_package=True)
+        spec = ModuleSpec(package.alias, None, is_package=True)
         spec.submodule_search_locations = [str(folder)]
-    elif file.is_file():
-        spec = importlib.util.spec_from_file_location(origin.alias, file)
+    elif folder.with_suffix(".py").is_file():
+        spec = spec_from_file_location(package.alias, folder.with_suffix(".py"))
     if spec is None:
-        raise ModuleNotFoundError(f"{origin.folder} has neither {origin.name}/ nor {origin.name}.py", name=origin.name)
+        text = f"{package.folder} has neither {package.name}/ nor {package.name}.py"
+        raise ModuleNotFoundError(text, name=package.name)
     return spec
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Who asks
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-def _install() -> None:
-    builtins.__import__ = _import_for_the_asking
-    importlib.import_module = _import_module_for_the_asking
-
-
-def _import_for_the_asking(
+def _import_for_caller(
     name: str,
     globals: Mapping[str, object] | None = None,  # noqa: A002 - builtins.__import__ calls it so
     locals: Mapping[str, object] | None = None,  # noqa: A002
@@ -168,24 +150,19 @@ def _import_for_the_asking(
     return _import(name, globals, locals, fromlist or (), level)
 
 
-def _import_module_for_the_asking(name: str, package: str | None = None) -> ModuleType:
-    return _import_module(_translated(name, _caller(sys._getframe(1)).f_globals), package)
-
-
-def _caller(frame: FrameType) -> FrameType:
-    """Who called into importlib: importlib.resources imports the package that it is asked for by name."""
+def _import_module_for_caller(name: str, package: str | None = None) -> ModuleType:
+    frame = sys._getframe(1)  # importlib.resources imports the package that it is asked for by name
     while str(frame.f_globals.get("__name__")).startswith("importlib.") and frame.f_back is not None:
         frame = frame.f_back
-    return frame
+    return _import_module(_translated(name, frame.f_globals), package)
 
 
-def _translated(name: str, asking: Mapping[str, object]) -> str:
+def _translated(name: str, caller: Mapping[str, object]) -> str:
     """The name in sys.modules of what a module with these globals calls `name`."""
-    asker = str(asking.get("__name__")).partition(".")[0]
-    origin = _origins.get(asker)
-    if origin is not None:
-        return origin.translated(name)
-    meant = [one.translated(name) for one in _origins.values() if one.importer == asker]
-    if len(set(meant)) > 1:
+    root = str(caller.get("__name__")).partition(".")[0]
+    if package := _packages.get(root):
+        return package.translated(name)
+    meant = {package.translated(name) for package in _packages.values() if package.importer == root}
+    if len(meant) > 1:
         raise ImportError(f"{name} is a package of both sides here: use the one that call() is handed", name=name)
-    return meant[0] if meant else name
+    return meant.pop() if meant else name

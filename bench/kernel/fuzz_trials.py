@@ -1,0 +1,271 @@
+"""Fuzz trials: a card's own configurations, drawn; what any trial may be; and ids that say all of a trial.
+
+Everything random of the card's list comes from one seed and the configuration's name, so that one configuration can be
+run again alone. Any other trial has an id (`s65_b2_fp16_distribution-special_way-stream`) that repeats it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import prod
+from typing import Any
+
+from kernelgate.bench.kernel import axes as case_axes
+from kernelgate.bench.kernel.axes import AxisValue
+from kernelgate.bench.kernel.card import DISTRIBUTIONS, NONFINITE, DeviceKind
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.system.worker import Message
+
+DISTRIBUTION = "distribution"
+WAY, PLAIN = "way", "plain"
+SPECIAL_SHARE = 0.5
+"""How often a range gives one of its ends, or a power of two or its neighbour."""
+OFFSET = "offset"
+LAYOUTS = (OFFSET, "gaps", "transposed")
+BETWEEN_OTHERS = "between-others"
+_EVERYWHERE = (*LAYOUTS, "repeat", BETWEEN_OTHERS, "shared-inputs", "two-threads")
+WAYS: Mapping[DeviceKind, tuple[str, ...]] = {
+    "cuda": (*_EVERYWHERE, "stream", "graph", "two-streams"),
+    "cpu": _EVERYWHERE,
+}
+"""How a kernel is called besides once with whole tensors: bench/check/ways.py and company.py say what each does."""
+EMPTY, HUGE = "empty", "huge"
+SPECIAL = "special"
+"""A distribution that every card gets while fuzzing."""
+KNOWN_DISTRIBUTIONS = (*DISTRIBUTIONS, "peaked", SPECIAL, NONFINITE)
+MOST: Mapping[DeviceKind, tuple[int, int]] = {"cuda": (2**24, 2**36), "cpu": (2**19, 2**28)}
+"""The product of a trial's sizes, and that product times the largest size, are at most this, where one edge alone does
+not exceed it: a stand-in for its memory, and for its operations where they grow with the square of a size."""
+SMALL = 65
+"""A size that no tile divides, for trials that are about something else."""
+
+Axes = dict[str, AxisValue]
+
+
+class Trial(Message):
+    """One configuration, drawn."""
+
+    id: str
+    axes: Axes
+    """Of the case, with the distribution of its values."""
+    run_seed: int
+    """The seed with which a command repeats the trial."""
+    seed: int
+    """For the inputs: drawn from the run's seed and the id."""
+    others: tuple[Axes, ...] = ()
+    """Cases that are called in between, where the way has it so."""
+
+    @property
+    def case_id(self) -> str:
+        """What the case would be called if it were timed."""
+        return case_axes.case_id({axis: value for axis, value in self.axes.items() if axis not in (DISTRIBUTION, WAY)})
+
+    @property
+    def distribution(self) -> str:
+        return str(self.axes[DISTRIBUTION])
+
+    @property
+    def way(self) -> str:
+        """How the kernel is called (bench/check/ways.py)."""
+        return str(self.axes.get(WAY, PLAIN))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The card's list
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def trials(seed: int, card: CardFacts, device: DeviceKind) -> tuple[Trial, ...]:
+    """The whole list. Axes to choose from and distributions are spread: where the list is long enough, every
+    combination of them stands in it at least once."""
+    listed = card.fuzz[device]
+    if not listed:
+        return ()
+    spread: dict[str, list[AxisValue]] = {}
+    first, *others = listed.values()
+    for axis, values in first.items():  # chosen from the same few values in every configuration
+        choice = values.get("choice", [{}]) if isinstance(values, Mapping) else [{}]
+        everywhere = all(other.get(axis) == values for other in others)
+        if everywhere and not any(isinstance(value, Mapping) for value in choice):
+            spread[axis] = list(choice)
+    spread[DISTRIBUTION] = list(card.distributions)
+    every = list(product(*spread.values()))
+    rng = random.Random(f"{seed}")  # noqa: S311 - not for secrets
+    chosen_together = every + rng.choices(every, k=max(0, len(listed) - len(every)))
+    rng.shuffle(chosen_together)
+    axes, boolean = case_axes.order([card.target.axes]), case_axes.booleans([card.target.axes])
+    made = []
+    for (name, ranges), combination in zip(listed.items(), chosen_together, strict=False):
+        rng = random.Random(f"{seed}/{name}")  # noqa: S311 - not for secrets
+        chosen = dict(zip(spread, combination, strict=True))
+        drawn = {axis: chosen[axis] if axis in chosen else draw(rng, values) for axis, values in ranges.items()}
+        whole = case_axes.complete(drawn, axes, boolean) | {DISTRIBUTION: chosen[DISTRIBUTION]}
+        made.append(Trial(id=name, axes=whole, run_seed=seed, seed=rng.getrandbits(63)))
+    return tuple(made)
+
+
+def draw(rng: random.Random, values: Any) -> AxisValue:
+    """One value of what card_reader.py wrote for an axis."""
+    match values:
+        case {"choice": content}:
+            return draw(rng, rng.choice(content))
+        case {"between": (low, high)}:
+            share = rng.random()
+            return float(low * (high / low) ** share if low > 0 else low + (high - low) * share)
+        case {"range": content}:
+            whole = range(*content)
+            return rng.choice(special(whole)) if rng.random() < SPECIAL_SHARE else rng.choice(whole)
+    value: AxisValue = values
+    return value
+
+
+def special(whole: range) -> Sequence[int]:
+    """The ends of a range, and the powers of two in it with their neighbours: where masks and tiles go wrong."""
+    powers = (2**exponent + step for exponent in range(40) for step in (-1, 0, 1))
+    return sorted({whole[0], whole[-1], *(value for value in powers if value in whole)})
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a trial may be
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What each axis may be."""
+
+    ranges: Mapping[str, range]
+    """Whole numbers."""
+    choices: Mapping[str, tuple[AxisValue, ...]]
+    """Everything else: all values, or the ends of an interval and 0."""
+    intervals: Mapping[str, tuple[float, float]]
+    """Of the choices, those that are real numbers from one end to another."""
+
+
+def domain(card: CardFacts, device: DeviceKind) -> Domain:
+    """From what the card says that the kernel takes, else from what it fuzzes."""
+    ranges: dict[str, range] = {}
+    choices: dict[str, list[AxisValue]] = {}
+    intervals: dict[str, tuple[float, float]] = {}
+    drawn = [(axis, leaf) for listed in card.fuzz[device].values() for axis in listed for leaf in _leaves(listed[axis])]
+    leaves = [(axis, leaf) for axis, leaf in drawn if axis not in card.limits or not isinstance(leaf, Mapping)]
+    leaves += [(axis, leaf) for axis, limit in card.limits.items() for leaf in _leaves(limit)]
+    for axis, leaf in leaves:
+        match leaf:
+            case {"range": content}:
+                new = range(*content)
+                old = ranges.get(axis, new)
+                if old != new:  # from the smallest to the largest of both
+                    step = old.step if old.step == new.step else 1
+                    new = range(min(old[0], new[0]), max(old[-1], new[-1]) + 1, step)
+                ranges[axis] = new
+            case {"between": ends}:
+                low, high = map(float, ends)
+                choices.setdefault(axis, []).extend([low, high, *([0.0] if low < 0 < high else [])])
+                before = intervals.get(axis, (low, high))
+                intervals[axis] = (min(low, before[0]), max(high, before[1]))
+            case _:
+                choices.setdefault(axis, []).append(leaf)
+    choices[DISTRIBUTION] = [*card.distributions, SPECIAL, *([NONFINITE] if card.nonfinite else [])]
+    rest = {axis: tuple(dict.fromkeys(values)) for axis, values in choices.items() if axis not in ranges}
+    return Domain(ranges, rest, {axis: ends for axis, ends in intervals.items() if axis not in ranges})
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    """Every value, range and interval that there is to choose from."""
+    if isinstance(values, Mapping) and "choice" in values:
+        for value in values["choice"]:
+            yield from _leaves(value)
+    else:
+        yield values
+
+
+def small(card: CardFacts, known: Domain, device: DeviceKind, size: int = SMALL) -> Axes:
+    """A case that is quickly run, of this size where ranges have it; of a card without ranges its smallest."""
+    if not known.ranges:
+        suite = card.suites["cpu" if device == "cpu" else "pr"]
+        return dict(min(suite, key=lambda case: case.bytes or 0.0).axes)
+    sizes: Axes = {}
+    for axis, whole in known.ranges.items():
+        sizes[axis] = size if size in whole else whole[-1] if whole[-1] < size else whole[0]
+    first = {axis: values[0] for axis, values in known.choices.items() if axis != DISTRIBUTION}
+    for axis in reversed(list(known.ranges)):
+        if not is_light(first | sizes, "cpu"):
+            sizes[axis] = known.ranges[axis][0]
+    return first | sizes
+
+
+def is_light(row: Mapping[str, AxisValue], device: DeviceKind) -> bool:
+    """Whether a case stays within MOST."""
+    sizes = [value for value in row.values() if isinstance(value, int) and not isinstance(value, bool)]
+    elements, operations = MOST[device]
+    return prod(sizes) <= elements and prod(sizes) * max(sizes, default=1) <= operations
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Ids
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def trial(seed: int, card: CardFacts, device: DeviceKind, axes: Mapping[str, AxisValue]) -> Trial:
+    """The trial that has these axes, `distribution` and `way` among them."""
+    values = {axis: value for axis, value in axes.items() if axis not in (DISTRIBUTION, WAY)}
+    order = case_axes.order([card.target.axes, values])
+    whole = case_axes.complete(values, order, case_axes.booleans([card.target.axes]))
+    whole |= {DISTRIBUTION: axes[DISTRIBUTION], WAY: axes[WAY]}
+    name = case_axes.case_id(whole)
+    drawn = random.Random(f"{seed}/{name}").getrandbits(63)  # noqa: S311 - not for secrets
+    between = others(card, device, whole) if whole[WAY] == BETWEEN_OTHERS else ()
+    return Trial(id=name, axes=whole, run_seed=seed, seed=drawn, others=between)
+
+
+def others(card: CardFacts, device: DeviceKind, axes: Mapping[str, AxisValue]) -> tuple[Axes, ...]:
+    """Cases that differ from this one in one choice or one size; and with two sizes exchanged, so that as many elements
+    are another shape."""
+    known = domain(card, device)
+    changes: list[Axes] = [
+        {axis: value}
+        for axis, values in known.choices.items()
+        for value in values
+        if axis != DISTRIBUTION and axis in axes and value != axes[axis]
+    ]
+    sizes = {axis: int(axes[axis]) for axis in known.ranges if axis in axes}
+    changes += [{axis: size // 2} for axis, size in sizes.items() if size // 2 in known.ranges[axis]]
+    for axis, other in combinations(sizes, 2):
+        if sizes[axis] != sizes[other] and sizes[other] in known.ranges[axis] and sizes[axis] in known.ranges[other]:
+            changes.append({axis: sizes[other], other: sizes[axis]})
+    return tuple({**axes, **change} for change in changes)
+
+
+def parse(seed: int, card: CardFacts, device: DeviceKind, text: str) -> Trial | None:
+    """The trial with an id that is written as `trial` does; None where it is not."""
+    for example in _examples(card, device):
+        whole = trial(seed, card, device, {**example, DISTRIBUTION: "normal", WAY: PLAIN}).axes
+        axes = case_axes.parse(text, whole)
+        if axes is None or axes[DISTRIBUTION] not in KNOWN_DISTRIBUTIONS:
+            continue
+        if axes[WAY] in (PLAIN, EMPTY, HUGE, *WAYS[device]):
+            return trial(seed, card, device, axes)
+    return None
+
+
+def _examples(card: CardFacts, device: DeviceKind) -> Iterator[Axes]:
+    """An example of every way in which an id may be written: with each set of axes that a case or a configuration has,
+    and each kind of value of them."""
+    known = domain(card, device)
+    kinds: dict[str, dict[type, AxisValue]] = {axis: {int: 0} for axis in known.ranges}
+    for axis, values in known.choices.items():
+        # A whole number is written as a real one is, and taken for one where the axis has both.
+        kinds[axis] = {type(value): value for value in sorted(values, key=lambda value: not isinstance(value, float))}
+    listed: list[Mapping[str, AxisValue]] = [case.axes for case in card.cases.values()]
+    for case in listed:
+        for axis, value in case.items():
+            kinds.setdefault(axis, {}).setdefault(type(value), value)
+    everything = [axis for axis in kinds if axis != DISTRIBUTION]
+    sets = [everything, small(card, known, device), *card.fuzz[device].values(), *listed]
+    for axes in dict.fromkeys(tuple(sorted(names)) for names in sets):
+        for combination in product(*(kinds[axis].values() for axis in axes)):
+            yield dict(zip(axes, combination, strict=True))

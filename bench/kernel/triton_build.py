@@ -1,0 +1,382 @@
+"""Builds a package's library: its sources, and Triton's cache with its kernels compiled for each target. Needs no GPU.
+
+Which kernels there are, and for which kinds of arguments, the card's own `call` shows: a worker (triton_compile.py)
+makes it for every case, with a GPU that is not there. A machine without Triton copies the sources alone and says so.
+
+Triton's cache has a folder for each compiled kernel, named by its key: in it `<kernel>.cubin` is the machine code,
+`<kernel>.json` what a launch must know, `__grp__<kernel>.json` lists both by absolute paths. A library's cache has that
+list by names, so that it can be carried to another machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from kernelgate.bench.build import archs, machine_code
+from kernelgate.bench.build import cache as build_cache
+from kernelgate.bench.build.archs import Target, sm
+from kernelgate.bench.build.library import CACHE, PACKAGE, Library, Manifest, content_digest
+from kernelgate.bench.build.machine_code import Disassembler, MachineCode
+from kernelgate.bench.build.sources import PackageSpec
+from kernelgate.bench.core.errors import BuildError, CannotCompileError, CompileError, KernelgateError
+from kernelgate.bench.kernel import fuzz_risk, fuzz_trials
+from kernelgate.bench.kernel.axes import AxisValue
+from kernelgate.bench.kernel.cards import CardFacts
+from kernelgate.bench.kernel.fuzz_trials import DISTRIBUTION, OFFSET, WAY, Trial
+from kernelgate.bench.record import KernelFacts
+from kernelgate.bench.system.progress import say
+from kernelgate.bench.system.supervise import TimeLimits
+from kernelgate.bench.system.worker import Message, WorkerError, WorkerProcess
+
+WORKER = "kernelgate.bench.kernel.triton_compile"
+INDEX = "kernels.json"
+"""In the cache: what was compiled, as `PackageKernel`s."""
+SOURCES_FD = 99
+SOURCES = Path(f"/proc/self/fd/{SOURCES_FD}")
+"""What a package's folder is called while it is compiled, for Triton writes paths of sources into machine code: the
+same for every build. Unlike the current folder, a package cannot change it, and ptxas, which would note when a source
+was changed, has none.
+"""
+SILENCE_S = 5.0
+IMPORT_S = 120.0
+"""For a package to be imported where nothing is compiled."""
+FUZZ_SEED = 0
+"""Of the fuzz list that kernels are compiled for: other seeds draw other sizes, of the same kinds mostly."""
+RISKY = 64
+"""Risky trials that kernels are compiled for at most: each takes up to a second and, where it is of a new kind, the
+compiling of a kernel. Huge ones are left out, which take the memory of a GPU, and layouts that only change strides."""
+
+
+class CompileCase(Message):
+    """One call whose kernels are compiled."""
+
+    id: str
+    """Of a fuzzed case, what triton_runtime.one_config is given when it is fuzzed."""
+    axes: dict[str, AxisValue]
+    timed: bool
+    """What is not timed is fuzzed: a kernel that cannot be compiled for it is the fuzzer's to report."""
+
+
+class CompileRequest(Message):
+    """All of a package's kernels, for all targets; without any, what importing it registers. All paths are absolute."""
+
+    folder: Path
+    """What is on the import path for the package."""
+    package: str
+    card: Path
+    """The file of the commit's own card."""
+    cases: tuple[CompileCase, ...]
+    targets: tuple[str, ...]
+    """Such as ("sm_80", "sm_90")."""
+    cache: Path
+    """Becomes TRITON_CACHE_DIR; need not exist."""
+
+    @property
+    def in_order(self) -> list[CompileCase]:
+        """Timed cases first, so that what they launch is known as theirs."""
+        return sorted(self.cases, key=lambda case: not case.timed)
+
+
+class PackageKernel(Message):
+    """One Triton kernel, compiled for one target and one kind of arguments."""
+
+    kind: Literal["kernel"] = "kernel"
+    name: str
+    """Unique among the timed kernels of a target: the kernel's, with the case where an earlier case has another one."""
+    function: str
+    """The kernel's own name, which its files have."""
+    target: str
+    entry: str
+    """Its folder in the cache."""
+    case: str
+    """The id of the first case that needs it."""
+    timed: bool
+    """Whether that case is timed, not fuzzed alone."""
+    config: str | None
+    """One of several that @triton.autotune chooses from when it measures; None where there is no choice."""
+
+
+class SkippedCases(Message):
+    """Calls that failed otherwise than by a kernel's error in a timed case: what they launch is not in the cache."""
+
+    place: str
+    """File and line, such as "my_kernels/swiglu.py:12", from the folder that is on the import path; may be empty."""
+    text: str
+    cases: tuple[str, ...]
+
+
+class TargetReport(Message):
+    """What a target's process has to say so far."""
+
+    kind: Literal["report"] = "report"
+    target: str
+    operators: tuple[str, ...] = ()
+    """What the package registered with torch, as "my_ops::scale"; where another side registers one of them too, the two
+    cannot share a process."""
+    skipped: tuple[SkippedCases, ...] = ()
+    error: tuple[str, str] | None = None
+    """Place and text: a kernel that a timed case launches has an error, or the package cannot be imported."""
+    done: bool = False
+
+
+_ANSWER: TypeAdapter[PackageKernel | TargetReport] = TypeAdapter(
+    Annotated[PackageKernel | TargetReport, Field(discriminator="kind")]
+)
+_KERNELS = TypeAdapter(tuple[PackageKernel, ...])
+
+
+class PackageError(BuildError):
+    """A package does not compile, or cannot be imported where there is no GPU."""
+
+    def __init__(self, target: str, place: str, text: str) -> None:
+        super().__init__(f"{place}: {text}" if place else text)
+        self.target = target
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The library
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def build_package(
+    files: Mapping[str, bytes], card: CardFacts, spec: PackageSpec, sha: str | None, limits: TimeLimits
+) -> Library:
+    """The library of these files, compiled unless the cache holds it.
+
+    For what TORCH_CUDA_ARCH_LIST asks for, else the L4 and the GPU at hand: Triton compiles for any of them. Raises
+    CompileError at a kernel's first error, and another KernelgateError where it cannot be tried.
+    """
+    triton = triton_version()
+    targets: set[Target] = set()
+    if triton is None:
+        say(f"triton is not installed: the kernels of {card.name} are not compiled (pip install triton)")
+    else:
+        asked = archs.parse(os.environ.get(archs.ARCH_LIST, "")) or (archs.L4, *archs.gpus_at_hand())
+        targets = {(target[0], target[1]) for target in asked}
+    names = tuple(map(sm, sorted(targets)))
+    decisive = {  # the card decides for which cases kernels are compiled
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "card": [card.name, card.sha256],
+        "package": spec.package,
+        "targets": names,
+        "triton": triton if targets else None,
+        "environment": sorted((name, value) for name, value in os.environ.items() if _changes_code(name)),
+    }
+    key = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:32]
+
+    def make(work: Path) -> Manifest:
+        for name, contents in files.items():
+            (work / PACKAGE / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / PACKAGE / name).write_bytes(contents)
+        (work / CACHE).mkdir()
+        begun = time.monotonic()
+        operators = _compile(card, spec.package, names, work, limits)
+        code = facts(work / CACHE) if names else MachineCode((), "it was compiled for no GPU")
+        return Manifest(
+            card=card.name,
+            kind="package",
+            namespace=spec.package,
+            operators=operators,
+            sha=None,
+            targets=names,
+            key=key,
+            seconds=time.monotonic() - begun,
+            sha256=content_digest(work, "package"),
+            kernels=code.kernels,
+            facts_missing=code.missing,
+        )
+
+    found = build_cache.cached(key, make)
+    return replace(found, manifest=found.manifest.model_copy(update={"sha": sha}))
+
+
+def triton_version() -> str | None:
+    """The installed Triton, such as "3.9.0-1f0c8d2e9a7b"; None without one.
+
+    The second half is a hash over its files, for Triton finds in a cache what the very same files compiled: a wheel for
+    another version of Python is another Triton.
+    """
+    try:
+        triton = metadata.distribution("triton")
+    except metadata.PackageNotFoundError:
+        return None
+    hashes = sorted(f"{path} {path.hash.value}" for path in triton.files or () if path.hash and "triton" in path.parts)
+    return f"{triton.version}-{hashlib.sha256(' '.join(hashes).encode()).hexdigest()[:12]}"
+
+
+def _changes_code(variable: str) -> bool:
+    """Whether Triton reads this variable when it compiles."""
+    of_triton = variable.startswith("TRITON_") and variable not in ("TRITON_CACHE_DIR", "TRITON_HOME")
+    return of_triton or variable in ("DISABLE_LLVM_OPT", "PTXAS_OPTIONS", "NVPTX_ENABLE_DUMP")
+
+
+def _compile(
+    card: CardFacts, package: str, targets: tuple[str, ...], work: Path, limits: TimeLimits
+) -> tuple[str, ...]:
+    """Compiles the package in a work folder of the cache, and gives its operators."""
+    request = CompileRequest(
+        folder=(work / PACKAGE).absolute(),
+        package=package,
+        card=card.file.absolute(),
+        cases=tuple(cases(card)),
+        targets=targets,
+        cache=(work / CACHE).absolute(),
+    )
+    if not targets:
+        return probe(request)
+    say(f"compile {card.name} for {', '.join(targets)}")
+    try:
+        operators, skipped = compile_package(request, limits)
+    except PackageError as error:
+        log = work.parent.parent / build_cache.LOGS / f"{work.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"{error}\n", encoding="utf-8")
+        raise CompileError(f"the package {package}", error.target, str(error), log, (str(error),)) from None
+    for left_out in skipped:
+        say(f"not compiled beforehand: {', '.join(left_out.cases[:3])}: {left_out.place} {left_out.text}")
+    return operators
+
+
+def probe(request: CompileRequest) -> tuple[str, ...]:
+    """What importing the package registers with torch; nothing where it cannot be imported here."""
+    with WorkerProcess(f"{WORKER}:registered") as worker:
+        try:
+            return worker.ask(request, TargetReport, IMPORT_S).operators
+        except WorkerError as error:
+            say(f"the operators of the package {request.package} are not known: {error}")
+            return ()
+
+
+def compile_package(request: CompileRequest, limits: TimeLimits) -> tuple[tuple[str, ...], tuple[SkippedCases, ...]]:
+    """Fills the request's cache, which becomes that of a library; what the package registers, and what was left out.
+
+    Raises PackageError at the first error, and CannotCompileError past the time limit or where the worker is gone.
+    """
+    kernels: list[PackageKernel] = []
+    operators: set[str] = set()
+    skipped: dict[tuple[str, str], dict[str, None]] = {}
+    waiting = set(request.targets)
+    begun = told = time.monotonic()
+    deadline = begun + limits.total_s
+    with WorkerProcess(f"{WORKER}:run") as worker:
+        try:
+            worker.send(request)
+            while waiting:
+                answer = worker.receive(_ANSWER, max(0.0, deadline - time.monotonic()))
+                if isinstance(answer, PackageKernel):
+                    kernels.append(answer)
+                    if time.monotonic() - told > SILENCE_S:
+                        told = time.monotonic()
+                        say(f"compile {request.package}: {told - begun:.0f} s, {answer.name} for {answer.target}")
+                    continue
+                if answer.error is not None:
+                    raise PackageError(answer.target, *answer.error)
+                operators.update(answer.operators)
+                for left_out in answer.skipped:
+                    skipped.setdefault((left_out.place, left_out.text), {}).update(dict.fromkeys(left_out.cases))
+                if answer.done:
+                    waiting.remove(answer.target)
+        except WorkerError as error:
+            if time.monotonic() >= deadline:
+                text = f"{request.package} took longer to compile than {limits.total_s:g} s"
+                raise CannotCompileError(text) from None
+            raise CannotCompileError(f"{request.package} cannot be compiled: {error}") from None
+    finish(request.cache, sorted(kernels, key=lambda kernel: (kernel.target, kernel.name, kernel.entry)))
+    merged = (SkippedCases(place=place, text=text, cases=tuple(ids)) for (place, text), ids in skipped.items())
+    return tuple(sorted(operators)), tuple(merged)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is compiled for
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def cases(card: CardFacts) -> Iterator[CompileCase]:
+    """Every case that may be timed, the target first, what is fuzzed, and of what is risky besides one of each kind."""
+    timed = {case.id: case for name, suite in card.suites.items() if name != "cpu" for case in suite}
+    for case in timed.values():
+        yield CompileCase(id=case.id, axes=case.axes, timed=True)
+    listed = fuzz_trials.trials(FUZZ_SEED, card, "cuda")
+    kinds = {_kind(trial) for trial in listed}
+    risks = fuzz_risk.risks(FUZZ_SEED, card, "cuda")  # none that is huge
+    risky = {_kind(trial): trial for trial in risks if _kind(trial) not in kinds}
+    for trial in (*listed, *list(risky.values())[:RISKY]):
+        yield CompileCase(id=trial.id, axes=trial.axes, timed=False)
+
+
+def _kind(trial: Trial) -> tuple[object, ...]:
+    """What Triton may compile another kernel for: words and booleans, and of a number whether it is 1, whether it is a
+    multiple of 16, and its power of two, from which block sizes follow. Of the ways of calling one shifts addresses."""
+    kinds: dict[str, object] = {}
+    for axis, value in trial.axes.items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            kinds[axis] = value == 1, value % 16 == 0, (value - 1).bit_length()
+        elif axis not in (DISTRIBUTION, WAY):
+            kinds[axis] = 0.0 if isinstance(value, float) else value
+    return (*sorted(kinds.items()), trial.way == OFFSET)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What was compiled
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def finish(cache: Path, kernels: Sequence[PackageKernel]) -> None:
+    """Makes a library's cache of the folder in which Triton has just compiled `kernels`."""
+    cache.mkdir(parents=True, exist_ok=True)
+    for listing in cache.glob("*/__grp__*.json"):
+        names = json.loads(listing.read_bytes())["child_paths"]
+        listing.write_text(json.dumps({"child_paths": {name: name for name in names}}), encoding="utf-8")
+    (cache / INDEX).write_bytes(_KERNELS.dump_json(tuple(kernels), indent=2))
+
+
+def facts(cache: Path) -> MachineCode:
+    """What is known of the kernels that timed cases launch; a missing tool or a damaged file costs all facts.
+
+    Of a kernel that @triton.autotune chooses from several, nothing: which of them will run is known on the GPU alone,
+    and that another one spills is no fault.
+    """
+    try:
+        kernels = [kernel for kernel in _KERNELS.validate_json((cache / INDEX).read_bytes()) if kernel.timed]
+        wanted = [kernel for kernel in kernels if kernel.config is None]
+        if not wanted:
+            tuned = "@triton.autotune chooses the kernel when it measures"
+            return MachineCode((), tuned if kernels else "no Triton kernel was compiled for a timed case")
+        tools = machine_code.find_tools()
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = pool.map(lambda kernel: _facts(cache / kernel.entry, kernel, tools), wanted)
+            return MachineCode(tuple(sorted(found, key=lambda kernel: (kernel.target, kernel.name))))
+    except (OSError, ValidationError) as error:
+        return MachineCode((), f"{cache / INDEX} cannot be read: {error}")
+    except KernelgateError as error:
+        return MachineCode((), str(error))
+
+
+def _facts(entry: Path, kernel: PackageKernel, tools: Disassembler) -> KernelFacts:
+    cubin = entry / f"{kernel.function}.cubin"
+    try:
+        launch = json.loads((entry / f"{kernel.function}.json").read_bytes())
+        name = launch["name"]
+        changed = {
+            "target": kernel.target,  # for sm_90 Triton compiles sm_90a
+            "name": kernel.name,
+            "dynamic_shared_bytes": int(launch["shared"]),
+            "threads": 32 * int(launch["num_warps"]),
+        }
+    except (OSError, ValueError, KeyError) as error:
+        raise KernelgateError(f"{entry} is not what Triton writes: {type(error).__name__}: {error}") from None
+    found = next((known for known in machine_code.read(cubin, tools) if known.name == name), None)
+    if found is None:
+        raise KernelgateError(f"{cubin} has no kernel {name}")
+    return found.model_copy(update=changed)

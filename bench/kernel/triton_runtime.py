@@ -1,0 +1,179 @@
+"""Triton while kernels are measured: the kernels that the build compiled, and what @triton.autotune makes of a kernel.
+
+A kernel with several configurations times all of them when it first meets a key, such as a shape, and keeps the
+fastest. Two sides, or two processes, that choose differently look like a difference of their kernels.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelgate.bench.build.library import CACHE
+from kernelgate.bench.system import temporary
+
+VARIABLE = "TRITON_CACHE_DIR"
+Configs = Sequence[Any]
+"""Of triton.Config."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The cache
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SharedCache:
+    """A folder that every side's kernels are found in."""
+
+    folder: Path | None
+    known: frozenset[Path] = frozenset()
+    """The machine code that the builds had made."""
+
+    def compiled(self) -> tuple[str, ...]:
+        """The kernels that were compiled since: what no case of a build needed."""
+        cubins = self.folder.glob("*/*.cubin") if self.folder else ()
+        return tuple(sorted({path.stem for path in cubins if path not in self.known}))
+
+
+@contextmanager
+def shared(libraries: Sequence[Path]) -> Iterator[SharedCache]:
+    """Until the block ends, Triton has what these libraries' builds compiled. Nothing happens for extensions."""
+    caches = [folder / CACHE for folder in libraries if (folder / CACHE).is_dir()]
+    if not caches:
+        yield SharedCache(None)
+        return
+    before = os.environ.get(VARIABLE)
+    with temporary.folder("kernelgate-triton-") as folder:
+        filled = fill(folder, caches)
+        os.environ[VARIABLE] = str(folder)
+        try:
+            yield filled
+        finally:
+            os.environ.pop(VARIABLE)
+            if before is not None:
+                os.environ[VARIABLE] = before
+
+
+def fill(folder: Path, caches: Iterable[Path]) -> SharedCache:
+    """Puts copies of libraries' kernels in `folder`, which becomes TRITON_CACHE_DIR.
+
+    Several libraries fit in one folder, for what has one key was compiled from the same source in the same way; the
+    first one's copy is taken, so that a head cannot bring another kernel for its base.
+    """
+    for entry in (path for cache in caches for path in sorted(cache.iterdir()) if path.is_dir()):
+        copy = folder.absolute() / entry.name
+        if not copy.exists():
+            shutil.copytree(entry, copy)
+            for listing in copy.glob("__grp__*.json"):
+                names = json.loads(listing.read_bytes())["child_paths"]
+                listing.write_text(json.dumps({"child_paths": {name: str(copy / name) for name in names}}))
+    return SharedCache(folder, frozenset(folder.glob("*/*.cubin")))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Autotuning
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def chosen(ops: Any) -> str:
+    """What the autotuned kernels of a package run with in this process, such as "scale: BLOCK=1024, warps=8, stages=3".
+
+    `ops` is the imported package; other operators choose nothing, and give "". A kernel that has not run yet, or has no
+    choice, is left out; of one that a call launches with several keys the last choice is given.
+    """
+    if "triton" not in sys.modules:
+        return ""
+    from triton.runtime.autotuner import Autotuner
+
+    # Kernels that a function or a class made are no attributes of a module.
+    tuners = [value for value in gc.get_objects() if issubclass(type(value), Autotuner)]
+    ran = {
+        f"{tuner.base_fn.__name__}: {describe(tuner.best_config)}"
+        for tuner in tuners
+        if tuner.base_fn.__module__.partition(".")[0] == ops.__name__ and len(tuner.configs) > 1
+        if hasattr(tuner, "best_config")
+    }
+    return "; ".join(sorted(ran))
+
+
+def describe(config: Any) -> str:
+    """A triton.Config in short: "BLOCK=1024, warps=8, stages=3"."""
+    words = {**config.kwargs, "warps": config.num_warps, "stages": config.num_stages}
+    if config.num_ctas != 1:
+        words["ctas"] = config.num_ctas
+    if config.maxnreg is not None:
+        words["maxnreg"] = config.maxnreg
+    return ", ".join(f"{name}={value}" for name, value in words.items())
+
+
+def every_config(before: Callable[[str | None], None]) -> AbstractContextManager[None]:
+    """While the block runs, an autotuned kernel runs with each of its configurations, and measures none.
+
+    `before` is told the configuration; None where there is only one, and after the last. A configuration that cannot be
+    compiled is left out, as Triton leaves it out; where none can, the first one's error is raised.
+    """
+    return _instead_of_tuning(lambda _, configs: configs, before, every=True)
+
+
+def one_config(text: str) -> AbstractContextManager[None]:
+    """While the block runs, an autotuned kernel runs with one of its configurations that `text` decides.
+
+    For checks: over many texts all configurations come up, without the time that measuring each of them takes. The same
+    text gives the same one in every process. A configuration that cannot run gives way to the next.
+    """
+
+    def rotated(kernel: str, configs: Configs) -> Configs:
+        first = zlib.crc32(f"{text}/{kernel}".encode()) % len(configs)
+        return [*configs[first:], *configs[:first]]
+
+    return _instead_of_tuning(rotated, lambda _: None, every=False)
+
+
+@contextmanager
+def _instead_of_tuning(
+    ordered: Callable[[str, Configs], Configs], before: Callable[[str | None], None], *, every: bool
+) -> Iterator[None]:
+    """Runs a kernel, which `ordered` is told by name, with its configurations in that order: all, or until one runs."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))  # by these prune_configs drops some
+        pruned = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
+        configs = ordered(tuner.base_fn.__name__, pruned or tuner.configs)
+        results, errors = [], []
+        for config in configs:
+            before(describe(config) if len(configs) > 1 else None)
+            values = config.all_kwargs()
+            try:
+                if config.pre_hook is not None:
+                    config.pre_hook({**tuner.nargs, **kwargs, **values})
+                tuner.best_config = config
+                results.append(tuner.fn.run(*args, **kwargs, **values))
+            except (OutOfResources, CompileTimeAssertionFailure, PTXASError) as error:  # not possible here, to Triton
+                errors.append(error)
+            if results and not every:
+                break
+        before(None)
+        tuner.nargs = None
+        if not results:
+            raise errors[0]
+        return results[-1]
+
+    original = Autotuner.run
+    Autotuner.run = tune
+    try:
+        yield
+    finally:
+        Autotuner.run = original
