@@ -68,7 +68,9 @@ def test_a_certain_regression_is_timed_again_until_it_can_block() -> None:
     known = KnownSpread(spread_pct=0.05, noise_pct=0.01, df=10.0, comparisons=9)
     drawn = [0.05, 0.0501, 0.0499]
     for processes, answered in ((2, False), (3, True)):
-        slower = replace(evidence("slower", np.array(drawn[:processes])), known=known)
+        slower = evidence("slower", np.array(drawn[:processes]))
+        group = replace(slower.groups[0], spread=spread.prior(POLICY.spread, POLICY.spread.change_pct, known))
+        slower = replace(slower, groups=(group,), known=known)
         (claim,) = claims([slower], POLICY)
         assert claim is not None
         assert claim.certain

@@ -179,9 +179,13 @@ def test_the_decision_holds_together(
     if found.conclusion == "success":
         assert not refused
         assert not found.open
-        assert all(evidence.judged and not evidence.missing and not evidence.wrong for evidence, _ in gpus)
+        assert all(judged(evidence) and not evidence.missing and not evidence.wrong for evidence, _ in gpus)
     if found.label in (Label.IMPROVED, Label.UNCHANGED):
-        assert all(evidence.judged and not evidence.missing for evidence, _ in gpus)
+        assert all(judged(evidence) and not evidence.missing for evidence, _ in gpus)
+
+
+def judged(one: GpuEvidence) -> bool:
+    return one.verdict is not None and one.verdict.refused is None
 
 
 # ---- cards -----------------------------------------------------------------------------------------------------------
